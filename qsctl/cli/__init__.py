@@ -1,0 +1,1 @@
+"""The command line: commands return results, `render.py` prints them."""

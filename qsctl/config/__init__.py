@@ -1,0 +1,1 @@
+"""Queuing-service XML to settings, in visible steps (manual, chapter 3)."""

@@ -1,0 +1,1 @@
+"""Remote administration as data (manual, chapter 5): commands in, replies out."""

@@ -1,0 +1,94 @@
+"""Administration commands with their bodies read (manual, section 5.4).
+
+The wire's `<ACTION> <target> <resource> [<body>]` becomes one of these in a driver: XML bodies go through `config`,
+selectors stay text until the engine parses them, so that a wrong one is answered and not dropped.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.resource import ResourceIdentifier
+
+
+class CommandAction(StrEnum):
+    """The actions of section 5.2."""
+
+    CREATE = "CREATE"
+    DELETE = "DELETE"
+    GET = "GET"
+    SHUTDOWN = "SHUTDOWN"
+
+
+class CreateQueue(msgspec.Struct, frozen=True, tag="create_queue"):
+    """CREATE a shared reader queue in a shared subscriber (5.4.1)."""
+
+    subscriber: ResourceIdentifier
+    settings: SharedReaderQueueSettings
+
+
+class DeleteQueue(msgspec.Struct, frozen=True, tag="delete_queue"):
+    """DELETE a shared reader queue with its samples (5.4.2)."""
+
+    queue: ResourceIdentifier
+
+
+class FlushQueue(msgspec.Struct, frozen=True, tag="flush_queue"):
+    """DELETE …/message: remove the samples that a selector picks; an empty one picks all (5.4.3)."""
+
+    queue: ResourceIdentifier
+    selector: str = ""
+
+
+class GetStatus(msgspec.Struct, frozen=True, tag="get_status"):
+    """GET …/status (5.4.4). The service itself (`/status`) answers one reply a queue."""
+
+    queue: ResourceIdentifier
+
+
+class GetData(msgspec.Struct, frozen=True, tag="get_data"):
+    """GET /data, or one queue's …/data (5.4.5)."""
+
+    resource: ResourceIdentifier
+
+
+class GetMessages(msgspec.Struct, frozen=True, tag="get_messages"):
+    """GET …/message: the samples that a selector picks, one reply each (5.4.6)."""
+
+    queue: ResourceIdentifier
+    selector: str = ""
+
+
+class CreateSubscriber(msgspec.Struct, frozen=True, tag="create_subscriber"):
+    """CREATE a shared subscriber in a domain participant (5.4.7)."""
+
+    participant: ResourceIdentifier
+    settings: SharedSubscriberSettings
+
+
+class DeleteSubscriber(msgspec.Struct, frozen=True, tag="delete_subscriber"):
+    """DELETE a shared subscriber with its queues (5.4.8)."""
+
+    subscriber: ResourceIdentifier
+
+
+class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
+    """SHUTDOWN the service (5.4.9)."""
+
+
+Command: TypeAlias = (
+    CreateQueue
+    | DeleteQueue
+    | FlushQueue
+    | GetStatus
+    | GetData
+    | GetMessages
+    | CreateSubscriber
+    | DeleteSubscriber
+    | Shutdown
+)

@@ -1,0 +1,87 @@
+"""Answers to administration commands (manual, section 5.4): a return code, a text, and what was asked for."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TypeAlias
+
+import msgspec
+
+from qsctl.core.statistics.status import SharedReaderQueueStatus
+from qsctl.identity import SampleIdentity
+from qsctl.instant import Nanoseconds
+
+
+class ReturnCode(IntEnum):
+    """`RTI_SERVICE_COMMAND_REPLY_…` (section 5.4)."""
+
+    OK = 0
+    ANNOUNCEMENT = 1
+    ERROR = 2
+    UNSUPPORTED = 3
+    ALREADY_EXISTS = 4
+    DUPLICATED = 5
+
+
+class MessageStatus(IntEnum):
+    """A sample's status as a selector and `Message` name it (sections 5.2.2 and 5.4.6)."""
+
+    UNDELIVERED = 0
+    SENT = 1
+    DELIVERED = 2
+
+
+class QueueData(msgspec.Struct, frozen=True, tag="queue_data"):
+    """`SharedReaderQueueData` (5.4.5); `resource` is the queue's identifier, the rest what people ask next."""
+
+    queue_name: str
+    topic_name: str
+    resource: str
+    type_name: str = ""
+    is_dead_letter: bool = False
+
+
+class ServiceData(msgspec.Struct, frozen=True, tag="service_data"):
+    """`ServiceData` (5.4.5), with the containers that hold no queue yet.
+
+    `participants` and `subscribers` are resource identifiers.
+    """
+
+    queues: tuple[QueueData, ...]
+    participants: tuple[str, ...] = ()
+    subscribers: tuple[str, ...] = ()
+
+
+class MessageData(msgspec.Struct, frozen=True, tag="message"):
+    """`Message` (5.4.6) and what a person wants to see beside it.
+
+    `payload` is None where it is on disk only: the driver fills it in by `position`.
+    """
+
+    queue_name: str
+    position: int
+    status: MessageStatus
+    identity: SampleIdentity
+    payload: bytes | None
+    size_bytes: int
+    enqueued_at_ns: Nanoseconds
+    attempts: int
+    redelivered: bool
+    dead_letter_from: str = ""
+    dead_letter_reason: str = ""
+
+
+Body: TypeAlias = SharedReaderQueueStatus | QueueData | ServiceData | MessageData
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """`CommandReply` (section 5.3): `native_retcode` is reserved; `text` says in words what happened.
+
+    `not_found` narrows ERROR for callers on this machine; on the wire it is an ERROR with the same text.
+    """
+
+    retcode: ReturnCode
+    text: str = ""
+    body: Body | None = None
+    not_found: bool = False
+    native_retcode: int = 0

@@ -1,0 +1,159 @@
+"""What happened: facts for counters, statistics, monitoring and the event log. Nothing is decided from them.
+
+Every counter of `SharedReaderQueueStatus` is a fold over these.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+
+from qsctl.core.records import DeadLetterReason, RemovalCause
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import Nanoseconds
+
+
+class BounceReason(StrEnum):
+    """Why a queue did not take a sample."""
+
+    QUEUE_FULL = "queue_full"
+    TOO_LARGE = "too_large"
+    EXPIRED = "expired"
+    PRODUCER_GONE = "producer_gone"
+
+
+class ReturnReason(StrEnum):
+    """Why a delivery failed."""
+
+    REJECTED = "rejected"
+    TIMED_OUT = "timed_out"
+    CONSUMER_LEFT = "consumer_left"
+
+
+class SampleReceived(msgspec.Struct, frozen=True, array_like=True, tag="received", gc=False):
+    """A producer's sample reached the queue, whatever becomes of it."""
+
+    at_ns: Nanoseconds
+    queue: str
+    identity: SampleIdentity
+    size_bytes: int
+
+
+class SampleEnqueued(msgspec.Struct, frozen=True, array_like=True, tag="enqueued", gc=False):
+    """It was accepted: state Enqueued. `received_at_ns` is earlier when it waited outside a full queue."""
+
+    at_ns: Nanoseconds
+    queue: str
+    identity: SampleIdentity
+    size_bytes: int
+    received_at_ns: Nanoseconds
+
+
+class SampleBounced(msgspec.Struct, frozen=True, array_like=True, tag="bounced", gc=False):
+    """It was refused, not stored."""
+
+    at_ns: Nanoseconds
+    queue: str
+    identity: SampleIdentity
+    reason: BounceReason
+
+
+class DuplicateDropped(msgspec.Struct, frozen=True, array_like=True, tag="duplicate", gc=False):
+    """Its identity is held or lately retired: acknowledged positively and dropped."""
+
+    at_ns: Nanoseconds
+    queue: str
+    identity: SampleIdentity
+
+
+class SampleSent(msgspec.Struct, frozen=True, array_like=True, tag="sent", gc=False):
+    """It went to a consumer: state Sent. `attempt` counts from 1."""
+
+    at_ns: Nanoseconds
+    queue: str
+    identity: SampleIdentity
+    consumer_guid: Guid
+    attempt: int
+    enqueued_at_ns: Nanoseconds
+
+
+class SampleReturned(msgspec.Struct, frozen=True, array_like=True, tag="returned", gc=False):
+    """A delivery failed. The sample is Enqueued again, or a `SampleRemoved` follows."""
+
+    at_ns: Nanoseconds
+    queue: str
+    identity: SampleIdentity
+    consumer_guid: Guid
+    reason: ReturnReason
+
+
+class SampleRemoved(msgspec.Struct, frozen=True, array_like=True, tag="removed", gc=False):
+    """It left the queue for good. `sent_at_ns` is 0 when nobody holds it."""
+
+    at_ns: Nanoseconds
+    queue: str
+    identity: SampleIdentity
+    cause: RemovalCause
+    size_bytes: int
+    enqueued_at_ns: Nanoseconds
+    sent_at_ns: Nanoseconds
+
+
+class SampleDeadLettered(msgspec.Struct, frozen=True, array_like=True, tag="dead_lettered", gc=False):
+    """It was moved to the dead-letter queue `to_queue`; false `accepted`: that queue was full, the sample is lost."""
+
+    at_ns: Nanoseconds
+    queue: str
+    identity: SampleIdentity
+    to_queue: str
+    reason: DeadLetterReason
+    accepted: bool
+
+
+class LateAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="late", gc=False):
+    """An acknowledgment came after its delivery was over; `retired`: it still settled the sample."""
+
+    at_ns: Nanoseconds
+    queue: str
+    identity: SampleIdentity
+    consumer_guid: Guid
+    retired: bool
+
+
+class HighWatermarkPassed(msgspec.Struct, frozen=True, array_like=True, tag="high_watermark", gc=False):
+    """The queue rose above its high watermark (section 2.15.3)."""
+
+    at_ns: Nanoseconds
+    queue: str
+
+
+class LowWatermarkPassed(msgspec.Struct, frozen=True, array_like=True, tag="low_watermark", gc=False):
+    """The queue fell below its low watermark."""
+
+    at_ns: Nanoseconds
+    queue: str
+
+
+class QueueFilled(msgspec.Struct, frozen=True, array_like=True, tag="queue_full", gc=False):
+    """The queue became full: the next sample would not fit."""
+
+    at_ns: Nanoseconds
+    queue: str
+
+
+Event: TypeAlias = (
+    SampleReceived
+    | SampleEnqueued
+    | SampleBounced
+    | DuplicateDropped
+    | SampleSent
+    | SampleReturned
+    | SampleRemoved
+    | SampleDeadLettered
+    | LateAcknowledgment
+    | HighWatermarkPassed
+    | LowWatermarkPassed
+    | QueueFilled
+)

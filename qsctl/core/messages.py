@@ -1,0 +1,165 @@
+"""What travels between the service and everybody else, live or simulated.
+
+Inbound messages are what a transport hands to `ServiceEngine.receive`; outbound ones come out of `take_ready`.
+A queue is addressed by its full name, see `QueueName`; a producer addresses a topic, and each queue of that topic
+takes its own copy and acknowledges for itself (manual, sections 2.4 and 2.6).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+from typing import Final, TypeAlias
+
+import msgspec
+
+from qsctl.core.admin.command import Command
+from qsctl.core.admin.reply import Reply
+from qsctl.core.statistics.status import SharedReaderQueueStatus
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+QueueName: TypeAlias = str
+"""`<domain participant>/<shared subscriber>/<queue>`: the three `name` attributes, unique in one service."""
+
+SERVICE: Final[Guid] = NIL_GUID
+"""The sender of what the service says of itself."""
+
+
+class SampleFlag(IntFlag):
+    """Bits of a sample's flag field (manual, sections 2.9, 5.4.6, 7.1.1.1)."""
+
+    NONE = 0
+    REDELIVERED = 1
+    LAST_SHARED_READER_QUEUE = 2
+    REPLICATE = 4
+    INTERMEDIATE_REPLY_SEQUENCE = 8
+
+
+class AckResponse(IntEnum):
+    """The single byte of an application-level acknowledgment (sections 2.4 and 2.5)."""
+
+    REJECTED = 0
+    ACCEPTED = 1
+
+
+class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False):
+    """A producer's sample for every queue of a topic.
+
+    `lifespan_ns`, when finite, takes precedence over the queue's (section 2.9). `participant` is the name of the
+    domain participant whose domain it arrived in. `related_*` route and correlate a reply (section 2.11).
+    """
+
+    participant: str
+    topic_name: str
+    identity: SampleIdentity
+    payload: bytes
+    source_guid: Guid = NIL_GUID
+    related_source_guid: Guid = NIL_GUID
+    related_identity: SampleIdentity = NIL_IDENTITY
+    related_reader_guid: Guid = NIL_GUID
+    flags: int = 0
+    lifespan_ns: Nanoseconds = INFINITE_NS
+
+
+class ConsumerJoined(msgspec.Struct, frozen=True, array_like=True, tag="joined", gc=False):
+    """A consumer attached to a queue.
+
+    A requester's reader gives `source_guid`: it takes only samples whose related source GUID equals it
+    (section 2.11.3); nil takes any sample that is not addressed to a requester, or any at all in an ordinary queue.
+    """
+
+    queue: QueueName
+    consumer_guid: Guid
+    source_guid: Guid = NIL_GUID
+
+
+class ConsumerLeft(msgspec.Struct, frozen=True, array_like=True, tag="left", gc=False):
+    """A consumer detached or vanished: what it holds is redelivered."""
+
+    queue: QueueName
+    consumer_guid: Guid
+
+
+class ConsumerAvailability(msgspec.Struct, frozen=True, array_like=True, tag="availability", gc=False):
+    """`ConsumerAvailability_t` (section 2.10.2)."""
+
+    queue: QueueName
+    consumer_guid: Guid
+    reception_enabled: bool
+    unacked_threshold: int
+
+
+class Acknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="ack", gc=False):
+    """A consumer settles one sample that it was sent (section 2.5)."""
+
+    queue: QueueName
+    consumer_guid: Guid
+    identity: SampleIdentity
+    response: AckResponse = AckResponse.ACCEPTED
+
+
+class ProducerLeft(msgspec.Struct, frozen=True, array_like=True, tag="producer_left", gc=False):
+    """A producer vanished: its samples that still wait outside a full queue leave with it (section 2.15.4)."""
+
+    participant: str
+    topic_name: str
+    writer_guid: Guid
+
+
+class CommandRequest(msgspec.Struct, frozen=True, array_like=True, tag="command"):
+    """An administration command, its body already read (chapter 5)."""
+
+    request: SampleIdentity
+    target: str
+    command: Command
+
+
+class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=False):
+    """A sample for one consumer.
+
+    `payload` is None where the queue keeps it on disk only: the driver reads it from the queue's storage by
+    `position` before it sends (section 2.14.2).
+    """
+
+    queue: QueueName
+    consumer_guid: Guid
+    position: int
+    identity: SampleIdentity
+    payload: bytes | None
+    source_guid: Guid = NIL_GUID
+    related_source_guid: Guid = NIL_GUID
+    related_identity: SampleIdentity = NIL_IDENTITY
+    related_reader_guid: Guid = NIL_GUID
+    flags: int = 0
+    attempt: int = 1
+
+
+class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="write_ack", gc=False):
+    """What a queue answers to a producer (section 2.4); absent where the queue acknowledges nothing."""
+
+    queue: QueueName
+    identity: SampleIdentity
+    response: AckResponse
+
+
+class CommandReply(msgspec.Struct, frozen=True, array_like=True, tag="reply"):
+    """One answer to a command. All but the last of several carry `intermediate` (section 5.4.6)."""
+
+    request: SampleIdentity
+    replying_service: str
+    reply: Reply
+    intermediate: bool = False
+
+
+class StatusPublication(msgspec.Struct, frozen=True, array_like=True, tag="status"):
+    """The periodic status of a queue whose monitoring is on (chapter 6)."""
+
+    queue: QueueName
+    status: SharedReaderQueueStatus
+
+
+Inbound: TypeAlias = (
+    Write | ConsumerJoined | ConsumerLeft | ConsumerAvailability | Acknowledgment | ProducerLeft | CommandRequest
+)
+Outbound: TypeAlias = Delivery | WriteAcknowledgment | CommandReply | StatusPublication
+Message: TypeAlias = Inbound | Outbound

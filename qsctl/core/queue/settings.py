@@ -1,0 +1,164 @@
+"""What can be set on a shared reader queue (manual, Tables 3.14 to 3.16; section 2.15).
+
+Frozen dataclasses with the manual's defaults, in nanoseconds, bytes and counts. `config/build.py` makes them from XML;
+two queues have the same configuration when these are equal (section 5.4.1: DUPLICATED against ALREADY_EXISTS).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS, Nanoseconds
+
+UNLIMITED: Final = -1
+"""LENGTH_UNLIMITED, and the threshold -1 of section 2.10.1."""
+
+
+class DistributionKind(StrEnum):
+    """Dispatch policies (Table 3.15); the manual knows one."""
+
+    ROUND_ROBIN = "ROUND_ROBIN"
+
+
+class PersistenceKind(StrEnum):
+    """Whether samples outlive the service (section 2.14.2)."""
+
+    VOLATILE = "VOLATILE"
+    PERSISTENT = "PERSISTENT"
+
+
+class ReplacementKind(StrEnum):
+    """What becomes of a sample that finds the queue full (section 2.15.4)."""
+
+    REJECT_WITHOUT_REPLACEMENT = "REJECT_WITHOUT_REPLACEMENT"
+    WAIT_WITHOUT_REPLACEMENT = "WAIT_WITHOUT_REPLACEMENT"
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionSettings:
+    """`<distribution>` (Table 3.15, section 2.10)."""
+
+    kind: DistributionKind = DistributionKind.ROUND_ROBIN
+    unacked_threshold: int = UNLIMITED
+    """A consumer may be sent to while its outstanding samples are at most this many; -1: always."""
+    allow_consumer_feedback: bool = False
+    mark_last_undelivered_sample: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RedeliverySettings:
+    """`<redelivery>` (Table 3.15): the first delivery is no retry, so attempts = retries + 1."""
+
+    max_delivery_retries: int = 0
+    response_timeout_ns: Nanoseconds = INFINITE_NS
+
+
+@dataclass(frozen=True, slots=True)
+class PersistenceSettings:
+    """`<persistence>` of a queue (Table 3.15, section 2.14.2)."""
+
+    kind: PersistenceKind = PersistenceKind.VOLATILE
+    in_memory_state: bool = True
+    restore: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceLimitSettings:
+    """`<resource_limits>` (section 2.15). Watermarks are percent of the limits; None: not set."""
+
+    initial_count: int = 1
+    max_count: int = UNLIMITED
+    incremental_count: int = -1
+    max_in_memory_bytes: int = UNLIMITED
+    high_watermark_percent: int | None = None
+    low_watermark_percent: int | None = None
+    replacement: ReplacementKind = ReplacementKind.REJECT_WITHOUT_REPLACEMENT
+
+
+@dataclass(frozen=True, slots=True)
+class SampleBufferSettings:
+    """`<memory_management>` of the domain participant (section 3.3.6.1)."""
+
+    min_size_bytes: int = 256
+    trim_to_size: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class HistoricalStatistics:
+    """`<historical_statistics>` (Table 3.7): a window that is not named is off."""
+
+    five_second: bool = False
+    one_minute: bool = False
+    five_minute: bool = False
+    one_hour: bool = False
+    up_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsSettings:
+    """`<statistics>` (Table 3.7), resolved for the queue."""
+
+    sampling_period_ns: Nanoseconds = SECOND_NS
+    historical: HistoricalStatistics = HistoricalStatistics()
+
+
+@dataclass(frozen=True, slots=True)
+class MonitoringSettings:
+    """`<entity_monitoring>` (Table 3.6), resolved for the queue."""
+
+    enabled: bool = False
+    status_publication_period_ns: Nanoseconds = 5 * SECOND_NS
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationSettings:
+    """`<replication_settings>` (Table 7.3), resolved for the queue."""
+
+    enabled: bool = False
+    queue_instances: int = 2
+    master_timeout_ns: Nanoseconds = 5 * SECOND_NS
+    synchronize_consumer_assignment: bool = False
+    sample_timeout_ns: Nanoseconds = 7 * SECOND_NS
+
+
+@dataclass(frozen=True, slots=True)
+class SharedReaderQueueSettings:
+    """A `<shared_reader_queue>` or `<dead_letter_shared_reader_queue>`, every inherited value resolved.
+
+    `app_ack_sample_to_producer` is Table 3.15's reliability; `dead_letter_queue` is the sibling's `name`, empty when
+    none. `is_dead_letter` queues hold `DeadLetter_t` and have neither `type_name` nor `reply_type` (section 3.3.11).
+    `qos` keeps the DDS QoS elements of the queue as canonical XML text by tag name: only a transport reads them.
+    """
+
+    name: str
+    topic_name: str
+    type_name: str = ""
+    reply_type: str = ""
+    reply_topic: str = ""
+    session: str = ""
+    dead_letter_queue: str = ""
+    is_dead_letter: bool = False
+    distribution: DistributionSettings = DistributionSettings()
+    lifespan_ns: Nanoseconds = INFINITE_NS
+    redelivery: RedeliverySettings = RedeliverySettings()
+    persistence: PersistenceSettings = PersistenceSettings()
+    app_ack_sample_to_producer: bool = True
+    limits: ResourceLimitSettings = ResourceLimitSettings()
+    sample_buffer: SampleBufferSettings = SampleBufferSettings()
+    statistics: StatisticsSettings = StatisticsSettings()
+    monitoring: MonitoringSettings = MonitoringSettings()
+    replication: ReplicationSettings = ReplicationSettings()
+    qos: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """A `<session>` (Table 3.13): the context that its queues share."""
+
+    name: str
+    dequeue_period_ns: Nanoseconds = 10 * MILLISECOND_NS
+    thread_mask: str = "MASK_DEFAULT"
+    thread_priority: str = "THREAD_PRIORITY_DEFAULT"
+    thread_stack_size: str = "THREAD_STACK_SIZE_DEFAULT"

@@ -1,0 +1,135 @@
+"""What survives a crash. Replaying a store's records into a fresh engine gives the state that wrote them.
+
+A message never leaves before the record that it rests on is stored. Records of one queue are in order; `position`
+is the sample's place in its queue and never reused. A move to the dead letters stores the dead letter first and the
+removal after: a crash between leaves a duplicate, which the dead-letter queue drops by identity.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TypeAlias
+
+import msgspec
+
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.instant import Nanoseconds
+
+
+class RemovalCause(IntEnum):
+    """Why a sample left its queue for good (manual, section 2.9 and 5.4.3)."""
+
+    DELIVERED = 1
+    EXPIRED = 2
+    FAILED_DELIVERY = 3
+    FLUSHED = 4
+
+
+class DeadLetterReason(IntEnum):
+    """`UndeliveredReasonKind` (section 2.12)."""
+
+    LIFESPAN = 0
+    MAX_RETRIES = 1
+
+
+class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
+    """A sample was accepted. `expires_at_ns` is absolute, set once (section 2.14.2.1).
+
+    `dead_letter_from` and `dead_letter_reason` are set in a dead-letter queue only: the queue the sample came from
+    (`<topic>@<subscriber>`) and why.
+    """
+
+    queue: str
+    position: int
+    identity: SampleIdentity
+    enqueued_at_ns: Nanoseconds
+    expires_at_ns: Nanoseconds
+    payload: bytes
+    source_guid: Guid = NIL_GUID
+    related_source_guid: Guid = NIL_GUID
+    related_identity: SampleIdentity = NIL_IDENTITY
+    related_reader_guid: Guid = NIL_GUID
+    flags: int = 0
+    dead_letter_from: str = ""
+    dead_letter_reason: DeadLetterReason | None = None
+
+
+class Assigned(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
+    """A sample is about to be sent to a consumer, for the `attempt`-th time (1 is the first)."""
+
+    queue: str
+    position: int
+    consumer_guid: Guid
+    attempt: int
+
+
+class Returned(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
+    """A sample went back to Enqueued after `attempts` failed deliveries (rejected, timed out, consumer gone)."""
+
+    queue: str
+    position: int
+    attempts: int
+    redelivered: bool
+
+
+class Removed(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
+    """A sample left the queue for good."""
+
+    queue: str
+    position: int
+    cause: RemovalCause
+
+
+class Remembered(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
+    """Identities lately retired, oldest first, written when a store is compacted: duplicates stay suppressed."""
+
+    queue: str
+    next_position: int
+    identities: tuple[SampleIdentity, ...]
+
+
+class ServiceStarted(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """The configuration a service started with (section 2.14.1)."""
+
+    settings: ServiceSettings
+
+
+class SubscriberCreated(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """A shared subscriber came into being in a domain participant."""
+
+    participant: str
+    settings: SharedSubscriberSettings
+
+
+class SubscriberDeleted(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """A shared subscriber went, with its queues."""
+
+    participant: str
+    subscriber: str
+
+
+class QueueCreated(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """A queue came into being."""
+
+    participant: str
+    subscriber: str
+    settings: SharedReaderQueueSettings
+
+
+class QueueDeleted(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """A queue went, with its samples."""
+
+    participant: str
+    subscriber: str
+    name: str
+
+
+QueueRecord: TypeAlias = Enqueued | Assigned | Returned | Removed | Remembered
+"""Belong to a queue's own store; `queue` says which."""
+
+ServiceRecord: TypeAlias = ServiceStarted | SubscriberCreated | SubscriberDeleted | QueueCreated | QueueDeleted
+"""Belong to the service state."""
+
+Record: TypeAlias = QueueRecord | ServiceRecord

@@ -1,0 +1,53 @@
+"""A queuing service instance as the engine sees it: who hosts which queues (manual, section 2.1).
+
+Administration, monitoring transport and storage settings are not here: they belong to the drivers
+(`config/settings.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from qsctl.core.queue.settings import (
+    MonitoringSettings,
+    ReplicationSettings,
+    SampleBufferSettings,
+    SessionSettings,
+    SharedReaderQueueSettings,
+    StatisticsSettings,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSubscriberSettings:
+    """A `<shared_subscriber>` (Table 3.11). At most one of `queues` is a dead-letter queue."""
+
+    name: str
+    sessions: tuple[SessionSettings, ...] = ()
+    queues: tuple[SharedReaderQueueSettings, ...] = ()
+    qos: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DomainParticipantSettings:
+    """A `<domain_participant>` (Table 3.10)."""
+
+    name: str
+    domain_id: int
+    subscribers: tuple[SharedSubscriberSettings, ...] = ()
+    sample_buffer: SampleBufferSettings = SampleBufferSettings()
+    qos: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """A `<queuing_service>` (Table 3.2) under its application name.
+
+    The last three are what a queue created at run time inherits (sections 3.3.4.2.1, 3.3.4.3, 7.1.3).
+    """
+
+    application_name: str
+    participants: tuple[DomainParticipantSettings, ...] = ()
+    monitoring: MonitoringSettings = MonitoringSettings()
+    statistics: StatisticsSettings = StatisticsSettings()
+    replication: ReplicationSettings = ReplicationSettings()

@@ -1,0 +1,56 @@
+"""`SharedReaderQueueStatus` (manual, sections 2.15.3, 3.3.4.3, 6.2): names and order as on the wire."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class StatisticMetrics(msgspec.Struct, frozen=True, array_like=True):
+    """One window of a variable: `count` is the sum of the values, the rest describe them."""
+
+    period_ms: int
+    count: int = 0
+    mean: float = 0.0
+    minimum: float = 0.0
+    maximum: float = 0.0
+    std_dev: float = 0.0
+
+
+class StatisticVariable(msgspec.Struct, frozen=True, array_like=True):
+    """The window between two publications, and the historical windows that are on, shortest first."""
+
+    publication_period_metrics: StatisticMetrics
+    historical_metrics: tuple[StatisticMetrics, ...] = ()
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """Since the service started, or since the status was last read (`…_change` on the wire)."""
+
+    received_message_count: int = 0
+    sent_message_count: int = 0
+    acknowledged_message_count: int = 0
+    failed_delivery_message_count: int = 0
+    late_acknowledgment_message_count: int = 0
+    bounced_message_count: int = 0
+    redelivered_message_count: int = 0
+    expired_message_count: int = 0
+    timeout_message_count: int = 0
+    high_watermark_count: int = 0
+    low_watermark_count: int = 0
+    queue_full_count: int = 0
+
+
+class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
+    """The operational status of one queue. Latency is in milliseconds, throughput in samples a second."""
+
+    queue_name: str
+    total: Counters
+    change: Counters
+    current_message_count: int
+    current_acknowledged_message_count: int
+    current_unacknowledged_message_count: int
+    current_sent_message_count: int
+    sending_latency: StatisticVariable
+    enqueue_throughput: StatisticVariable
+    dequeue_throughput: StatisticVariable
+    sending_throughput: StatisticVariable

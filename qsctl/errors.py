@@ -1,0 +1,92 @@
+"""The caller's mistakes, each kind with the exit status that a script can rely on.
+
+Decides: which statuses exist and which error carries which. The list is documented in the README,
+"Exit statuses". A peer's mistake is a refused message (`core`), our own is an `assert`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitStatus(IntEnum):
+    """What `qsctl` exits with. 0 is success; the rest say how a command came to nothing."""
+
+    DONE = 0
+    NO = 1
+    """The answer is no: an invalid file, a failed check, a difference found."""
+    USAGE = 2
+    PARTLY_DONE = 3
+    NOT_FOUND = 4
+    DUPLICATED = 5
+    """It exists already, with the same configuration (manual, section 5.4.1)."""
+    ALREADY_EXISTS = 6
+    """It exists already, with a different configuration (manual, section 5.4.1)."""
+    REFUSED = 7
+    NO_ANSWER = 8
+    DAMAGED = 9
+    INTERRUPTED = 130
+
+
+class QsctlError(Exception):
+    """Base of every error that is shown to the user as one message.
+
+    Args:
+        message: what is wrong: the thing, the value found, the value allowed.
+        remedy: what to do next, one sentence; empty when the message says it.
+    """
+
+    exit_status: ExitStatus = ExitStatus.NO
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+class InvalidInput(QsctlError):
+    """A file or value that is not what it must be."""
+
+    exit_status = ExitStatus.NO
+
+
+class UsageError(QsctlError):
+    """An option or argument that the command cannot take."""
+
+    exit_status = ExitStatus.USAGE
+
+
+class NotFound(QsctlError):
+    """The named thing does not exist."""
+
+    exit_status = ExitStatus.NOT_FOUND
+
+
+class Refused(QsctlError):
+    """The service refuses, or does not support, what was asked."""
+
+    exit_status = ExitStatus.REFUSED
+
+
+class NoAnswer(QsctlError):
+    """Nobody answered within the time allowed."""
+
+    exit_status = ExitStatus.NO_ANSWER
+
+
+class Damaged(QsctlError):
+    """Stored state cannot be read whole."""
+
+    exit_status = ExitStatus.DAMAGED
+
+
+class Interrupted(QsctlError):
+    """The user stopped the command; what it leaves behind is readable and says that it is partial."""
+
+    exit_status = ExitStatus.INTERRUPTED
+
+
+class Unavailable(QsctlError):
+    """A part that the command needs, such as a Java runtime, is missing on this machine."""
+
+    exit_status = ExitStatus.REFUSED

@@ -1,0 +1,126 @@
+"""The Arrow schemas of a run folder: what simulator and service write, what Spark and people read.
+
+A run folder holds `run.json` (what was run, with which seed, whether it is complete), and Parquet files
+partitioned by replication: `messages/replication=N/part-*.parquet` at level `messages` and above,
+`counters/replication=N/part-*.parquet` always, `events/replication=N/…` at level `events`. Times are integer
+nanoseconds; durations from `enqueued_ns` are null where it never happened.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import pyarrow as pa
+
+
+class LogLevel(StrEnum):
+    """How much a run writes; each level includes the one before."""
+
+    COUNTERS = "counters"
+    MESSAGES = "messages"
+    EVENTS = "events"
+
+
+class Outcome(StrEnum):
+    """What became of a message. `held`: still in the broker when the run ended."""
+
+    DELIVERED = "delivered"
+    DISCARDED = "discarded"
+    ELIDED = "elided"
+    EXPIRED = "expired"
+    DEAD = "dead"
+    HELD = "held"
+
+
+_NAME: Final = pa.dictionary(pa.int32(), pa.string())
+
+MESSAGES: Final = pa.schema(
+    [
+        pa.field("run_id", _NAME, nullable=False),
+        pa.field("client_id", pa.int32(), nullable=False),
+        pa.field("queue", _NAME, nullable=False),
+        pa.field("topic_id", pa.int32(), nullable=False),
+        pa.field("size_bytes", pa.int32(), nullable=False),
+        pa.field("work_units", pa.int32(), nullable=False),
+        pa.field("enqueued_ns", pa.int64(), nullable=False),
+        pa.field("wait_ns", pa.int64()),
+        pa.field("send_ns", pa.int64()),
+        pa.field("acknowledge_ns", pa.int64()),
+        pa.field("outcome", _NAME, nullable=False),
+        pa.field("discard_indication", pa.bool_(), nullable=False),
+        pa.field("attempts", pa.int16(), nullable=False),
+    ]
+)
+"""One row a message, in the order in which their fate was settled.
+
+`wait_ns`: from entering the queue to leaving it, for a delivered message by being sent, for a discarded, elided,
+expired or dead one by that. `send_ns`: to its last byte leaving the port. `acknowledge_ns`: to its acknowledgment.
+`replication` (int32) comes from the folder's name.
+"""
+
+COUNTERS: Final = pa.schema(
+    [
+        pa.field("run_id", _NAME, nullable=False),
+        pa.field("client_id", pa.int32(), nullable=False),
+        pa.field("client", _NAME, nullable=False),
+        pa.field("queue", _NAME, nullable=False),
+        pa.field("arrived_messages", pa.int64(), nullable=False),
+        pa.field("delivered_messages", pa.int64(), nullable=False),
+        pa.field("discarded_messages", pa.int64(), nullable=False),
+        pa.field("elided_messages", pa.int64(), nullable=False),
+        pa.field("expired_messages", pa.int64(), nullable=False),
+        pa.field("dead_messages", pa.int64(), nullable=False),
+        pa.field("redelivered_messages", pa.int64(), nullable=False),
+        pa.field("discard_indications", pa.int64(), nullable=False),
+        pa.field("delivered_bytes", pa.int64(), nullable=False),
+        pa.field("length_messages", pa.int64(), nullable=False),
+        pa.field("length_work_units", pa.int64(), nullable=False),
+        pa.field("high_water_mark_work_units", pa.int64(), nullable=False),
+        pa.field("max_depth_work_units", pa.int64(), nullable=False),
+        pa.field("first_discard_ns", pa.int64()),
+        pa.field("wait_sum_ns", pa.int64(), nullable=False),
+        pa.field("wait_max_ns", pa.int64(), nullable=False),
+        pa.field("observed_ns", pa.int64(), nullable=False),
+        pa.field("histogram_bucket", pa.list_(pa.int32()), nullable=False),
+        pa.field("histogram_count", pa.list_(pa.int64()), nullable=False),
+    ]
+)
+"""One row a client and queue: the kernel's own counters after warm-up.
+
+The histogram is sparse: bucket i of `wait_ns` holds count i, see `bucket_of`; `observed_ns` is horizon less warm-up.
+"""
+
+EVENTS: Final = pa.schema(
+    [
+        pa.field("run_id", _NAME, nullable=False),
+        pa.field("at_ns", pa.int64(), nullable=False),
+        pa.field("client_id", pa.int32(), nullable=False),
+        pa.field("queue", _NAME),
+        pa.field("event", _NAME, nullable=False),
+        pa.field("value", pa.int64()),
+    ]
+)
+"""One row an event that no message row tells: slow subscriber, buffer load thresholds, disconnects, changes."""
+
+BUCKETS_PER_OCTAVE_BITS: Final = 7
+"""Latency buckets are 2^-7 of their octave wide: a percentile read from them is within 0.8 %."""
+
+BUCKET_COUNT: Final = (63 - BUCKETS_PER_OCTAVE_BITS + 1) << BUCKETS_PER_OCTAVE_BITS
+
+
+def bucket_of(duration_ns: int) -> int:
+    """The bucket of a duration ≥ 0: exact below 2^8 ns, then 128 a power of two (as the kernels compute it)."""
+    bits = duration_ns.bit_length()
+    shift = max(0, bits - BUCKETS_PER_OCTAVE_BITS - 1)
+    return (shift << BUCKETS_PER_OCTAVE_BITS) + (duration_ns >> shift)
+
+
+def bucket_bounds_ns(bucket: int) -> tuple[int, int]:
+    """The first and the last duration of a bucket, both included."""
+    octave = 1 << BUCKETS_PER_OCTAVE_BITS
+    if bucket < 2 * octave:
+        return bucket, bucket
+    shift = (bucket >> BUCKETS_PER_OCTAVE_BITS) - 1
+    mantissa = bucket - (shift << BUCKETS_PER_OCTAVE_BITS)
+    return mantissa << shift, ((mantissa + 1) << shift) - 1

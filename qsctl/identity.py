@@ -1,0 +1,70 @@
+"""Who wrote a sample: a writer's GUID and its sequence number (manual, sections 2.11 and 5.2.2).
+
+A GUID is 16 octets. A sequence number has 64 bits, written as the pair (high, low) on the wire and in
+selectors. Both stay plain Python values: a queue builds millions of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, NewType
+
+from qsctl.errors import UsageError
+
+Guid = NewType("Guid", bytes)
+"""16 octets."""
+
+GUID_SIZE_BYTES: Final = 16
+NIL_GUID: Final = Guid(bytes(GUID_SIZE_BYTES))
+
+
+class SampleIdentity(NamedTuple):
+    """The virtual writer's GUID and the sample's sequence number in it: unique for ever."""
+
+    writer_guid: Guid
+    sequence_number: int
+
+    def __str__(self) -> str:
+        return f"{self.writer_guid.hex()}:{self.sequence_number}"
+
+
+NIL_IDENTITY: Final = SampleIdentity(NIL_GUID, 0)
+
+
+def guid_from_hex(text: str) -> Guid:
+    """Read 32 hexadecimal digits; fewer are padded with zeros on the left.
+
+    Raises:
+        UsageError: something else stands there, or more than 16 octets.
+    """
+    digits = text.strip().removeprefix("0x").replace("-", "").replace(".", "")
+    try:
+        octets = bytes.fromhex(digits.rjust(2 * GUID_SIZE_BYTES, "0"))
+    except ValueError:
+        octets = b""
+    if len(octets) != GUID_SIZE_BYTES:
+        raise UsageError(f"{text!r} is not a GUID", remedy="Write up to 32 hexadecimal digits, as in 0000…0007 or 7.")
+    return Guid(octets)
+
+
+def identity_from_text(text: str) -> SampleIdentity:
+    """Read what `str(identity)` prints: `<hexadecimal GUID>:<sequence number>`.
+
+    Raises:
+        UsageError: the text has another form.
+    """
+    guid, colon, number = text.partition(":")
+    if not colon or not number.strip().isdigit():
+        raise UsageError(
+            f"{text!r} is not a sample identity", remedy="Write it as GUID:number, as `get messages` does."
+        )
+    return SampleIdentity(guid_from_hex(guid), int(number))
+
+
+def sequence_number_pair(number: int) -> tuple[int, int]:
+    """The (high, low) pair of `SequenceNumber_t`: a signed and an unsigned 32-bit half."""
+    return number >> 32, number & 0xFFFF_FFFF
+
+
+def sequence_number_from_pair(high: int, low: int) -> int:
+    """The inverse of `sequence_number_pair`."""
+    return (high << 32) | (low & 0xFFFF_FFFF)

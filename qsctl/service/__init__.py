@@ -1,0 +1,1 @@
+"""Drivers that step the engine on the wall clock."""

@@ -1,0 +1,1 @@
+"""What compiled models share; `jit.py` is the only importer of numba."""

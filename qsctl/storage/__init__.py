@@ -1,0 +1,1 @@
+"""Where records survive (manual, section 2.14)."""

@@ -1,0 +1,1 @@
+"""The data pipeline: the only importer of pyspark."""

@@ -1,0 +1,1 @@
+"""How messages travel: inside the process, or over DDS."""
