@@ -1,0 +1,1 @@
+complete --command qsctl --no-files --arguments "(env _QSCTL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) qsctl)" --condition "env _QSCTL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) qsctl"

@@ -1,0 +1,118 @@
+"""What a command returns: data with stable names, and how a person wants to see it.
+
+A result is a frozen dataclass. `document()` is what `-o json` and `-o yaml` print, `rows()` what `-o csv` and
+`-o jsonl` print, `blocks()` what `-o table` shows. Nothing here prints.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import ClassVar, Literal, TypeAlias
+
+import msgspec
+
+from qsctl.errors import ExitStatus
+
+Plain: TypeAlias = bool | int | float | str | Sequence["Plain"] | Mapping[str, "Plain"] | None
+Row: TypeAlias = Mapping[str, Plain]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: the row's field, its heading, and which way it leans."""
+
+    field: str
+    heading: str
+    justify: Literal["left", "right"] = "left"
+
+
+@dataclass(frozen=True, slots=True)
+class TableBlock:
+    """A table for people. Cells are the rows' fields: None is an empty cell."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    title: str = ""
+    empty: str = "(none)"
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """Lines for people; `style` is `plain`, `good`, `bad` or `faint`."""
+
+    text: str
+    style: Literal["plain", "good", "bad", "faint"] = "plain"
+
+
+Block: TypeAlias = TableBlock | TextBlock
+
+
+def plain(value: object) -> Plain:
+    """Data as JSON knows it: enums by value, octets as hexadecimal, paths as text, dataclasses as objects."""
+    if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, Enum)):
+        return value
+    if isinstance(value, Enum):
+        return plain(value.value) if isinstance(value.value, str) else value.name
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).hex()
+    if isinstance(value, Path):
+        return str(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, msgspec.Struct):
+        return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, Iterable):
+        return [plain(each) for each in value]
+    return str(value)
+
+
+class Result:
+    """Base of every result. Subclasses are frozen dataclasses whose fields are the document.
+
+    `field_help` names each field of a row with its meaning and unit: `--format-help` prints it.
+    """
+
+    field_help: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """What the command exits with once the result is printed."""
+        return ExitStatus.DONE
+
+    def document(self) -> Plain:
+        """One value for `-o json` and `-o yaml`."""
+        return plain(self)
+
+    def rows(self) -> Sequence[Row]:
+        """One flat mapping a line for `-o csv` and `-o jsonl`."""
+        document = self.document()
+        if isinstance(document, Mapping):
+            return [document]
+        if isinstance(document, Sequence) and not isinstance(document, str):
+            return [row for row in document if isinstance(row, Mapping)]
+        return [{"value": document}]
+
+    def blocks(self) -> Sequence[Block]:
+        """What a person sees, in order."""
+        rows = self.rows()
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        return [TableBlock([Column(name, name.replace("_", " ")) for name in names], rows)]
+
+
+@dataclass(frozen=True)
+class Done(Result):
+    """Something was done and there is no more to say than what."""
+
+    message: str
+
+    field_help: ClassVar[Mapping[str, str]] = {"message": "what was done"}
+
+    def blocks(self) -> Sequence[Block]:
+        """The one line."""
+        return [TextBlock(self.message)]

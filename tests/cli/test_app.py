@@ -1,0 +1,85 @@
+"""The command line as a whole: quick to start, scriptable, documented."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from qsctl import __version__
+from qsctl.cli.app import build_app
+
+HEAVY = {
+    "numba", "numpy", "pandas", "pyarrow", "pyspark", "altair", "cyclonedds", "lxml", "xmlschema", "pydantic", "lark",
+    "yaml", "jinja2", "structlog", "prometheus_client",
+}  # fmt: skip
+
+
+def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "qsctl", *arguments], capture_output=True, text=True, env={**os.environ, **(env or {})}
+    )
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys\n"
+        "from qsctl.cli.app import build_app\n"
+        "try:\n    build_app()(['--help'])\nexcept SystemExit:\n    pass\n"
+        "sys.stderr.write(' '.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(done.stderr.split())
+
+
+def test_version_is_the_package_s() -> None:
+    assert run("--version").stdout == f"qsctl {__version__}\n"
+
+
+def test_an_unknown_command_is_a_usage_error_on_standard_error() -> None:
+    done = run("no-such-command")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no-such-command" in done.stderr
+
+
+def leaf_commands() -> list[tuple[str, ...]]:
+    def walk(command: object, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+        children = getattr(command, "commands", None)
+        if not children:
+            return [path]
+        return [leaf for name, child in children.items() for leaf in walk(child, (*path, name))]
+
+    return walk(typer.main.get_command(build_app()), ())
+
+
+@pytest.mark.parametrize("path", leaf_commands(), ids=" ".join)
+def test_every_command_has_examples_and_names_its_output_fields(path: tuple[str, ...]) -> None:
+    runner = CliRunner()
+    help_text = runner.invoke(build_app(), [*path, "--help"])
+    assert help_text.exit_code == 0
+    assert "Examples:" in help_text.stdout
+    assert f"qsctl {' '.join(path)}" in help_text.stdout
+    fields = runner.invoke(build_app(), [*path, "--format-help"])
+    assert fields.exit_code == 0
+    assert fields.stdout.strip(), "a command's output fields are documented"
+
+
+def test_no_colour_in_a_pipe_and_none_with_no_color() -> None:
+    for environment in ({}, {"NO_COLOR": "1"}):
+        assert "\x1b" not in run("completion", "bash", env=environment).stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shipped_completion_is_what_the_program_generates(shell: str) -> None:
+    generated = subprocess.run(
+        [sys.executable, "-c", "from qsctl.cli.app import main; main()"],
+        capture_output=True, text=True, env={**os.environ, "_QSCTL_COMPLETE": f"source_{shell}"},
+    ).stdout  # fmt: skip
+    shipped = json.loads(run("completion", shell, "-o", "json").stdout)["script"]
+    assert shipped.strip() == generated.strip()
+    assert generated.strip()
