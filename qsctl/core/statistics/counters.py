@@ -1,0 +1,361 @@
+"""The statistics of one queue: every counter and variable of its status, folded from events (manual, section 6.2).
+
+Decides: what each counter counts. `tell` runs about four times a sample, so it only adds to plain integers; means and
+windows are worked out when somebody reads. When to publish is said by `next_deadline`, sending is the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from qsctl.core.events import (
+    DuplicateDropped,
+    Event,
+    HighWatermarkPassed,
+    LateAcknowledgment,
+    LowWatermarkPassed,
+    QueueFilled,
+    ReturnReason,
+    SampleBounced,
+    SampleDeadLettered,
+    SampleEnqueued,
+    SampleReceived,
+    SampleRemoved,
+    SampleReturned,
+    SampleSent,
+)
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.records import RemovalCause
+from qsctl.core.statistics.status import Counters, SharedReaderQueueStatus
+from qsctl.core.statistics.variable import Summary, WindowedVariable, WindowState
+from qsctl.errors import Damaged
+from qsctl.instant import INFINITE_NS, Nanoseconds, later
+
+
+class CurrentCounts(NamedTuple):
+    """What a queue holds at this instant.
+
+    Unacknowledged samples are all that are held and not acknowledged, sent ones are with a consumer.
+    """
+
+    message_count: int
+    acknowledged_message_count: int
+    unacknowledged_message_count: int
+    sent_message_count: int
+
+
+class _Variables(msgspec.Struct, frozen=True):
+    """Stored windows, by variable, and the values of the sampling period that was open."""
+
+    sending_latency: tuple[WindowState, ...]
+    enqueue_throughput: tuple[WindowState, ...]
+    dequeue_throughput: tuple[WindowState, ...]
+    sending_throughput: tuple[WindowState, ...]
+    open_latency: tuple[int, int, int, int, int]
+    open_counts: tuple[int, int, int]
+
+
+class _Snapshot(msgspec.Struct, frozen=True):
+    """A stored `QueueStatistics`."""
+
+    created_at_ns: Nanoseconds
+    sampling_period_ns: Nanoseconds
+    period_began_at_ns: Nanoseconds
+    total: Counters
+    last_read: Counters
+    variables: _Variables
+
+
+class QueueStatistics:
+    """Counts what one queue did, from the moment it was created.
+
+    `change` is counted since the status was last read by a command (section 5.4.4); a publication does not reset it
+    (section 2.15.3). Our reading of the variables: latency is the time from enqueued to first sent, so that waiting for
+    a slow consumer does not pass for a slow service; a sample is dequeued when it leaves the queue for good, whatever
+    the cause, so that enqueue less dequeue is the queue's growth.
+    """
+
+    __slots__ = (
+        "_acknowledged",
+        "_bounced",
+        "_created_at_ns",
+        "_dequeue_throughput",
+        "_dequeued_in_period",
+        "_enqueue_throughput",
+        "_enqueued_in_period",
+        "_expired",
+        "_failed_delivery",
+        "_high_watermark",
+        "_last_read",
+        "_late_acknowledgment",
+        "_latency",
+        "_low_watermark",
+        "_period_began_at_ns",
+        "_period_ends_at_ns",
+        "_publication_at_ns",
+        "_publication_period_ns",
+        "_publishes",
+        "_queue_full",
+        "_received",
+        "_redelivered",
+        "_sampling_period_ns",
+        "_sending_latency",
+        "_sending_throughput",
+        "_sent",
+        "_sent_in_period",
+        "_settings",
+        "_timeout",
+    )
+
+    def __init__(self, settings: SharedReaderQueueSettings, created_at_ns: Nanoseconds) -> None:
+        self._settings = settings
+        self._publishes = settings.monitoring.enabled
+        self._publication_period_ns = max(1, settings.monitoring.status_publication_period_ns)
+        self._publication_at_ns = later(created_at_ns, self._publication_period_ns)
+        self._sampling_period_ns = max(1, settings.statistics.sampling_period_ns)
+        self._received = self._sent = self._acknowledged = self._failed_delivery = self._late_acknowledgment = 0
+        self._bounced = self._redelivered = self._expired = self._timeout = 0
+        self._high_watermark = self._low_watermark = self._queue_full = 0
+        self._last_read = Counters()
+        self._start_windows(created_at_ns)
+
+    def tell(self, event: Event) -> None:
+        """Count one event of this queue. Constant time, but for the first event of a sampling period."""
+        if event.at_ns >= self._period_ends_at_ns:
+            self._close_period(event.at_ns)
+        _COUNT[type(event)](self, event)
+
+    def status(self, now: Nanoseconds, queue_name: str, current: CurrentCounts) -> SharedReaderQueueStatus:
+        """Answer a command: `change` starts again from zero (section 5.4.4)."""
+        status = self.publication(now, queue_name, current)
+        self._last_read = status.total
+        return status
+
+    def publication(self, now: Nanoseconds, queue_name: str, current: CurrentCounts) -> SharedReaderQueueStatus:
+        """The same status, read without resetting anything (chapter 6)."""
+        if now >= self._period_ends_at_ns:
+            self._close_period(now)
+        total = self.counters()
+        since = self._period_began_at_ns
+        return SharedReaderQueueStatus(
+            queue_name=queue_name,
+            total=total,
+            change=_difference(total, self._last_read),
+            current_message_count=current.message_count,
+            current_acknowledged_message_count=current.acknowledged_message_count,
+            current_unacknowledged_message_count=current.unacknowledged_message_count,
+            current_sent_message_count=current.sent_message_count,
+            sending_latency=self._sending_latency.latencies(now, self._latency),
+            enqueue_throughput=self._enqueue_throughput.rates(now, self._enqueued_in_period, since),
+            dequeue_throughput=self._dequeue_throughput.rates(now, self._dequeued_in_period, since),
+            sending_throughput=self._sending_throughput.rates(now, self._sent_in_period, since),
+        )
+
+    def counters(self) -> Counters:
+        """The counters since the queue was created."""
+        return Counters(
+            self._received,
+            self._sent,
+            self._acknowledged,
+            self._failed_delivery,
+            self._late_acknowledgment,
+            self._bounced,
+            self._redelivered,
+            self._expired,
+            self._timeout,
+            self._high_watermark,
+            self._low_watermark,
+            self._queue_full,
+        )
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """When the status is next due for publication; None while monitoring is off."""
+        return self._publication_at_ns if self._publishes and self._publication_at_ns < INFINITE_NS else None
+
+    def advance(self, now: Nanoseconds) -> bool:
+        """Whether a publication is due at `now`. Publications that were slept through are not made up for."""
+        if not self._publishes or now < self._publication_at_ns:
+            return False
+        missed = (now - self._publication_at_ns) // self._publication_period_ns
+        self._publication_at_ns = later(self._publication_at_ns, (missed + 1) * self._publication_period_ns)
+        return True
+
+    def snapshot(self) -> bytes:
+        """Everything, to be stored, so that counters and windows outlive the process."""
+        return msgspec.json.encode(
+            _Snapshot(
+                self._created_at_ns,
+                self._sampling_period_ns,
+                self._period_began_at_ns,
+                self.counters(),
+                self._last_read,
+                _Variables(
+                    self._sending_latency.states(),
+                    self._enqueue_throughput.states(),
+                    self._dequeue_throughput.states(),
+                    self._sending_throughput.states(),
+                    self._latency.values(),
+                    (self._enqueued_in_period, self._dequeued_in_period, self._sent_in_period),
+                ),
+            )
+        )
+
+    def restore(self, snapshot: bytes) -> None:
+        """Take up where a snapshot ended.
+
+        Windows gathered with another sampling period cannot be continued: they start empty, the counters stay.
+
+        Raises:
+            Damaged: the bytes are no snapshot; nothing was changed.
+        """
+        try:
+            stored = msgspec.json.decode(snapshot, type=_Snapshot)
+        except msgspec.MsgspecError as error:
+            raise Damaged(
+                f"the statistics of queue {self._settings.name!r} cannot be read: {error}",
+                remedy="Counting starts again from zero.",
+            ) from error
+        (
+            self._received,
+            self._sent,
+            self._acknowledged,
+            self._failed_delivery,
+            self._late_acknowledgment,
+            self._bounced,
+            self._redelivered,
+            self._expired,
+            self._timeout,
+            self._high_watermark,
+            self._low_watermark,
+            self._queue_full,
+        ) = msgspec.structs.astuple(stored.total)
+        self._last_read = stored.last_read
+        self._start_windows(stored.created_at_ns)
+        if stored.sampling_period_ns != self._sampling_period_ns:
+            return
+        self._period_began_at_ns = stored.period_began_at_ns
+        self._period_ends_at_ns = later(stored.period_began_at_ns, self._sampling_period_ns)
+        self._sending_latency.restore(stored.variables.sending_latency)
+        self._enqueue_throughput.restore(stored.variables.enqueue_throughput)
+        self._dequeue_throughput.restore(stored.variables.dequeue_throughput)
+        self._sending_throughput.restore(stored.variables.sending_throughput)
+        self._latency = Summary(*stored.variables.open_latency)
+        self._enqueued_in_period, self._dequeued_in_period, self._sent_in_period = stored.variables.open_counts
+
+    def _start_windows(self, created_at_ns: Nanoseconds) -> None:
+        def variable() -> WindowedVariable:
+            return WindowedVariable(
+                self._settings.statistics.historical,
+                self._sampling_period_ns,
+                self._publication_period_ns,
+                created_at_ns,
+            )
+
+        self._created_at_ns = created_at_ns
+        self._period_began_at_ns = created_at_ns
+        self._period_ends_at_ns = later(created_at_ns, self._sampling_period_ns)
+        self._sending_latency, self._enqueue_throughput = variable(), variable()
+        self._dequeue_throughput, self._sending_throughput = variable(), variable()
+        self._latency = Summary()
+        self._enqueued_in_period = self._dequeued_in_period = self._sent_in_period = 0
+
+    def _close_period(self, now: Nanoseconds) -> None:
+        """End the open sampling period and open the one that holds `now`; empty ones between need no entry."""
+        began = self._period_began_at_ns
+        if self._latency.count:
+            self._sending_latency.close_period(began, self._latency)
+            self._latency = Summary()
+        for variable, count in (
+            (self._enqueue_throughput, self._enqueued_in_period),
+            (self._dequeue_throughput, self._dequeued_in_period),
+            (self._sending_throughput, self._sent_in_period),
+        ):
+            if count:
+                variable.close_period(began, Summary(1, count, count * count, count, count))
+        self._enqueued_in_period = self._dequeued_in_period = self._sent_in_period = 0
+        passed = (now - began) // self._sampling_period_ns
+        self._period_began_at_ns = began + passed * self._sampling_period_ns
+        self._period_ends_at_ns = later(self._period_began_at_ns, self._sampling_period_ns)
+
+    # One counting method for each kind of event, found by its type.
+
+    def _count_received(self, _event: SampleReceived) -> None:
+        self._received += 1
+
+    def _count_enqueued(self, _event: SampleEnqueued) -> None:
+        self._enqueued_in_period += 1
+
+    def _count_bounced(self, _event: SampleBounced) -> None:
+        self._bounced += 1
+
+    def _count_sent(self, event: SampleSent) -> None:
+        self._sent += 1
+        self._sent_in_period += 1
+        if event.attempt > 1:
+            self._redelivered += 1
+            return
+        waited_ns = event.at_ns - event.enqueued_at_ns
+        latency = self._latency
+        if not latency.count:
+            latency.minimum = latency.maximum = waited_ns
+        elif waited_ns < latency.minimum:
+            latency.minimum = waited_ns
+        elif waited_ns > latency.maximum:
+            latency.maximum = waited_ns
+        latency.count += 1
+        latency.total += waited_ns
+        latency.squares += waited_ns * waited_ns
+
+    def _count_returned(self, event: SampleReturned) -> None:
+        if event.reason is ReturnReason.TIMED_OUT:
+            self._timeout += 1
+
+    def _count_removed(self, event: SampleRemoved) -> None:
+        self._dequeued_in_period += 1
+        cause = event.cause
+        if cause is RemovalCause.DELIVERED:
+            self._acknowledged += 1
+        elif cause is RemovalCause.EXPIRED:
+            self._expired += 1
+        elif cause is RemovalCause.FAILED_DELIVERY:
+            self._failed_delivery += 1
+
+    def _count_late(self, _event: LateAcknowledgment) -> None:
+        self._late_acknowledgment += 1
+
+    def _count_high_watermark(self, _event: HighWatermarkPassed) -> None:
+        self._high_watermark += 1
+
+    def _count_low_watermark(self, _event: LowWatermarkPassed) -> None:
+        self._low_watermark += 1
+
+    def _count_queue_full(self, _event: QueueFilled) -> None:
+        self._queue_full += 1
+
+    def _count_nothing(self, _event: DuplicateDropped | SampleDeadLettered) -> None:
+        """A duplicate was counted as received; a dead letter as the removal that follows or precedes it."""
+
+
+_COUNT: Final[dict[type, Callable[[QueueStatistics, Any], None]]] = {
+    SampleReceived: QueueStatistics._count_received,
+    SampleEnqueued: QueueStatistics._count_enqueued,
+    SampleBounced: QueueStatistics._count_bounced,
+    DuplicateDropped: QueueStatistics._count_nothing,
+    SampleSent: QueueStatistics._count_sent,
+    SampleReturned: QueueStatistics._count_returned,
+    SampleRemoved: QueueStatistics._count_removed,
+    SampleDeadLettered: QueueStatistics._count_nothing,
+    LateAcknowledgment: QueueStatistics._count_late,
+    HighWatermarkPassed: QueueStatistics._count_high_watermark,
+    LowWatermarkPassed: QueueStatistics._count_low_watermark,
+    QueueFilled: QueueStatistics._count_queue_full,
+}
+"""A test holds that every kind of `Event` has its entry."""
+
+
+def _difference(now: Counters, before: Counters) -> Counters:
+    pairs = zip(msgspec.structs.astuple(now), msgspec.structs.astuple(before), strict=True)
+    return Counters(*(later_count - earlier_count for later_count, earlier_count in pairs))
