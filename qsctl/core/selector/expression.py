@@ -1,0 +1,155 @@
+"""The tree of a sample selector (manual, section 5.2.2) and its canonical text.
+
+Frozen values that compare by content; printing one and parsing the text gives the same tree again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntFlag, StrEnum
+from typing import Final, TypeAlias, assert_never
+
+from qsctl.identity import sequence_number_pair
+
+
+class Field(StrEnum):
+    """The metadata fields that a selector may name."""
+
+    WRITER_GUID = "@original_sample_identity.writer_guid.value"
+    SEQUENCE_NUMBER = "@original_sample_identity.sequence_number"
+    STATUS = "@sample_queue_status"
+
+
+class StatusMask(IntFlag):
+    """Statuses of a sample in its queue; a sample has one, a selector may name several.
+
+    UNDELIVERED: Enqueued or Assigned. SENT: with a consumer. DELIVERED: acknowledged and not yet removed.
+    """
+
+    UNDELIVERED_MESSAGE_STATUS = 1
+    SENT_MESSAGE_STATUS = 2
+    DELIVERED_MESSAGE_STATUS = 4
+
+
+class Relation(StrEnum):
+    """How two terms are compared."""
+
+    EQUAL = "="
+    NOT_EQUAL = "<>"
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceNumber:
+    """`(high, low)`, as one number of 64 bits."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Octets:
+    """`&hex(…)`: the left-most pair is the octet at index 0."""
+
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A decimal or hexadecimal integer."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Boolean:
+    """TRUE or FALSE."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Characters in single quotes, none of them a single quote."""
+
+    value: str
+
+
+Term: TypeAlias = Field | StatusMask | SequenceNumber | Octets | Integer | Boolean | Text
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two terms of one type.
+
+    `@sample_queue_status = A | B` holds when the sample's status is one of the mask; `<>` is its negation.
+    """
+
+    left: Term
+    relation: Relation
+    right: Term
+
+    def __str__(self) -> str:
+        return f"{_term_text(self.left)} {self.relation} {_term_text(self.right)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Holds when its operand does not."""
+
+    operand: Expression
+
+    def __str__(self) -> str:
+        return f"NOT {_operand_text(self.operand, (Comparison, Not))}"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Holds when all operands do; without operands, always."""
+
+    operands: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return " AND ".join(_operand_text(each, (Comparison, Not)) for each in self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Holds when one operand does."""
+
+    operands: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return " OR ".join(_operand_text(each, (Comparison, Not, And)) for each in self.operands)
+
+
+Expression: TypeAlias = Comparison | Not | And | Or
+
+EVERYTHING: Final = And(())
+"""What an empty selector means."""
+
+_LONG_MIN: Final = -(2**31)
+_LONG_MAX: Final = 2**31 - 1
+
+
+def _operand_text(operand: Expression, bare: tuple[type, ...]) -> str:
+    return str(operand) if isinstance(operand, bare) else f"({operand})"
+
+
+def _term_text(term: Term) -> str:
+    match term:
+        case Field():
+            return term.value
+        case StatusMask():
+            return " | ".join(status.name for status in StatusMask if status in term and status.name)
+        case SequenceNumber(value):
+            high, low = sequence_number_pair(value)
+            return f"({high}, {low})"
+        case Octets(value):
+            return f"&hex({value.hex().upper()})"
+        case Integer(value):
+            return f"{value}" if _LONG_MIN <= value <= _LONG_MAX else f"{value}L"
+        case Boolean(value):
+            return "TRUE" if value else "FALSE"
+        case Text(value):
+            return f"'{value}'"
+        case _:
+            assert_never(term)
