@@ -1,0 +1,241 @@
+"""How single values of a scenario are written: `250ms`, `1 Gbit/s`, `2000/s`, `256 KB`, `5%`.
+
+One `Value` reads a text, prints it back in the shortest exact form, and says what is allowed. XML, overrides and the
+canonical text of a scenario share them. KB and MB are 1,024 and 1,048,576 bytes, as the brokers count them (seed 004:
+a maximum window of 256 KB is 262,144 bytes).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from typing import Final
+
+from qsctl.errors import InvalidInput, UsageError
+from qsctl.instant import INFINITE_NS, format_duration, parse_duration
+
+_NUMBER: Final = r"(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+_SIZE = re.compile(rf"{_NUMBER}\s*(B|KB|KiB|MB|MiB|GB|GiB)?")
+_BIT_RATE = re.compile(rf"{_NUMBER}\s*(bit/s|kbit/s|Mbit/s|Gbit/s|b/s|kb/s|Mb/s|Gb/s|bps|kbps|Mbps|Gbps)")
+_RATE = re.compile(rf"{_NUMBER}\s*(k|M)?(?:\s*/\s*(s|min|h))?")
+_PERCENT = re.compile(rf"{_NUMBER}\s*(%)?")
+
+_SIZE_UNITS: Final = {"B": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+_BIT_UNITS: Final = {"b": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+_RATE_UNITS: Final = {"": 1, "k": 10**3, "M": 10**6}
+_PERIODS: Final = {"s": 1, "min": 60, "h": 3600}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One kind of value: `read` raises ValueError where the text is not of the kind; `allowed` completes a sentence."""
+
+    allowed: str
+    read: Callable[[str], object]
+    write: Callable[[object], str] = str
+
+    def parse(self, text: str) -> object:
+        """The value of a text, white space around it collapsed.
+
+        Raises:
+            InvalidInput: with the value found and the values allowed.
+        """
+        try:
+            return self.read(" ".join(text.split()))
+        except (ValueError, InvalidOperation, UsageError):
+            raise InvalidInput(f"{text.strip()!r} is not {self.allowed}") from None
+
+
+def _whole(amount: Decimal) -> int:
+    if amount != amount.to_integral_value():
+        raise ValueError(amount)
+    return int(amount)
+
+
+def _bounded(number: int, minimum: int, maximum: int | None) -> int:
+    if number < minimum or (maximum is not None and number > maximum):
+        raise ValueError(number)
+    return number
+
+
+def _range(minimum: int, maximum: int | None) -> str:
+    return f"of at least {minimum:,}" if maximum is None else f"from {minimum:,} to {maximum:,}"
+
+
+def integer(minimum: int = 0, maximum: int | None = None, *, unlimited: bool = False) -> Value:
+    """A whole number; with `unlimited`, -1 and the word `unlimited` are the same and stand for no limit."""
+
+    def read(text: str) -> object:
+        if unlimited and text in {"unlimited", "-1"}:
+            return -1
+        if not re.fullmatch(r"\d+", text):
+            raise ValueError(text)
+        return _bounded(int(text), minimum, maximum)
+
+    def write(value: object) -> str:
+        return "unlimited" if unlimited and value == -1 else str(value)
+
+    return Value(f"a whole number {_range(minimum, maximum)}" + (" or 'unlimited'" if unlimited else ""), read, write)
+
+
+def size(minimum: int = 0, maximum: int | None = None) -> Value:
+    """Bytes: a number, with B, KB, MB or GB after it when wanted."""
+
+    def read(text: str) -> object:
+        match = _SIZE.fullmatch(text)
+        if not match:
+            raise ValueError(text)
+        unit = (match[2] or "B")[0]
+        return _bounded(_whole(Decimal(match[1]) * _SIZE_UNITS[unit]), minimum, maximum)
+
+    def write(value: object) -> str:
+        assert isinstance(value, int)
+        for unit, scale in (("GB", 1024**3), ("MB", 1024**2), ("KB", 1024)):
+            if value and value % scale == 0:
+                return f"{value // scale} {unit}"
+        return str(value)
+
+    return Value(f"a size {_range(minimum, maximum)} bytes, as in 1500, 256 KB or 1 MB (KB = 1,024 bytes)", read, write)
+
+
+def _read_bit_rate(text: str) -> object:
+    if text == "0":
+        return 0
+    match = _BIT_RATE.fullmatch(text)
+    if not match:
+        raise ValueError(text)
+    return _bounded(_whole(Decimal(match[1]) * _BIT_UNITS[match[2][0]]), 1, 10**13)
+
+
+def _write_bit_rate(value: object) -> str:
+    assert isinstance(value, int)
+    for unit, scale in (("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3)):
+        if value and value % scale == 0:
+            return f"{value // scale} {unit}"
+    return f"{value} bit/s" if value else "0"
+
+
+def _read_port_rate(text: str) -> object:
+    if text == "0":
+        raise ValueError(text)
+    return _read_bit_rate(text)
+
+
+def _read_rate(text: str) -> object:
+    match = _RATE.fullmatch(text)
+    if not match:
+        raise ValueError(text)
+    rate = float(Decimal(match[1]) * _RATE_UNITS[match[2] or ""] / _PERIODS[match[3] or "s"])
+    if not 0 <= rate <= 1e9:
+        raise ValueError(text)
+    return rate
+
+
+def _write_number(value: object) -> str:
+    assert isinstance(value, int | float)
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+def _read_probability(text: str) -> object:
+    match = _PERCENT.fullmatch(text)
+    if not match:
+        raise ValueError(text)
+    probability = float(Decimal(match[1]) / (100 if match[2] else 1))
+    if not 0 <= probability <= 1:
+        raise ValueError(text)
+    return probability
+
+
+def _read_percentage(text: str) -> object:
+    match = _PERCENT.fullmatch(text)
+    if not match:
+        raise ValueError(text)
+    return float(match[1])
+
+
+def _read_real(text: str) -> object:
+    if not re.fullmatch(r"\d+(\.\d+)?([eE][+-]?\d+)?", text):
+        raise ValueError(text)
+    return float(text)
+
+
+def _write_duration(value: object) -> str:
+    assert isinstance(value, int)
+    return format_duration(value)
+
+
+def _read_finite_duration(text: str) -> object:
+    value = parse_duration(text)
+    if value >= INFINITE_NS:
+        raise ValueError(text)
+    return value
+
+
+def _read_positive_duration(text: str) -> object:
+    value = _read_finite_duration(text)
+    if value == 0:
+        raise ValueError(text)
+    return value
+
+
+def _read_boolean(text: str) -> object:
+    """As in the service's own files: true, false, 1, 0, yes, no, in any case."""
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if text.lower() not in words:
+        raise ValueError(text)
+    return words[text.lower()]
+
+
+def _write_boolean(value: object) -> str:
+    return "true" if value else "false"
+
+
+def _read_name(text: str) -> object:
+    if not re.fullmatch(r"[A-Za-z0-9_.:@/\-]+", text):
+        raise ValueError(text)
+    return text
+
+
+def _read_text(text: str) -> object:
+    if not text:
+        raise ValueError(text)
+    return text
+
+
+DURATION: Final = Value(
+    "a duration with a unit, as in 250ms, 1.5s, 1min30s or infinite", parse_duration, _write_duration
+)
+FINITE_DURATION: Final = Value(
+    "a finite duration with a unit, as in 250ms or 1.5s", _read_finite_duration, _write_duration
+)
+POSITIVE_DURATION: Final = Value(
+    "a duration above zero with a unit, as in 250ms or 60s", _read_positive_duration, _write_duration
+)
+BIT_RATE: Final = Value("a rate in bits, as in 1 Gbit/s, 100 Mbit/s or 0 for none", _read_bit_rate, _write_bit_rate)
+PORT_RATE: Final = Value("a rate in bits, as in 1 Gbit/s or 100 Mbit/s", _read_port_rate, _write_bit_rate)
+RATE: Final = Value(
+    "a rate of messages up to 10^9 a second, as in 2000/s, 2 k/s or 90/min",
+    _read_rate,
+    lambda value: f"{_write_number(value)}/s",
+)
+PROBABILITY: Final = Value("a probability from 0 to 1, or from 0% to 100%", _read_probability, _write_number)
+PERCENTAGE: Final = Value("a percentage, as in 50 or 50%", _read_percentage, _write_number)
+REAL: Final = Value("a number of at least 0, as in 1.2", _read_real, _write_number)
+BOOLEAN: Final = Value("true or false (1, 0, yes, no)", _read_boolean, _write_boolean)
+NAME: Final = Value("a name of letters, digits and _ . : @ / -", _read_name)
+TEXT: Final = Value("a text that is not empty", _read_text)
+
+
+def choice(kind: type[StrEnum], **aliases: StrEnum) -> Value:
+    """One of an enumeration, with other spellings for some."""
+    names = {member.value: member for member in kind} | aliases
+
+    def read(text: str) -> object:
+        if text not in names:
+            raise ValueError(text)
+        return names[text]
+
+    return Value("one of " + ", ".join(names), read)
