@@ -1,0 +1,123 @@
+"""What goes wrong inside Spark, as one message with a remedy instead of a Java stack trace.
+
+Decides: which fault becomes which `QsctlError`. A fault that no rule knows is shown by its first line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from qsctl.errors import Damaged, InvalidInput, NoAnswer, NotFound, QsctlError, Refused, Unavailable, UsageError
+
+Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], QsctlError]]
+
+_LONGEST_LINE: Final = 400
+
+
+def _memory(_: re.Match[str]) -> QsctlError:
+    return Refused(
+        "Spark ran out of memory",
+        remedy="Give the Java machine more, as in --conf spark.driver.memory=8g (spark.executor.memory on a cluster), "
+        "or summarize by fewer columns.",
+    )
+
+
+def _master(match: re.Match[str]) -> QsctlError:
+    return UsageError(
+        f"{match['master']!r} is not a Spark master",
+        remedy="Write local[*], local[4], spark://host:7077, yarn or k8s://https://host:port.",
+    )
+
+
+def _worker(match: re.Match[str]) -> QsctlError:
+    return InvalidInput(f"a task failed in Python: {match['text'].strip()[:_LONGEST_LINE]}")
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    (re.compile(r"OutOfMemoryError|GC overhead limit|Cannot allocate memory"), _memory),
+    (re.compile(r"Could not parse Master URL: '?(?P<master>[^'\s]*)'?"), _master),
+    (re.compile(r"Invalid master URL: (?P<master>\S+)"), _master),
+    (
+        re.compile(r"All masters are unresponsive|Master removed our application|stopped SparkContext"),
+        lambda _: NoAnswer(
+            "the Spark master does not answer, or ended the application",
+            remedy="Check that it runs and that its workers have free cores; --master local[*] needs none.",
+        ),
+    ),
+    (
+        re.compile(r"PATH_NOT_FOUND\S* .*?:(?P<path>/[^\s.]+[^\s]*)"),
+        lambda match: NotFound(f"{match['path'].rstrip('.')} does not exist", remedy="Name a run folder."),
+    ),
+    (
+        re.compile(r"(?P<path>\S+\.parquet)\S* is not a Parquet file|Could not read footer for file:?\s*(?P<file>\S+)"),
+        lambda match: Damaged(
+            f"{match['path'] or match['file']} is not a whole Parquet file",
+            remedy="The run was cut off while it wrote this file; run the simulation again.",
+        ),
+    ),
+    (
+        re.compile(r"FAILED_READ_FILE\S* .*?(?:file|path)\S* (?P<path>\S+\.parquet)"),
+        lambda match: Damaged(
+            f"{match['path']} cannot be read as Parquet",
+            remedy="The run was cut off while it wrote this file; run the simulation again.",
+        ),
+    ),
+    (
+        re.compile(r"(?:SPARK_JAVA_VERSION|UnsupportedClassVersionError|Unsupported class file)"),
+        lambda _: Unavailable("this Java is too old for Spark", remedy="Run `qsctl doctor` to see which Java is used."),
+    ),
+    (re.compile(r"qsctl\.errors\.\w+: (?P<text>[^\n]+)"), _worker),
+    (re.compile(r"ModuleNotFoundError: (?P<text>No module named [^\n]+)"), _worker),
+    (
+        re.compile(r"No space left on device"),
+        lambda _: Refused(
+            "the disk is full", remedy="Free some space, or set --conf spark.local.dir to a larger disk."
+        ),
+    ),
+)
+
+
+def translate(text: str) -> QsctlError:
+    """The error that a fault's whole text stands for."""
+    for pattern, error in RULES:
+        found = pattern.search(text)
+        if found:
+            return error(found)
+    spoken = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", ":"))]
+    first = next((line for line in spoken if not line.startswith("An error occurred while calling")), "no message")
+    return Refused(
+        f"Spark failed: {first[:_LONGEST_LINE]}", remedy="Run it again with QSCTL_DEBUG=1 to see Spark's whole account."
+    )
+
+
+@contextmanager
+def spark_faults() -> Iterator[None]:
+    """Turn what Spark raises inside the block into one `QsctlError`."""
+    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except Py4JNetworkError as error:
+        raise Unavailable(
+            "the Java machine that runs Spark went away",
+            remedy="It may have been out of memory: try --conf spark.driver.memory=8g.",
+        ) from error
+    except (Py4JError, PySparkException) as error:
+        raise translate(_text_of(error)) from error
+
+
+def _text_of(error: BaseException) -> str:
+    """The message and, for an error of Java, the whole chain of causes."""
+    java = getattr(error, "java_exception", None)
+    parts = [str(error)]
+    if java is not None:
+        parts.append(str(java.toString()))
+        cause = java.getCause()
+        while cause is not None:
+            parts.append(str(cause.toString()))
+            cause = cause.getCause()
+    return "\n".join(parts)

@@ -1,0 +1,264 @@
+"""One quiet Spark session a process, from options, environment and defaults.
+
+Decides: the settings (small jobs start fast, offline too, and in containers whose host name resolves to nothing), their order
+of precedence (`--master` and `--conf`, then `QSCTL_SPARK_*`, then ours), and that nothing is left behind at exit.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from qsctl.errors import NoAnswer, Unavailable, UsageError
+from qsctl.summary.faults import spark_faults
+from qsctl.summary.gateway import Gateway, start_gateway
+from qsctl.summary.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_MASTER: Final = "local[*]"
+MASTER_VARIABLE: Final = "QSCTL_SPARK_MASTER"
+CONF_VARIABLE: Final = "QSCTL_SPARK_CONF"
+"""Settings as `name=value`, separated by semicolons or line ends."""
+MEMORY_VARIABLE: Final = "QSCTL_SPARK_DRIVER_MEMORY"
+
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
+_MASTER_ANSWER_SECONDS: Final = 5.0
+_MASTER: Final = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[[\d,\s]+\]|spark://.+|yarn|k8s://.+")
+_MEBIBYTE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """Where Spark runs and what is set differently; empty `master`: the environment's, else this machine."""
+
+    master: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Running:
+    """What this process started and must end."""
+
+    session: SparkSession
+    settings: dict[str, str]
+    gateway: Gateway | None
+    folder: Path
+
+
+_running: _Running | None = None
+
+
+def parse_conf(assignments: Iterable[str], source: str = "--conf") -> dict[str, str]:
+    """Spark settings out of `name=value` texts.
+
+    Raises:
+        UsageError: one has no `=`, or its name is no setting's name.
+    """
+    settings: dict[str, str] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name.strip().startswith("spark."):
+            raise UsageError(
+                f"{source} {assignment!r} is not spark.NAME=VALUE",
+                remedy="Write it as in --conf spark.driver.memory=8g.",
+            )
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def resolve_settings(options: SparkOptions, environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Every setting of the session, ours first, then the environment's, then the options'.
+
+    Args:
+        options: what the caller asks for.
+        environment: read for `QSCTL_SPARK_*`.
+        folder: where Spark may write; removed at exit.
+    """
+    written = environment.get(CONF_VARIABLE, "").replace("\n", ";").split(";")
+    from_environment = parse_conf(filter(None, (text.strip() for text in written)), CONF_VARIABLE)
+    named = options.master or environment.get(MASTER_VARIABLE, "") or from_environment.get("spark.master", "")
+    master = options.conf.get("spark.master", "") if not options.master and "spark.master" in options.conf else named
+    master = master or DEFAULT_MASTER
+    local = master.startswith("local")
+    settings = {
+        "spark.master": master,
+        "spark.app.name": "qsctl",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.memory": environment.get(MEMORY_VARIABLE, "") or f"{_default_memory_mebibytes()}m",
+        "spark.log.level": "ERROR",
+    }
+    if local:
+        settings["spark.local.dir"] = str(folder / "local")
+        settings["spark.sql.shuffle.partitions"] = str(max(2, 2 * _cores(master)))
+    if local or _is_loopback(master):
+        settings["spark.driver.host"] = "127.0.0.1"
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
+    return {**settings, **from_environment, **options.conf, "spark.master": master}
+
+
+def spark_session(options: SparkOptions | None = None) -> SparkSession:
+    """The session of this process; started at the first call, started anew where the settings differ.
+
+    Raises:
+        Unavailable: no usable Java, or pyspark is not installed.
+        UsageError: the master or a setting is not one.
+        NoAnswer: nobody listens at the master's address.
+    """
+    global _running  # noqa: PLW0603 - one Java machine a process is Spark's own rule
+    options = options or SparkOptions()
+    folder = Path(tempfile.mkdtemp(prefix="qsctl-spark-"))
+    try:
+        settings = resolve_settings(options, os.environ, folder)
+        if _running is not None:
+            if _same(settings, _running.settings):
+                shutil.rmtree(folder, ignore_errors=True)
+                return _running.session
+            stop_spark()
+        _check_master(settings["spark.master"])
+        session, gateway = _start(settings, folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    _running = _Running(session, settings, gateway, folder)
+    return session
+
+
+def stop_spark() -> None:
+    """End the session and its Java machine and remove what they wrote; without one, do nothing."""
+    global _running
+    if _running is None:
+        return
+    ending, _running = _running, None
+    try:
+        with spark_faults():
+            ending.session.stop()
+    except (Unavailable, NoAnswer):
+        pass  # Java is gone already: there is nothing left to stop.
+    finally:
+        _forget_gateway(ending.gateway)
+        shutil.rmtree(ending.folder, ignore_errors=True)
+
+
+atexit.register(stop_spark)
+
+
+def _start(settings: dict[str, str], folder: Path) -> tuple[SparkSession, Gateway | None]:
+    java = find_java()
+    master = settings["spark.master"]
+    environment = dict(os.environ)
+    if master.startswith("local") or _is_loopback(master):
+        # Java would look the host name up; a container's often resolves to nothing.
+        environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "localhost"}
+        environment.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "spark.pyspark.python" in settings:
+        environment["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
+    try:
+        import pyspark
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise Unavailable(f"pyspark is not usable: {error}", remedy="pip install pyspark") from None
+    home = Path(pyspark.__file__).parent
+    gateway = start_gateway(java, home, settings, folder, environment)
+    python = environment.get("PYSPARK_PYTHON")
+    kept = {name: os.environ.get(name) for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")}
+    os.environ |= {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
+    if python:
+        os.environ["PYSPARK_PYTHON"] = python
+    try:
+        with spark_faults():
+            builder = SparkSession.builder
+            for name, value in settings.items():
+                builder = builder.config(name, value)
+            return builder.getOrCreate(), gateway
+    except BaseException:
+        _forget_gateway(gateway)
+        raise
+    finally:
+        for name, former in kept.items():
+            if former is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = former
+
+
+def _forget_gateway(gateway: Gateway | None) -> None:
+    """Close the connection and the Java machine, so that the next session starts its own."""
+    from pyspark import SparkContext
+
+    connection = SparkContext._gateway
+    if connection is not None:
+        connection.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    if gateway is not None:
+        gateway.close()
+
+
+def _same(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:
+    """Whether two sessions differ at most in the folders made for each."""
+    own = {"spark.sql.warehouse.dir", "spark.local.dir"}
+    return {name: value for name, value in wanted.items() if name not in own} == {
+        name: value for name, value in have.items() if name not in own
+    }
+
+
+def _check_master(master: str) -> None:
+    """Refuse what is no master, and knock at a standalone master's door: Spark itself would try for a minute."""
+    if not _MASTER.fullmatch(master):
+        raise UsageError(
+            f"{master!r} is not a Spark master",
+            remedy="Write local[*], local[4], spark://host:7077, yarn or k8s://https://host:port.",
+        )
+    if not master.startswith("spark://"):
+        return
+    places = master.removeprefix("spark://").split(",")
+    for place in places:
+        host, _, port = place.rpartition(":")
+        if not host or not port.isdigit():
+            raise UsageError(f"{master!r} is not a Spark master", remedy="Write it as in spark://host:7077.")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_MASTER_ANSWER_SECONDS).close()
+        except OSError:
+            continue
+        return
+    raise NoAnswer(
+        f"nobody listens at {master}", remedy="Start the master, or use --master local[*], which needs none."
+    )
+
+
+def _is_loopback(master: str) -> bool:
+    return master.startswith("spark://") and master.removeprefix("spark://").rpartition(":")[0] in _LOOPBACK
+
+
+def _cores(master: str) -> int:
+    inside = master.partition("[")[2].rstrip("]").split(",")[0]
+    if inside.isdigit():
+        return int(inside)
+    return (os.cpu_count() or 1) if inside == "*" else 1
+
+
+def _default_memory_mebibytes() -> int:
+    """A quarter of the machine's memory, from 1 to 8 GiB."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return 1024
+    return max(1024, min(8192, total // _MEBIBYTE // 4))
