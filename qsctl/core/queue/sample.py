@@ -1,0 +1,134 @@
+"""A held sample and its lifecycle (manual, section 2.9, Table 2.1).
+
+Decides: which states there are and what leads from one to the next. `Sample.move` is the only place that assigns a
+state, and it takes the next one from `TRANSITIONS`. Who causes a move, and when, is `shared_reader_queue`'s.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, unique
+from typing import Final
+
+import msgspec
+
+from qsctl.core.records import DeadLetterReason
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.instant import Nanoseconds
+
+
+@unique
+class SampleState(IntEnum):
+    """The states of section 2.9; the last four are final: the sample has left the queue.
+
+    `ARRIVED` is the table's <Init>. `FLUSHED` is ours: removed by a command (section 5.4.3).
+    """
+
+    ARRIVED = 0
+    ENQUEUED = 1
+    ASSIGNED = 2
+    SENT = 3
+    REJECTED = 4
+    TIMED_OUT = 5
+    DELIVERED = 6
+    EXPIRED = 7
+    FAILED_DELIVERY = 8
+    FLUSHED = 9
+
+
+@unique
+class Cause(IntEnum):
+    """What happens to a sample. Each is one row, or half a row, of Table 2.1."""
+
+    STORE = 0
+    """It was received and stored in the queue."""
+    ASSIGN = 1
+    """A consumer was chosen."""
+    SEND = 2
+    """It was sent to that consumer."""
+    ACKNOWLEDGE = 3
+    """A consumer that was sent it reported success, perhaps late."""
+    REJECT = 4
+    """The consumer reported failure."""
+    TIME_OUT = 5
+    """The consumer did not answer within `response_timeout`, or vanished: nobody knows what it did."""
+    RETRY = 6
+    """Attempts are left (AttemptedDeliveryCount < MAX_ATTEMPTS)."""
+    GIVE_UP = 7
+    """None is left (AttemptedDeliveryCount = MAX_ATTEMPTS)."""
+    EXPIRE = 8
+    """The lifespan elapsed."""
+    FLUSH = 9
+    """A command removed it."""
+    RESTORE = 10
+    """The service restarted; the delivery that was under way is void (section 2.14.2.1)."""
+
+
+_S, _C = SampleState, Cause
+
+TRANSITIONS: Final[dict[tuple[SampleState, Cause], SampleState]] = {
+    (_S.ARRIVED, _C.STORE): _S.ENQUEUED,
+    (_S.ENQUEUED, _C.ASSIGN): _S.ASSIGNED,
+    (_S.ASSIGNED, _C.SEND): _S.SENT,
+    (_S.SENT, _C.ACKNOWLEDGE): _S.DELIVERED,
+    # A late acknowledgment settles a sample that went back to the queue and was not sent again yet.
+    (_S.ENQUEUED, _C.ACKNOWLEDGE): _S.DELIVERED,
+    (_S.SENT, _C.REJECT): _S.REJECTED,
+    (_S.SENT, _C.TIME_OUT): _S.TIMED_OUT,
+    (_S.REJECTED, _C.RETRY): _S.ENQUEUED,
+    (_S.TIMED_OUT, _C.RETRY): _S.ENQUEUED,
+    (_S.REJECTED, _C.GIVE_UP): _S.FAILED_DELIVERY,
+    (_S.TIMED_OUT, _C.GIVE_UP): _S.FAILED_DELIVERY,
+    # Fewer retries may be configured after a restart than a waiting sample has already used.
+    (_S.ENQUEUED, _C.GIVE_UP): _S.FAILED_DELIVERY,
+    **{(state, _C.EXPIRE): _S.EXPIRED for state in (_S.ENQUEUED, _S.ASSIGNED, _S.SENT, _S.REJECTED, _S.TIMED_OUT)},
+    **{(state, _C.FLUSH): _S.FLUSHED for state in (_S.ENQUEUED, _S.ASSIGNED, _S.SENT)},
+    **{(state, _C.RESTORE): _S.ENQUEUED for state in (_S.ASSIGNED, _S.SENT, _S.REJECTED, _S.TIMED_OUT)},
+}
+"""Table 2.1. A pair that is not here cannot happen; asking for it is our own mistake and fails loudly."""
+
+
+class Sample(msgspec.Struct, gc=False):
+    """One sample that a queue holds. Only its queue changes it.
+
+    A million of them wait at a time, so there is no garbage collector header and no reference that could close a
+    cycle: consumers are named by GUID.
+    """
+
+    position: int
+    """Its place in the queue, never reused; the order of positions is the order of the queue."""
+    identity: SampleIdentity
+    payload: bytes | None
+    """None: on disk only, to be read by `position` (section 2.14.2)."""
+    size_bytes: int
+    enqueued_at_ns: Nanoseconds
+    expires_at_ns: Nanoseconds
+    source_guid: Guid = NIL_GUID
+    related_source_guid: Guid = NIL_GUID
+    related_identity: SampleIdentity = NIL_IDENTITY
+    related_reader_guid: Guid = NIL_GUID
+    flags: int = 0
+    """What the producer set, less the bits that are the service's to set."""
+    dead_letter_from: str = ""
+    dead_letter_reason: DeadLetterReason | None = None
+    state: SampleState = SampleState.ARRIVED
+    attempts: int = 0
+    """Deliveries that failed: AttemptedDeliveryCount."""
+    redelivered: bool = False
+    """Somebody may have processed it already: DDS_REDELIVERED_SAMPLE."""
+    holder: Guid = NIL_GUID
+    """The consumer it is assigned or sent to."""
+    sent_at_ns: Nanoseconds = 0
+    """When `holder` was sent it; 0 when nobody holds it."""
+    past_holders: tuple[Guid, ...] = ()
+    """Consumers whose delivery is over, latest last: they may still acknowledge, late."""
+
+    def move(self, cause: Cause) -> None:
+        """Go to the next state.
+
+        Raises:
+            AssertionError: `TRANSITIONS` does not lead from here by `cause`; names the state and the cause.
+        """
+        try:
+            self.state = TRANSITIONS[self.state, cause]
+        except KeyError:
+            raise AssertionError(f"no transition from {self.state.name} by {cause.name}: {self.identity}") from None
