@@ -1,0 +1,251 @@
+"""Administration commands answered (manual, section 5.4).
+
+Decides: return codes and texts. What a command changes is the engine's, reached through `AdminHost`. Every command
+gets at least one reply; a wrong one gets an ERROR that says what is wrong and what there is instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, assert_never
+
+from qsctl.core.admin.command import (
+    Command,
+    CreateQueue,
+    CreateSubscriber,
+    DeleteQueue,
+    DeleteSubscriber,
+    FlushQueue,
+    GetData,
+    GetMessages,
+    GetStatus,
+    Shutdown,
+)
+from qsctl.core.admin.host import AdminHost
+from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, Reply, ReturnCode, ServiceData
+from qsctl.core.admin.resolve import nearest, short_name
+from qsctl.core.queue.sample import Sample, SampleState
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.selector.expression import EVERYTHING, StatusMask
+from qsctl.core.selector.matches import identities_of, matches
+from qsctl.core.selector.parse import parse_selector
+from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.errors import NotFound, QsctlError, Refused
+from qsctl.instant import Nanoseconds
+from qsctl.resource import ResourceIdentifier, ResourceKind
+
+_STATUSES: Final[dict[SampleState, MessageStatus]] = {
+    SampleState.SENT: MessageStatus.SENT,
+    SampleState.DELIVERED: MessageStatus.DELIVERED,
+}
+"""Every other state of a held sample is UNDELIVERED: nobody has it."""
+
+
+def handle(host: AdminHost, now: Nanoseconds, command: Command) -> Sequence[Reply]:
+    """Carry out a command and answer it.
+
+    Only GET of samples and GET of the whole service's status answer more than once (sections 5.4.4 and 5.4.6); all
+    replies but the last are intermediate.
+    """
+    try:
+        match command:
+            case CreateQueue(subscriber, settings):
+                return [_create_queue(host, now, subscriber.bare, settings)]
+            case DeleteQueue(queue):
+                host.delete_queue(now, _queue(host, queue))
+                return [_done(f"queue {short_name(queue)} is deleted")]
+            case FlushQueue(queue, selector):
+                return [_flush(host, now, _queue(host, queue), selector)]
+            case GetStatus(queue):
+                return _statuses(host, now, queue.bare)
+            case GetData(resource):
+                return [_data(host, resource.bare)]
+            case GetMessages(queue, selector):
+                return _messages(host, _queue(host, queue), selector)
+            case CreateSubscriber(participant, settings):
+                return [_create_subscriber(host, now, participant.bare, settings)]
+            case DeleteSubscriber(subscriber):
+                host.delete_subscriber(now, _subscriber(host, subscriber))
+                return [_done(f"shared subscriber {short_name(subscriber)} is deleted")]
+            case Shutdown():
+                return [_shut_down(host)]
+            case _:
+                assert_never(command)
+    except QsctlError as error:
+        return [Reply(ReturnCode.ERROR, _text(error), not_found=isinstance(error, NotFound))]
+
+
+def message_status(state: SampleState) -> MessageStatus:
+    """A held sample's status as selectors and replies name it."""
+    return _STATUSES.get(state, MessageStatus.UNDELIVERED)
+
+
+def selected(host: AdminHost, queue: ResourceIdentifier, selector: str) -> Iterator[Sample]:
+    """The samples of a queue that a selector picks, in queue order where it must be scanned.
+
+    A selector that pins identities is answered from the queue's index.
+
+    Raises:
+        SelectorSyntaxError: the selector cannot be read.
+    """
+    expression = parse_selector(selector)
+    pinned = identities_of(expression)
+    candidates: Iterable[Sample]
+    if pinned is None:
+        candidates = host.samples(queue)
+    else:
+        found = (host.sample(queue, identity) for identity in pinned)
+        candidates = sorted((sample for sample in found if sample is not None), key=lambda sample: sample.position)
+    for sample in candidates:
+        if matches(expression, sample.identity, StatusMask(1 << message_status(sample.state))):
+            yield sample
+
+
+def _create_queue(
+    host: AdminHost, now: Nanoseconds, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings
+) -> Reply:
+    subscriber = _subscriber(host, subscriber)
+    if not settings.name:
+        raise Refused("the queue has no name", remedy="Give it one; it is how commands address it.")
+    shown = f"{short_name(subscriber)}/{settings.name}"
+    queues = host.queues()
+    for kind in (ResourceKind.SHARED_READER_QUEUE, ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE):
+        existing = queues.get(subscriber.child(kind, settings.name))
+        if existing is not None:
+            return _exists(f"queue {shown}", same=existing == settings)
+    host.create_queue(now, subscriber, settings)
+    return _done(f"queue {shown} is created")
+
+
+def _create_subscriber(
+    host: AdminHost, now: Nanoseconds, participant: ResourceIdentifier, settings: SharedSubscriberSettings
+) -> Reply:
+    participant = _known(participant, ResourceKind.DOMAIN_PARTICIPANT, host.participants())
+    if not settings.name:
+        raise Refused("the shared subscriber has no name", remedy="Give it one; it is how commands address it.")
+    resource = participant.child(ResourceKind.SHARED_SUBSCRIBER, settings.name)
+    existing = host.subscribers().get(resource)
+    if existing is not None:
+        return _exists(f"shared subscriber {short_name(resource)}", same=_holds_all_of(existing, settings))
+    host.create_subscriber(now, participant, settings)
+    return _done(f"shared subscriber {short_name(resource)} is created")
+
+
+def _holds_all_of(existing: SharedSubscriberSettings, wanted: SharedSubscriberSettings) -> bool:
+    """Whether creating `wanted` would add nothing to `existing`.
+
+    Our reading: queues created since in the existing subscriber do not make its configuration a different one, so a
+    script that creates a subscriber and then its queues may run again.
+    """
+    return (
+        existing.sessions == wanted.sessions
+        and existing.qos == wanted.qos
+        and all(queue in existing.queues for queue in wanted.queues)
+    )
+
+
+def _flush(host: AdminHost, now: Nanoseconds, queue: ResourceIdentifier, selector: str) -> Reply:
+    if parse_selector(selector) == EVERYTHING:
+        count = host.flush(now, queue)
+    else:
+        count = host.flush(now, queue, [sample.identity for sample in selected(host, queue, selector)])
+    return _done(f"{count} {'sample' if count == 1 else 'samples'} removed from queue {short_name(queue)}")
+
+
+def _statuses(host: AdminHost, now: Nanoseconds, queue: ResourceIdentifier) -> list[Reply]:
+    if queue.kind is not None:
+        return [Reply(ReturnCode.OK, body=host.status(now, _queue(host, queue)))]
+    replies = [Reply(ReturnCode.OK, body=host.status(now, each)) for each in host.queues()]
+    return replies or [_done(f"service {host.application_name} holds no queue")]
+
+
+def _data(host: AdminHost, resource: ResourceIdentifier) -> Reply:
+    if resource.kind is None:
+        return Reply(
+            ReturnCode.OK,
+            body=ServiceData(
+                tuple(_queue_data(each, settings) for each, settings in host.queues().items()),
+                tuple(map(str, host.participants())),
+                tuple(map(str, host.subscribers())),
+            ),
+        )
+    queue = _queue(host, resource)
+    return Reply(ReturnCode.OK, body=_queue_data(queue, host.queues()[queue]))
+
+
+def _queue_data(queue: ResourceIdentifier, settings: SharedReaderQueueSettings) -> QueueData:
+    return QueueData(
+        short_name(queue), settings.topic_name, str(queue), settings.type_name, is_dead_letter=settings.is_dead_letter
+    )
+
+
+def _messages(host: AdminHost, queue: ResourceIdentifier, selector: str) -> list[Reply]:
+    name = short_name(queue)
+    replies = [Reply(ReturnCode.OK, body=_message_data(name, sample)) for sample in selected(host, queue, selector)]
+    return replies or [_done(f"no sample of queue {name} is selected")]
+
+
+def _message_data(queue_name: str, sample: Sample) -> MessageData:
+    reason = sample.dead_letter_reason
+    return MessageData(
+        queue_name,
+        sample.position,
+        message_status(sample.state),
+        sample.identity,
+        sample.payload,
+        sample.size_bytes,
+        sample.enqueued_at_ns,
+        sample.attempts,
+        sample.redelivered,
+        sample.dead_letter_from,
+        "" if reason is None else reason.name,
+    )
+
+
+def _shut_down(host: AdminHost) -> Reply:
+    try:
+        host.request_shutdown()
+    except Refused as error:
+        return Reply(ReturnCode.UNSUPPORTED, _text(error))
+    return _done(f"service {host.application_name} is shutting down")
+
+
+def _queue(host: AdminHost, resource: ResourceIdentifier) -> ResourceIdentifier:
+    if not resource.is_queue():
+        raise Refused(f"{resource} names no queue", remedy="End it with /shared_reader_queue/NAME.")
+    return _known(resource.bare, resource.kind or ResourceKind.SHARED_READER_QUEUE, host.queues())
+
+
+def _subscriber(host: AdminHost, resource: ResourceIdentifier) -> ResourceIdentifier:
+    return _known(resource.bare, ResourceKind.SHARED_SUBSCRIBER, host.subscribers())
+
+
+def _known(resource: ResourceIdentifier, kind: ResourceKind, known: Iterable[ResourceIdentifier]) -> ResourceIdentifier:
+    """The resource itself, when the service has it.
+
+    Raises:
+        Refused: it is of another kind.
+        NotFound: there is none of that name.
+    """
+    spoken = kind.replace("_", " ")
+    if resource.kind is not kind:
+        raise Refused(f"{resource} names no {spoken}", remedy=f"End it with /{kind}/NAME.")
+    resources = list(known)
+    if resource not in resources:
+        names = [short_name(each) for each in resources if each.kind is kind]
+        raise NotFound(f"there is no {spoken} {short_name(resource)}", remedy=nearest(short_name(resource), names))
+    return resource
+
+
+def _exists(what: str, *, same: bool) -> Reply:
+    if same:
+        return Reply(ReturnCode.DUPLICATED, f"{what} exists already, with the same configuration")
+    return Reply(ReturnCode.ALREADY_EXISTS, f"{what} exists already, with a different configuration")
+
+
+def _done(text: str) -> Reply:
+    return Reply(ReturnCode.OK, text)
+
+
+def _text(error: QsctlError) -> str:
+    return f"{error.message}. {error.remedy}" if error.remedy else error.message
