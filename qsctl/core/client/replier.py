@@ -1,0 +1,47 @@
+"""The replier: requests in, replies out to the one that asked (manual, sections 2.11.2 and 2.11.3)."""
+
+from __future__ import annotations
+
+from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.producer import Producer
+from qsctl.core.messages import AckResponse, Delivery
+from qsctl.errors import UsageError
+from qsctl.identity import NIL_GUID, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+
+class Replier:
+    """A consumer of requests and a producer of replies."""
+
+    def __init__(self, consumer: Consumer, producer: Producer) -> None:
+        self.consumer = consumer
+        self.producer = producer
+
+    def reply(self, request: Delivery, payload: bytes, *, lifespan_ns: Nanoseconds = INFINITE_NS) -> SampleIdentity:
+        """Send one reply to the requester that sent `request`; the request itself stays to be acknowledged.
+
+        The reply carries the request's identity and source GUID, so that it reaches that requester even after it
+        restarted with the same source GUID.
+
+        Raises:
+            UsageError: the request names no source, or the producer's window is full.
+        """
+        if request.source_guid == NIL_GUID:
+            raise UsageError(
+                f"request {request.identity} names no source GUID: nobody can be replied to",
+                remedy="Send requests with a requester, or set a source GUID.",
+            )
+        return self.producer.write(
+            payload,
+            lifespan_ns=lifespan_ns,
+            related_source_guid=request.source_guid,
+            related_identity=request.identity,
+        )
+
+    def finish(self, request: Delivery, response: AckResponse = AckResponse.ACCEPTED) -> None:
+        """Acknowledge the request.
+
+        Raises:
+            UsageError: it is not held: answered before.
+        """
+        self.consumer.acknowledge(request.identity, response)

@@ -1,0 +1,65 @@
+"""The requester: requests out, each reply to its request (manual, section 2.11).
+
+Decides: correlation by the identity of the request. A reply that nobody waits for is acknowledged and dropped, else
+it would come again for ever.
+"""
+
+from __future__ import annotations
+
+from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.producer import Producer
+from qsctl.core.messages import AckResponse, Delivery
+from qsctl.identity import SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+
+class Requester:
+    """A producer of requests and a consumer of replies that share one source GUID.
+
+    Args:
+        producer: writes the requests; its source GUID is the requester's.
+        consumer: attached to the reply queue with the same source GUID (section 2.11.3).
+    """
+
+    def __init__(self, producer: Producer, consumer: Consumer) -> None:
+        self.producer = producer
+        self.consumer = consumer
+        self._replies: dict[SampleIdentity, list[Delivery]] = {}
+        self.dropped_count = 0
+
+    @property
+    def open_count(self) -> int:
+        """Requests whose replies are still wanted."""
+        return len(self._replies)
+
+    def request(self, payload: bytes, *, lifespan_ns: Nanoseconds = INFINITE_NS) -> SampleIdentity:
+        """Send a request; its replies are kept until `forget`.
+
+        Raises:
+            UsageError: the producer's window is full.
+        """
+        identity = self.producer.write(payload, lifespan_ns=lifespan_ns)
+        self._replies[identity] = []
+        return identity
+
+    def sort_replies(self) -> None:
+        """Give every reply that has come to its request, and acknowledge it."""
+        for delivery in self.consumer.take(self.consumer.waiting_count):
+            kept = self._replies.get(delivery.related_identity)
+            if kept is None:
+                self.dropped_count += 1
+            else:
+                kept.append(delivery)
+            self.consumer.acknowledge(delivery.identity, AckResponse.ACCEPTED)
+
+    def take_replies(self, request: SampleIdentity) -> list[Delivery]:
+        """The replies to a request that have come since the last call."""
+        kept = self._replies.get(request)
+        if not kept:
+            return []
+        self._replies[request] = []
+        return kept
+
+    def forget(self, request: SampleIdentity) -> None:
+        """Want no more replies to this request."""
+        self._replies.pop(request, None)

@@ -1,0 +1,137 @@
+"""One writer a peer: a lane leads to a single consumer or producer, in a partition named after it.
+
+Decides: how many samples share a frame, what waits when the peer's cache is full, and when a lane is known to reach
+its peer. There is no content filter on the writer's side in Cyclone DDS, so the lane takes the part that the filter
+on `related_reader_guid` has in the manual (section 2.7); a reader of partition `*` sees every lane (section 2.8).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cyclonedds.pub import DataWriter, Publisher
+from cyclonedds.topic import Topic
+
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.transport.dds import frames
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.qos import partition_qos, writer_qos
+from qsctl.transport.dds.raw import RawWriter, close_entity
+
+
+class FrameWriter:
+    """A writer with a backlog: what the cache does not take now goes first the next time."""
+
+    def __init__(
+        self,
+        participant: Participant,
+        topic: Topic[Any],
+        *,
+        partition: str = "",
+        traits: Mapping[str, str] | None = None,
+        extra: Sequence[Any] = (),
+    ) -> None:
+        assert participant.entity is not None
+        self._publisher = Publisher(participant.entity, qos=partition_qos(partition) if partition else None)
+        self.writer = RawWriter(DataWriter(self._publisher, topic, qos=writer_qos(traits=traits, extra=extra)))
+        self._backlog: deque[bytes] = deque()
+
+    @property
+    def backlog_count(self) -> int:
+        """Frames that wait for room in the cache."""
+        return len(self._backlog)
+
+    def put(self, frame: bytes) -> None:
+        """Write a frame, or keep it behind those that wait."""
+        if self._backlog or not self.writer.write(frame):
+            self._backlog.append(frame)
+
+    def flush(self) -> bool:
+        """Write what waits and send what is batched. False: some still waits."""
+        while self._backlog and self.writer.write(self._backlog[0]):
+            self._backlog.popleft()
+        self.writer.flush()
+        return not self._backlog
+
+    def close(self) -> None:
+        """Delete the writer; what waits is dropped."""
+        self._backlog.clear()
+        self.writer.close()
+        close_entity(self._publisher)
+
+
+class SampleLane:
+    """Samples to one consumer. It is used only after its writer has matched the consumer's reader."""
+
+    def __init__(
+        self,
+        participant: Participant,
+        topic: Topic[Any],
+        guid: Guid,
+        handle: int,
+        *,
+        traits: Mapping[str, str],
+        extra: Sequence[Any] = (),
+    ) -> None:
+        self.guid = guid
+        self.handle = handle
+        self._frames = FrameWriter(participant, topic, partition=guid.hex(), traits=traits, extra=extra)
+        self._pending: list[bytes] = []
+
+    def reaches_peer(self) -> bool:
+        """Whether the consumer's own reader is matched, not only a reader that copies."""
+        return self.handle in self._frames.writer.matched_handles()
+
+    def put(self, packed: bytes) -> None:
+        """Add a packed sample to this turn's frames."""
+        self._pending.append(packed)
+
+    def flush(self) -> bool:
+        """Send this turn's samples. False: the consumer's cache is full, some wait."""
+        if self._pending:
+            pending, self._pending = self._pending, []
+            for frame, _ in frames.frames_of(pending):
+                self._frames.put(frame)
+        return self._frames.flush()
+
+    def close(self) -> None:
+        """Delete the writer."""
+        self._frames.close()
+
+
+class AnswerLane:
+    """Acknowledgments to one producer. They wait until its reader is matched; the producer's window bounds them."""
+
+    def __init__(self, participant: Participant, topic: Topic[Any], guid: Guid, handle: int) -> None:
+        self.guid = guid
+        self.handle = handle
+        self._frames = FrameWriter(participant, topic, partition=guid.hex(), traits={"role": "answers"})
+        self._pending: dict[str, list[tuple[SampleIdentity, int]]] = {}
+        self._matched = False
+
+    def put(self, queue_name: str, identity: SampleIdentity, response: int) -> None:
+        """Add an answer to this turn's frames."""
+        pending = self._pending.get(queue_name)
+        if pending is None:
+            self._pending[queue_name] = [(identity, response)]
+        else:
+            pending.append((identity, response))
+
+    def flush(self) -> bool:
+        """Send this turn's answers. False: some wait."""
+        if not self._matched:
+            self._matched = self.handle in self._frames.writer.matched_handles()
+            if not self._matched:
+                return not self._pending
+        if self._pending:
+            for queue_name, answers in self._pending.items():
+                for at in range(0, len(answers), frames.ANSWERS_MAX):
+                    self._frames.put(frames.pack_answers(NIL_GUID, queue_name, answers[at : at + frames.ANSWERS_MAX]))
+            self._pending = {}
+        return self._frames.flush()
+
+    def close(self) -> None:
+        """Delete the writer."""
+        self._frames.close()

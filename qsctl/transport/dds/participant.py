@@ -1,0 +1,210 @@
+"""A participant in a DDS domain, and the domain's configuration on this machine.
+
+Decides: which interface, discovery, lease and cache settings Cyclone DDS runs with. The configuration of a domain is
+given once a process; a second participant shares it. Loopback and no multicast unless asked otherwise.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any, Final
+from xml.sax.saxutils import quoteattr
+
+from cyclonedds.core import DDSException, Entity, GuardCondition, Qos, WaitSet
+from cyclonedds.domain import Domain, DomainParticipant
+from cyclonedds.qos import Policy
+from cyclonedds.topic import Topic
+
+from qsctl.errors import Refused, Unavailable, UsageError
+from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.transport.dds.raw import batching_functions, close_entity
+
+LEASE_DURATION_NS: Final[Nanoseconds] = 5 * SECOND_NS
+"""How long a vanished process is still believed in; a process that leaves in order is noticed at once."""
+
+DOMAIN_ID_MAX: Final = 230
+"""Above it the ports of the standard mapping do not fit 16 bits."""
+
+LOOPBACK: Final = "lo"
+
+
+@dataclass(frozen=True, slots=True)
+class TcpSettings:
+    """TCP in place of UDP (manual, chapter 9). `listen_port` 0: connect only."""
+
+    listen_port: int = 0
+    public_address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainSettings:
+    """How a process takes part in a domain. `peers` are `address[:port]` of nodes that multicast does not reach."""
+
+    interface: str = LOOPBACK
+    peers: tuple[str, ...] = ()
+    lease_duration_ns: Nanoseconds = LEASE_DURATION_NS
+    tcp: TcpSettings | None = None
+    participant_index_max: int = 99
+
+    def document(self) -> str:
+        """The XML that Cyclone DDS is configured with."""
+        interface = (
+            f"<NetworkInterface address={quoteattr(self.interface)}/>"
+            if self.interface[:1].isdigit()
+            else f"<NetworkInterface name={quoteattr(self.interface)}/>"
+        )
+        peers = "".join(f"<Peer address={quoteattr(peer)}/>" for peer in self.peers)
+        external = ""
+        tcp = ""
+        if self.tcp is not None:
+            tcp = f"<TCP><Enable>true</Enable><Port>{self.tcp.listen_port or -1}</Port><NoDelay>true</NoDelay></TCP>"
+            if self.tcp.public_address:
+                host = self.tcp.public_address.rpartition(":")[0] or self.tcp.public_address
+                external = f"<ExternalNetworkAddress>{host}</ExternalNetworkAddress>"
+        if self.interface == LOOPBACK and not peers and self.tcp is None:
+            peers = '<Peer address="127.0.0.1"/>'
+        return (
+            f'<CycloneDDS><Domain Id="any"><General><Interfaces>{interface}</Interfaces>'
+            f"<AllowMulticast>false</AllowMulticast><MaxMessageSize>65000B</MaxMessageSize>{external}"
+            f"{'<Transport>tcp</Transport>' if self.tcp else ''}</General>"
+            "<Discovery><ParticipantIndex>auto</ParticipantIndex>"
+            f"<MaxAutoParticipantIndex>{self.participant_index_max}</MaxAutoParticipantIndex>"
+            f"<LeaseDuration>{self.lease_duration_ns}ns</LeaseDuration><Peers>{peers}</Peers></Discovery>"
+            '<Internal><HeartbeatInterval max="200 ms">50 ms</HeartbeatInterval>'
+            "<Watermarks><WhcHigh>8MiB</WhcHigh><WhcHighInit>8MiB</WhcHighInit><WhcLow>4MiB</WhcLow><WhcAdaptive>false</WhcAdaptive></Watermarks>"
+            f"</Internal>{tcp}<Tracing><Verbosity>severe</Verbosity></Tracing></Domain></CycloneDDS>"
+        )
+
+
+class _Domains:
+    """The domains configured in this process. The objects must stay referenced: collecting one deletes its entities."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[int, tuple[Domain, str, int]] = {}
+
+    def enter(self, domain_id: int, document: str) -> None:
+        with self._lock:
+            known = self._open.get(domain_id)
+            if known is None:
+                domain = Domain(domain_id, document)
+                batching = batching_functions()
+                if batching is not None:
+                    batching[0](True)
+                self._open[domain_id] = (domain, document, 1)
+                return
+            domain, configured, users = known
+            if configured != document:
+                raise Refused(
+                    f"DDS domain {domain_id} is in use in this process with another interface, lease or transport",
+                    remedy="Give all participants of a domain the same settings, or use another domain id.",
+                )
+            self._open[domain_id] = (domain, configured, users + 1)
+
+    def leave(self, domain_id: int) -> None:
+        with self._lock:
+            domain, document, users = self._open[domain_id]
+            if users > 1:
+                self._open[domain_id] = (domain, document, users - 1)
+                return
+            del self._open[domain_id]
+            close_entity(domain)
+
+
+_DOMAINS = _Domains()
+
+
+class Participant:
+    """A domain participant with its topics and one waitset.
+
+    Raises:
+        UsageError: the domain id does not exist.
+        Refused: the domain runs in this process with other settings.
+        Unavailable: Cyclone DDS cannot start here, for example on an interface that does not exist.
+    """
+
+    def __init__(self, domain_id: int, settings: DomainSettings | None = None, *, name: str = "") -> None:
+        if not 0 <= domain_id <= DOMAIN_ID_MAX:
+            raise UsageError(
+                f"domain id {domain_id} does not exist", remedy=f"Domain ids run from 0 to {DOMAIN_ID_MAX}."
+            )
+        self.domain_id = domain_id
+        self.settings = settings or DomainSettings()
+        try:
+            _DOMAINS.enter(domain_id, self.settings.document())
+        except DDSException as error:
+            raise self._cannot_start(error) from error
+        try:
+            qos = Qos(Policy.EntityName(name)) if name else None
+            self.entity: DomainParticipant | None = DomainParticipant(domain_id, qos=qos)
+        except DDSException as error:
+            _DOMAINS.leave(domain_id)
+            raise self._cannot_start(error) from error
+        self.waitset: WaitSet | None = WaitSet(self.entity)
+        self._guard: GuardCondition | None = GuardCondition(self.entity)
+        self.waitset.attach(self._guard)
+        self._topics: dict[str, Topic[Any]] = {}
+
+    def _cannot_start(self, error: DDSException) -> Unavailable:
+        return Unavailable(
+            f"DDS does not start in domain {self.domain_id} on interface {self.settings.interface!r}: {error.msg}",
+            remedy="Choose an interface of `ip address`; 'lo' is the loopback.",
+        )
+
+    def topic(self, name: str, data_type: type[Any]) -> Topic[Any]:
+        """The topic of this name and type, made once.
+
+        Raises:
+            Refused: the name is used with another type here, or the name cannot be a topic.
+        """
+        known = self._topics.get(name)
+        if known is not None:
+            if known.data_type is not data_type:
+                raise Refused(
+                    f"topic {name!r} is used with the types {known.data_type.__name__} and {data_type.__name__}",
+                    remedy="Use another topic name.",
+                )
+            return known
+        assert self.entity is not None
+        try:
+            topic: Topic[Any] = Topic(self.entity, name, data_type)
+        except DDSException as error:
+            raise Refused(f"{name!r} cannot be a DDS topic: {error.msg}", remedy="Avoid spaces, *, ? and #.") from error
+        self._topics[name] = topic
+        return topic
+
+    def wait(self, timeout_ns: Nanoseconds) -> None:
+        """Sleep until data is there for an attached reader, `wake` is called, or the time is over."""
+        assert self.waitset is not None
+        assert self._guard is not None
+        if self.waitset.wait(max(timeout_ns, 0)):
+            self._guard.read()
+            self._guard.take()
+
+    def wake(self) -> None:
+        """End a `wait` of another thread."""
+        if self._guard is not None:
+            self._guard.set(True)
+
+    def attach(self, condition: Entity) -> None:
+        """Let `condition` end a wait."""
+        assert self.waitset is not None
+        self.waitset.attach(condition)
+
+    def detach(self, condition: Entity) -> None:
+        """Take `condition` back."""
+        if self.waitset is not None:
+            self.waitset.detach(condition)
+
+    def close(self) -> None:
+        """Delete everything in the participant and leave the domain. Others see it at once."""
+        if self.entity is None:
+            return
+        close_entity(self.waitset)
+        self.waitset = None
+        self._guard = None
+        self._topics.clear()
+        close_entity(self.entity)
+        self.entity = None
+        _DOMAINS.leave(self.domain_id)

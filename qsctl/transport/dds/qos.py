@@ -1,0 +1,208 @@
+"""Quality of service: what delivery needs, and what of the XML's QoS elements Cyclone DDS can do.
+
+Decides: reliable, keep-all, standard XCDR1 on every topic of delivery and administration (manual, Tables 3.4 and 3.14:
+"cannot be changed"). A QoS element in the XML adds to this where the library has the policy; what it has not is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cyclonedds.core import Qos
+from cyclonedds.qos import Policy
+from lxml import etree
+
+from qsctl.errors import InvalidInput
+from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
+from qsctl.transport.dds.presence import SHARED_SUBSCRIBER_PROPERTY, traits_policy
+
+READER_FRAMES_MAX: Final = 4096
+"""Frames that wait in a reader; then its writers are held back, and with them their producers."""
+
+_ALIGNED_WIRE: Final = Policy.DataRepresentation(use_cdrv0_representation=True)
+_NEVER_BLOCK: Final = Policy.Reliability.Reliable(0)
+_FOREVER: Final = 2**63 - 1
+
+FIXED_POLICIES: Final[frozenset[str]] = frozenset({"reliability", "history", "service", "publication_name",
+                                                   "subscription_name", "reader_resource_limits"})  # fmt: skip
+"""Delivery sets these itself; the manual's files name them with the values that delivery has anyway."""
+
+
+def writer_qos(*, traits: Mapping[str, str] | None = None, extra: Sequence[Any] = ()) -> Qos:
+    """A reliable writer that never blocks: a full cache is answered at once, and the caller keeps the sample."""
+    return Qos(*extra, _NEVER_BLOCK, Policy.History.KeepAll, _ALIGNED_WIRE, *_said(traits))
+
+
+def reader_qos(
+    *,
+    traits: Mapping[str, str] | None = None,
+    subscriber: str = "",
+    samples_max: int = READER_FRAMES_MAX,
+    extra: Sequence[Any] = (),
+) -> Qos:
+    """A reliable reader; `subscriber` makes it a queue consumer as the manual says (section 2.5)."""
+    shared = [Policy.Property(SHARED_SUBSCRIBER_PROPERTY, subscriber, True)] if subscriber else []
+    return Qos(
+        *extra,
+        _NEVER_BLOCK,
+        Policy.History.KeepAll,
+        Policy.ResourceLimits(max_samples=samples_max, max_instances=-1, max_samples_per_instance=samples_max),
+        *shared,
+        *_said(traits),
+    )
+
+
+def last_value_qos(*, extra: Sequence[Any] = ()) -> Qos:
+    """Monitoring: a late reader gets each queue's last status (Table 3.5)."""
+    return Qos(
+        *extra,
+        Policy.Reliability.Reliable(SECOND_NS),
+        Policy.History.KeepLast(1),
+        Policy.Durability.TransientLocal,
+        _ALIGNED_WIRE,
+    )
+
+
+def partition_qos(*names: str) -> Qos:
+    """For a publisher or subscriber."""
+    return Qos(Policy.Partition(list(names)))
+
+
+def _said(traits: Mapping[str, str] | None) -> list[Any]:
+    return [traits_policy(**traits)] if traits else []
+
+
+@dataclass(frozen=True, slots=True)
+class MappedQos:
+    """What became of a QoS element: the policies in force, and the names of those that the library lacks."""
+
+    policies: tuple[Any, ...] = ()
+    unsupported: tuple[str, ...] = ()
+
+
+def map_qos(xml: str) -> MappedQos:
+    """Read a `<…_qos>` element as `config` keeps it: canonical XML text.
+
+    Raises:
+        InvalidInput: the text is no XML, or a value is none that the policy knows.
+    """
+    if not xml.strip():
+        return MappedQos()
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    try:
+        element = etree.fromstring(xml.encode(), parser)
+    except etree.XMLSyntaxError as error:
+        raise InvalidInput(f"a QoS element that is no XML: {error}") from error
+    policies: list[Any] = []
+    unsupported: list[str] = []
+    for child in element:
+        if not isinstance(child.tag, str) or child.tag in FIXED_POLICIES or child.tag == "property":
+            continue
+        make = _POLICIES.get(child.tag)
+        if make is None:
+            unsupported.append(child.tag)
+        else:
+            policies.append(make(child))
+    return MappedQos(tuple(policies), tuple(unsupported))
+
+
+def properties_of(xml: str) -> dict[str, str]:
+    """The name and value pairs of a QoS element's `<property>`."""
+    if not xml.strip():
+        return {}
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    element = etree.fromstring(xml.encode(), parser)
+    return {
+        (each.findtext("name") or "").strip(): (each.findtext("value") or "").strip()
+        for each in element.iterfind("property/value/element")
+    }
+
+
+def _kind(element: Any, *, allowed: Mapping[str, Any]) -> Any:
+    text = (element.findtext("kind") or "").strip()
+    word = text.removeprefix("DDS_")
+    for suffix in ("_QOS",):
+        word = word.removesuffix(suffix)
+    if word not in allowed:
+        raise InvalidInput(
+            f"line {element.sourceline}: <{element.tag}><kind> is {text!r}",
+            remedy=f"Write one of {', '.join(allowed)}.",
+        )
+    return allowed[word]
+
+
+def _duration(element: Any | None) -> Nanoseconds:
+    if element is None:
+        return _FOREVER
+    total = 0
+    for tag, unit in (("sec", SECOND_NS), ("nanosec", 1)):
+        word = (element.findtext(tag) or "0").strip().removeprefix("DDS_").removeprefix("DURATION_")
+        if word.startswith("INFINITE"):
+            if tag == "sec":
+                return _FOREVER
+        elif not word.startswith("ZERO"):
+            try:
+                total += int(word, 0) * unit
+            except ValueError:
+                raise InvalidInput(
+                    f"line {element.sourceline}: <{tag}> is {word!r}", remedy="Write digits or DURATION_INFINITE_SEC."
+                ) from None
+    return min(total, INFINITE_NS)
+
+
+def _durability(element: Any) -> Any:
+    kinds = Policy.Durability
+    return _kind(
+        element,
+        allowed={
+            "VOLATILE_DURABILITY": kinds.Volatile,
+            "TRANSIENT_LOCAL_DURABILITY": kinds.TransientLocal,
+            "TRANSIENT_DURABILITY": kinds.Transient,
+            "PERSISTENT_DURABILITY": kinds.Persistent,
+        },
+    )
+
+
+def _liveliness(element: Any) -> Any:
+    lease = _duration(element.find("lease_duration"))
+    kinds = Policy.Liveliness
+    make: Callable[[int], Any] = _kind(
+        element,
+        allowed={
+            "AUTOMATIC_LIVELINESS": kinds.Automatic,
+            "MANUAL_BY_PARTICIPANT_LIVELINESS": kinds.ManualByParticipant,
+            "MANUAL_BY_TOPIC_LIVELINESS": kinds.ManualByTopic,
+        },
+    )
+    return make(lease)
+
+
+def _ownership(element: Any) -> Any:
+    kinds = Policy.Ownership
+    return _kind(element, allowed={"SHARED_OWNERSHIP": kinds.Shared, "EXCLUSIVE_OWNERSHIP": kinds.Exclusive})
+
+
+def _destination_order(element: Any) -> Any:
+    kinds = Policy.DestinationOrder
+    return _kind(
+        element,
+        allowed={
+            "BY_RECEPTION_TIMESTAMP_DESTINATIONORDER": kinds.ByReceptionTimestamp,
+            "BY_SOURCE_TIMESTAMP_DESTINATIONORDER": kinds.BySourceTimestamp,
+        },
+    )
+
+
+_POLICIES: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "durability": _durability,
+    "liveliness": _liveliness,
+    "ownership": _ownership,
+    "destination_order": _destination_order,
+    "deadline": lambda element: Policy.Deadline(_duration(element.find("period"))),
+    "latency_budget": lambda element: Policy.LatencyBudget(_duration(element.find("duration"))),
+    "lifespan": lambda element: Policy.Lifespan(_duration(element.find("duration"))),
+    "transport_priority": lambda element: Policy.TransportPriority(int(element.findtext("value") or 0)),
+    "time_based_filter": lambda element: Policy.TimeBasedFilter(_duration(element.find("minimum_separation"))),
+}

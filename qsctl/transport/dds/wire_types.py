@@ -1,0 +1,361 @@
+"""The types on the wire: names, order and extensibility of the original where it names them, ours beside them.
+
+Decides: what a peer that generated its own code sees. Types of the administration and monitoring topics follow the
+manual (sections 2.10.2, 2.12, 3.3.4.3, 5.3 to 5.4.6); a frame of many samples and a frame of many acknowledgments
+are ours, final, and laid out so that `frames` packs each sample with one `struct` call.
+"""
+
+# The binding reads these annotations itself; to a type checker they are no types.
+# mypy: disable-error-code="type-arg,assignment,valid-type"
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from cyclonedds.idl import IdlEnum, IdlStruct
+from cyclonedds.idl.annotations import appendable, final, key, mutable
+from cyclonedds.idl.types import array, bounded_str, byte, float32, int32, int64, sequence, uint32, uint64
+
+COMMAND_REQUEST_TOPIC: Final = "rti/service/admin/command_request"
+COMMAND_REPLY_TOPIC: Final = "rti/service/admin/command_reply"
+MONITORING_TOPIC: Final = "rti/queuing_service/monitoring/shared_reader_queue"
+LOGGER_TOPIC: Final = "rti/distlog"
+
+NIL_OCTETS: Final = bytes(16)
+
+SERVICE_NAME_MAX_BYTES: Final = 255
+RESOURCE_IDENTIFIER_MAX_BYTES: Final = 2048
+
+
+class ServiceKind(IdlEnum, typename="RTI.Service.Admin.ServiceKind", default="OTHER"):
+    """Which kind of service a command is for; a queuing service answers QUEUING and OTHER."""
+
+    OTHER = 0
+    ROUTING = 1
+    QUEUING = 2
+
+
+class CommandActionKind(IdlEnum, typename="RTI.Service.Admin.CommandActionKind", default="GET"):
+    """What to do. A queuing service knows CREATE, DELETE, GET and SHUTDOWN (section 5.2); SHUTDOWN's number is ours."""
+
+    LOAD = 1
+    UNLOAD = 2
+    INSERT = 3
+    UPDATE = 4
+    PAUSE = 5
+    RESUME = 6
+    ENABLE = 7
+    DISABLE = 8
+    ANNOUNCE = 9
+    CREATE = 10
+    DELETE = 11
+    SAVE = 12
+    GET = 13
+    ADD_PEER = 14
+    SHUTDOWN = 15
+
+
+class CommandReplyRetcode(IdlEnum, typename="RTI.Service.Admin.CommandReplyRetcode", default="OK"):
+    """`RTI_SERVICE_COMMAND_REPLY_…` (section 5.4)."""
+
+    OK = 0
+    ANNOUNCEMENT = 1
+    ERROR = 2
+    UNSUPPORTED = 3
+    ALREADY_EXISTS = 4
+    DUPLICATED = 5
+
+
+@dataclass
+@final
+class WireGuid(IdlStruct, typename="RTI.QueuingService.GUID_t"):
+    """`GUID_t`: 16 octets."""
+
+    value: array[byte, 16] = NIL_OCTETS
+
+
+@dataclass
+@final
+class WireSequenceNumber(IdlStruct, typename="RTI.QueuingService.SequenceNumber_t"):
+    """`SequenceNumber_t`: 64 bits in two halves."""
+
+    high: int32 = 0
+    low: uint32 = 0
+
+
+@dataclass
+@final
+class WireIdentity(IdlStruct, typename="RTI.QueuingService.SampleIdentity_t"):
+    """`SampleIdentity_t`."""
+
+    writer_guid: WireGuid = field(default_factory=WireGuid)
+    sequence_number: WireSequenceNumber = field(default_factory=WireSequenceNumber)
+
+
+@dataclass
+@final
+class WireSampleBuffer(IdlStruct, typename="RTI.QueuingService.SampleBuffer_t"):
+    """`SampleBuffer_t`: a sample's own CDR, encapsulation header included, or raw octets."""
+
+    value: sequence[byte] = b""
+
+
+@dataclass
+@appendable
+class WireCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandRequest"):
+    """`CommandRequest` (section 5.3); `request_identity` is ours and may be missing."""
+
+    service_name: bounded_str[255] = ""
+    service: ServiceKind = ServiceKind.OTHER
+    action: CommandActionKind = CommandActionKind.GET
+    resource_identifier: bounded_str[2048] = ""
+    string_body: str = ""
+    octet_body: sequence[byte] = b""
+    request_identity: WireIdentity = field(default_factory=WireIdentity)
+
+
+@dataclass
+@appendable
+class OriginalCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandRequest"):
+    """`CommandRequest` with the original's members only."""
+
+    service_name: bounded_str[255] = ""
+    service: ServiceKind = ServiceKind.OTHER
+    action: CommandActionKind = CommandActionKind.GET
+    resource_identifier: bounded_str[2048] = ""
+    string_body: str = ""
+    octet_body: sequence[byte] = b""
+
+
+@dataclass
+@appendable
+class WireCommandReply(IdlStruct, typename="RTI.Service.Admin.CommandReply"):
+    """`CommandReply` (section 5.3); the last three members are ours. Bit 8 of `flags`: more replies follow."""
+
+    retcode: CommandReplyRetcode = CommandReplyRetcode.OK
+    native_retcode: int32 = 0
+    string_body: str = ""
+    octet_body: sequence[byte] = b""
+    related_request_identity: WireIdentity = field(default_factory=WireIdentity)
+    replying_service: bounded_str[255] = ""
+    flags: uint32 = 0
+
+
+@dataclass
+@appendable
+class OriginalCommandReply(IdlStruct, typename="RTI.Service.Admin.CommandReply"):
+    """`CommandReply` with the original's members only."""
+
+    retcode: CommandReplyRetcode = CommandReplyRetcode.OK
+    native_retcode: int32 = 0
+    string_body: str = ""
+    octet_body: sequence[byte] = b""
+
+
+class UndeliveredReasonKind(IdlEnum, typename="RTI.QueuingService.UndeliveredReasonKind", default="LIFESPAN"):
+    """Why a sample was not delivered (section 2.12)."""
+
+    LIFESPAN = 0
+    MAX_RETRIES = 1
+
+
+@dataclass
+@appendable
+class WireDeadLetter(IdlStruct, typename="RTI.QueuingService.DeadLetter_t"):
+    """`DeadLetter_t` (section 2.12): what the consumers of a dead-letter queue receive."""
+
+    queue_name: bounded_str[255] = ""
+    sample_identity: WireIdentity = field(default_factory=WireIdentity)
+    undelivered_reason: UndeliveredReasonKind = UndeliveredReasonKind.LIFESPAN
+    sample_buffer: WireSampleBuffer = field(default_factory=WireSampleBuffer)
+
+
+@dataclass
+@appendable
+class WireConsumerAvailability(IdlStruct, typename="RTI.QueuingService.ConsumerAvailability_t"):
+    """`ConsumerAvailability_t` (section 2.10.2)."""
+
+    consumer_guid: WireGuid = field(default_factory=WireGuid)
+    key("consumer_guid")
+    reception_enabled: bool = True
+    unacked_threshold: int32 = -1
+
+
+class WireMessageStatus(IdlEnum, typename="RTI.QueuingService.MessageStatusKind", default="UNDELIVERED"):
+    """A sample's status in a queue (section 5.4.6)."""
+
+    UNDELIVERED = 0
+    SENT = 1
+    DELIVERED = 2
+
+
+@dataclass
+@appendable
+class WireMessage(IdlStruct, typename="RTI.QueuingService.Message"):
+    """`Message` (section 5.4.6)."""
+
+    status: WireMessageStatus = WireMessageStatus.UNDELIVERED
+    original_virtual_sample_identity: WireIdentity = field(default_factory=WireIdentity)
+    sample_buffer: WireSampleBuffer = field(default_factory=WireSampleBuffer)
+
+
+@dataclass
+@mutable
+class WireQueueData(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedReaderQueueData"):
+    """`SharedReaderQueueData` (section 5.4.5)."""
+
+    queue_name: bounded_str[255] = ""
+    key("queue_name")
+    topic_name: bounded_str[255] = ""
+
+
+@dataclass
+@mutable
+class WireServiceData(IdlStruct, typename="RTI.QueuingService.Monitoring.ServiceData"):
+    """`ServiceData` (section 5.4.5)."""
+
+    shared_reader_queue_data_list: sequence[WireQueueData] = field(default_factory=list)
+
+
+@dataclass
+@appendable
+class WireStatisticMetrics(IdlStruct, typename="RTI.QueuingService.Monitoring.StatisticMetrics"):
+    """`StatisticMetrics` (section 3.3.4.3)."""
+
+    period_ms: uint64 = 0
+    count: int64 = 0
+    mean: float32 = 0.0
+    minimum: float32 = 0.0
+    maximum: float32 = 0.0
+    std_dev: float32 = 0.0
+
+
+@dataclass
+@appendable
+class WireStatisticVariable(IdlStruct, typename="RTI.QueuingService.Monitoring.StatisticVariable"):
+    """`StatisticVariable` (section 3.3.4.3)."""
+
+    publication_period_metrics: WireStatisticMetrics = field(default_factory=WireStatisticMetrics)
+    historical_metrics: sequence[WireStatisticMetrics, 5] = field(default_factory=list)
+
+
+@dataclass
+@mutable
+class WireQueueStatus(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedReaderQueueStatus"):
+    """`SharedReaderQueueStatus` (sections 5.4.4 and 6.2)."""
+
+    queue_name: bounded_str[255] = ""
+    key("queue_name")
+    received_message_count: uint64 = 0
+    sent_message_count: uint64 = 0
+    acknowledged_message_count: uint64 = 0
+    failed_delivery_message_count: uint64 = 0
+    late_acknowledgment_message_count: uint64 = 0
+    bounced_message_count: uint64 = 0
+    redelivered_message_count: uint64 = 0
+    expired_message_count: uint64 = 0
+    timeout_message_count: uint64 = 0
+    high_watermark_count: uint64 = 0
+    low_watermark_count: uint64 = 0
+    queue_full_count: uint64 = 0
+    received_message_count_change: uint64 = 0
+    sent_message_count_change: uint64 = 0
+    acknowledged_message_count_change: uint64 = 0
+    failed_delivery_message_count_change: uint64 = 0
+    late_acknowledgment_message_count_change: uint64 = 0
+    bounced_message_count_change: uint64 = 0
+    redelivered_message_count_change: uint64 = 0
+    expired_message_count_change: uint64 = 0
+    timeout_message_count_change: uint64 = 0
+    high_watermark_count_change: uint64 = 0
+    low_watermark_count_change: uint64 = 0
+    queue_full_count_change: uint64 = 0
+    current_message_count: uint64 = 0
+    current_acknowledged_message_count: uint64 = 0
+    current_unacknowledged_message_count: uint64 = 0
+    current_sent_message_count: uint64 = 0
+    sending_latency: WireStatisticVariable = field(default_factory=WireStatisticVariable)
+    enqueue_throughput: WireStatisticVariable = field(default_factory=WireStatisticVariable)
+    dequeue_throughput: WireStatisticVariable = field(default_factory=WireStatisticVariable)
+    sending_throughput: WireStatisticVariable = field(default_factory=WireStatisticVariable)
+
+
+@dataclass
+@final
+class WireSample(IdlStruct, typename="RTI.QueuingService.Sample"):
+    """One sample in a frame. An infinite lifespan is sec 0x7fffffff, nanosec 0x7fffffff, as everywhere in DDS.
+
+    The first member is aligned to four octets, so that the next sample always begins there.
+    """
+
+    flags: uint32 = 0
+    lifespan_sec: int32 = 0x7FFF_FFFF
+    lifespan_nanosec: uint32 = 0x7FFF_FFFF
+    identity: WireIdentity = field(default_factory=WireIdentity)
+    source_guid: WireGuid = field(default_factory=WireGuid)
+    related_source_guid: WireGuid = field(default_factory=WireGuid)
+    related_identity: WireIdentity = field(default_factory=WireIdentity)
+    related_reader_guid: WireGuid = field(default_factory=WireGuid)
+    payload: sequence[byte] = b""
+
+
+@dataclass
+@final
+class WireFrame(IdlStruct, typename="RTI.QueuingService.SampleFrame"):
+    """Samples that travel together: on `<Topic>` and on `<Topic>@<SharedSubscriber>`."""
+
+    samples: sequence[WireSample] = field(default_factory=list)
+
+
+@dataclass
+@final
+class WireAcknowledgment(IdlStruct, typename="RTI.QueuingService.Acknowledgment"):
+    """The answer to one sample: 1 accepted, 0 rejected (sections 2.4 and 2.5)."""
+
+    identity: WireIdentity = field(default_factory=WireIdentity)
+    response: uint32 = 1
+
+
+@dataclass
+@final
+class WireAcknowledgmentFrame(IdlStruct, typename="RTI.QueuingService.AcknowledgmentFrame"):
+    """Answers that travel together. `sender` is the consumer's GUID, or nil from a service.
+
+    `queue_name` is `<Topic>@<SharedSubscriber>`; a topic may feed several queues, each of which answers.
+    """
+
+    sender: WireGuid = field(default_factory=WireGuid)
+    acknowledgments: sequence[WireAcknowledgment] = field(default_factory=list)
+    queue_name: bounded_str[255] = ""
+
+
+@dataclass
+@appendable
+class WireLogMessage(IdlStruct, typename="RTI.QueuingService.LogMessage"):
+    """A line of the service's log on `rti/distlog` (section 3.5). `level` is the verbosity that shows it."""
+
+    service_name: bounded_str[255] = ""
+    process_id: int64 = 0
+    level: int32 = 0
+    timestamp_ns: int64 = 0
+    event: str = ""
+    fields_json: str = ""
+
+
+def producer_acknowledgment_topic(topic_name: str) -> str:
+    """Where the service answers the producers of a topic."""
+    return f"ProducerAcknowledgment@{topic_name}"
+
+
+def consumer_topic(topic_name: str, subscriber: str) -> str:
+    """`<Topic>@<SharedSubscriber>`: where the service sends a queue's samples (section 2.6)."""
+    return f"{topic_name}@{subscriber}"
+
+
+def consumer_acknowledgment_topic(topic_name: str, subscriber: str) -> str:
+    """Where the consumers of a queue answer the service."""
+    return f"ConsumerAcknowledgment@{topic_name}@{subscriber}"
+
+
+def availability_topic(topic_name: str, subscriber: str) -> str:
+    """`ConsumerAvailability@<SharedReaderQueueName>` (section 2.10.2)."""
+    return f"ConsumerAvailability@{topic_name}@{subscriber}"
