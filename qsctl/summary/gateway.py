@@ -1,9 +1,9 @@
 """Start the Java machine that PySpark talks to.
 
 Decides: the options of the Java machine, what it may print (nothing), and how it ends with this process. Starting it
-here, instead of through Spark's own scripts, needs no bash, takes one Java start instead of two, and leaves out
-`--add-modules=jdk.incubator.vector`, a module that a runtime made small does not have and without which Spark runs as well. A cluster's configuration is still
-read, from SPARK_CONF_DIR, HADOOP_CONF_DIR and YARN_CONF_DIR.
+here, instead of through Spark's own scripts, needs no bash, takes one Java start instead of two, and leaves out the
+module jdk.incubator.vector, which a runtime made small does not have and Spark can do without. A cluster's
+configuration is still read, from SPARK_CONF_DIR, HADOOP_CONF_DIR and YARN_CONF_DIR.
 """
 
 from __future__ import annotations

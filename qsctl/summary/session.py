@@ -1,7 +1,7 @@
 """One quiet Spark session a process, from options, environment and defaults.
 
-Decides: the settings (small jobs start fast, offline too, and in containers whose host name resolves to nothing), their order
-of precedence (`--master` and `--conf`, then `QSCTL_SPARK_*`, then ours), and that nothing is left behind at exit.
+Decides: the settings (small jobs start fast, offline too, and in containers whose host name resolves to nothing), their
+precedence (`--master` and `--conf`, then `QSCTL_SPARK_*`, then ours), and that nothing is left behind at exit.
 """
 
 from __future__ import annotations

@@ -1,0 +1,57 @@
+"""What a summary must know of a run before Spark reads it: `run.json`, and which replications have settled figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from qsctl.errors import Damaged
+from qsctl.eventlog.run_folder import RunInfo, parts_of, read_run_info
+from qsctl.instant import Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A run in its folder.
+
+    `replications` are those whose counters are written: of a run that was killed, the message log may hold the start
+    of one more, which is left out.
+    """
+
+    folder: Path
+    info: RunInfo
+    replications: tuple[int, ...]
+    has_messages: bool
+
+    @property
+    def warm_up_ns(self) -> Nanoseconds:
+        """Statistics start here."""
+        return self.info.warm_up_ns
+
+    @property
+    def horizon_ns(self) -> Nanoseconds:
+        """Where the run ended: for one that was stopped, where its last replication came to."""
+        stopped = [each.simulated_ns for each in self.info.done if not each.complete]
+        return min(stopped, default=self.info.horizon_ns)
+
+    @property
+    def level(self) -> str:
+        """What there is to read: `messages`, or only `counters`."""
+        return "messages" if self.has_messages else "counters"
+
+
+def read_run(folder: Path) -> RecordedRun:
+    """Read what a run folder says of itself.
+
+    Raises:
+        NotFound: the folder does not exist or is no run folder.
+        Damaged: `run.json` is not what a run writes, or no replication has counters.
+    """
+    info = read_run_info(folder)
+    found = {int(part.parent.name.partition("=")[2]) for part in parts_of(folder, "counters")}
+    if not found:
+        raise Damaged(
+            f"{folder} has no counters of any replication: the run was cut off (its status is {info.status.value})",
+            remedy="Run the simulation again.",
+        )
+    return RecordedRun(folder.resolve(), info, tuple(sorted(found)), bool(parts_of(folder, "messages")))

@@ -1,0 +1,120 @@
+"""What a summary is to those who print it: plain dataclasses, filled from the collected rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from qsctl.instant import SECOND_NS, Nanoseconds
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFigures:
+    """One group's figures after warm-up; with the default grouping one client's queue.
+
+    A key that is not grouped by is None. Counts are sums over the replications, marks and maxima the largest,
+    `first_discard_ns` the earliest. Percentiles are of the wait of delivered messages, None where none was delivered;
+    they are exact where `percentile_error` is 0, else at most that share too high.
+    """
+
+    run_id: str | None
+    replication: int | None
+    client: str | None
+    queue: str | None
+    topic_id: int | None
+    replications: int
+    arrived_messages: int
+    delivered_messages: int
+    discarded_messages: int
+    elided_messages: int
+    expired_messages: int
+    dead_messages: int
+    redelivered_messages: int
+    discard_indications: int
+    delivered_bytes: int
+    length_messages: int
+    length_work_units: int
+    high_water_mark_work_units: int | None
+    max_depth_work_units: int | None
+    first_discard_ns: Nanoseconds | None
+    wait_sum_ns: Nanoseconds
+    wait_max_ns: Nanoseconds | None
+    observed_ns: Nanoseconds
+    wait_p50_ns: Nanoseconds | None = None
+    wait_p90_ns: Nanoseconds | None = None
+    wait_p95_ns: Nanoseconds | None = None
+    wait_p99_ns: Nanoseconds | None = None
+    wait_p999_ns: Nanoseconds | None = None
+    percentile_error: float = 0.0
+
+    @property
+    def wait_mean_ns(self) -> float | None:
+        """The mean wait of the delivered messages."""
+        return self.wait_sum_ns / self.delivered_messages if self.delivered_messages else None
+
+    @property
+    def loss_ratio(self) -> float:
+        """The share of the messages with a settled fate that were lost; an elided one is not lost."""
+        lost = self.discarded_messages + self.expired_messages + self.dead_messages
+        settled = lost + self.delivered_messages + self.elided_messages
+        return lost / settled if settled else 0.0
+
+    @property
+    def delivered_per_second(self) -> float:
+        """Messages delivered a second of observed time."""
+        return self.delivered_messages * SECOND_NS / self.observed_ns if self.observed_ns else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """The summary of one or more runs.
+
+    `queues` has one row a group, ordered by key. The other tables hold the rows of `tables.SCHEMAS` by their names;
+    one that was not asked for, or that the log's level does not allow, is absent, and `notes` says why.
+    """
+
+    runs: tuple[str, ...]
+    by: tuple[str, ...]
+    complete: bool
+    level: str
+    warm_up_ns: Nanoseconds
+    horizon_ns: Nanoseconds
+    replications: int
+    window_ns: Nanoseconds
+    queues: tuple[QueueFigures, ...]
+    tables: Mapping[str, Rows] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def queue_figures(queues: Rows, delays: Rows) -> tuple[QueueFigures, ...]:
+    """The rows of `QUEUES` with their percentiles of `DELAYS`."""
+    keys = ("run_id", "replication", "client", "queue", "topic_id")
+    waits = {tuple(row[key] for key in keys): row for row in delays}
+    figures = []
+    for row in queues:
+        wait = waits.get(tuple(row[key] for key in keys))
+        percentiles: dict[str, Any] = {}
+        if wait is not None:
+            percentiles = {f"wait_p{rank}_ns": wait[f"p{rank}_ns"] for rank in ("50", "90", "95", "99", "999")}
+            percentiles["percentile_error"] = wait["relative_error"]
+        figures.append(QueueFigures(**{**row, **percentiles}))
+    return tuple(sorted(figures, key=lambda each: _order(each, keys)))
+
+
+QUEUE_ORDER = ("G-1", "D-1", "D-2", "D-3", "C-1")
+"""Egress queues are listed from lowest to highest priority, as operators know them (seed 004)."""
+
+
+def _order(figures: QueueFigures, keys: Sequence[str]) -> tuple[tuple[bool, int, Any], ...]:
+    """Nothing before something; egress queues by priority, everything else by value."""
+
+    def place(key: str) -> tuple[bool, int, Any]:
+        value = getattr(figures, key)
+        if key == "queue" and value in QUEUE_ORDER:
+            return (True, QUEUE_ORDER.index(value), "")
+        return (value is not None, len(QUEUE_ORDER), "" if value is None else value)
+
+    return tuple(place(key) for key in keys)

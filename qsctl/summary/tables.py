@@ -1,0 +1,271 @@
+"""The tables of the pipeline, each with its declared schema: what is read, and what every measure returns.
+
+The key columns of a result are always the same five. A column that the user did not group by is null, so that a
+result has one schema whatever `--by` says. Counts are messages, times nanoseconds, depths work units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+_STRING: Final = StringType()
+_INT: Final = IntegerType()
+_LONG: Final = LongType()
+_DOUBLE: Final = DoubleType()
+
+
+def _table(fields: dict[str, DataType], *, nullable: Sequence[str] = ()) -> StructType:
+    return StructType([StructField(name, kind, name in nullable) for name, kind in fields.items()])
+
+
+MESSAGES: Final = StructType(
+    [
+        StructField("run_id", _STRING),
+        StructField("client_id", _INT),
+        StructField("queue", _STRING),
+        StructField("topic_id", _INT),
+        StructField("size_bytes", _INT),
+        StructField("work_units", _INT),
+        StructField("enqueued_ns", _LONG),
+        StructField("wait_ns", _LONG),
+        StructField("send_ns", _LONG),
+        StructField("acknowledge_ns", _LONG),
+        StructField("outcome", _STRING),
+        StructField("discard_indication", BooleanType()),
+        StructField("attempts", ShortType()),
+        StructField("replication", _INT),
+    ]
+)
+"""The message log as Spark reads it: the Arrow schema of `eventlog` and the folder's `replication`."""
+
+COUNTERS: Final = StructType(
+    [
+        StructField("run_id", _STRING),
+        StructField("client_id", _INT),
+        StructField("client", _STRING),
+        StructField("queue", _STRING),
+        *(
+            StructField(name, _LONG)
+            for name in (
+                "arrived_messages",
+                "delivered_messages",
+                "discarded_messages",
+                "elided_messages",
+                "expired_messages",
+                "dead_messages",
+                "redelivered_messages",
+                "discard_indications",
+                "delivered_bytes",
+                "length_messages",
+                "length_work_units",
+                "high_water_mark_work_units",
+                "max_depth_work_units",
+                "first_discard_ns",
+                "wait_sum_ns",
+                "wait_max_ns",
+                "observed_ns",
+            )
+        ),
+        StructField("histogram_bucket", ArrayType(_INT)),
+        StructField("histogram_count", ArrayType(_LONG)),
+        StructField("replication", _INT),
+    ]
+)
+"""The simulator's own counters as Spark reads them."""
+
+EVENTS: Final = StructType(
+    [
+        StructField("run_id", _STRING),
+        StructField("at_ns", _LONG),
+        StructField("client_id", _INT),
+        StructField("queue", _STRING),
+        StructField("event", _STRING),
+        StructField("value", _LONG),
+        StructField("replication", _INT),
+    ]
+)
+
+KEYS: Final[dict[str, tuple[str, DataType]]] = {
+    "run": ("run_id", _STRING),
+    "replication": ("replication", _INT),
+    "client": ("client", _STRING),
+    "queue": ("queue", _STRING),
+    "topic": ("topic_id", _INT),
+}
+"""What `--by` takes, and the column each word stands for."""
+
+_KEY_FIELDS: Final[dict[str, DataType]] = dict(KEYS.values())
+
+
+def _result(fields: dict[str, DataType], *, nullable: Sequence[str] = ()) -> StructType:
+    return _table({**_KEY_FIELDS, **fields}, nullable=[*_KEY_FIELDS, *nullable])
+
+
+COUNTS: Final[tuple[str, ...]] = (
+    "arrived_messages",
+    "delivered_messages",
+    "discarded_messages",
+    "elided_messages",
+    "expired_messages",
+    "dead_messages",
+    "redelivered_messages",
+    "discard_indications",
+    "delivered_bytes",
+    "length_messages",
+    "length_work_units",
+    "wait_sum_ns",
+)
+"""Figures that add up over replications, clients and queues."""
+
+QUEUES: Final = _result(
+    {
+        "replications": _LONG,
+        **dict.fromkeys(COUNTS, _LONG),
+        "high_water_mark_work_units": _LONG,
+        "max_depth_work_units": _LONG,
+        "first_discard_ns": _LONG,
+        "wait_max_ns": _LONG,
+        "observed_ns": _LONG,
+    },
+    nullable=["high_water_mark_work_units", "max_depth_work_units", "first_discard_ns", "wait_max_ns"],
+)
+"""One row a group: the counters after warm-up, as `show client … stats queue` has them.
+
+Counts are sums over the replications, marks and maxima the largest, `first_discard_ns` the earliest instant;
+`observed_ns` is the time observed, summed over the replications.
+"""
+
+HISTOGRAM: Final = _result({"bucket": _INT, "messages": _LONG})
+"""Delivered messages by bucket of their wait (`eventlog.schema.bucket_of`)."""
+
+DELAYS: Final = _result(
+    {
+        "messages": _LONG,
+        "mean_ns": _DOUBLE,
+        "p50_ns": _LONG,
+        "p90_ns": _LONG,
+        "p95_ns": _LONG,
+        "p99_ns": _LONG,
+        "p999_ns": _LONG,
+        "max_ns": _LONG,
+        "relative_error": _DOUBLE,
+    }
+)
+"""Nearest-rank percentiles of the wait of delivered messages.
+
+`relative_error` is 0 where they are exact, else the widest that a figure may be off, as a share of it.
+"""
+
+WINDOWS: Final = _result(
+    {
+        "window_start_ns": _LONG,
+        "window_ns": _LONG,
+        "arrived_messages": _LONG,
+        "delivered_messages": _LONG,
+        "discarded_messages": _LONG,
+        "elided_messages": _LONG,
+        "lost_messages": _LONG,
+        "delivered_bytes": _LONG,
+        "entered_work_units": _LONG,
+        "left_work_units": _LONG,
+        "left_messages": _LONG,
+    }
+)
+"""Throughput and discards: what entered and what left in each window in which anything did.
+
+Windows count from the start of the run, warm-up included. `lost_messages` are the expired and the dead.
+"""
+
+DEPTH: Final = _result({"at_ns": _LONG, "depth_messages": _LONG, "depth_work_units": _LONG})
+"""What waits in the queue at each window's end; between two rows it has not changed at any window's end."""
+
+LOSSES: Final = _result(
+    {
+        "arrived_messages": _LONG,
+        "discarded_messages": _LONG,
+        "elided_messages": _LONG,
+        "expired_messages": _LONG,
+        "dead_messages": _LONG,
+        "loss_ratio": _DOUBLE,
+        "first_discard_ns": _LONG,
+    },
+    nullable=["first_discard_ns"],
+)
+"""What was lost and when first: the share of the messages that left the queue and did not reach the client.
+
+An elided message is no loss: a newer one of its topic took its place.
+"""
+
+SLOW_SUBSCRIBERS: Final = _result(
+    {"blocked_seconds": _LONG, "seconds": _LONG, "slow_percent": _DOUBLE, "slow_percent_max": _DOUBLE},
+)
+"""How slow each client was: the share of 60 whole seconds in which it was blocked, in the last ones and at most."""
+
+LITTLES_LAW: Final = _result(
+    {
+        "mean_depth_messages": _DOUBLE,
+        "arrivals_per_second": _DOUBLE,
+        "mean_wait_ns": _DOUBLE,
+        "expected_depth_messages": _DOUBLE,
+        "relative_difference": _DOUBLE,
+    }
+)
+"""Little's law as a check of the log: the mean depth against arrivals × mean wait."""
+
+INTERVALS: Final = _result(
+    {
+        "measure": _STRING,
+        "replications": _LONG,
+        "mean": _DOUBLE,
+        "standard_deviation": _DOUBLE,
+        "half_width": _DOUBLE,
+        "confidence": _DOUBLE,
+    },
+    nullable=["standard_deviation", "half_width"],
+)
+"""Means over replications with Student's t interval: mean ± half_width. Null with one replication."""
+
+SCHEMAS: Final[dict[str, StructType]] = {
+    "queues": QUEUES,
+    "delays": DELAYS,
+    "losses": LOSSES,
+    "windows": WINDOWS,
+    "depth": DEPTH,
+    "slow_subscribers": SLOW_SUBSCRIBERS,
+    "littles_law": LITTLES_LAW,
+    "intervals": INTERVALS,
+}
+"""Every result by its name: the folder that `--out` writes it to."""
+
+
+def key_columns(by: Sequence[str]) -> list[str]:
+    """The columns that the words of `--by` stand for, in the order of the result."""
+    return [column for word, (column, _) in KEYS.items() if word in by]
+
+
+def shaped(frame: DataFrame, table: StructType) -> DataFrame:
+    """The frame with exactly the table's columns, order and types; absent key columns become null."""
+    columns: list[Column] = []
+    for field in table.fields:
+        if field.name in frame.columns:
+            columns.append(f.col(field.name).cast(field.dataType).alias(field.name))
+        else:
+            assert field.name in _KEY_FIELDS, f"the frame lacks {field.name}"
+            columns.append(f.lit(None).cast(field.dataType).alias(field.name))
+    return frame.select(*columns)

@@ -1,0 +1,182 @@
+"""One local Spark session for the suite, and run folders written by hand."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from qsctl.eventlog.run_folder import ReplicationInfo, RunInfo, RunStatus, part_folder, write_run_info
+from qsctl.eventlog.schema import COUNTERS, MESSAGES, bucket_of
+from qsctl.instant import MILLISECOND_NS, SECOND_NS
+from qsctl.summary.session import SparkOptions, spark_session
+
+MASTER = "local[2]"
+
+
+@pytest.fixture
+def options() -> SparkOptions:
+    """The settings that the suite shares, so that it starts Java once."""
+    return SparkOptions(master=MASTER)
+
+
+@pytest.fixture
+def spark(options: SparkOptions) -> Any:
+    return spark_session(options)
+
+
+@dataclass(frozen=True)
+class MadeRun:
+    """A run folder and the rows in it."""
+
+    folder: Path
+    messages: list[dict[str, Any]]
+    counters: list[dict[str, Any]]
+    warm_up_ns: int
+    horizon_ns: int
+
+
+def message(**values: Any) -> dict[str, Any]:
+    """A message row; what is not said is a plain delivered message."""
+    row = {
+        "run_id": "made", "replication": 0, "client_id": 0, "queue": "D-1", "topic_id": 0, "size_bytes": 100,
+        "work_units": 1, "enqueued_ns": 0, "wait_ns": 0, "send_ns": None, "acknowledge_ns": None,
+        "outcome": "delivered", "discard_indication": False, "attempts": 1,
+    }  # fmt: skip
+    assert set(values) <= set(row)
+    return {**row, **values}
+
+
+def counted(
+    rows: list[dict[str, Any]], names: dict[int, str], warm_up_ns: int, horizon_ns: int
+) -> list[dict[str, Any]]:
+    """The counters of message rows, straight from their definition: what a simulator would have counted."""
+    groups: dict[tuple[int, int, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["replication"], row["client_id"], row["queue"]), []).append(row)
+    counters = []
+    for (replication, client_id, queue), members in sorted(groups.items()):
+        left = [
+            row for row in members
+            if row["wait_ns"] is not None and row["enqueued_ns"] + row["wait_ns"] >= warm_up_ns
+        ]  # fmt: skip
+        sent = [row for row in left if row["outcome"] in {"delivered", "held"}]
+        discarded = [row for row in left if row["outcome"] == "discarded"]
+        held = [row for row in members if row["outcome"] == "held" and row["wait_ns"] is None]
+        buckets: dict[int, int] = {}
+        for row in sent:
+            buckets[bucket_of(row["wait_ns"])] = buckets.get(bucket_of(row["wait_ns"]), 0) + 1
+        counters.append(
+            {
+                "run_id": "made",
+                "replication": replication,
+                "client_id": client_id,
+                "client": names[client_id],
+                "queue": queue,
+                "arrived_messages": sum(row["enqueued_ns"] >= warm_up_ns for row in members),
+                "delivered_messages": len(sent),
+                "discarded_messages": len(discarded),
+                **{
+                    f"{kind}_messages": sum(row["outcome"] == kind for row in left)
+                    for kind in ("elided", "expired", "dead")
+                },
+                "redelivered_messages": sum(max(0, row["attempts"] - 1) for row in left),
+                "discard_indications": sum(row["discard_indication"] for row in left),
+                "delivered_bytes": sum(row["size_bytes"] for row in sent),
+                "length_messages": len(held),
+                "length_work_units": sum(row["work_units"] for row in held),
+                "high_water_mark_work_units": 7,
+                "max_depth_work_units": 20,
+                "first_discard_ns": min((row["enqueued_ns"] + row["wait_ns"] for row in discarded), default=None),
+                "wait_sum_ns": sum(row["wait_ns"] for row in sent),
+                "wait_max_ns": max((row["wait_ns"] for row in sent), default=0),
+                "observed_ns": horizon_ns - warm_up_ns,
+                "histogram_bucket": sorted(buckets),
+                "histogram_count": [buckets[bucket] for bucket in sorted(buckets)],
+            }
+        )
+    return counters
+
+
+def random_messages(seed: int, count: int, replications: int, horizon_ns: int) -> list[dict[str, Any]]:
+    """Message rows with every outcome, and waits from nothing to minutes."""
+    draw = random.Random(seed)
+    rows = []
+    for number in range(count):
+        enqueued = draw.randrange(horizon_ns)
+        room = horizon_ns - enqueued
+        wait: int | None = min(int(draw.lognormvariate(15, 3)), room - 1)
+        outcome = draw.choices(["delivered", "discarded", "elided", "expired", "dead", "held"], [80, 8, 3, 3, 2, 4])[0]
+        if outcome == "held":
+            wait = None if draw.random() < 0.5 else wait
+        size = draw.randint(1, 9000)
+        rows.append(
+            message(
+                replication=number % replications, client_id=draw.randrange(3),
+                queue=draw.choice(["G-1", "D-1", "C-1"]),
+                topic_id=draw.randrange(4), size_bytes=size, work_units=-(-size // 2048), enqueued_ns=enqueued,
+                wait_ns=wait, outcome=outcome, discard_indication=draw.random() < 0.05,
+                attempts=draw.choice([1, 1, 1, 2, 3]),
+            )
+        )  # fmt: skip
+    return rows
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> Callable[..., MadeRun]:
+    """Write rows as a run folder, as a simulator does."""
+    made = iter(range(1000))
+
+    def make(
+        messages: list[dict[str, Any]],
+        *,
+        warm_up_ns: int = 0,
+        horizon_ns: int = 10 * SECOND_NS,
+        level: str = "messages",
+        status: RunStatus = RunStatus.COMPLETE,
+    ) -> MadeRun:
+        folder = tmp_path / f"made-{next(made)}"
+        names = {client: f"client-{client}" for client in range(10)}
+        counters = counted(messages, names, warm_up_ns, horizon_ns)
+        for table, schema, rows in (("messages", MESSAGES, messages), ("counters", COUNTERS, counters)):
+            if table == "messages" and level == "counters":
+                continue
+            for replication in {row["replication"] for row in messages}:
+                place = part_folder(folder, table, replication)
+                place.mkdir(parents=True)
+                mine = [
+                    {name: value for name, value in row.items() if name != "replication"}
+                    for row in rows
+                    if row["replication"] == replication
+                ]
+                pq.write_table(pa.Table.from_pylist(mine, schema=schema), place / "part-00000.parquet")
+        replications = len({row["replication"] for row in messages})
+        write_run_info(
+            folder,
+            RunInfo(
+                run_id=folder.name, status=status, scenario="made", model="solace", seed=1, log_level=level,
+                horizon_ns=horizon_ns, warm_up_ns=warm_up_ns, replications=replications,
+                done=tuple(
+                    ReplicationInfo(replication=number, complete=True, simulated_ns=horizon_ns, messages=0)
+                    for number in range(replications)
+                ),
+            ),
+        )  # fmt: skip
+        return MadeRun(folder, messages, counters, warm_up_ns, horizon_ns)
+
+    return make
+
+
+@pytest.fixture
+def made_run(make_run: Callable[..., MadeRun]) -> Iterator[MadeRun]:
+    """A run with every outcome, three replications, and a warm-up in the middle of things."""
+    horizon_ns = 200 * SECOND_NS
+    yield make_run(
+        random_messages(7, 6000, 3, horizon_ns), warm_up_ns=20 * SECOND_NS + MILLISECOND_NS, horizon_ns=horizon_ns
+    )

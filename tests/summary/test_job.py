@@ -1,0 +1,166 @@
+"""Spark's figures against the same figures computed in plain Python, to the message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qsctl.errors import Damaged, NotFound, UsageError
+from qsctl.eventlog.run_folder import RunStatus
+from qsctl.instant import SECOND_NS
+from qsctl.summary import job
+from qsctl.summary.session import SparkOptions
+from qsctl.summary.tables import SCHEMAS
+
+pytestmark = pytest.mark.spark
+
+SUMS = (
+    "arrived_messages", "delivered_messages", "discarded_messages", "elided_messages", "expired_messages",
+    "dead_messages", "redelivered_messages", "discard_indications", "delivered_bytes", "length_messages",
+    "length_work_units", "wait_sum_ns",
+)  # fmt: skip
+
+
+def nearest_rank(values: list[int], part: int, whole: int) -> int:
+    return sorted(values)[-(-len(values) * part // whole) - 1]
+
+
+def sent_waits(run: Any, **of: Any) -> list[int]:
+    return [
+        row["wait_ns"] for row in run.messages
+        if row["wait_ns"] is not None and row["enqueued_ns"] + row["wait_ns"] >= run.warm_up_ns
+        and row["outcome"] in {"delivered", "held"} and all(row[name] == value for name, value in of.items())
+    ]  # fmt: skip
+
+
+def test_figures_equal_the_simulator_s_own_counters_to_the_message(made_run: Any, options: SparkOptions) -> None:
+    summary = job.summarize_run(made_run.folder, by=("client", "queue", "replication"), options=options)
+    assert len(summary.queues) == len(made_run.counters) == 27
+    for counters in made_run.counters:
+        figures = next(
+            each for each in summary.queues
+            if (each.client, each.queue, each.replication)
+            == (counters["client"], counters["queue"], counters["replication"])
+        )  # fmt: skip
+        for name in (*SUMS, "first_discard_ns", "wait_max_ns", "high_water_mark_work_units", "observed_ns"):
+            assert getattr(figures, name) == counters[name], name
+
+
+def test_percentiles_are_the_exact_nearest_rank(made_run: Any, options: SparkOptions) -> None:
+    summary = job.summarize_run(made_run.folder, options=options)
+    for figures in summary.queues:
+        waits = sent_waits(made_run, client_id=int(figures.client[-1]), queue=figures.queue)
+        assert figures.percentile_error == 0.0
+        assert figures.wait_p50_ns == nearest_rank(waits, 50, 100)
+        assert figures.wait_p90_ns == nearest_rank(waits, 90, 100)
+        assert figures.wait_p95_ns == nearest_rank(waits, 95, 100)
+        assert figures.wait_p99_ns == nearest_rank(waits, 99, 100)
+        assert figures.wait_p999_ns == nearest_rank(waits, 999, 1000)
+        assert figures.wait_mean_ns == pytest.approx(sum(waits) / len(waits), rel=1e-12)
+
+
+def test_counters_alone_give_the_same_counts_and_percentiles_within_the_stated_error(
+    make_run: Callable[..., Any], made_run: Any, options: SparkOptions
+) -> None:
+    with_log = job.summarize_run(made_run.folder, options=options)
+    alone = make_run(
+        made_run.messages, warm_up_ns=made_run.warm_up_ns, horizon_ns=made_run.horizon_ns, level="counters"
+    )
+    without = job.summarize_run(alone.folder, options=options, measures=job.ALL)
+    assert set(without.tables) == {"delays", "losses", "intervals"}
+    assert any("no message log" in note for note in without.notes)
+    for exact, rough in zip(with_log.queues, without.queues, strict=True):
+        for name in SUMS:
+            assert getattr(exact, name) == getattr(rough, name)
+        assert exact.wait_p99_ns is not None
+        assert rough.wait_p99_ns is not None
+        assert rough.percentile_error > 0
+        assert exact.wait_p99_ns <= rough.wait_p99_ns <= exact.wait_p99_ns * (1 + rough.percentile_error)
+
+
+def test_every_table_is_written_with_its_declared_schema(
+    made_run: Any, options: SparkOptions, spark: Any, tmp_path: Path
+) -> None:
+    summary = job.summarize_run(
+        made_run.folder, options=options, measures=job.ALL, out=tmp_path / "out", window_ns=10 * SECOND_NS
+    )
+    assert set(summary.tables) | {"queues"} == set(SCHEMAS)
+    for name, schema in SCHEMAS.items():
+        read = spark.read.parquet(str(tmp_path / "out" / name))
+        assert [(field.name, field.dataType) for field in read.schema] == [
+            (field.name, field.dataType) for field in schema
+        ]
+        if name != "queues":
+            assert read.count() == len(summary.tables[name])
+
+
+def test_depth_over_time_is_what_waits_at_each_window_s_end(made_run: Any, options: SparkOptions) -> None:
+    window_ns = 7 * SECOND_NS
+    summary = job.summarize_run(
+        made_run.folder, by=("queue",), options=options, measures={"depth", "windows"}, window_ns=window_ns
+    )
+    for row in summary.tables["depth"]:
+        waiting = [
+            each for each in made_run.messages
+            if each["queue"] == row["queue"] and each["replication"] == row["replication"]
+            and each["enqueued_ns"] < row["at_ns"]
+            and (each["wait_ns"] is None or each["enqueued_ns"] + each["wait_ns"] >= row["at_ns"])
+        ]  # fmt: skip
+        assert row["depth_messages"] == len(waiting)
+        assert row["depth_work_units"] == sum(each["work_units"] for each in waiting)
+    assert sum(row["arrived_messages"] for row in summary.tables["windows"]) == len(made_run.messages)
+
+
+def test_several_runs_are_told_apart(make_run: Callable[..., Any], made_run: Any, options: SparkOptions) -> None:
+    parts = (made_run.messages[:500], made_run.messages[500:900])
+    runs = [make_run(rows, horizon_ns=made_run.horizon_ns) for rows in parts]
+    summary = job.summarize_runs([run.folder for run in runs], by=("queue",), options=options)
+    assert summary.by == ("run", "queue")
+    totals = dict.fromkeys((run.folder.name for run in runs), 0)
+    for figures in summary.queues:
+        assert figures.run_id is not None
+        totals[figures.run_id] += figures.arrived_messages
+    assert list(totals.values()) == [500, 400]
+
+
+def test_a_partial_run_says_so(make_run: Callable[..., Any], made_run: Any, options: SparkOptions) -> None:
+    partial = make_run(made_run.messages[:100], horizon_ns=made_run.horizon_ns, status=RunStatus.PARTIAL)
+    summary = job.summarize_run(partial.folder, options=options, by=("queue",))
+    assert not summary.complete
+    assert any("interrupted" in note for note in summary.notes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"by": ("colour",)}, "'colour' cannot be grouped by"),
+        ({"by": ()}, "cannot be grouped by"),
+        ({"measures": ("speed",)}, "no measure 'speed'"),
+        ({"window_ns": 0}, "longer than nothing"),
+        ({"confidence": 1.0}, "not inside 0 and 1"),
+    ],
+)
+def test_a_wrong_question_is_refused_before_spark_starts(
+    tmp_path: Path, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        job.summarize_run(tmp_path, **arguments)
+
+
+def test_a_folder_that_is_no_run_and_a_run_without_figures_are_refused(tmp_path: Path, made_run: Any) -> None:
+    with pytest.raises(NotFound, match="not a run folder"):
+        job.summarize_run(tmp_path)
+    for part in made_run.folder.glob("counters/*/*"):
+        part.unlink()
+    with pytest.raises(Damaged, match="no counters"):
+        job.summarize_run(made_run.folder)
+
+
+def test_a_damaged_part_is_one_message(made_run: Any, options: SparkOptions) -> None:
+    part = next(made_run.folder.glob("messages/*/part-*.parquet"))
+    part.write_bytes(b"PAR1 no such thing")
+    with pytest.raises(Damaged, match=r"part-00000\.parquet"):
+        job.summarize_run(made_run.folder, options=options)
