@@ -191,29 +191,44 @@ class WireMessageStatus(IdlEnum, typename="RTI.QueuingService.MessageStatusKind"
 @dataclass
 @appendable
 class WireMessage(IdlStruct, typename="RTI.QueuingService.Message"):
-    """`Message` (section 5.4.6)."""
+    """`Message` (section 5.4.6); the members after `sample_buffer` are ours."""
 
     status: WireMessageStatus = WireMessageStatus.UNDELIVERED
     original_virtual_sample_identity: WireIdentity = field(default_factory=WireIdentity)
     sample_buffer: WireSampleBuffer = field(default_factory=WireSampleBuffer)
+    queue_name: str = ""
+    position_high: int32 = 0
+    position_low: uint32 = 0
+    enqueued_at_sec: int32 = 0
+    enqueued_at_nanosec: uint32 = 0
+    attempts: uint32 = 0
+    redelivered: bool = False
+    dead_letter_from: str = ""
+    dead_letter_reason: str = ""
 
 
 @dataclass
 @mutable
 class WireQueueData(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedReaderQueueData"):
-    """`SharedReaderQueueData` (section 5.4.5)."""
+    """`SharedReaderQueueData` (section 5.4.5); the members after `topic_name` are ours: others skip them."""
 
     queue_name: bounded_str[255] = ""
     key("queue_name")
     topic_name: bounded_str[255] = ""
+    resource: str = ""
+    type_name: str = ""
+    is_dead_letter: bool = False
+    domain_id: int32 = -1
 
 
 @dataclass
 @mutable
 class WireServiceData(IdlStruct, typename="RTI.QueuingService.Monitoring.ServiceData"):
-    """`ServiceData` (section 5.4.5)."""
+    """`ServiceData` (section 5.4.5); the members after the list are ours: others skip them."""
 
     shared_reader_queue_data_list: sequence[WireQueueData] = field(default_factory=list)
+    participants: sequence[str] = field(default_factory=list)
+    subscribers: sequence[str] = field(default_factory=list)
 
 
 @dataclass

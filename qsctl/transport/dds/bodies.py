@@ -1,0 +1,204 @@
+"""What a reply carries in `octet_body`, as CDR of the manual's types (sections 5.4.4 to 5.4.6).
+
+Decides: the bytes, in standard XCDR1 with the encapsulation header. Each pair of functions is its own inverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from cyclonedds.idl import IdlStruct
+
+from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, ServiceData
+from qsctl.core.statistics.status import Counters, SharedReaderQueueStatus, StatisticMetrics, StatisticVariable
+from qsctl.identity import Guid, SampleIdentity, sequence_number_from_pair, sequence_number_pair
+from qsctl.instant import SECOND_NS
+from qsctl.transport.dds.wire_types import (
+    UndeliveredReasonKind,
+    WireDeadLetter,
+    WireGuid,
+    WireIdentity,
+    WireMessage,
+    WireMessageStatus,
+    WireQueueData,
+    WireQueueStatus,
+    WireSampleBuffer,
+    WireSequenceNumber,
+    WireServiceData,
+    WireStatisticMetrics,
+    WireStatisticVariable,
+)
+
+_COUNTERS: Final = Counters.__struct_fields__
+_CURRENT: Final = (
+    "current_message_count",
+    "current_acknowledged_message_count",
+    "current_unacknowledged_message_count",
+    "current_sent_message_count",
+)
+_VARIABLES: Final = ("sending_latency", "enqueue_throughput", "dequeue_throughput", "sending_throughput")
+
+
+def octets_of(value: IdlStruct) -> bytes:
+    """A value as standard XCDR1, encapsulation header included."""
+    return bytes(value.serialize(use_version_2=False))
+
+
+def wire_identity(identity: SampleIdentity) -> WireIdentity:
+    """An identity as it travels."""
+    high, low = sequence_number_pair(identity.sequence_number)
+    return WireIdentity(WireGuid(bytes(identity.writer_guid)), WireSequenceNumber(high, low))
+
+
+def identity_from_wire(wire: Any) -> SampleIdentity:
+    """The inverse of `wire_identity`."""
+    number = wire.sequence_number
+    return SampleIdentity(Guid(bytes(wire.writer_guid.value)), sequence_number_from_pair(number.high, number.low))
+
+
+def wire_status(status: SharedReaderQueueStatus) -> WireQueueStatus:
+    """A queue's status as it is published (section 6.2) and answered (5.4.4)."""
+    return WireQueueStatus(
+        queue_name=status.queue_name,
+        **{name: getattr(status.total, name) for name in _COUNTERS},
+        **{f"{name}_change": getattr(status.change, name) for name in _COUNTERS},
+        **{name: getattr(status, name) for name in _CURRENT},
+        **{name: _wire_variable(getattr(status, name)) for name in _VARIABLES},
+    )
+
+
+def status_from_wire(wire: Any) -> SharedReaderQueueStatus:
+    """The inverse of `wire_status`, but for the rounding to 32-bit floats."""
+    return SharedReaderQueueStatus(
+        queue_name=wire.queue_name,
+        total=Counters(**{name: getattr(wire, name) for name in _COUNTERS}),
+        change=Counters(**{name: getattr(wire, f"{name}_change") for name in _COUNTERS}),
+        **{name: getattr(wire, name) for name in _CURRENT},
+        **{name: _variable_from_wire(getattr(wire, name)) for name in _VARIABLES},
+    )
+
+
+def wire_service_data(data: ServiceData, domain_ids: Mapping[str, int]) -> WireServiceData:
+    """What a service hosts. `domain_ids` by the name of the domain participant."""
+    return WireServiceData(
+        [wire_queue_data(queue, domain_ids) for queue in data.queues], list(data.participants), list(data.subscribers)
+    )
+
+
+def service_data_from_wire(wire: Any) -> ServiceData:
+    """The inverse of `wire_service_data`."""
+    return ServiceData(
+        tuple(queue_data_from_wire(each) for each in wire.shared_reader_queue_data_list),
+        tuple(wire.participants or ()),
+        tuple(wire.subscribers or ()),
+    )
+
+
+def wire_queue_data(queue: QueueData, domain_ids: Mapping[str, int]) -> WireQueueData:
+    """One queue's configuration data."""
+    participant = queue.resource.strip("/").split("/")[1:2]
+    return WireQueueData(
+        queue.queue_name,
+        queue.topic_name,
+        queue.resource,
+        queue.type_name,
+        queue.is_dead_letter,
+        domain_ids.get(participant[0], -1) if participant else -1,
+    )
+
+
+def queue_data_from_wire(wire: Any) -> QueueData:
+    """The inverse of `wire_queue_data`, without the domain."""
+    return QueueData(
+        wire.queue_name, wire.topic_name, wire.resource or "", wire.type_name or "", bool(wire.is_dead_letter)
+    )
+
+
+def wire_message(message: MessageData) -> WireMessage:
+    """A sample of a queue (section 5.4.6)."""
+    position_high, position_low = sequence_number_pair(message.position)
+    sec, nanosec = divmod(message.enqueued_at_ns, SECOND_NS)
+    return WireMessage(
+        status=WireMessageStatus(int(message.status)),
+        original_virtual_sample_identity=wire_identity(message.identity),
+        sample_buffer=WireSampleBuffer(message.payload or b""),
+        queue_name=message.queue_name,
+        position_high=position_high,
+        position_low=position_low,
+        enqueued_at_sec=min(sec, 2**31 - 1),
+        enqueued_at_nanosec=nanosec,
+        attempts=message.attempts,
+        redelivered=message.redelivered,
+        dead_letter_from=message.dead_letter_from,
+        dead_letter_reason=message.dead_letter_reason,
+    )
+
+
+def message_from_wire(wire: Any) -> MessageData:
+    """The inverse of `wire_message`."""
+    payload = bytes(wire.sample_buffer.value)
+    return MessageData(
+        queue_name=wire.queue_name,
+        position=sequence_number_from_pair(wire.position_high, wire.position_low),
+        status=MessageStatus(wire.status.value),
+        identity=identity_from_wire(wire.original_virtual_sample_identity),
+        payload=payload,
+        size_bytes=len(payload),
+        enqueued_at_ns=wire.enqueued_at_sec * SECOND_NS + wire.enqueued_at_nanosec,
+        attempts=wire.attempts,
+        redelivered=bool(wire.redelivered),
+        dead_letter_from=wire.dead_letter_from,
+        dead_letter_reason=wire.dead_letter_reason,
+    )
+
+
+def dead_letter_octets(queue_name: str, identity: SampleIdentity, reason: int, payload: bytes) -> bytes:
+    """`DeadLetter_t` (section 2.12): the payload of a dead letter on its way to a consumer."""
+    letter = WireDeadLetter(
+        queue_name, wire_identity(identity), UndeliveredReasonKind(reason), WireSampleBuffer(payload)
+    )
+    return octets_of(letter)
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """`DeadLetter_t` read: where the sample came from and why it was not delivered."""
+
+    queue_name: str
+    identity: SampleIdentity
+    reason: str
+    payload: bytes
+
+
+def dead_letter_from_octets(octets: bytes) -> DeadLetter:
+    """The inverse of `dead_letter_octets`."""
+    wire: Any = WireDeadLetter.deserialize(octets)
+    return DeadLetter(
+        wire.queue_name,
+        identity_from_wire(wire.sample_identity),
+        wire.undelivered_reason.name,
+        bytes(wire.sample_buffer.value),
+    )
+
+
+def _wire_metrics(metrics: StatisticMetrics) -> WireStatisticMetrics:
+    return WireStatisticMetrics(*msgspec.structs.astuple(metrics))
+
+
+def _wire_variable(variable: StatisticVariable) -> WireStatisticVariable:
+    return WireStatisticVariable(
+        _wire_metrics(variable.publication_period_metrics),
+        [_wire_metrics(each) for each in variable.historical_metrics],
+    )
+
+
+def _variable_from_wire(wire: Any) -> StatisticVariable:
+    return StatisticVariable(
+        _metrics_from_wire(wire.publication_period_metrics),
+        tuple(_metrics_from_wire(each) for each in wire.historical_metrics),
+    )
+
+
+def _metrics_from_wire(wire: Any) -> StatisticMetrics:
+    return StatisticMetrics(wire.period_ms, wire.count, wire.mean, wire.minimum, wire.maximum, wire.std_dev)

@@ -1,0 +1,161 @@
+"""Delivery in one domain: the endpoints of a domain participant of the configuration, as one inbox and one outbox.
+
+Decides: which endpoint a message belongs to. The driver polls, turns its engine, sends, and flushes.
+"""
+
+from __future__ import annotations
+
+from qsctl.core.messages import Delivery, Inbound, ProducerLeft, WriteAcknowledgment
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.settings import DomainParticipantSettings
+from qsctl.identity import NIL_GUID
+from qsctl.transport.dds.endpoints import QueueEndpoints, TopicEndpoints
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.presence import Presence, RemoteEndpoint
+from qsctl.transport.dds.wire_types import producer_acknowledgment_topic
+
+
+class DomainDelivery:
+    """Every queue of one `<domain_participant>` (Table 3.10).
+
+    Args:
+        name: the `name` attribute of the domain participant.
+        participant: its DDS participant; closed together with this.
+        service_name: the application name that the endpoints tell.
+    """
+
+    def __init__(self, name: str, participant: Participant, service_name: str) -> None:
+        self.name = name
+        self.participant = participant
+        self._service_name = service_name
+        self._presence = Presence(participant)
+        self._topics: dict[str, TopicEndpoints] = {}
+        self._queues: dict[str, QueueEndpoints] = {}
+        self._topic_of_queue: dict[str, TopicEndpoints] = {}
+
+    @property
+    def malformed_count(self) -> int:
+        """Messages that no peer of ours would send."""
+        return sum(topic.malformed_count for topic in self._topics.values()) + sum(
+            queue.malformed_count for queue in self._queues.values()
+        )
+
+    def reconcile(self, settings: DomainParticipantSettings) -> None:
+        """Open what the settings have and we have not; close what they have not any more."""
+        wanted = {
+            f"{settings.name}/{subscriber.name}/{queue.name}": (subscriber.name, queue)
+            for subscriber in settings.subscribers
+            for queue in subscriber.queues
+        }
+        for name in [name for name in self._queues if name not in wanted]:
+            self._close_queue(name)
+        for name, (subscriber, queue) in wanted.items():
+            if name not in self._queues:
+                self._open_queue(name, subscriber, queue)
+
+    def poll(self) -> list[Inbound]:
+        """Everything that has come since the last call: consumers first, so that they are there for the samples."""
+        inbox: list[Inbound] = []
+        changes = self._presence.look()
+        for endpoint in changes.vanished:
+            self._vanished(endpoint, inbox)
+        for endpoint in changes.appeared:
+            self._appeared(endpoint)
+        for queue in self._queues.values():
+            queue.poll(inbox)
+        for topic in self._topics.values():
+            topic.poll(inbox)
+        return inbox
+
+    def deliver(self, delivery: Delivery, payload: bytes) -> None:
+        """Send a sample to its consumer, with this turn's flush."""
+        queue = self._queues.get(delivery.queue)
+        if queue is not None:
+            queue.deliver(delivery, payload)
+
+    def answer(self, answer: WriteAcknowledgment) -> None:
+        """Answer a producer, with this turn's flush."""
+        topic = self._topic_of_queue.get(answer.queue)
+        if topic is not None:
+            topic.answer(answer.queue, answer.identity, answer.response)
+
+    def flush(self) -> bool:
+        """Send the turn's frames. False: something waits for room in a peer, call again soon."""
+        done = True
+        for each in self._queues.values():
+            done = each.flush() and done
+        for topic in self._topics.values():
+            done = topic.flush() and done
+        return done
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether a discovered consumer is not reached yet: look again in a millisecond, not at the next event."""
+        return any(queue.is_joining for queue in self._queues.values())
+
+    def close(self) -> None:
+        """Leave the domain; peers see it at once."""
+        for name in list(self._queues):
+            self._close_queue(name)
+        self._presence.close()
+        self.participant.close()
+
+    def _open_queue(self, name: str, subscriber: str, settings: SharedReaderQueueSettings) -> None:
+        queue = QueueEndpoints(self.participant, name, subscriber, settings, self._service_name)
+        self._queues[name] = queue
+        if not settings.is_dead_letter:
+            topic = self._topics.get(settings.topic_name)
+            if topic is None:
+                topic = TopicEndpoints(
+                    self.participant,
+                    self.name,
+                    settings.topic_name,
+                    self._service_name,
+                    settings.qos.get("datareader_qos", ""),
+                )
+                self._topics[settings.topic_name] = topic
+            topic.queues[name] = queue.topic_name
+            self._topic_of_queue[name] = topic
+        for endpoint in self._presence.endpoints():
+            if not endpoint.is_writer and endpoint.topic_name in (
+                queue.topic_name,
+                producer_acknowledgment_topic(settings.topic_name),
+            ):
+                self._appeared(endpoint, only=queue)
+
+    def _close_queue(self, name: str) -> None:
+        queue = self._queues.pop(name)
+        queue.close()
+        topic = self._topic_of_queue.pop(name, None)
+        if topic is not None:
+            del topic.queues[name]
+            if not topic.queues:
+                del self._topics[topic.topic_name]
+                topic.close()
+
+    def _appeared(self, endpoint: RemoteEndpoint, *, only: QueueEndpoints | None = None) -> None:
+        if endpoint.is_writer:
+            return
+        for queue in self._queues.values() if only is None else (only,):
+            if queue.topic_name == endpoint.topic_name:
+                queue.reader_appeared(endpoint)
+        for topic in self._topics.values():
+            if producer_acknowledgment_topic(topic.topic_name) == endpoint.topic_name:
+                topic.reader_appeared(endpoint)
+
+    def _vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
+        if endpoint.is_writer:
+            topic = self._topics.get(endpoint.topic_name)
+            if topic is not None and endpoint.guid != NIL_GUID and endpoint.traits.get("role") == "producer":
+                # What the producer wrote before it left is read before it is told to have left.
+                topic.poll(inbox)
+                inbox.append(ProducerLeft(self.name, endpoint.topic_name, endpoint.guid))
+                topic.writer_vanished(endpoint.guid)
+            return
+        for queue in self._queues.values():
+            if queue.topic_name == endpoint.topic_name:
+                queue.poll(inbox)
+                queue.reader_vanished(endpoint, inbox)
+        for topic in self._topics.values():
+            if producer_acknowledgment_topic(topic.topic_name) == endpoint.topic_name:
+                topic.reader_vanished(endpoint)

@@ -1,0 +1,335 @@
+"""What the service opens for a topic and for a queue (manual, sections 2.6 to 2.8, 2.10.2 and 2.13).
+
+Decides: which readers and writers exist, and when a consumer counts as attached. A topic has one reader, however many
+queues it feeds; a queue has a writer that announces it, a lane to each consumer, and a reader of their answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
+from cyclonedds.sub import DataReader
+
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    ConsumerAvailability,
+    ConsumerJoined,
+    ConsumerLeft,
+    Delivery,
+    Inbound,
+    Write,
+)
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.transport.dds import frames
+from qsctl.transport.dds.lanes import AnswerLane, FrameWriter, SampleLane
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.presence import QUEUING_SERVICE, RemoteEndpoint
+from qsctl.transport.dds.qos import map_qos, reader_qos
+from qsctl.transport.dds.raw import RawReader, close_entity
+from qsctl.transport.dds.wire_types import (
+    WireAcknowledgmentFrame,
+    WireConsumerAvailability,
+    WireFrame,
+    availability_topic,
+    consumer_acknowledgment_topic,
+    consumer_topic,
+    producer_acknowledgment_topic,
+)
+
+SAMPLE_SIZE_BYTES_MAX: Final = 32 * 1024 * 1024
+"""A larger sample is refused with a negative acknowledgment, well below what the transport could carry."""
+
+UNCLAIMED_ANSWERS_MAX: Final = 100_000
+"""Answers kept for producers whose reader is not discovered yet."""
+
+_RESPONSES: Final = {0: AckResponse.REJECTED, 1: AckResponse.ACCEPTED}
+_ANY: Final = ViewState.Any | InstanceState.Any | SampleState.Any
+
+
+class Inlet:
+    """A reader on the service's waitset."""
+
+    def __init__(self, participant: Participant, reader: DataReader[Any]) -> None:
+        self._participant = participant
+        self._reader = RawReader(reader)
+        self._condition: ReadCondition | None = ReadCondition(reader, _ANY)
+        participant.attach(self._condition)
+        self.take = self._reader.take
+
+    def close(self) -> None:
+        """Delete the reader."""
+        if self._condition is not None:
+            self._participant.detach(self._condition)
+            close_entity(self._condition)
+            self._condition = None
+            self._reader.close()
+
+
+class TopicEndpoints:
+    """The samples of a topic, and the answers to its producers."""
+
+    def __init__(self, participant: Participant, name: str, topic_name: str, service_name: str, qos_xml: str) -> None:
+        self._participant = participant
+        self._name = name
+        self.topic_name = topic_name
+        self.queues: dict[str, str] = {}
+        """`<topic>@<subscriber>` by the full name of each queue that the topic feeds."""
+        self.malformed_count = 0
+        assert participant.entity is not None
+        traits = {"role": "service", "service": QUEUING_SERVICE, "name": service_name}
+        topic = participant.topic(topic_name, WireFrame)
+        qos = reader_qos(traits=traits, extra=map_qos(qos_xml).policies)
+        self._inlet = Inlet(participant, DataReader(participant.entity, topic, qos=qos))
+        self._answer_topic = participant.topic(producer_acknowledgment_topic(topic_name), WireAcknowledgmentFrame)
+        self._lanes: dict[Guid, AnswerLane] = {}
+        self._unclaimed: dict[Guid, list[tuple[str, SampleIdentity, int]]] = {}
+        self._unclaimed_count = 0
+        self._busy: dict[Guid, AnswerLane] = {}
+
+    def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
+        """A producer waits for answers on its own partition."""
+        guid = endpoint.guid
+        if guid == NIL_GUID or endpoint.traits.get("role") != "answers" or guid in self._lanes:
+            return
+        lane = AnswerLane(self._participant, self._answer_topic, guid, endpoint.handle)
+        self._lanes[guid] = lane
+        for label, identity, response in self._unclaimed.pop(guid, ()):
+            self._unclaimed_count -= 1
+            lane.put(label, identity, response)
+        self._busy[guid] = lane
+
+    def reader_vanished(self, endpoint: RemoteEndpoint) -> None:
+        """The producer's reader is gone, and with it who would read the answers."""
+        lane = self._lanes.get(endpoint.guid)
+        if lane is not None and lane.handle == endpoint.handle:
+            del self._lanes[endpoint.guid]
+            self._busy.pop(endpoint.guid, None)
+            lane.close()
+
+    def poll(self, inbox: list[Inbound]) -> None:
+        """Move everything that is there into the inbox."""
+        while taken := self._inlet.take():
+            for data in taken:
+                try:
+                    writes = frames.parse_frame(data, self._name, self.topic_name)
+                except frames.MalformedFrame:
+                    self.malformed_count += 1
+                    continue
+                if len(data) > SAMPLE_SIZE_BYTES_MAX:
+                    writes = self._refuse_too_large(writes)
+                inbox.extend(writes)
+
+    def answer(self, queue: str, identity: SampleIdentity, response: int) -> None:
+        """Answer a producer for one of the queues."""
+        label = self.queues.get(queue)
+        if label is None:
+            return
+        guid = identity[0]
+        lane = self._lanes.get(guid)
+        if lane is not None:
+            lane.put(label, identity, response)
+            self._busy[guid] = lane
+        elif self._unclaimed_count < UNCLAIMED_ANSWERS_MAX:
+            self._unclaimed.setdefault(guid, []).append((label, identity, response))
+            self._unclaimed_count += 1
+
+    def flush(self) -> bool:
+        """Send what was answered in this turn. False: some waits for room."""
+        if self._busy:
+            self._busy = {guid: lane for guid, lane in self._busy.items() if not lane.flush()}
+        return not self._busy
+
+    def writer_vanished(self, guid: Guid) -> None:
+        """Forget what was kept for a producer that is gone."""
+        self._unclaimed_count -= len(self._unclaimed.pop(guid, ()))
+
+    def close(self) -> None:
+        """Delete everything."""
+        for lane in self._lanes.values():
+            lane.close()
+        self._lanes.clear()
+        self._busy.clear()
+        self._inlet.close()
+
+    def _refuse_too_large(self, writes: list[Write]) -> list[Write]:
+        fitting: list[Write] = []
+        for write in writes:
+            if len(write.payload) <= SAMPLE_SIZE_BYTES_MAX:
+                fitting.append(write)
+            else:
+                for queue in self.queues:
+                    self.answer(queue, write.identity, AckResponse.REJECTED)
+        return fitting
+
+
+class QueueEndpoints:
+    """A queue's announcement, its consumers and their answers."""
+
+    def __init__(
+        self, participant: Participant, name: str, subscriber: str, settings: SharedReaderQueueSettings, service: str
+    ) -> None:
+        self._participant = participant
+        self.name = name
+        self.settings = settings
+        self.topic_name = consumer_topic(settings.topic_name, subscriber)
+        self.answer_topic_name = consumer_acknowledgment_topic(settings.topic_name, subscriber)
+        self.malformed_count = 0
+        assert participant.entity is not None
+        self._topic = participant.topic(self.topic_name, WireFrame)
+        self._qos_extra = map_qos(settings.qos.get("datawriter_qos", "")).policies
+        self._traits = {
+            "role": "queue",
+            "service": QUEUING_SERVICE,
+            "name": service,
+            "topic": settings.topic_name,
+            "subscriber": subscriber,
+            "acks": str(int(settings.app_ack_sample_to_producer)),
+            "dead_letter": str(int(settings.is_dead_letter)),
+        }
+        answers = participant.topic(self.answer_topic_name, WireAcknowledgmentFrame)
+        self._answers = Inlet(participant, DataReader(participant.entity, answers, qos=reader_qos()))
+        self._availability: Inlet | None = None
+        if settings.distribution.allow_consumer_feedback:
+            feedback = participant.topic(availability_topic(settings.topic_name, subscriber), WireConsumerAvailability)
+            self._availability = Inlet(participant, DataReader(participant.entity, feedback, qos=reader_qos()))
+        self._joining: list[tuple[SampleLane, Guid]] = []
+        self._lanes: dict[Guid, SampleLane] = {}
+        self._busy: dict[Guid, SampleLane] = {}
+        self._early_availability: dict[Guid, ConsumerAvailability] = {}
+        # Last, so that whoever sees the queue announced finds its readers.
+        self._announcement = FrameWriter(participant, self._topic, traits=self._traits)
+
+    def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
+        """A reader of the queue's topic: a consumer when it names the subscriber, else it only gets copies."""
+        guid = endpoint.guid
+        if (
+            guid == NIL_GUID
+            or endpoint.traits.get("subscriber") != self._traits["subscriber"]
+            or guid.hex() not in endpoint.partitions
+        ):
+            return
+        lane = SampleLane(
+            self._participant,
+            self._topic,
+            guid,
+            endpoint.handle,
+            traits={"role": "lane", "service": QUEUING_SERVICE},
+            extra=self._qos_extra,
+        )
+        self._joining.append((lane, endpoint.source_guid))
+
+    def reader_vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
+        """A consumer left or its lease is over."""
+        for at, (lane, _) in enumerate(self._joining):
+            if lane.handle == endpoint.handle:
+                del self._joining[at]
+                lane.close()
+                return
+        joined = self._lanes.get(endpoint.guid)
+        if joined is not None and joined.handle == endpoint.handle:
+            del self._lanes[endpoint.guid]
+            self._busy.pop(endpoint.guid, None)
+            joined.close()
+            inbox.append(ConsumerLeft(self.name, endpoint.guid))
+
+    @property
+    def is_joining(self) -> bool:
+        """Whether a consumer is discovered and not reached yet."""
+        return bool(self._joining)
+
+    def poll(self, inbox: list[Inbound]) -> None:
+        """Move everything that is there into the inbox: attached consumers, availability, answers."""
+        if self._joining:
+            self._let_join(inbox)
+        if self._availability is not None:
+            self._poll_availability(self._availability, inbox)
+        name = self.name
+        while taken := self._answers.take():
+            for data in taken:
+                try:
+                    frame = frames.parse_answers(data)
+                except frames.MalformedFrame:
+                    self.malformed_count += 1
+                    continue
+                sender = frame.sender
+                for identity, response in frame.answers:
+                    kind = _RESPONSES.get(response)
+                    if kind is None:
+                        self.malformed_count += 1
+                    else:
+                        inbox.append(Acknowledgment(name, sender, identity, kind))
+
+    def deliver(self, delivery: Delivery, payload: bytes) -> None:
+        """Put a sample into its consumer's lane; without one the consumer is leaving and the sample comes back."""
+        guid = delivery.consumer_guid
+        lane = self._lanes.get(guid)
+        if lane is None:
+            return
+        lane.put(
+            frames.pack_sample(
+                delivery.identity,
+                payload,
+                delivery.source_guid,
+                delivery.related_source_guid,
+                delivery.related_identity,
+                guid,
+                delivery.flags,
+            )
+        )
+        self._busy[guid] = lane
+
+    def flush(self) -> bool:
+        """Send what was delivered in this turn. False: some waits for room."""
+        if self._busy:
+            self._busy = {guid: lane for guid, lane in self._busy.items() if not lane.flush()}
+        return not self._busy
+
+    def close(self) -> None:
+        """Delete everything; consumers see the queue go."""
+        for lane in (*self._lanes.values(), *(lane for lane, _ in self._joining)):
+            lane.close()
+        self._lanes.clear()
+        self._joining.clear()
+        self._busy.clear()
+        self._announcement.close()
+        self._answers.close()
+        if self._availability is not None:
+            self._availability.close()
+
+    def _let_join(self, inbox: list[Inbound]) -> None:
+        still: list[tuple[SampleLane, Guid]] = []
+        for lane, source_guid in self._joining:
+            if not lane.reaches_peer():
+                still.append((lane, source_guid))
+                continue
+            former = self._lanes.pop(lane.guid, None)
+            if former is not None:
+                # The same consumer came back before its former reader was given up.
+                former.close()
+                inbox.append(ConsumerLeft(self.name, lane.guid))
+            self._lanes[lane.guid] = lane
+            inbox.append(ConsumerJoined(self.name, lane.guid, source_guid))
+            early = self._early_availability.pop(lane.guid, None)
+            if early is not None:
+                inbox.append(early)
+        self._joining = still
+
+    def _poll_availability(self, inlet: Inlet, inbox: list[Inbound]) -> None:
+        while taken := inlet.take():
+            for each in _availabilities(self.name, taken):
+                if each.consumer_guid in self._lanes:
+                    inbox.append(each)
+                else:
+                    self._early_availability[each.consumer_guid] = each
+
+
+def _availabilities(queue: str, taken: Iterable[bytes]) -> Iterable[ConsumerAvailability]:
+    for data in taken:
+        wire: Any = WireConsumerAvailability.deserialize(data)
+        yield ConsumerAvailability(
+            queue, Guid(bytes(wire.consumer_guid.value)), bool(wire.reception_enabled), int(wire.unacked_threshold)
+        )
