@@ -1,0 +1,220 @@
+"""Bytes to an XML tree, safely: nothing is fetched, nothing is expanded, and size, depth and number are bounded.
+
+Any document type declaration is refused before the parser sees it, and with it every entity (billion laughs, external
+entities). The encoding is UTF-8 (manual, section 3.2). Comments and processing instructions are dropped.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from lxml import etree
+from lxml.etree import _Element
+
+from qsctl.config.problems import ConfigError, Problem, Severity, line_of, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is refused by its size before it costs anything."""
+
+    size_bytes: int
+    depth: int = 64
+    elements: int = 1_000_000
+
+
+FILE_LIMITS: Final = Limits(size_bytes=16 * 1024 * 1024)
+BODY_LIMITS: Final = Limits(size_bytes=1024 * 1024, elements=100_000)
+"""For XML that arrives with a command."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed source. `substituted` says, for an element, which variables its text came from."""
+
+    name: str
+    root: _Element
+    directory: Path | None = None
+    substituted: dict[_Element, str] = field(default_factory=dict)
+
+
+def _refuse(
+    name: str, message: str, *, line: int = 0, found: str = "", allowed: str = "", suggestion: str = ""
+) -> ConfigError:
+    return ConfigError([Problem(Severity.ERROR, name, line, "", message, found, allowed, suggestion)])
+
+
+def read_file(path: Path, name: str, limits: Limits = FILE_LIMITS) -> bytes:
+    """The bytes of a file, never more than the limit.
+
+    Raises:
+        ConfigError: it is missing, not a file, not readable, or too large.
+    """
+    try:
+        if path.is_dir():
+            raise _refuse(name, "this is a directory", allowed="an XML file")
+        if path.exists() and not path.is_file():
+            raise _refuse(name, "this is not a regular file", allowed="an XML file")
+        with path.open("rb") as stream:
+            data = stream.read(limits.size_bytes + 1)
+    except FileNotFoundError:
+        raise _refuse(name, "there is no such file", suggestion="Check the name and the working directory.") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise _refuse(name, f"the file cannot be read: {reason}") from None
+    if len(data) > limits.size_bytes:
+        raise _refuse(name, "the file is too large", allowed=f"at most {limits.size_bytes} bytes")
+    return data
+
+
+_DECLARED = re.compile(rb"""\A<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
+_OTHER_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x00\x00\xfe\xff", "UTF-32"))
+
+
+def _check_encoding(data: bytes, name: str) -> bytes:
+    allowed = "UTF-8 (manual, section 3.2)"
+    for mark, encoding in _OTHER_MARKS:
+        if data.startswith(mark):
+            raise _refuse(name, "the encoding is not UTF-8", line=1, found=encoding, allowed=allowed)
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    zero = data.find(b"\0")
+    if zero >= 0:
+        line = data.count(b"\n", 0, zero) + 1
+        raise _refuse(name, "a NUL byte is not XML", line=line, allowed=allowed)
+    declared = _DECLARED.match(data)
+    if declared and declared[1].lower() not in {b"utf-8", b"utf8", b"us-ascii", b"ascii"} and not data.isascii():
+        raise _refuse(name, "the encoding is not UTF-8", line=1, found=declared[1].decode(), allowed=allowed)
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _refuse(
+            name, "this is not UTF-8", line=line, found=f"byte 0x{data[error.start]:02x}", allowed=allowed
+        ) from None
+    return data
+
+
+def _refuse_doctype(data: bytes, name: str) -> None:
+    """Walk the prolog, the only place where a document type declaration may stand; linear in its length."""
+    at = 0
+    while True:
+        while data[at : at + 1].isspace():
+            at += 1
+        if data.startswith(b"<!--", at):
+            end = data.find(b"-->", at + 4)
+        elif data.startswith(b"<?", at):
+            end = data.find(b"?>", at + 2)
+        else:
+            break
+        if end < 0:
+            return
+        at = end + 2
+        at += data.startswith(b">", at)
+    if data[at : at + 9].upper() == b"<!DOCTYPE":
+        raise _refuse(
+            name,
+            "a document type declaration is refused: it could define entities",
+            line=data.count(b"\n", 0, at) + 1,
+            found="<!DOCTYPE",
+            suggestion="Remove it; use $(NAME) for what varies (manual, section 3.4).",
+        )
+
+
+_MISMATCH = re.compile(r"Opening and ending tag mismatch: (\S+) line (\d+) and (\S+)")
+
+
+def _syntax_problems(error: etree.XMLSyntaxError, name: str) -> ConfigError:
+    problems: list[Problem] = []
+    log: Any = error.error_log  # iterable, which its stub does not know
+    for entry in itertools.islice(log, 10):
+        message = shown(entry.message) or "this is not XML"
+        mismatch = _MISMATCH.match(message)
+        if mismatch:
+            opened, line, closed = mismatch.groups()
+            problems.append(
+                Problem(
+                    Severity.ERROR,
+                    name,
+                    entry.line,
+                    "",
+                    f"<{opened}> of line {line} is closed by </{closed}>",
+                    found=f"</{closed}>",
+                    allowed=f"</{opened}>",
+                    suggestion=f"Did you mean </{opened}>?",
+                )
+            )
+        else:
+            problems.append(Problem(Severity.ERROR, name, entry.line, "", f"this is not XML: {message}"))
+    if not problems:
+        problems.append(Problem(Severity.ERROR, name, error.lineno or 0, "", f"this is not XML: {shown(str(error))}"))
+    return ConfigError(problems)
+
+
+def parse_document(data: bytes, name: str, limits: Limits = FILE_LIMITS, directory: Path | None = None) -> Document:
+    """Parse XML within the limits; `name` is what problems call it.
+
+    Raises:
+        ConfigError: too large, empty, not UTF-8, not well-formed, with a document type declaration, or too deep.
+    """
+    if len(data) > limits.size_bytes:
+        raise _refuse(name, "the XML is too large", allowed=f"at most {limits.size_bytes} bytes")
+    if not data.strip():
+        raise _refuse(name, "the file is empty", allowed="XML that starts with <dds>")
+    data = _check_encoding(data, name)
+    _refuse_doctype(data, name)
+    if data.count(b"<") > 2 * limits.elements:
+        raise _refuse(name, "the XML has too many elements", allowed=f"at most {limits.elements}")
+    parser = etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+        attribute_defaults=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        root = etree.fromstring(data, parser, base_url=name)
+    except etree.XMLSyntaxError as error:
+        raise _syntax_problems(error, name) from None
+    if root is None:
+        raise _refuse(name, "there is no element", allowed="XML that starts with <dds>")
+    if getattr(root.getroottree().docinfo, "doctype", ""):
+        raise _refuse(name, "a document type declaration is refused", found="<!DOCTYPE")
+    _check_shape(root, name, limits)
+    return Document(name, root, directory)
+
+
+def _check_shape(root: _Element, name: str, limits: Limits) -> None:
+    depth = 0
+    count = 0
+    for event, element in etree.iterwalk(root, events=("start", "end")):
+        if event == "end":
+            depth -= 1
+            continue
+        depth += 1
+        count += 1
+        if not isinstance(element.tag, str):
+            raise _refuse(name, "an entity is refused", line=line_of(element))
+        if depth > limits.depth:
+            line = line_of(element)
+            raise _refuse(name, "elements are nested too deeply", line=line, allowed=f"at most {limits.depth} levels")
+        if count > limits.elements:
+            raise _refuse(name, "the XML has too many elements", allowed=f"at most {limits.elements}")
+
+
+def attributes_of(element: _Element) -> Mapping[str, str]:
+    """The attributes that are ours: those in a namespace (xsi:…) are for other tools and never followed."""
+    return {str(key): str(value) for key, value in element.attrib.items() if not str(key).startswith("{")}
+
+
+def text_of(element: _Element) -> str:
+    """The text of an element with white space collapsed, line breaks included."""
+    return " ".join((element.text or "").split())

@@ -1,0 +1,137 @@
+"""What is wrong with a configuration: every problem with its place, and the one error that carries them all.
+
+A problem names the file, the line, the element, the value found, the values allowed and, where one is known, what was
+probably meant. Problems are collected through all steps and shown together.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from qsctl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+
+class Severity(StrEnum):
+    """How bad: an error stops the service, a warning is an error in strict mode, a note is for information."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, or worth knowing. `line` 0: the whole file."""
+
+    severity: Severity
+    file: str
+    line: int
+    path: str
+    message: str
+    found: str = ""
+    allowed: str = ""
+    suggestion: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        parts = [f"{place}: {self.severity}: {self.message}"]
+        if self.path:
+            parts.append(f"  at {self.path}")
+        if self.found:
+            parts.append(f"  found: {self.found}")
+        if self.allowed:
+            parts.append(f"  allowed: {self.allowed}")
+        if self.suggestion:
+            parts.append(f"  {self.suggestion}")
+        return "\n".join(parts)
+
+
+class ConfigError(InvalidInput):
+    """A configuration that cannot be used; `problems` holds errors, warnings and notes, in the order of the files."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        errors = [problem for problem in problems if problem.severity is Severity.ERROR]
+        count = f"{len(errors)} errors" if len(errors) != 1 else "1 error"
+        text = "\n".join(str(problem) for problem in errors)
+        super().__init__(f"the configuration has {count}\n{text}")
+
+
+_SHOWN_CHARACTERS = 120
+
+
+def shown(text: str) -> str:
+    """A value as a message shows it: on one line, without control characters, not longer than a message should be."""
+    line = " ".join(text.split())
+    line = "".join(character if character.isprintable() else "�" for character in line)
+    return line if len(line) <= _SHOWN_CHARACTERS else line[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A sentence with the known word that is nearest, or nothing where none is near."""
+    near = difflib.get_close_matches(shown(word), list(known), n=1, cutoff=0.7)
+    return f"Did you mean {near[0]}?" if near else ""
+
+
+def path_of(element: _Element) -> str:
+    """The element's path for people: tags from the root, with names in brackets."""
+    steps = []
+    at: _Element | None = element
+    while at is not None:
+        name = at.get("name")
+        steps.append(f"{shown(str(at.tag))}[{shown(name)}]" if name else shown(str(at.tag)))
+        at = at.getparent()
+    return "/".join(reversed(steps))
+
+
+def file_of(element: _Element) -> str:
+    """The name of the source that the element was read from."""
+    return str(element.getroottree().docinfo.URL or "")
+
+
+def line_of(element: _Element) -> int:
+    """The line of the element's start tag; 0 where it has none."""
+    line: object = element.sourceline
+    return line if isinstance(line, int) else 0
+
+
+def problem_at(
+    element: _Element,
+    message: str,
+    *,
+    severity: Severity = Severity.ERROR,
+    found: str = "",
+    allowed: str = "",
+    suggestion: str = "",
+) -> Problem:
+    """A problem with this element."""
+    return Problem(
+        severity,
+        file_of(element),
+        line_of(element),
+        path_of(element),
+        message,
+        shown(found),
+        allowed,
+        suggestion,
+    )
+
+
+def strictly(problems: Iterable[Problem]) -> list[Problem]:
+    """The same problems with every warning made an error, as `--strict` does."""
+    return [
+        replace(problem, severity=Severity.ERROR) if problem.severity is Severity.WARNING else problem
+        for problem in problems
+    ]
+
+
+def has_errors(problems: Iterable[Problem]) -> bool:
+    """Whether one of them stops the service."""
+    return any(problem.severity is Severity.ERROR for problem in problems)

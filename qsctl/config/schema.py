@@ -1,0 +1,225 @@
+"""Does a document follow the schema? lxml's compiled validator is the gate; where it says no, xmlschema explains.
+
+The schema is always ours, whatever `xsi:noNamespaceSchemaLocation` names: nothing is fetched. One thing that XSD 1.0
+cannot say is done here: elements inside QoS that the schema does not know are set aside as extensions of a vendor.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from lxml import etree
+from lxml.etree import _Element
+
+from qsctl.config.document import Document, text_of
+from qsctl.config.problems import Problem, Severity, did_you_mean, problem_at, shown
+from qsctl.config.schema_model import SCHEMA, VENDOR_EXTENSION, ElementModel, schema_model
+from qsctl.config.structure import structure_problems
+from qsctl.shipped import shipped
+
+if TYPE_CHECKING:
+    import xmlschema
+
+PROBLEMS_MAX: Final = 200
+"""More than these are not shown for one document: a file of nonsense is not worth more."""
+
+QOS_TAGS: Final = (
+    "participant_qos",
+    "publisher_qos",
+    "subscriber_qos",
+    "topic_qos",
+    "datawriter_qos",
+    "datareader_qos",
+    "update_datawriter_qos",
+    "update_datareader_qos",
+    "redistribution_datawriter_qos",
+)
+
+
+@cache
+def _gate() -> etree.XMLSchema:
+    return etree.XMLSchema(etree.parse(str(shipped(SCHEMA))))
+
+
+@cache
+def _explainer() -> xmlschema.XMLSchema10:
+    import xmlschema
+
+    return xmlschema.XMLSchema10(str(shipped(SCHEMA)), allow="local")
+
+
+def gate_accepts(root: _Element) -> bool:
+    """Whether lxml's validator accepts the element as it stands."""
+    return bool(_gate().validate(root))
+
+
+def explainer_accepts(root: _Element) -> bool:
+    """Whether xmlschema accepts the element as it stands. Both validators agree; a test holds it."""
+    return bool(_explainer().is_valid(root, use_location_hints=False))
+
+
+def check_document(document: Document) -> list[Problem]:
+    """Every way in which the document departs from the schema, in the order of its lines."""
+    aside = _set_aside_extensions(document.root)
+    try:
+        problems = aside.problems
+        if not gate_accepts(document.root):
+            problems = problems + explain(document.root)
+    finally:
+        aside.put_back()
+    return sorted(problems, key=lambda problem: problem.line)
+
+
+class _Aside:
+    """Elements taken out of the tree for a while, each with the place it came from."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[_Element, int, _Element]] = []
+        self.problems: list[Problem] = []
+
+    def take(self, parent: _Element, element: _Element) -> None:
+        self.taken.append((parent, parent.index(element), element))
+        parent.remove(element)
+
+    def put_back(self) -> None:
+        for parent, index, element in reversed(self.taken):
+            parent.insert(index, element)
+
+
+def _set_aside_extensions(root: _Element) -> _Aside:
+    aside = _Aside()
+    model = schema_model()
+    for element in list(root.iter(*QOS_TAGS)):
+        if any(ancestor.tag in QOS_TAGS for ancestor in element.iterancestors()):
+            continue
+        name = model.type_of(element)
+        if name is None or name not in model.elements:
+            continue
+        pending = [(element, model.elements[name])]
+        while pending:
+            parent, parent_model = pending.pop()
+            for child in list(parent):
+                child_type = parent_model.children.get(str(child.tag))
+                if child_type == VENDOR_EXTENSION:
+                    aside.problems.append(_extension_note(child))
+                elif child_type is None and _may_be_extended(parent_model):
+                    aside.problems.append(_unknown_extension(child, parent_model))
+                    aside.take(parent, child)
+                elif child_type in model.elements:
+                    pending.append((child, model.elements[str(child_type)]))
+    return aside
+
+
+def _may_be_extended(model: ElementModel) -> bool:
+    """Policies and whole QoS elements; not lists, durations and the like."""
+    return model.name.endswith(("_policy", "_qos"))
+
+
+def _extension_note(element: _Element) -> Problem:
+    return problem_at(
+        element, f"<{element.tag}> is an extension of a vendor: kept, and used by nobody else", severity=Severity.NOTE
+    )
+
+
+def _unknown_extension(element: _Element, model: ElementModel) -> Problem:
+    suggestion = did_you_mean(str(element.tag), model.children)
+    if not suggestion:
+        return _extension_note(element)
+    return problem_at(
+        element,
+        f"<{element.tag}> is not a known part of QoS; it is kept as an extension of a vendor",
+        severity=Severity.WARNING,
+        found=f"<{element.tag}>",
+        suggestion=suggestion,
+    )
+
+
+def explain(root: _Element) -> list[Problem]:
+    """Every departure from the schema: those of structure from the schema's model, the rest from xmlschema."""
+    found = list(itertools.islice(structure_problems(root, schema_model()), PROBLEMS_MAX))
+    if root.tag not in schema_model().roots:
+        return found
+    found.extend(dict.fromkeys(itertools.islice(_explanations(root), PROBLEMS_MAX)))
+    if not found:
+        # The gate said no and nothing else did: its own words are better than silence.
+        log: Any = _gate().error_log  # iterable, which its stub does not know
+        for entry in itertools.islice(log, PROBLEMS_MAX):
+            name = str(root.getroottree().docinfo.URL or "")
+            found.append(Problem(Severity.ERROR, name, entry.line, "", shown(entry.message)))
+    return found[:PROBLEMS_MAX]
+
+
+def _explanations(root: _Element) -> Iterator[Problem]:
+    import xmlschema
+
+    model = schema_model()
+    for error in _explainer().iter_errors(root, use_location_hints=False):
+        element = error.elem
+        if not isinstance(element, etree._Element):
+            continue
+        reason = str(error.reason or "")
+        if isinstance(error, xmlschema.XMLSchemaChildrenValidationError):
+            continue  # the structure of the tree was explained from the model
+        if any(part in reason for part in _SAID_ELSEWHERE):
+            continue
+        attribute = _ATTRIBUTE.match(reason)
+        if attribute:
+            yield _attribute_problem(element, attribute[1])
+        else:
+            yield _value_problem(element, reason, model.type_of(element))
+
+
+_ATTRIBUTE = re.compile(r"attribute ([A-Za-z_]+)=")
+_SAID_ELSEWHERE: Final = (
+    "XsdKey(name=",  # rules of references name what there is to refer to
+    "XsdKeyref(name=",
+    "XsdUnique(name=",
+    "attribute not allowed",  # the structure of the tree was explained from the model
+    "missing required attribute",
+    "simple content element can't have child elements",
+    "character data",
+)
+
+
+def _attribute_problem(element: _Element, name: str) -> Problem:
+    model = schema_model()
+    described = model.model_of(element)
+    type_name = described.attributes.get(name, "") if described else ""
+    value = " ".join((element.get(name) or "").split())
+    return problem_at(
+        element,
+        f"the attribute {name} of <{element.tag}> has a value that is not allowed",
+        found=value or "(nothing)",
+        allowed=model.allowed.get(type_name, ""),
+        suggestion=suggestion_for_value(name, value, type_name),
+    )
+
+
+def _value_problem(element: _Element, reason: str, type_name: str | None) -> Problem:
+    model = schema_model()
+    value = text_of(element)
+    allowed = model.allowed.get(type_name or "", "")
+    if not allowed:
+        return problem_at(element, f"<{element.tag}>: {shown(reason)}", found=value)
+    return problem_at(
+        element,
+        f"<{element.tag}> has a value that is not allowed",
+        found=value or "(nothing)",
+        allowed=allowed,
+        suggestion=suggestion_for_value(str(element.tag), value, type_name or ""),
+    )
+
+
+def suggestion_for_value(tag: str, value: str, type_name: str) -> str:
+    """What was probably meant by a wrong value."""
+    if value.startswith(">"):
+        return f"The tag is closed twice: write <{tag}>{value.lstrip('> ')}</{tag}>."
+    words = schema_model().words.get(type_name, ())
+    for word in words:
+        if word.lower() == value.lower():
+            return f"Did you mean {word}?"
+    return did_you_mean(value.upper(), words)
