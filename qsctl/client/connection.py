@@ -1,0 +1,38 @@
+"""The seam between the client side and a service, wherever that is: embedded in this process or across a network.
+
+Who makes a connection is the caller's business (`cli/location.py`); nothing here knows where the service lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from qsctl.core.admin.command import Command
+from qsctl.core.admin.reply import Reply
+from qsctl.core.messages import Delivery, QueueName, Write, WriteAcknowledgment
+
+
+class Connection(Protocol):
+    """A service as a client sees it: commands and samples."""
+
+    def request(self, command: Command, target: str = "*") -> list[Reply]:
+        """Send a command to every service that the target pattern means; their replies, in order.
+
+        An empty list: no service answered in time (a pattern that fits nobody is not answered, section 5.2).
+        """
+
+    def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
+        """Write samples; return when every queue of the topic has acknowledged, or time is up.
+
+        Queues that acknowledge nothing, and those that let the producer wait, have no entry (section 2.4).
+        """
+
+    def receive(self, queue: QueueName, max_samples: int, timeout_s: float) -> list[Delivery]:
+        """Be a consumer of the queue and take at most so many samples, waiting at most so long for the first.
+
+        No more samples are taken out of the queue than are returned.
+        """
+
+    def acknowledge(self, delivery: Delivery, ok: bool) -> None:
+        """Settle a sample: true retires it, false rejects it (section 2.5)."""

@@ -1,0 +1,144 @@
+"""The raw form of a command, `<ACTION> <resource> [<body>]`, read into a `Command` (manual, section 5.2).
+
+Decides: which action goes with which resource, and what the body is. XML in a body is read by whoever knows XML: the
+caller hands in the two readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, assert_never
+
+from qsctl.core.admin.command import (
+    Command,
+    CommandAction,
+    CreateQueue,
+    CreateSubscriber,
+    DeleteQueue,
+    DeleteSubscriber,
+    FlushQueue,
+    GetData,
+    GetMessages,
+    GetStatus,
+    Shutdown,
+)
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.errors import Refused, UsageError
+from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
+
+_URL: Final = "str://"
+
+
+def command_of(
+    action: str,
+    resource: str,
+    body: str,
+    *,
+    read_queue: Callable[[str], SharedReaderQueueSettings],
+    read_subscriber: Callable[[str], SharedSubscriberSettings],
+) -> Command:
+    """Read a request.
+
+    Args:
+        action: CREATE, DELETE, GET or SHUTDOWN, in any case.
+        resource: a full resource identifier; SHUTDOWN takes none.
+        body: XML as `str://"…"` for CREATE, a selector for samples, otherwise empty.
+        read_queue: makes settings of a `<shared_reader_queue>` snippet.
+        read_subscriber: makes settings of a `<shared_subscriber>` snippet.
+
+    Raises:
+        UsageError: an unknown action, a wrong identifier, or a body that the command does not take.
+        Refused: the action does not exist for this resource, or the body is a URL of another kind.
+    """
+    try:
+        wanted = CommandAction(action.strip().upper())
+    except ValueError:
+        known = ", ".join(CommandAction)
+        raise UsageError(f"{action!r} is no action", remedy=f"The actions are {known}.") from None
+    if wanted is CommandAction.SHUTDOWN:
+        _no_body(wanted, body)
+        if resource not in ("", "/"):
+            raise UsageError(f"SHUTDOWN takes no resource, not {resource!r}", remedy="It stops the whole service.")
+        return Shutdown()
+    identifier = parse_resource(resource)
+    match wanted:
+        case CommandAction.CREATE:
+            return _create(identifier, body, read_queue, read_subscriber)
+        case CommandAction.DELETE:
+            return _delete(identifier, body)
+        case CommandAction.GET:
+            return _get(identifier, body)
+        case _:
+            assert_never(wanted)
+
+
+def xml_of_body(body: str) -> str:
+    """The XML of `str://"…"`, or of a body that is XML itself.
+
+    Raises:
+        Refused: the body is another URL: a service reads no file and fetches nothing for a client.
+        UsageError: there is no XML in it.
+    """
+    text = body.strip()
+    if text.startswith(_URL):
+        text = text.removeprefix(_URL).strip()
+        if len(text) >= 2 and text[0] == text[-1] == '"':
+            text = text[1:-1].strip()
+    elif "://" in text.partition("<")[0]:
+        raise Refused(f"the body is {text.partition('<')[0][:80]!r}", remedy='Send the XML itself, as str://"<…>".')
+    if not text.startswith("<"):
+        raise UsageError(
+            "CREATE needs an XML snippet as its body", remedy='Write it as str://"<shared_reader_queue …>".'
+        )
+    return text
+
+
+def _create(
+    resource: ResourceIdentifier,
+    body: str,
+    read_queue: Callable[[str], SharedReaderQueueSettings],
+    read_subscriber: Callable[[str], SharedSubscriberSettings],
+) -> Command:
+    if resource.leaf is None and resource.kind is ResourceKind.SHARED_SUBSCRIBER:
+        return CreateQueue(resource, read_queue(xml_of_body(body)))
+    if resource.leaf is None and resource.kind is ResourceKind.DOMAIN_PARTICIPANT:
+        return CreateSubscriber(resource, read_subscriber(xml_of_body(body)))
+    raise _no_such_command(
+        CommandAction.CREATE, resource, "a shared subscriber (for a queue) or a domain participant (for a subscriber)"
+    )
+
+
+def _delete(resource: ResourceIdentifier, body: str) -> Command:
+    if resource.is_queue() and resource.leaf is ResourceKind.MESSAGE:
+        return FlushQueue(resource, body.strip())
+    if resource.leaf is None and resource.is_queue():
+        _no_body(CommandAction.DELETE, body)
+        return DeleteQueue(resource)
+    if resource.leaf is None and resource.kind is ResourceKind.SHARED_SUBSCRIBER:
+        _no_body(CommandAction.DELETE, body)
+        return DeleteSubscriber(resource)
+    raise _no_such_command(CommandAction.DELETE, resource, "a queue, a queue's /message, or a shared subscriber")
+
+
+def _get(resource: ResourceIdentifier, body: str) -> Command:
+    match resource.leaf:
+        case ResourceKind.MESSAGE:
+            return GetMessages(resource, body.strip())
+        case ResourceKind.STATUS:
+            _no_body(CommandAction.GET, body)
+            return GetStatus(resource)
+        case ResourceKind.DATA:
+            _no_body(CommandAction.GET, body)
+            return GetData(resource)
+        case _:
+            raise _no_such_command(CommandAction.GET, resource, "/status, /data, or a queue's /message")
+
+
+def _no_body(action: CommandAction, body: str) -> None:
+    if body.strip():
+        raise UsageError(f"{action} takes no body here", remedy="Leave the body out.")
+
+
+def _no_such_command(action: CommandAction, resource: ResourceIdentifier, wanted: str) -> Refused:
+    return Refused(f"{action} does not exist for {resource}", remedy=f"{action} takes {wanted}.")
