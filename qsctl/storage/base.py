@@ -10,20 +10,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from qsctl.core.records import Record
+from qsctl.storage.damage import DamageReport
 
 
 class Storage(Protocol):
     """One stream of records: a queue's, or the service's own."""
 
+    damage: Sequence[DamageReport]
+    """What was found broken when the files were opened or read."""
+
     def append(self, records: Sequence[Record]) -> None:
         """Keep the records, all or none, as durable as configured when it returns.
+
+        A process that dies inside may leave a prefix of the batch, of which nothing was acknowledged.
 
         Raises:
             Damaged: the disk refused; nothing of the batch will be loaded.
         """
 
     def load(self) -> Iterator[Record]:
-        """Every whole record, in order, less what `compact` dropped."""
+        """Every whole record, in order, less what `compact` dropped.
+
+        The payload of a sample that was removed since comes back empty: its space may be in use again.
+        """
 
     def payload(self, position: int) -> bytes:
         """The payload of the sample enqueued at `position`, for queues that keep it on disk only.
@@ -32,8 +41,21 @@ class Storage(Protocol):
             KeyError: no such sample is held.
         """
 
+    def worth_compacting(self) -> bool:
+        """Whether records that no longer matter take more room than those that do."""
+
     def compact(self, keep: Iterable[Record]) -> None:
-        """Replace everything by `keep`, atomically: after a crash either the old or the new content loads."""
+        """Replace everything by `keep`, atomically: after a crash either the old or the new content loads.
+
+        A sample that is held keeps the payload that the store has, whatever `keep` says: a queue that keeps user data
+        on disk only has none to give. Files that were found damaged are set aside, not deleted.
+
+        Raises:
+            Damaged: the disk refused; the old content stays.
+        """
+
+    def destroy(self) -> None:
+        """Delete everything, the files too; closes the store."""
 
     def close(self) -> None:
         """Make everything durable that is configured to be, and let go of the files."""

@@ -1,0 +1,134 @@
+"""One numbered file of a segment log: a header written twice, then frames (manual, section 2.14.2).
+
+Decides: what the file says of itself, and how it is read, cut and set aside. Which files make a log, and when a new
+one begins, is `segment_log`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.frames import Scan, scan
+from qsctl.storage.names import open_private, refuse_link
+
+FORMAT_VERSION: Final = 1
+
+_HEADER: Final = struct.Struct("<4sBBHIIQ")
+_CHECKSUM: Final = struct.Struct("<I")
+_COPY_SIZE_BYTES: Final = _HEADER.size + _CHECKSUM.size
+_MAGIC: Final = b"QSLG"
+_BASE: Final = 1
+
+HEADER_SIZE_BYTES: Final = 2 * _COPY_SIZE_BYTES
+"""Two copies: one damaged place does not cost the file."""
+
+
+class SegmentHeader(NamedTuple):
+    """What a file says of itself.
+
+    `mark` begins every frame. `is_base`: the files of a lower index are superseded by this one. `size_before_bytes` is
+    how long the file before it was when this one was begun: a shorter one has lost its end.
+    """
+
+    mark: int
+    file_index: int
+    is_base: bool = False
+    size_before_bytes: int = 0
+
+    def encode(self) -> bytes:
+        """The bytes at the start of the file."""
+        flags = _BASE if self.is_base else 0
+        one = _HEADER.pack(_MAGIC, FORMAT_VERSION, flags, 0, self.mark, self.file_index, self.size_before_bytes)
+        return (one + _CHECKSUM.pack(crc32(one))) * 2
+
+
+class SegmentContent(NamedTuple):
+    """A file as read: its bytes and where the whole bodies are in them. `header` None: it cannot be read."""
+
+    header: SegmentHeader | None
+    buffer: bytes
+    found: Scan
+
+
+def decode_header(buffer: bytes) -> SegmentHeader | None:
+    """What either copy says; None when neither can be read."""
+    for start in (0, _COPY_SIZE_BYTES):
+        one = buffer[start : start + _HEADER.size]
+        stored = buffer[start + _HEADER.size : start + _COPY_SIZE_BYTES]
+        if len(stored) == _CHECKSUM.size and _CHECKSUM.unpack(stored)[0] == crc32(one):
+            magic, version, flags, _, mark, index, size_before_bytes = _HEADER.unpack(one)
+            if magic == _MAGIC and version == FORMAT_VERSION:
+                return SegmentHeader(mark, index, bool(flags & _BASE), size_before_bytes)
+    return None
+
+
+def read_bytes(path: Path, size_bytes: int = -1) -> bytes:
+    """The first `size_bytes` of a file; by default all of it.
+
+    Raises:
+        InvalidInput: a link or a device stands there.
+        OSError: the disk refuses.
+    """
+    refuse_link(path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(size_bytes)
+
+
+def read_segment(path: Path, mark: int) -> SegmentContent:
+    """Read and check a whole file. `mark`, a sibling's, is used where both copies of the header are damaged."""
+    buffer = read_bytes(path)
+    header = decode_header(buffer)
+    return SegmentContent(header, buffer, scan(buffer, header.mark if header else mark, HEADER_SIZE_BYTES))
+
+
+def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
+    """Every damaged place of a file."""
+    size = len(content.buffer)
+    if size < HEADER_SIZE_BYTES and content.buffer[:4] == _MAGIC[:size]:
+        return [DamageReport(path, 0, size, DamageKind.TORN_TAIL, "the file was begun and never finished")]
+    reports = []
+    if content.header is None:
+        what = "the file's header is damaged, or it is no segment file of this version"
+        reports.append(DamageReport(path, 0, 0, DamageKind.UNREADABLE, what))
+    elif content.buffer[:_COPY_SIZE_BYTES] != content.buffer[_COPY_SIZE_BYTES:HEADER_SIZE_BYTES]:
+        what = "the file's header is damaged; its copy was used"
+        reports.append(DamageReport(path, 0, 0, DamageKind.CHECKSUM, what))
+    for gap in content.found.gaps:
+        if gap.torn:
+            kind, what = DamageKind.TORN_TAIL, "the last write was cut short"
+        else:
+            kind, what = DamageKind.CHECKSUM, "bytes that match no checksum"
+        reports.append(DamageReport(path, gap.offset, gap.size_bytes, kind, what))
+    return reports
+
+
+def create_segment(path: Path, header: SegmentHeader) -> int:
+    """A new file with its header, open for reading and writing.
+
+    Raises:
+        InvalidInput: a link or a device stands there.
+        OSError: the disk refuses; the file is gone again.
+    """
+    descriptor = open_private(path, os.O_RDWR | os.O_TRUNC)
+    try:
+        write_all(descriptor, header.encode(), 0)
+    except OSError:
+        os.close(descriptor)
+        path.unlink(missing_ok=True)
+        raise
+    return descriptor
+
+
+def write_all(descriptor: int, data: bytes, offset: int) -> None:
+    """Write every byte at `offset`, however often the operating system takes only a part."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(descriptor, view, offset)
+        offset += written
+        view = view[written:]

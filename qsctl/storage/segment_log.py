@@ -1,0 +1,337 @@
+"""A log over numbered files: append, roll to the next file, read back, replace (manual, section 2.14.2, Table 3.9).
+
+Decides: when a new file begins, what is synced when, and how a damaged file is stepped over, cut or set aside. What
+the bodies mean is `segments`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from qsctl.config.filesystem import Synchronization
+from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
+from qsctl.storage.frames import FRAME_HEADER, frame
+from qsctl.storage.names import open_private, refuse_link, sync_directory
+from qsctl.storage.segment_file import (
+    HEADER_SIZE_BYTES,
+    SegmentContent,
+    SegmentHeader,
+    create_segment,
+    decode_header,
+    read_bytes,
+    read_segment,
+    reports_of,
+    write_all,
+)
+
+_TEMPORARY: Final = ".tmp"
+_RESERVE_BYTES_MIN: Final = 64 * 1024
+_RESERVE_BYTES_MAX: Final = 1024 * 1024
+
+
+class SegmentLog:
+    """The files `<stem>_<letter><index>.db`. Nothing is created before the first append.
+
+    Args:
+        stem: directory and the part of the name that all files share.
+        contiguous: every index from the base on must be there; else files in between may have been dropped.
+        letter: `d` for data, `m` for metadata.
+        mark: begins every frame of a new file; a file that exists keeps its own.
+        file_max_size_bytes: a file at least this long is followed by a new one; a batch is never split.
+    """
+
+    def __init__(
+        self,
+        stem: Path,
+        letter: str,
+        *,
+        contiguous: bool,
+        mark: int,
+        file_max_size_bytes: int,
+        synchronization: Synchronization,
+    ) -> None:
+        self.stem = stem
+        self.letter = letter
+        self.contiguous = contiguous
+        self.mark = mark
+        self.file_max_size_bytes = file_max_size_bytes
+        self.synchronization = synchronization
+        self.damage: list[DamageReport] = []
+        self.damaged_indexes: set[int] = set()
+        self.sizes: dict[int, int] = {}
+        """Bytes in use of every file, by index, ascending."""
+        self._descriptor = -1
+        self._reserved_bytes = 0
+        """How long the file being written is, with the zeros made ready after its content."""
+        self._needs_directory_sync = False
+
+    def path(self, index: int) -> Path:
+        """The file of this index."""
+        return self.stem.with_name(f"{self.stem.name}_{self.letter}{index}.db")
+
+    def open(self) -> Iterator[tuple[int, SegmentContent]]:
+        """Read and check every file, oldest first; run it to its end before anything else.
+
+        The unfinished tail of the last file is cut. Damage stays where it is, reported, until `drop` or `rewrite`
+        sets the file aside; writing goes on in a new file.
+
+        Raises:
+            InvalidInput: a link or a device stands in a file's place.
+            OSError: the disk refuses.
+        """
+        indexes = self._existing()
+        headers = {index: decode_header(read_bytes(self.path(index), HEADER_SIZE_BYTES)) for index in indexes}
+        self.mark = next((header.mark for header in headers.values() if header is not None), self.mark)
+        base = max((index for index, header in headers.items() if header is not None and header.is_base), default=0)
+        self.drop(index for index in indexes if index < base)
+        indexes = [index for index in indexes if index >= base]
+        before, size_before = base - 1, 0
+        for index in indexes:
+            content = read_segment(self.path(index), self.mark)
+            if self.contiguous:
+                self._check_sequence(before, size_before, index, content.header)
+            for report in reports_of(self.path(index), content):
+                if report.kind is DamageKind.TORN_TAIL and index != indexes[-1]:
+                    report = replace(report, kind=DamageKind.CHECKSUM, what="the file ends inside a record")
+                self._report(index, report)
+            before, size_before = index, max(content.found.end, HEADER_SIZE_BYTES)
+            self.sizes[index] = size_before
+            yield index, content
+        self._resume()
+
+    def write(self, bodies: Iterable[bytes]) -> tuple[int, int]:
+        """Append a batch; give the file's index and the offset of the first frame. Call `sync` after.
+
+        Raises:
+            OSError: the disk refuses; the file is as before.
+            OverflowError: a body is too long.
+        """
+        if self._descriptor < 0 or self.sizes[self.last_index] >= self.file_max_size_bytes:
+            self._roll()
+        index = self.last_index
+        offset = self.sizes[index]
+        data = frame(bodies, self.mark)
+        try:
+            self._reserve(offset + len(data))
+            write_all(self._descriptor, data, offset)
+        except OSError:
+            self.cut(index, offset)
+            raise
+        self.sizes[index] = offset + len(data)
+        return index, offset
+
+    def cut(self, index: int, size_bytes: int) -> None:
+        """Take back what was written to the last file past `size_bytes`."""
+        assert index == self.last_index, "only the last file is written to"
+        os.ftruncate(self._descriptor, size_bytes)
+        self.sizes[index] = self._reserved_bytes = size_bytes
+
+    def sync(self, *, critical: bool = False) -> None:
+        """Reach the physical disk, where the configuration asks for it: always (FULL), at critical moments (NORMAL).
+
+        Raises:
+            OSError: the disk refuses; what was written since the last sync may or may not be there.
+        """
+        if self._descriptor < 0 or self.synchronization is Synchronization.OFF:
+            return
+        if critical or self.synchronization is Synchronization.FULL:
+            os.fdatasync(self._descriptor)
+            if self._needs_directory_sync:
+                sync_directory(self.stem.parent)
+                self._needs_directory_sync = False
+
+    @property
+    def last_index(self) -> int:
+        """The newest file; -1 when there is none yet."""
+        return next(reversed(self.sizes), -1)
+
+    @property
+    def written_index(self) -> int:
+        """The file that is open for writing; -1 when the next append begins a new one."""
+        return self.last_index if self._descriptor >= 0 else -1
+
+    def read_file(self, index: int) -> bytes:
+        """A whole file's bytes."""
+        return read_bytes(self.path(index))
+
+    def read_body(self, index: int, offset: int) -> tuple[tuple[int, int, int], bytes]:
+        """The frame header at `offset` of a file, and as much of its body as is there.
+
+        Raises:
+            OSError: the file is gone or the disk refuses.
+        """
+        if index == self.last_index and self._descriptor >= 0:
+            return _read_frame(self._descriptor, offset)
+        refuse_link(self.path(index))
+        descriptor = os.open(self.path(index), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            return _read_frame(descriptor, offset)
+        finally:
+            os.close(descriptor)
+
+    def rewrite(self, index: int, bodies: Iterable[bytes]) -> None:
+        """Replace a file by one that holds only these bodies, atomically and durably.
+
+        Raises:
+            OSError: the disk refuses; the file is as before.
+        """
+        assert index != self.written_index, "the file is being written to"
+        if index in self.damaged_indexes:
+            os.link(self.path(index), self._keep_damaged(index))
+        self.sizes[index] = self._replace(index, SegmentHeader(self.mark, index), bodies)
+
+    def write_base(self, bodies: Iterable[bytes]) -> int:
+        """Write a file that supersedes all others, atomically and durably, and drop those. Gives its index.
+
+        Raises:
+            OSError: the disk refuses; the log is as before.
+        """
+        index = self.last_index + 1
+        size_bytes = self._replace(index, SegmentHeader(self.mark, index, is_base=True), bodies)
+        old = list(self.sizes)
+        self._release()
+        self._descriptor = open_private(self.path(index), os.O_RDWR)
+        self.sizes[index] = self._reserved_bytes = size_bytes
+        self.drop(old)
+        return index
+
+    def drop(self, indexes: Iterable[int]) -> None:
+        """Delete files; a damaged one is set aside under another name instead, for whoever wants to look."""
+        for index in list(indexes):
+            if index in self.damaged_indexes and self.path(index).exists():
+                self.path(index).rename(self._keep_damaged(index))
+            else:
+                self.path(index).unlink(missing_ok=True)
+            self.sizes.pop(index, None)
+
+    def destroy(self) -> None:
+        """Delete every file, damaged ones too."""
+        self._release()
+        self.damaged_indexes.clear()
+        self.drop(list(self.sizes))
+
+    def close(self) -> None:
+        """Sync as a critical moment, and let go of the file."""
+        self.sync(critical=True)
+        self._release()
+
+    def _existing(self) -> list[int]:
+        """The indexes of the files that are there, ascending; what a crashed replacement left is deleted."""
+        pattern = re.compile(re.escape(f"{self.stem.name}_{self.letter}") + r"(0|[1-9]\d*)\.db(\.tmp)?")
+        found = []
+        for path in self.stem.parent.iterdir() if self.stem.parent.is_dir() else ():
+            match = pattern.fullmatch(path.name)
+            if match and match[2]:
+                path.unlink(missing_ok=True)
+            elif match:
+                found.append(int(match[1]))
+        return sorted(found)
+
+    def _keep_damaged(self, index: int) -> Path:
+        """The name a damaged file is kept under from now on; its reports say so."""
+        path = self.path(index)
+        kept = set_aside_name(path)
+        self.damaged_indexes.discard(index)
+        self.damage = [replace(each, kept_as=kept) if each.file == path else each for each in self.damage]
+        return kept
+
+    def _report(self, index: int, report: DamageReport) -> None:
+        self.damage.append(report)
+        if report.kind is not DamageKind.TORN_TAIL:
+            self.damaged_indexes.add(index)
+
+    def _check_sequence(self, before: int, size_before: int, index: int, header: SegmentHeader | None) -> None:
+        """Whether this file is the one that was begun when the file before it was full."""
+        for missing in range(before + 1, index):
+            self._report(missing, DamageReport(self.path(missing), 0, 0, DamageKind.UNREADABLE, "the file is missing"))
+        if header and before == index - 1 in self.sizes and header.size_before_bytes > size_before:
+            lost = header.size_before_bytes - size_before
+            what = "the end of the file is missing"
+            self._report(before, DamageReport(self.path(before), size_before, lost, DamageKind.CHECKSUM, what))
+
+    def _resume(self) -> None:
+        """Go on writing to the last file, unless it is damaged: then `write` begins a new one."""
+        index = self.last_index
+        if index < 0 or index in self.damaged_indexes:
+            return
+        self._reserved_bytes = self.path(index).stat().st_size
+        torn = [report for report in self.damage if report.file == self.path(index)]
+        self._descriptor = open_private(self.path(index), os.O_RDWR)
+        if torn and torn[0].offset < HEADER_SIZE_BYTES:
+            write_all(self._descriptor, SegmentHeader(self.mark, index).encode(), 0)
+            self.cut(index, HEADER_SIZE_BYTES)
+        elif torn:
+            self.cut(index, torn[0].offset)
+
+    def _reserve(self, size_bytes: int) -> None:
+        """Under FULL, write zeros ahead: a sync that need not note a new length of the file takes half as long."""
+        if self.synchronization is not Synchronization.FULL or size_bytes <= self._reserved_bytes:
+            return
+        ahead = min(max(self._reserved_bytes, _RESERVE_BYTES_MIN), _RESERVE_BYTES_MAX)
+        write_all(self._descriptor, bytes(size_bytes + ahead - self._reserved_bytes), self._reserved_bytes)
+        self._reserved_bytes = size_bytes + ahead
+
+    def _roll(self) -> None:
+        self.sync(critical=True)
+        index = self.last_index + 1
+        size_before_bytes = self.sizes.get(index - 1, 0)
+        header = SegmentHeader(self.mark, index, size_before_bytes=size_before_bytes)
+        descriptor = create_segment(self.path(index), header)
+        self._release()
+        self._descriptor = descriptor
+        self.sizes[index] = self._reserved_bytes = HEADER_SIZE_BYTES
+        self._needs_directory_sync = True
+
+    def _replace(self, index: int, header: SegmentHeader, bodies: Iterable[bytes]) -> int:
+        path = self.path(index)
+        temporary = path.with_name(path.name + _TEMPORARY)
+        descriptor = create_segment(temporary, header)
+        size_bytes = HEADER_SIZE_BYTES
+        try:
+            for batch in _batches(bodies):
+                data = frame(batch, self.mark)
+                write_all(descriptor, data, size_bytes)
+                size_bytes += len(data)
+            os.fsync(descriptor)
+            temporary.rename(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(descriptor)
+        sync_directory(path.parent)
+        return size_bytes
+
+    def _release(self) -> None:
+        if self._descriptor >= 0:
+            if self._reserved_bytes > self.sizes.get(self.last_index, self._reserved_bytes):
+                os.ftruncate(self._descriptor, self.sizes[self.last_index])
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _read_frame(descriptor: int, offset: int) -> tuple[tuple[int, int, int], bytes]:
+    first = os.pread(descriptor, FRAME_HEADER.size + 4096, offset)
+    if len(first) < FRAME_HEADER.size:
+        return (0, 0, 0), b""
+    header = FRAME_HEADER.unpack_from(first)
+    body = first[FRAME_HEADER.size :][: header[1]]
+    if len(body) < header[1]:
+        body += os.pread(descriptor, header[1] - len(body), offset + len(first))
+    return header, body
+
+
+def _batches(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    for body in bodies:
+        batch.append(body)
+        if len(batch) == 1000:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,338 @@
+"""The store of a queue with in-memory state: an append-only log of metadata, another of user data (section 2.14.2).
+
+Decides: which bytes go to which log, where a payload is found again, and which files are dead. One append is one write
+and, under synchronization FULL, one sync a log, whatever the size of the batch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.core.records import Enqueued, Record
+from qsctl.errors import Damaged
+from qsctl.storage.codec import (
+    POSITION,
+    Encoded,
+    EnqueuedMetadata,
+    decode_metadata,
+    encode,
+    enqueued_position,
+    metadata_of,
+    position_of,
+    removed_position,
+)
+from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.frames import FRAME_HEADER, is_whole, scan
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES
+from qsctl.storage.segment_log import SegmentLog
+
+DEAD_RECORD_COUNT_MIN: Final = 5_000
+"""Below this a log is never worth compacting: reading so many records takes some milliseconds."""
+
+_OFFSET_BITS: Final = 40
+_OFFSET_MASK: Final = (1 << _OFFSET_BITS) - 1
+
+
+class SegmentStorage:
+    """Records of one queue in `<stem>_m<index>.db`, payloads in `<stem>_d<index>.db`.
+
+    A data file is deleted once every sample in it was removed; metadata is reclaimed by `compact`. One thread at a
+    time may use it.
+
+    Raises:
+        InvalidInput: a link or a device stands in a file's place.
+        Damaged: the disk refuses.
+    """
+
+    def __init__(self, stem: Path, settings: FilesystemSettings) -> None:
+        mark = int.from_bytes(os.urandom(4)) or 1
+        size, synchronization = settings.file_max_size_bytes, settings.synchronization
+        self._metadata = SegmentLog(
+            stem, "m", contiguous=True, mark=mark, file_max_size_bytes=size, synchronization=synchronization
+        )
+        self._data = SegmentLog(
+            stem, "d", contiguous=False, mark=mark, file_max_size_bytes=size, synchronization=synchronization
+        )
+        self._locations: dict[int, int] = {}
+        """File index and offset of the frame, in one number, of every sample that is held, by position."""
+        self._live_counts: dict[int, int] = {}
+        """Samples held, by data file."""
+        self._frame_counts: dict[int, int] = {}
+        """Samples written, by data file."""
+        self._missing: set[int] = set()
+        """Samples whose user data damage took."""
+        self._cached_file = (-1, b"")
+        """The data file that `load` reads from, by index."""
+        self._record_count = 0
+        self._kept_count = 0
+        self._failed = False
+        self._more_damage: list[DamageReport] = []
+        try:
+            self._open()
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    @property
+    def damage(self) -> Sequence[DamageReport]:
+        """What was found broken, in the order of the files."""
+        return [*self._metadata.damage, *self._data.damage, *self._more_damage]
+
+    def append(self, records: Sequence[Record]) -> None:
+        """See `Storage.append`."""
+        if not records:
+            return
+        self._refuse_after_failure()
+        encoded = encode(records)
+        data_before = (self._data.last_index, self._data.sizes.get(self._data.last_index, 0))
+        try:
+            index, offset = self._write_data(encoded)
+            try:
+                self._metadata.write(encoded.metadata)
+            except OSError:
+                if encoded.positions:
+                    self._data.cut(index, data_before[1] if index == data_before[0] else HEADER_SIZE_BYTES)
+                raise
+        except OSError as error:
+            raise self._refusal(error) from error
+        try:
+            if encoded.positions:
+                self._data.sync()
+            self._metadata.sync()
+        except OSError as error:
+            self._failed = True
+            raise self._refusal(error) from error
+        self._record_count += len(records)
+        self._locate(index, offset, encoded)
+        if encoded.removed:
+            self._remove(encoded.removed)
+
+    def load(self) -> Iterator[Record]:
+        """See `Storage.load`. Records about a sample that damage took away are left out."""
+        check = bool(self.damage)
+        held: set[int] = set()
+        for index, buffer, bodies in self._metadata_files():
+            for start, end in bodies:
+                try:
+                    record = decode_metadata(buffer[start:end])
+                except msgspec.MsgspecError as error:
+                    self._report_unreadable(index, start, end, error)
+                    check = True
+                    continue
+                if isinstance(record, EnqueuedMetadata):
+                    payload = self._payload_for_load(record)
+                    if payload is None:
+                        check = True
+                        continue
+                    held.add(record.position)
+                    yield record.with_payload(payload)
+                elif not check or (position := position_of(record)) is None or position in held:
+                    yield record
+        self._cached_file = (-1, b"")
+
+    def payload(self, position: int) -> bytes:
+        """See `Storage.payload`.
+
+        Raises:
+            KeyError: no such sample is held.
+            Damaged: its bytes do not match their checksum.
+        """
+        location = self._locations[position]
+        index, offset = location >> _OFFSET_BITS, location & _OFFSET_MASK
+        try:
+            header, body = self._data.read_body(index, offset)
+        except OSError as error:
+            raise self._refusal(error) from error
+        if not is_whole(header, body, self._data.mark) or POSITION.unpack_from(body)[0] != position:
+            raise Damaged(
+                f"{self._data.path(index)}: offset {offset}: the user data of sample {position} is damaged",
+                remedy="Restart the service: it restores what is whole and reports the rest.",
+            )
+        return body[POSITION.size :]
+
+    def worth_compacting(self) -> bool:
+        """See `Storage.worth_compacting`."""
+        live_count = 2 * len(self._locations) + self._kept_count
+        return self._record_count - live_count > max(live_count, DEAD_RECORD_COUNT_MIN)
+
+    def compact(self, keep: Iterable[Record]) -> None:
+        """See `Storage.compact`. Rewrites the metadata, and those data files of which more than half is dead."""
+        self._refuse_after_failure()
+        records = list(keep)
+        fresh = [each for each in records if isinstance(each, Enqueued) and each.position not in self._locations]
+        try:
+            if fresh:
+                encoded = encode(fresh)
+                index, offset = self._write_data(encoded)
+                self._locate(index, offset, encoded)
+            self._data.sync(critical=True)
+            self._metadata.write_base(
+                _encode_one(metadata_of(each) if isinstance(each, Enqueued) else each) for each in records
+            )
+            kept = {each.position for each in records if isinstance(each, Enqueued)}
+            self._record_count = len(records)
+            self._kept_count = len(records) - len(kept)
+            self._remove([position for position in self._locations if position not in kept])
+            self._rewrite_sparse_files()
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def destroy(self) -> None:
+        """See `Storage.destroy`."""
+        self._metadata.destroy()
+        self._data.destroy()
+        self._locations.clear()
+
+    def close(self) -> None:
+        """See `Storage.close`."""
+        try:
+            self._data.close()
+            self._metadata.close()
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def _open(self) -> None:
+        for index, content in self._data.open():
+            self._frame_counts[index] = len(content.found.bodies)
+            self._live_counts[index] = 0
+            for start, end in content.found.bodies:
+                if end - start >= POSITION.size:
+                    self._place(POSITION.unpack_from(content.buffer, start)[0], index, start - FRAME_HEADER.size)
+        enqueued: set[int] = set()
+        removed: set[int] = set()
+        for index, content in self._metadata.open():
+            self._read_positions(index, content.buffer, content.found.bodies, enqueued, removed)
+        stray = self._locations.keys() - enqueued
+        self._remove(chain(stray, removed & self._locations.keys()))
+        for position in sorted(enqueued - removed - self._locations.keys()):
+            what = f"the user data of sample {position} is gone; the sample is left out"
+            path = self._metadata.stem.with_name(self._metadata.stem.name + "_d*.db")
+            self._more_damage.append(DamageReport(path, 0, 0, DamageKind.PAYLOAD_MISSING, what))
+        self._missing = enqueued - removed - self._locations.keys()
+
+    def _read_positions(
+        self, index: int, buffer: bytes, bodies: list[tuple[int, int]], enqueued: set[int], removed: set[int]
+    ) -> None:
+        self._record_count += len(bodies)
+        for start, end in bodies:
+            body = buffer[start:end]
+            try:
+                if (position := enqueued_position(body)) is not None:
+                    enqueued.add(position)
+                elif (position := removed_position(body)) is not None:
+                    removed.add(position)
+            except msgspec.MsgspecError as error:
+                self._report_unreadable(index, start, end, error)
+
+    def _report_unreadable(self, index: int, start: int, end: int, error: msgspec.MsgspecError) -> None:
+        what = f"a record that this version cannot read: {error}"
+        report = DamageReport(self._metadata.path(index), start, end - start, DamageKind.UNREADABLE, what)
+        if report not in self._metadata.damage:
+            self._metadata.damage.append(report)
+            self._metadata.damaged_indexes.add(index)
+
+    def _metadata_files(self) -> Iterator[tuple[int, bytes, list[tuple[int, int]]]]:
+        for index in list(self._metadata.sizes):
+            buffer = self._metadata.read_file(index)
+            yield index, buffer, scan(buffer, self._metadata.mark, HEADER_SIZE_BYTES).bodies
+
+    def _payload_for_load(self, record: EnqueuedMetadata) -> bytes | None:
+        """The payload of a sample; empty when it was removed since; None when damage took it."""
+        location = self._locations.get(record.position)
+        if location is None:
+            return None if record.position in self._missing else b""
+        file_index, offset = location >> _OFFSET_BITS, location & _OFFSET_MASK
+        if self._cached_file[0] != file_index:
+            self._cached_file = (file_index, self._data.read_file(file_index))
+        buffer = self._cached_file[1]
+        length = FRAME_HEADER.unpack_from(buffer, offset)[1]
+        start = offset + FRAME_HEADER.size
+        return buffer[start + POSITION.size : start + length]
+
+    def _write_data(self, encoded: Encoded) -> tuple[int, int]:
+        if not encoded.positions:
+            return -1, 0
+        pack = POSITION.pack
+        bodies = [pack(position) + data for position, data in zip(encoded.positions, encoded.data, strict=True)]
+        return self._data.write(bodies)
+
+    def _locate(self, index: int, offset: int, encoded: Encoded) -> None:
+        overhead = FRAME_HEADER.size + POSITION.size
+        if encoded.positions:
+            self._frame_counts[index] = self._frame_counts.get(index, 0) + len(encoded.positions)
+            self._live_counts.setdefault(index, 0)
+        for position, data in zip(encoded.positions, encoded.data, strict=True):
+            self._place(position, index, offset)
+            offset += overhead + len(data)
+
+    def _place(self, position: int, index: int, offset: int) -> None:
+        before = self._locations.get(position)
+        if before is not None:
+            self._live_counts[before >> _OFFSET_BITS] -= 1
+        self._locations[position] = index << _OFFSET_BITS | offset
+        self._live_counts[index] += 1
+
+    def _remove(self, positions: Iterable[int]) -> None:
+        """Forget samples, and delete the data files in which nothing is held any more."""
+        dead = []
+        for position in positions:
+            location = self._locations.pop(position, None)
+            if location is not None:
+                index = location >> _OFFSET_BITS
+                self._live_counts[index] -= 1
+                if not self._live_counts[index]:
+                    dead.append(index)
+        dead = [index for index in dead if not self._live_counts[index] and index != self._data.last_index]
+        if dead:
+            if self._data.synchronization is Synchronization.NORMAL:
+                self._metadata.sync(critical=True)  # the removals must not be lost after the data
+            self._drop_data(dead)
+
+    def _drop_data(self, indexes: list[int]) -> None:
+        self._data.drop(indexes)
+        for index in indexes:
+            self._live_counts.pop(index, None)
+            self._frame_counts.pop(index, None)
+
+    def _rewrite_sparse_files(self) -> None:
+        written = self._data.written_index
+        damaged = self._data.damaged_indexes
+        last = self._data.last_index
+        self._drop_data([index for index, count in self._live_counts.items() if not count and index != last])
+        sparse = {
+            index
+            for index, count in self._live_counts.items()
+            if index != written and (2 * count < self._frame_counts[index] or index in damaged)
+        }
+        if not sparse:
+            return
+        inside: dict[int, list[int]] = {index: [] for index in sparse}
+        for position, location in self._locations.items():
+            if location >> _OFFSET_BITS in sparse:
+                inside[location >> _OFFSET_BITS].append(position)
+        for index, positions in sorted(inside.items()):
+            data = [self.payload(position) for position in positions]
+            encoded = Encoded([], positions, data, [])
+            self._data.rewrite(index, [POSITION.pack(at) + each for at, each in zip(positions, data, strict=True)])
+            self._frame_counts[index] = 0
+            self._locate(index, HEADER_SIZE_BYTES, encoded)
+
+    def _refuse_after_failure(self) -> None:
+        if self._failed:
+            raise Damaged(
+                f"{self._metadata.stem.name}: an earlier write may not have reached the disk",
+                remedy="Restart the service: it restores what did.",
+            )
+
+    def _refusal(self, error: OSError) -> Damaged:
+        where = error.filename or self._metadata.stem
+        return Damaged(f"{where}: {error.strerror}", remedy="Free space on the disk or mend it, then start again.")
+
+
+_encode_one = msgspec.msgpack.Encoder().encode

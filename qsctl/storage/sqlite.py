@@ -1,0 +1,308 @@
+"""The store of a queue without in-memory state, and of the service state: a database file (manual, section 2.14).
+
+Decides: the tables, what one transaction is, and how `<journal_mode>`, `<synchronization>`, `<vacuum>` and
+`<trace_file>` (Table 3.9) reach the database. A damaged file is `sqlite_salvage`'s.
+
+Under journal mode WAL with synchronization NORMAL a commit is not synced: losing power may lose what was acknowledged
+last. Journal modes MEMORY and OFF cannot undo a transaction that a crash cut short: the file is damaged then.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+import msgspec
+
+from qsctl.config.filesystem import FilesystemSettings, JournalMode
+from qsctl.core.records import Record
+from qsctl.errors import Damaged, Refused
+from qsctl.storage.codec import (
+    Encoded,
+    EnqueuedMetadata,
+    Metadata,
+    decode_metadata,
+    encode,
+    position_of,
+    removed_position,
+)
+from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.frames import frame, scan
+from qsctl.storage.names import open_private
+from qsctl.storage.sqlite_file import (
+    FORMAT_VERSION,
+    FRAME_MARK,
+    SIDE_FILES,
+    begun_and_unfinished,
+    connect,
+    copy_aside,
+    create_tables,
+    is_sound,
+)
+from qsctl.storage.sqlite_salvage import salvage
+from qsctl.storage.sqlite_trace import StatementTrace
+
+DEAD_RECORD_COUNT_MIN: Final = 5_000
+"""Below this a file is never worth compacting: reading so many records takes some milliseconds."""
+
+
+class SqliteStorage:
+    """One database file: a row a batch of metadata, a row a payload that is held.
+
+    One append is one transaction. One thread at a time may use it.
+
+    Raises:
+        InvalidInput: a link or a device stands in the file's place.
+        Damaged: the disk refuses.
+        Refused: another program keeps the file locked.
+    """
+
+    def __init__(self, path: Path, settings: FilesystemSettings) -> None:
+        self.path = path
+        self.settings = settings
+        self.damage: list[DamageReport] = begun_and_unfinished(path)
+        self._trace: StatementTrace | None = None
+        if settings.trace_file is not None:
+            self._trace = StatementTrace(path.parent / settings.trace_file)
+        try:
+            os.close(open_private(path, os.O_RDWR))
+            self._connection = self._open()
+        except OSError as error:
+            raise Damaged(f"{path}: {error.strerror}", remedy="Free space on the disk or mend it.") from error
+        except sqlite3.Error as error:
+            raise self._refusal(error) from error
+        self._failed = False
+        self._kept_count = 0
+        self._held_count = self._number("SELECT count(*) FROM payload")
+        self._record_count = self._number("SELECT coalesce(sum(record_count), 0) FROM batch")
+
+    def append(self, records: Sequence[Record]) -> None:
+        """See `Storage.append`."""
+        if not records:
+            return
+        self._refuse_after_failure()
+        encoded = encode(records)
+        with self._transaction():
+            self._insert(encoded, len(records))
+            removed_count = 0
+            if encoded.removed:
+                delete = "DELETE FROM payload WHERE position = ?"
+                parameters = [(position,) for position in encoded.removed]
+                removed_count = self._connection.executemany(delete, parameters).rowcount
+        self._record_count += len(records)
+        self._held_count += len(encoded.positions) - removed_count
+
+    def load(self) -> Iterator[Record]:
+        """See `Storage.load`. Records about a sample that damage took away are left out.
+
+        Raises:
+            Damaged: the file became unreadable since it was opened.
+        """
+        try:
+            yield from self._load()
+        except sqlite3.Error as error:
+            raise self._refusal(error) from error
+
+    def payload(self, position: int) -> bytes:
+        """See `Storage.payload`.
+
+        Raises:
+            KeyError: no such sample is held.
+            Damaged: its bytes do not match their checksum, or the file cannot be read.
+        """
+        query = "SELECT body, checksum FROM payload WHERE position = ?"
+        try:
+            row = self._connection.execute(query, (position,)).fetchone()
+        except sqlite3.Error as error:
+            raise self._refusal(error) from error
+        if row is None:
+            raise KeyError(position)
+        body, checksum = row
+        if crc32(body) != checksum:
+            raise Damaged(
+                f"{self.path}: the user data of sample {position} is damaged",
+                remedy="Restart the service: it restores what is whole and reports the rest.",
+            )
+        return bytes(body)
+
+    def worth_compacting(self) -> bool:
+        """See `Storage.worth_compacting`."""
+        live_count = 2 * self._held_count + self._kept_count
+        return self._record_count - live_count > max(live_count, DEAD_RECORD_COUNT_MIN)
+
+    def compact(self, keep: Iterable[Record]) -> None:
+        """See `Storage.compact`. One transaction: whatever becomes of it, the old or the new content loads."""
+        self._refuse_after_failure()
+        records = list(keep)
+        if any(report.kept_as is None for report in self.damage):
+            self.damage = copy_aside(self._connection, self.path, self.damage)
+        encoded = encode(records)
+        with self._transaction():
+            execute = self._connection.execute
+            execute("CREATE TEMPORARY TABLE kept (position INTEGER PRIMARY KEY)")
+            self._connection.executemany("INSERT INTO kept VALUES (?)", [(at,) for at in encoded.positions])
+            execute("DELETE FROM payload WHERE position NOT IN (SELECT position FROM kept)")
+            execute("DROP TABLE kept")
+            execute("DELETE FROM batch")
+            found = {position for (position,) in execute("SELECT position FROM payload")}
+            fresh = [
+                (position, data)
+                for position, data in zip(encoded.positions, encoded.data, strict=True)
+                if position not in found
+            ]
+            positions = [position for position, _ in fresh]
+            self._insert(Encoded(encoded.metadata, positions, [data for _, data in fresh], []), len(records))
+        self._record_count = len(records)
+        self._held_count = len(encoded.positions)
+        self._kept_count = len(records) - len(encoded.positions)
+
+    def destroy(self) -> None:
+        """See `Storage.destroy`."""
+        self.close()
+        for suffix in ("", *SIDE_FILES):
+            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """See `Storage.close`."""
+        try:
+            self._connection.close()
+        except sqlite3.Error as error:
+            raise self._refusal(error) from error
+        if self._trace is not None:
+            self._trace.close()
+            self._trace = None
+
+    def _open(self) -> sqlite3.Connection:
+        """A connection to a sound file; a damaged one is replaced by what can be read of it."""
+        if self.path.stat().st_size and not is_sound(self.path):
+            self.damage += salvage(self.path, self.settings)
+        connection = connect(self.path, self.settings, self._trace)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, FORMAT_VERSION):
+            connection.close()
+            raise Refused(
+                f"{self.path} has format {version}; this version reads format {FORMAT_VERSION}",
+                remedy="Use the version of qsctl that wrote it.",
+            )
+        if version == 0:
+            create_tables(connection)
+        return connection
+
+    def _load(self) -> Iterator[Record]:
+        check = bool(self.damage)
+        held: set[int] = set()
+        payloads = _Payloads(self._connection)
+        removed: frozenset[int] | None = None
+        for number, body in self._connection.execute("SELECT number, body FROM batch ORDER BY number"):
+            for record in self._records_of(number, body):
+                if isinstance(record, EnqueuedMetadata):
+                    payload, checksum = payloads.find(record.position)
+                    if payload is None or crc32(payload) != checksum:
+                        removed = self._removed_positions() if removed is None else removed
+                        if record.position not in removed:
+                            self._report_payload(record.position)
+                            check = True
+                            continue
+                        payload = b""
+                    held.add(record.position)
+                    yield record.with_payload(payload)
+                elif not (check or self.damage) or (position := position_of(record)) is None or position in held:
+                    yield record
+
+    def _records_of(self, number: int, body: bytes) -> Iterator[Metadata]:
+        found = scan(body, FRAME_MARK)
+        for gap in found.gaps:
+            self._report(number, gap.offset, gap.size_bytes, DamageKind.CHECKSUM, "bytes that match no checksum")
+        for start, end in found.bodies:
+            try:
+                yield decode_metadata(body[start:end])
+            except msgspec.MsgspecError as error:
+                what = f"a record that this version cannot read: {error}"
+                self._report(number, start, end - start, DamageKind.UNREADABLE, what)
+
+    def _removed_positions(self) -> frozenset[int]:
+        """The samples that some record removes: their payload is gone by right."""
+        removed = set()
+        for (body,) in self._connection.execute("SELECT body FROM batch"):
+            for start, end in scan(body, FRAME_MARK).bodies:
+                if (position := removed_position(body[start:end])) is not None:
+                    removed.add(position)
+        return frozenset(removed)
+
+    def _insert(self, encoded: Encoded, record_count: int) -> None:
+        if encoded.positions:
+            rows = zip(encoded.positions, map(crc32, encoded.data), encoded.data, strict=True)
+            self._connection.executemany("INSERT INTO payload VALUES (?, ?, ?)", rows)
+        body = frame(encoded.metadata, FRAME_MARK)
+        self._connection.execute("INSERT INTO batch (record_count, body) VALUES (?, ?)", (record_count, body))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing.
+
+        Raises:
+            Damaged: the disk refused; nothing of the transaction is kept.
+        """
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._failed = self.settings.journal_mode in {JournalMode.OFF, JournalMode.MEMORY}
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            raise self._refusal(error) from error
+
+    def _number(self, query: str) -> int:
+        return int(self._connection.execute(query).fetchone()[0])
+
+    def _report_payload(self, position: int) -> None:
+        what = f"the user data of sample {position} is gone or damaged; the sample is left out"
+        self._tell(DamageReport(self.path, 0, 0, DamageKind.PAYLOAD_MISSING, what))
+
+    def _report(self, number: int, offset: int, size_bytes: int, kind: DamageKind, what: str) -> None:
+        self._tell(DamageReport(self.path, offset, size_bytes, kind, f"in batch {number}: {what}"))
+
+    def _tell(self, report: DamageReport) -> None:
+        if report not in self.damage:
+            self.damage.append(report)
+
+    def _refuse_after_failure(self) -> None:
+        if self._failed:
+            raise Damaged(
+                f"{self.path}: an earlier transaction could not be undone",
+                remedy="Restart the service: it restores what is whole and reports the rest.",
+            )
+
+    def _refusal(self, error: sqlite3.Error) -> Damaged | Refused:
+        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+            return Refused(f"{self.path}: another program keeps the file locked", remedy="Stop it, then start again.")
+        return Damaged(f"{self.path}: {error}", remedy="Free space on the disk or mend it, then start again.")
+
+
+class _Payloads:
+    """Payloads asked for in the order of their positions, mostly: one pass over the table serves them."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._rows = connection.execute("SELECT position, body, checksum FROM payload ORDER BY position")
+        self._next: tuple[int, bytes, int] | None = self._rows.fetchone()
+        self._last_position = -1
+
+    def find(self, position: int) -> tuple[bytes | None, int]:
+        """The payload and its checksum; None when there is none."""
+        if position <= self._last_position:
+            query = "SELECT body, checksum FROM payload WHERE position = ?"
+            row: tuple[bytes, int] | None = self._connection.execute(query, (position,)).fetchone()
+            return row or (None, 0)
+        self._last_position = position
+        while self._next is not None and self._next[0] < position:
+            self._next = self._rows.fetchone()
+        if self._next is None or self._next[0] != position:
+            return None, 0
+        return self._next[1], self._next[2]

@@ -1,0 +1,112 @@
+"""A database file as such: its settings at every open, its tables, whether it is sound (manual, Table 3.9)."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from qsctl.config.filesystem import FilesystemSettings, Vacuum
+from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
+from qsctl.storage.names import open_private
+from qsctl.storage.sqlite_trace import StatementTrace
+
+FORMAT_VERSION: Final = 1
+SIDE_FILES: Final = ("-journal", "-wal", "-shm")
+"""What the database puts beside its file, depending on the journal mode."""
+
+FRAME_MARK: Final = 0x5153_4442
+"""Begins every record of a batch: only metadata stands in one."""
+
+BUSY_TIMEOUT_S: Final = 5.0
+
+_TABLES: Final = (
+    "CREATE TABLE batch (number INTEGER PRIMARY KEY AUTOINCREMENT, record_count INTEGER NOT NULL, body BLOB NOT NULL)",
+    "CREATE TABLE payload (position INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, body BLOB NOT NULL)",
+)
+_AUTO_VACUUM: Final = {Vacuum.NONE: 0, Vacuum.FULL: 1}
+
+
+def connect(path: Path, settings: FilesystemSettings, trace: StatementTrace | None = None) -> sqlite3.Connection:
+    """A connection with the configured settings, none of which but `<vacuum>` the file itself remembers.
+
+    Raises:
+        sqlite3.Error: the file is no database, is locked, or the disk refuses.
+    """
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    try:
+        if trace is not None:
+            connection.set_trace_callback(trace.write)
+        wanted = _AUTO_VACUUM[settings.vacuum]
+        found = connection.execute("PRAGMA auto_vacuum").fetchone()[0]
+        connection.execute(f"PRAGMA auto_vacuum = {wanted}")  # before the first table, else only VACUUM applies it
+        if found != wanted and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            connection.execute("VACUUM")
+        connection.execute(f"PRAGMA journal_mode = {settings.journal_mode}")
+        connection.execute(f"PRAGMA synchronous = {settings.synchronization}")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA trusted_schema = OFF")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make a new file one of ours, in one transaction.
+
+    Raises:
+        sqlite3.Error: the disk refuses.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _TABLES:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+    connection.execute("COMMIT")
+
+
+def is_sound(path: Path) -> bool:
+    """Whether every page of the file is where it should be. Completes or undoes what a crash cut short.
+
+    Raises:
+        sqlite3.OperationalError: the file is locked.
+    """
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    try:
+        rows = connection.execute("PRAGMA quick_check(1)").fetchall()
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            raise
+        return False
+    except sqlite3.DatabaseError:
+        return False
+    finally:
+        connection.close()
+    return rows == [("ok",)] and (not tables or {"batch", "payload"} <= tables)
+
+
+def begun_and_unfinished(path: Path) -> list[DamageReport]:
+    """An empty file is what a crash leaves while a store is made, or what damage leaves: say so."""
+    if path.is_file() and not path.is_symlink() and path.stat().st_size == 0:
+        return [DamageReport(path, 0, 0, DamageKind.TORN_TAIL, "the file is empty: begun and never finished")]
+    return []
+
+
+def copy_aside(connection: sqlite3.Connection, path: Path, damage: Sequence[DamageReport]) -> list[DamageReport]:
+    """Keep a copy of a file in which damage was found; give the reports with the copy's name.
+
+    Raises:
+        OSError, sqlite3.Error: the disk refuses.
+    """
+    kept = set_aside_name(path)
+    os.close(open_private(kept, os.O_RDWR))
+    copy = sqlite3.connect(kept)
+    try:
+        connection.backup(copy)
+    finally:
+        copy.close()
+    return [each if each.kept_as else replace(each, kept_as=kept) for each in damage]

@@ -1,0 +1,83 @@
+"""What can still be read of a damaged database file, put into a new one; the damaged file is kept beside it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
+from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
+from qsctl.storage.names import open_private, sync_directory
+from qsctl.storage.sqlite_file import SIDE_FILES, connect, create_tables
+
+_BATCHES = "SELECT number, record_count, body FROM batch ORDER BY number"
+_PAYLOADS = "SELECT position, checksum, body FROM payload ORDER BY position"
+
+
+def salvage(path: Path, settings: FilesystemSettings) -> list[DamageReport]:
+    """Replace a damaged file by one with every row that can be read, from either end of each table.
+
+    The new file takes the old one's place in one step; the old one stays as `<name>.damaged`.
+
+    Raises:
+        OSError, sqlite3.Error: the disk refuses; the damaged file is where it was.
+    """
+    size_bytes = path.stat().st_size
+    batches, batches_whole = _rows_from_both_ends(path, _BATCHES)
+    payloads, payloads_whole = _rows_from_both_ends(path, _PAYLOADS)
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.unlink(missing_ok=True)
+    os.close(open_private(temporary, os.O_RDWR))
+    quick = FilesystemSettings(
+        journal_mode=JournalMode.OFF, synchronization=Synchronization.FULL, vacuum=settings.vacuum
+    )
+    connection = connect(temporary, quick)
+    try:
+        create_tables(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany("INSERT INTO batch VALUES (?, ?, ?)", batches)
+        connection.executemany("INSERT INTO payload VALUES (?, ?, ?)", payloads)
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+    kept = set_aside_name(path)
+    os.link(path, kept)
+    for suffix in SIDE_FILES:
+        beside = path.with_name(path.name + suffix)
+        if beside.exists():
+            beside.rename(kept.with_name(kept.name + suffix))
+    temporary.rename(path)
+    sync_directory(path.parent)
+    missing = _missing_batches(batches)
+    what = f"the database file is damaged: {len(batches)} batches and {len(payloads)} payloads were read"
+    if missing or not (batches_whole and payloads_whole):
+        what += f", {missing} batches between them and an unknown number after them were not"
+    return [DamageReport(path, 0, size_bytes, DamageKind.CHECKSUM, what, kept)]
+
+
+def _rows_from_both_ends(path: Path, query: str) -> tuple[list[tuple[int, int, bytes]], bool]:
+    """Rows by key, and whether the table could be read to its end."""
+    rows: dict[int, tuple[int, int, bytes]] = {}
+    whole = _read_rows(path, query, rows)
+    if not whole:
+        _read_rows(path, f"{query} DESC", rows)
+    return [rows[key] for key in sorted(rows)], whole
+
+
+def _read_rows(path: Path, query: str, rows: dict[int, tuple[int, int, bytes]]) -> bool:
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        for first, second, body in connection.execute(query):
+            if isinstance(first, int) and isinstance(second, int) and isinstance(body, bytes):
+                rows[first] = (first, second, body)
+    except (sqlite3.Error, OverflowError):
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+def _missing_batches(batches: list[tuple[int, int, bytes]]) -> int:
+    """How many numbers the batches that were read leave out."""
+    return batches[-1][0] - batches[0][0] + 1 - len(batches) if batches else 0

@@ -1,0 +1,42 @@
+"""`<trace_file>`: the statements that a store ran, without the data in them (manual, Table 3.9)."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from qsctl.storage.names import open_private
+
+_BLOB: Final = re.compile(r"[xX]'([0-9A-Fa-f]*)'")
+_TEXT: Final = re.compile(r"'(?:[^']|'')*'")
+
+
+class StatementTrace:
+    """Appends one line a statement to a file that only its owner may read.
+
+    Samples pass through the statements as literals: each is replaced by its size in bytes.
+
+    Raises:
+        InvalidInput: a link or a device stands in the file's place.
+        OSError: the disk refuses.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.fdopen(open_private(path, os.O_WRONLY | os.O_APPEND), "a", encoding="utf-8")
+
+    def write(self, statement: str) -> None:
+        """Trace one statement."""
+        self._file.write(redact(statement) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+def redact(statement: str) -> str:
+    """The statement on one line, its literals of octets and text replaced by their size."""
+    shown = _BLOB.sub(lambda match: f"<{len(match[1]) // 2} octets>", statement)
+    return " ".join(_TEXT.sub(lambda match: f"<{len(match[0]) - 2} characters>", shown).split())
