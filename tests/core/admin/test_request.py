@@ -34,7 +34,7 @@ def read(action: str, resource: str, body: str = "") -> Command:
         resource,
         body,
         read_queue=lambda xml: SharedReaderQueueSettings(xml, "T"),
-        read_subscriber=lambda xml: SharedSubscriberSettings(xml),
+        read_subscriber=SharedSubscriberSettings,
     )
 
 
