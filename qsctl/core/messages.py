@@ -14,6 +14,7 @@ import msgspec
 
 from qsctl.core.admin.command import Command
 from qsctl.core.admin.reply import Reply
+from qsctl.core.records import DeadLetterReason
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -66,11 +67,14 @@ class ConsumerJoined(msgspec.Struct, frozen=True, array_like=True, tag="joined",
 
     A requester's reader gives `source_guid`: it takes only samples whose related source GUID equals it
     (section 2.11.3); nil takes any sample that is not addressed to a requester, or any at all in an ordinary queue.
+    `unacked_threshold`, when set, is the reader's own bound from the start, as the queue's threshold would be
+    (section 2.10.1): a reader that takes few samples and leaves must not be sent the whole queue.
     """
 
     queue: QueueName
     consumer_guid: Guid
     source_guid: Guid = NIL_GUID
+    unacked_threshold: int | None = None
 
 
 class ConsumerLeft(msgspec.Struct, frozen=True, array_like=True, tag="left", gc=False):
@@ -118,7 +122,8 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=
     """A sample for one consumer.
 
     `payload` is None where the queue keeps it on disk only: the driver reads it from the queue's storage by
-    `position` before it sends (section 2.14.2).
+    `position` before it sends (section 2.14.2), see `qsctl.core.ready.with_payloads`. The last two are set where a
+    dead-letter queue sends: `DeadLetter_t` (section 2.12).
     """
 
     queue: QueueName
@@ -132,6 +137,8 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=
     related_reader_guid: Guid = NIL_GUID
     flags: int = 0
     attempt: int = 1
+    dead_letter_from: str = ""
+    dead_letter_reason: DeadLetterReason | None = None
 
 
 class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="write_ack", gc=False):
