@@ -1,6 +1,6 @@
-"""Writes one replication's parts while its model runs on: copies of chunks, a bounded queue, one thread.
+"""Writes one replication's parts while its model runs on: chunks spread into columns, one thread.
 
-Three buffers: one being filled by the model, two waiting or being written, so that memory is bounded and a model is
+Three sets of columns: one being filled, two waiting or being written, so that memory is bounded and a model is
 held back only when the disk is slower. Times are DELTA_BINARY_PACKED, names and small numbers dictionaries. No part
 holds a time of day, so that the same run writes the same bytes.
 """
@@ -13,27 +13,21 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self
 
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qsctl.errors import QsctlError
+from qsctl.eventlog.columns import ColumnBuffers, Rows, counter_table, event_table, message_table
 from qsctl.eventlog.run_folder import part_folder
-from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES, Outcome
-
-Rows: TypeAlias = npt.NDArray[Any]
-"""A structured array of message or event rows, see `message_table` and `event_table`."""
+from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES
 
 WAITING_CHUNKS: Final = 2
 ROW_GROUP_ROWS: Final = 1 << 20
 PART_ROW_GROUPS: Final = 16
 """A part closes after this many row groups: a long run becomes a few files, which Spark reads side by side."""
-
-WORK_UNIT_SHIFT: Final = 11
-"""2^11 bytes are one work unit (seeds 000, 003, 004)."""
 
 COMPRESSION: Final = "none"
 """Measured on 13 columns: zstd saves 5 % of the bytes of delta-packed times and dictionaries.
@@ -51,93 +45,6 @@ _DELTA: Final = {
 _DICTIONARY: Final = frozenset(
     {"run_id", "client_id", "client", "queue", "size_bytes", "work_units", "outcome", "attempts", "event"}
 )
-
-
-def message_table(rows: Rows, run_id: str, queues: Sequence[str]) -> pa.Table:
-    """Message rows as a table of `MESSAGES`.
-
-    Args:
-        rows: fields enqueued_ns, wait_ns, send_ns, acknowledge_ns (int64, negative for never), client_id, topic_id,
-            size_bytes (int32), queue (index into `queues`), outcome (index of `Outcome`), discard_indication, attempts.
-        run_id: the run's.
-        queues: names of the queues by index.
-    """
-    sizes = np.ascontiguousarray(rows["size_bytes"])
-    work_units = np.maximum(1, (sizes + ((1 << WORK_UNIT_SHIFT) - 1)) >> WORK_UNIT_SHIFT).astype(np.int32)
-    return pa.Table.from_arrays(
-        [
-            _constant(run_id, len(rows)),
-            pa.array(np.ascontiguousarray(rows["client_id"])),
-            _named(rows["queue"], queues),
-            pa.array(np.ascontiguousarray(rows["topic_id"])),
-            pa.array(sizes),
-            pa.array(work_units),
-            pa.array(np.ascontiguousarray(rows["enqueued_ns"])),
-            _optional(rows["wait_ns"]),
-            _optional(rows["send_ns"]),
-            _optional(rows["acknowledge_ns"]),
-            _named(rows["outcome"], [outcome.value for outcome in Outcome]),
-            pa.array(rows["discard_indication"].astype(np.bool_)),
-            pa.array(rows["attempts"].astype(np.int16)),
-        ],
-        schema=MESSAGES,
-    )
-
-
-def event_table(rows: Rows, run_id: str, queues: Sequence[str], events: Sequence[str]) -> pa.Table:
-    """Event rows (at_ns, value, client_id, queue or -1, event) as a table of `EVENTS`."""
-    return pa.Table.from_arrays(
-        [
-            _constant(run_id, len(rows)),
-            pa.array(np.ascontiguousarray(rows["at_ns"])),
-            pa.array(np.ascontiguousarray(rows["client_id"])),
-            _named(rows["queue"], queues),
-            _named(rows["event"], events),
-            pa.array(np.ascontiguousarray(rows["value"])),
-        ],
-        schema=EVENTS,
-    )
-
-
-def counter_table(columns: Mapping[str, Any], run_id: str) -> pa.Table:
-    """A model's counters as a table of `COUNTERS`: one row a client and queue."""
-    rows = len(columns["client_id"])
-    arrays = []
-    for field in COUNTERS:
-        if field.name == "run_id":
-            arrays.append(_constant(run_id, rows))
-        elif field.name == "first_discard_ns":
-            arrays.append(_optional(np.asarray(columns[field.name], dtype=np.int64)))
-        elif pa.types.is_dictionary(field.type):
-            arrays.append(pa.array(list(columns[field.name]), pa.string()).dictionary_encode().cast(field.type))
-        elif pa.types.is_list(field.type):
-            arrays.append(_lists(columns[field.name], field.type))
-        else:
-            arrays.append(pa.array(np.asarray(columns[field.name]).astype(field.type.to_pandas_dtype())))
-    return pa.Table.from_arrays(arrays, schema=COUNTERS)
-
-
-def _constant(text: str, count: int) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([text]))
-
-
-def _named(indexes: npt.NDArray[Any], names: Sequence[str]) -> pa.Array:
-    numbers = indexes.astype(np.int32)
-    mask = numbers < 0 if indexes.dtype.kind == "i" else None
-    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=mask), pa.array(list(names), pa.string()))
-
-
-def _optional(values: npt.NDArray[Any]) -> pa.Array:
-    numbers = np.ascontiguousarray(values)
-    never = numbers < 0
-    return pa.array(numbers, mask=never if never.any() else None)
-
-
-def _lists(values: Sequence[npt.NDArray[Any]], kind: pa.DataType) -> pa.Array:
-    offsets = np.zeros(len(values) + 1, np.int32)
-    offsets[1:] = np.cumsum([len(each) for each in values])
-    flat = np.concatenate([np.asarray(each) for each in values]) if len(values) else np.empty(0)
-    return pa.ListArray.from_arrays(offsets, pa.array(flat.astype(kind.value_type.to_pandas_dtype()), kind.value_type))
 
 
 class PartWriter:
@@ -207,7 +114,10 @@ class ReplicationWriter:
         self._messages = PartWriter(folder, "messages", replication, MESSAGES)
         self._events = PartWriter(folder, "events", replication, EVENTS)
         self._counters = PartWriter(folder, "counters", replication, COUNTERS)
-        self._waiting: queue.Queue[tuple[PartWriter, Rows] | None] = queue.Queue(WAITING_CHUNKS)
+        self._buffers = ColumnBuffers(WAITING_CHUNKS + 1)
+        self._waiting: queue.SimpleQueue[tuple[PartWriter, int, dict[str, npt.NDArray[Any]]] | None] = (
+            queue.SimpleQueue()
+        )
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="event-log", daemon=True)
 
@@ -266,21 +176,24 @@ class ReplicationWriter:
         if self._failure is not None:
             raise self._written_error() from self._failure
         if len(rows):
-            self._waiting.put((parts, rows.copy()))
+            self._waiting.put((parts, len(rows), self._buffers.spread(rows)))
 
     def _work(self) -> None:
         while (item := self._waiting.get()) is not None:
-            parts, rows = item
-            if self._failure is not None:
-                continue  # the queue must not block the model until it is told
+            parts, count, buffers = item
+            columns = {name: column[:count] for name, column in buffers.items()}
             try:
+                if self._failure is not None:
+                    continue  # the model must not wait for a buffer until it is told
                 if parts is self._messages:
-                    table = message_table(rows, self._run_id, self._queues)
+                    table = message_table(columns, self._run_id, self._queues)
                 else:
-                    table = event_table(rows, self._run_id, self._queues, self._event_names)
+                    table = event_table(columns, self._run_id, self._queues, self._event_names)
                 parts.write(table)
             except (OSError, pa.ArrowException) as failure:
                 self._failure = failure
+            finally:
+                self._buffers.release(buffers)
 
     def _written_error(self) -> QsctlError:
         assert self._failure is not None

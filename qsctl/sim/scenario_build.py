@@ -1,4 +1,4 @@
-"""Elements to dataclasses, by the table of `forms.py`; every fault is reported and reading goes on.
+"""Elements to dataclasses, by the table of `forms.py`; every problem is noted and reading goes on.
 
 Names the element path, the value found and the values allowed. Structure is checked here and by the XSD alike: this
 side explains, the XSD is for editors and proves that both say the same.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from qsctl.config.problems import Problem, problem_at
+from qsctl.core.settings import ServiceSettings
 from qsctl.errors import InvalidInput
-from qsctl.sim.forms import QUEUE, QUEUE_NAME, TRAFFIC, Attribute, Child, Columns, Form
+from qsctl.sim.forms import PROFILE, QUEUE, QUEUE_NAME, TRAFFIC, WORKLOAD, Attribute, Child, Columns, Form
 from qsctl.sim.scenario import Queue, default_queue_limits
 
 if TYPE_CHECKING:
@@ -24,28 +25,39 @@ _COS_QUEUES: Final = {"1": Queue.D_1, "2": Queue.D_2, "3": Queue.D_3}
 """Class of service of a direct message to its queue (seeds 000 and 004)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing that is wrong: where, what stands there, what may stand there."""
+class Reading:
+    """One reading in progress: the problems so far, where each object stands, and what other files give."""
 
-    element: etree._Element
-    message: str
-    found: str = ""
-    allowed: str = ""
-    attribute: str = ""
-
-
-@dataclass(slots=True)
-class Faults:
-    """All faults of a reading, in document order of their discovery."""
-
-    found: list[Fault] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self._places: dict[int, tuple[object, etree._Element]] = {}
 
     def add(
         self, element: etree._Element, message: str, found: str = "", allowed: str = "", attribute: str = ""
     ) -> None:
-        """Note one fault and go on."""
-        self.found.append(Fault(element, message, found, allowed, attribute))
+        """Note one problem and go on."""
+        problem = problem_at(element, message, found=found, allowed=allowed)
+        if attribute:
+            problem = dataclasses.replace(problem, path=f"{problem.path}/@{attribute}")
+        self.problems.append(problem)
+
+    def remember(self, made: object, element: etree._Element) -> None:
+        """Note where an object was written."""
+        self._places[id(made)] = (made, element)
+
+    def place_of(self, made: object) -> etree._Element | None:
+        """The element that an object was made from."""
+        place = self._places.get(id(made))
+        return place[1] if place else None
+
+    def profile_of(self, element: etree._Element) -> etree._Element | None:
+        """The `<profile>` element that `file` refers to; the element itself without one."""
+        return element
+
+    def service_of(self, element: etree._Element) -> ServiceSettings | None:
+        """The service of a `<workload>`; None where it cannot be had, which is then a problem already noted."""
+        self.add(element, "a workload needs files", allowed='<service file="…"/>')
+        return None
 
 
 def elements_of(element: etree._Element) -> Iterator[etree._Element]:
@@ -53,22 +65,25 @@ def elements_of(element: etree._Element) -> Iterator[etree._Element]:
     return element.iterchildren("{*}*")
 
 
-def build(form: Form, element: etree._Element, faults: Faults, given: dict[str, object] | None = None) -> Any:
-    """The dataclass that an element describes; None where faults leave none.
+def build(form: Form, element: etree._Element, reading: Reading, given: dict[str, object] | None = None) -> Any:
+    """The dataclass that an element describes; None where problems leave none.
 
     `given` are fields that the caller has read by itself.
     """
-    before = len(faults.found)
+    before = len(reading.problems)
     values: dict[str, object] = dict(given or {})
     if form is TRAFFIC:
-        values |= _class_of_service(element, faults)
-    _read_attributes(form, element, values, faults)
-    _read_children(form, element, values, faults)
-    if len(faults.found) > before:
+        values |= _class_of_service(element, reading)
+    _read_attributes(form, element, values, reading)
+    _read_children(form, element, values, reading)
+    if len(reading.problems) > before:
+        # A problem of this element or below: made only when what is required is there all the same.
         missing = {each.name for each in dataclasses.fields(form.type)} - set(values)  # type: ignore[arg-type]
         if any(_is_required(form.type, name) for name in missing):
             return None
-    return form.type(**values)
+    made = form.type(**values)
+    reading.remember(made, element)
+    return made
 
 
 def _is_required(kind: type[object], name: str) -> bool:
@@ -76,7 +91,7 @@ def _is_required(kind: type[object], name: str) -> bool:
     return one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
 
 
-def _read_attributes(form: Form, element: etree._Element, values: dict[str, object], faults: Faults) -> None:
+def _read_attributes(form: Form, element: etree._Element, values: dict[str, object], reading: Reading) -> None:
     known = [each.name for each in form.attributes] + list(form.aside)
     for name, text in element.items():
         name = str(name)
@@ -84,23 +99,23 @@ def _read_attributes(form: Form, element: etree._Element, values: dict[str, obje
             continue
         attribute = form.attribute(name)
         if attribute is not None:
-            _read_attribute(attribute, element, str(text), values, faults)
+            _read_attribute(attribute, element, str(text), values, reading)
         elif name not in form.aside:
-            faults.add(
+            reading.add(
                 element, f"unknown attribute {name!r}{_hint(name, known)}", str(text), ", ".join(known), attribute=name
             )
     for attribute in form.attributes:
         if attribute.required and element.get(attribute.name) is None:
-            faults.add(element, f"attribute {attribute.name!r} is missing", allowed=attribute.value.allowed)
+            reading.add(element, f"attribute {attribute.name!r} is missing", allowed=attribute.value.allowed)
 
 
 def _read_attribute(
-    attribute: Attribute, element: etree._Element, text: str, values: dict[str, object], faults: Faults
+    attribute: Attribute, element: etree._Element, text: str, values: dict[str, object], reading: Reading
 ) -> None:
     try:
         values[attribute.field] = attribute.value.parse(text)
     except InvalidInput:
-        faults.add(
+        reading.add(
             element,
             f"{attribute.name} is {text.strip()!r}",
             text.strip(),
@@ -109,17 +124,17 @@ def _read_attribute(
         )
 
 
-def _read_children(form: Form, element: etree._Element, values: dict[str, object], faults: Faults) -> None:
+def _read_children(form: Form, element: etree._Element, values: dict[str, object], reading: Reading) -> None:
     collected: dict[str, list[tuple[etree._Element, Any]]] = {}
     columns: list[etree._Element] = []
     known = [each.element for child in form.children for each in child.forms] + list(form.foreign)
     if form.columns:
         known.append(form.columns.element)
     if element.text and element.text.strip():
-        faults.add(element, "text stands where only elements may", element.text.strip()[:40])
+        reading.add(element, "text stands where only elements may", element.text)
     for inner in elements_of(element):
         if inner.tail and inner.tail.strip():
-            faults.add(element, "text stands where only elements may", inner.tail.strip()[:40])
+            reading.add(element, "text stands where only elements may", inner.tail)
         tag = str(inner.tag)
         if form.columns and tag == form.columns.element:
             columns.append(inner)
@@ -127,31 +142,37 @@ def _read_children(form: Form, element: etree._Element, values: dict[str, object
         match = form.child(tag)
         if match is not None:
             child, child_form = match
-            collected.setdefault(child.field, []).append((inner, _read_child(child_form, inner, faults)))
+            collected.setdefault(child.field, []).append((inner, _read_child(child_form, inner, reading)))
         elif tag not in form.foreign:
-            faults.add(inner, f"unknown element <{tag}> in <{element.tag}>{_hint(tag, known)}", allowed=_tags(known))
+            reading.add(inner, f"unknown element <{tag}> in <{element.tag}>{_hint(tag, known)}", allowed=_tags(known))
     for child in form.children:
-        _collect(child, element, collected.get(child.field, []), values, faults)
+        _collect(child, element, collected.get(child.field, []), values, reading)
     if form.columns:
-        _read_columns(form.columns, element, columns, values, faults)
+        _read_columns(form.columns, element, columns, values, reading)
 
 
-def _read_child(form: Form, element: etree._Element, faults: Faults) -> Any:
+def _read_child(form: Form, element: etree._Element, reading: Reading) -> Any:
+    if form is PROFILE:
+        source = reading.profile_of(element)
+        return None if source is None else build(form, source, reading)
+    if form is WORKLOAD:
+        service = reading.service_of(element)
+        return build(form, element, reading, {} if service is None else {"service": service})
     if form is not QUEUE:
-        return build(form, element, faults)
+        return build(form, element, reading)
     text = element.get("name")
     if text is None:
-        faults.add(element, "attribute 'name' is missing", allowed=QUEUE_NAME.allowed)
+        reading.add(element, "attribute 'name' is missing", allowed=QUEUE_NAME.allowed)
         return None
     try:
         name = QUEUE_NAME.parse(text)
     except InvalidInput:
-        faults.add(element, f"name is {text!r}", text, QUEUE_NAME.allowed, attribute="name")
+        reading.add(element, f"name is {text!r}", text, QUEUE_NAME.allowed, attribute="name")
         return None
     assert isinstance(name, Queue)
     defaults = default_queue_limits()[name]
     given = {each.name: getattr(defaults, each.name) for each in dataclasses.fields(defaults)}
-    return name, build(form, element, faults, given)
+    return name, build(form, element, reading, given)
 
 
 def _collect(
@@ -159,7 +180,7 @@ def _collect(
     element: etree._Element,
     found: Sequence[tuple[etree._Element, Any]],
     values: dict[str, object],
-    faults: Faults,
+    reading: Reading,
 ) -> None:
     if child.mapping:
         mapping: dict[Any, Any] = {}
@@ -167,23 +188,23 @@ def _collect(
             if pair is None:
                 continue
             if pair[0] in mapping:
-                faults.add(inner, f"a second <{inner.tag}> for {pair[0]}", pair[0], f"one <{inner.tag}> for each name")
+                reading.add(inner, f"a second <{inner.tag}> for {pair[0]}", pair[0], f"one <{inner.tag}> for each name")
             mapping[pair[0]] = pair[1]
         values[child.field] = default_queue_limits() | mapping
     elif child.many:
         if found:
-            _check_keys(child.forms[0], found, faults)
+            _check_keys(child.forms[0], found, reading)
             values[child.field] = tuple(value for _, value in found if value is not None)
     elif found:
         for inner, _ in found[1:]:
-            faults.add(inner, f"a second <{inner.tag}> in <{element.tag}>", allowed=f"one of {_forms(child)}")
+            reading.add(inner, f"a second <{inner.tag}> in <{element.tag}>", allowed=f"one of {_forms(child)}")
         if found[0][1] is not None:
             values[child.field] = found[0][1]
     elif child.required:
-        faults.add(element, f"<{element.tag}> has none of {_forms(child)}", allowed=f"one of {_forms(child)}")
+        reading.add(element, f"<{element.tag}> has none of {_forms(child)}", allowed=f"one of {_forms(child)}")
 
 
-def _check_keys(form: Form, found: Sequence[tuple[etree._Element, Any]], faults: Faults) -> None:
+def _check_keys(form: Form, found: Sequence[tuple[etree._Element, Any]], reading: Reading) -> None:
     if form.key != "name":
         return
     seen: dict[str, etree._Element] = {}
@@ -192,7 +213,7 @@ def _check_keys(form: Form, found: Sequence[tuple[etree._Element, Any]], faults:
         if name is None:
             continue
         if name in seen:
-            faults.add(
+            reading.add(
                 inner, f"a second <{inner.tag}> named {name!r} (the first is in line {seen[name].sourceline})", name,
                 f"a name for each <{inner.tag}>", attribute="name",
             )  # fmt: skip
@@ -200,25 +221,29 @@ def _check_keys(form: Form, found: Sequence[tuple[etree._Element, Any]], faults:
 
 
 def _read_columns(
-    columns: Columns, element: etree._Element, rows: Sequence[etree._Element], values: dict[str, object], faults: Faults
+    columns: Columns,
+    element: etree._Element,
+    rows: Sequence[etree._Element],
+    values: dict[str, object],
+    reading: Reading,
 ) -> None:
     form = Form(columns.element, object, columns.attributes)
     read: list[dict[str, object]] = []
     for row in rows:
         one: dict[str, object] = {}
-        _read_attributes(form, row, one, faults)
+        _read_attributes(form, row, one, reading)
         for inner in elements_of(row):
-            faults.add(inner, f"unknown element <{inner.tag}> in <{row.tag}>", allowed="nothing")
+            reading.add(inner, f"unknown element <{inner.tag}> in <{row.tag}>", allowed="nothing")
         read.append(one)
     if not rows:
-        faults.add(element, f"<{element.tag}> has no <{columns.element}>", allowed=f"at least one <{columns.element}>")
+        reading.add(element, f"<{element.tag}> has no <{columns.element}>", allowed=f"at least one <{columns.element}>")
         return
     for attribute in columns.attributes:
         if all(attribute.field in one for one in read):
             values[attribute.field] = tuple(one[attribute.field] for one in read)
 
 
-def _class_of_service(element: etree._Element, faults: Faults) -> dict[str, object]:
+def _class_of_service(element: etree._Element, reading: Reading) -> dict[str, object]:
     """`delivery` and `cos` instead of a queue's name (seed 000).
 
     A direct message of COS 1, 2, 3 goes to D-1, D-2, D-3. A guaranteed one goes to G-1 and its COS is its discard
@@ -229,16 +254,16 @@ def _class_of_service(element: etree._Element, faults: Faults) -> dict[str, obje
         return {}
     ok = True
     if delivery not in {None, "direct", "guaranteed"}:
-        faults.add(
+        reading.add(
             element, f"delivery is {delivery!r}", str(delivery), "one of direct, guaranteed", attribute="delivery"
         )
         ok = False
     if cos not in {None, *_COS_QUEUES}:
-        faults.add(element, f"cos is {cos!r}", str(cos), "one of 1, 2, 3", attribute="cos")
+        reading.add(element, f"cos is {cos!r}", str(cos), "one of 1, 2, 3", attribute="cos")
         ok = False
     for taken in ("queue", "discard-eligible"):
         if element.get(taken) is not None:
-            faults.add(
+            reading.add(
                 element, f"{taken!r} stands beside 'delivery' or 'cos'", str(element.get(taken)),
                 "either a queue, or a delivery mode and a class of service", attribute=taken,
             )  # fmt: skip

@@ -1,0 +1,141 @@
+"""Rows of a model to tables of the event log: structured arrays to columns, numbers to names, negative to null."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES, Outcome
+
+Rows: TypeAlias = npt.NDArray[Any]
+"""A structured array of message or event rows, see `message_table` and `event_table`."""
+
+_BLOCK_ROWS: Final = 1 << 14
+"""Rows that stay in a processor's cache while their fields are spread."""
+
+WORK_UNIT_SHIFT: Final = 11
+"""2^11 bytes are one work unit (seeds 000, 003, 004)."""
+
+
+class ColumnBuffers:
+    """A few sets of columns that chunks of rows are spread into, used again and again.
+
+    Spreading goes block by block, so that a block's rows are read from memory once for all of their fields: three
+    times as fast as a copy of the structured array, and the writer needs columns anyway.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._free: queue.SimpleQueue[dict[str, npt.NDArray[Any]]] = queue.SimpleQueue()
+        for _ in range(count):
+            self._free.put({})
+
+    def spread(self, rows: Rows) -> dict[str, npt.NDArray[Any]]:
+        """The rows as columns; waits for a free set. Give it back with `release`."""
+        columns = self._free.get()
+        names = rows.dtype.names or ()
+        if tuple(columns) != names or len(columns[names[0]]) < len(rows):
+            columns = {name: np.empty(len(rows), rows.dtype[name]) for name in names}
+        for start in range(0, len(rows), _BLOCK_ROWS):
+            block = rows[start : start + _BLOCK_ROWS]
+            for name, column in columns.items():
+                column[start : start + len(block)] = block[name]
+        return columns
+
+    def release(self, columns: dict[str, npt.NDArray[Any]]) -> None:
+        """The set may be used again."""
+        self._free.put(columns)
+
+
+def message_table(rows: Rows | Mapping[str, npt.NDArray[Any]], run_id: str, queues: Sequence[str]) -> pa.Table:
+    """Message rows as a table of `MESSAGES`.
+
+    Args:
+        rows: a structured array or columns: enqueued_ns, wait_ns, send_ns, acknowledge_ns (int64, negative for never),
+            client_id, topic_id, size_bytes (int32), queue (index into `queues`), outcome (index of `Outcome`),
+            discard_indication, attempts.
+        run_id: the run's.
+        queues: names of the queues by index.
+    """
+    sizes = np.ascontiguousarray(rows["size_bytes"])
+    work_units = np.maximum(1, (sizes + ((1 << WORK_UNIT_SHIFT) - 1)) >> WORK_UNIT_SHIFT).astype(np.int32)
+    return pa.Table.from_arrays(
+        [
+            _constant(run_id, len(rows["client_id"])),
+            pa.array(np.ascontiguousarray(rows["client_id"])),
+            _named(rows["queue"], queues),
+            pa.array(np.ascontiguousarray(rows["topic_id"])),
+            pa.array(sizes),
+            pa.array(work_units),
+            pa.array(np.ascontiguousarray(rows["enqueued_ns"])),
+            _optional(rows["wait_ns"]),
+            _optional(rows["send_ns"]),
+            _optional(rows["acknowledge_ns"]),
+            _named(rows["outcome"], [outcome.value for outcome in Outcome]),
+            pa.array(rows["discard_indication"].astype(np.bool_)),
+            pa.array(rows["attempts"].astype(np.int16)),
+        ],
+        schema=MESSAGES,
+    )
+
+
+def event_table(
+    rows: Rows | Mapping[str, npt.NDArray[Any]], run_id: str, queues: Sequence[str], events: Sequence[str]
+) -> pa.Table:
+    """Event rows (at_ns, value, client_id, queue or -1, event) as a table of `EVENTS`."""
+    return pa.Table.from_arrays(
+        [
+            _constant(run_id, len(rows["client_id"])),
+            pa.array(np.ascontiguousarray(rows["at_ns"])),
+            pa.array(np.ascontiguousarray(rows["client_id"])),
+            _named(rows["queue"], queues),
+            _named(rows["event"], events),
+            pa.array(np.ascontiguousarray(rows["value"])),
+        ],
+        schema=EVENTS,
+    )
+
+
+def counter_table(columns: Mapping[str, Any], run_id: str) -> pa.Table:
+    """A model's counters as a table of `COUNTERS`: one row a client and queue."""
+    rows = len(columns["client_id"])
+    arrays = []
+    for field in COUNTERS:
+        if field.name == "run_id":
+            arrays.append(_constant(run_id, rows))
+        elif field.name == "first_discard_ns":
+            arrays.append(_optional(np.asarray(columns[field.name], dtype=np.int64)))
+        elif pa.types.is_dictionary(field.type):
+            arrays.append(pa.array(list(columns[field.name]), pa.string()).dictionary_encode().cast(field.type))
+        elif pa.types.is_list(field.type):
+            arrays.append(_lists(columns[field.name], field.type))
+        else:
+            arrays.append(pa.array(np.asarray(columns[field.name]).astype(field.type.to_pandas_dtype())))
+    return pa.Table.from_arrays(arrays, schema=COUNTERS)
+
+
+def _constant(text: str, count: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([text]))
+
+
+def _named(indexes: npt.NDArray[Any], names: Sequence[str]) -> pa.Array:
+    numbers = indexes.astype(np.int32)
+    mask = numbers < 0 if indexes.dtype.kind == "i" else None
+    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=mask), pa.array(list(names), pa.string()))
+
+
+def _optional(values: npt.NDArray[Any]) -> pa.Array:
+    numbers = np.ascontiguousarray(values)
+    never = numbers < 0
+    return pa.array(numbers, mask=never if never.any() else None)
+
+
+def _lists(values: Sequence[npt.NDArray[Any]], kind: pa.DataType) -> pa.Array:
+    offsets = np.zeros(len(values) + 1, np.int32)
+    offsets[1:] = np.cumsum([len(each) for each in values])
+    flat = np.concatenate([np.asarray(each) for each in values]) if len(values) else np.empty(0)
+    return pa.ListArray.from_arrays(offsets, pa.array(flat.astype(kind.value_type.to_pandas_dtype()), kind.value_type))
