@@ -38,7 +38,8 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     """A sample was accepted. `expires_at_ns` is absolute, set once (section 2.14.2.1).
 
     `dead_letter_from` and `dead_letter_reason` are set in a dead-letter queue only: the queue the sample came from
-    (`<topic>@<subscriber>`) and why.
+    (`<topic>@<subscriber>`) and why. `payload_from`, a queue and a position in it, stands in for a payload that is on
+    disk only: the driver puts the payload in its place before it stores the record, see `qsctl.core.ready`.
     """
 
     queue: str
@@ -54,6 +55,7 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     flags: int = 0
     dead_letter_from: str = ""
     dead_letter_reason: DeadLetterReason | None = None
+    payload_from: tuple[str, int] | None = None
 
 
 class Assigned(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):

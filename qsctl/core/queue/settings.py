@@ -75,6 +75,8 @@ class ResourceLimitSettings:
     high_watermark_percent: int | None = None
     low_watermark_percent: int | None = None
     replacement: ReplacementKind = ReplacementKind.REJECT_WITHOUT_REPLACEMENT
+    waiting_count_max: int = UNLIMITED
+    """How many samples may wait outside a full queue: `<datareader_qos>/<resource_limits>/<max_samples>`."""
 
 
 @dataclass(frozen=True, slots=True)

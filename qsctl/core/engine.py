@@ -1,0 +1,258 @@
+"""A whole queuing service instance as one state machine (manual, chapter 2): the seam to every driver.
+
+Decides: which queue a message is for, what a service remembers across a restart, and when it wants to be called again.
+What becomes of samples is the queues'; commands are answered in `admin`, counters are kept in `statistics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum, unique
+from typing import assert_never
+
+from qsctl.core.admin.handle import handle
+from qsctl.core.admin.target import matches
+from qsctl.core.events import BounceReason
+from qsctl.core.hosted_service import HostedService
+from qsctl.core.messages import (
+    Acknowledgment,
+    CommandReply,
+    CommandRequest,
+    ConsumerAvailability,
+    ConsumerJoined,
+    ConsumerLeft,
+    Inbound,
+    ProducerLeft,
+    Write,
+)
+from qsctl.core.queue.restore import Replay, snapshot
+from qsctl.core.queue.settings import UNLIMITED
+from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
+from qsctl.core.ready import Ready
+from qsctl.core.records import (
+    Assigned,
+    Enqueued,
+    QueueCreated,
+    QueueDeleted,
+    QueueRecord,
+    Record,
+    Remembered,
+    Removed,
+    Returned,
+    ServiceRecord,
+    ServiceStarted,
+    SubscriberCreated,
+    SubscriberDeleted,
+)
+from qsctl.core.settings import ServiceSettings
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+
+@unique
+class Journal(Enum):
+    """Which queues write records."""
+
+    PERSISTENT_ONLY = "persistent_only"
+    """Those whose persistence is PERSISTENT: a running service (section 2.14.2)."""
+    EVERYTHING = "everything"
+    """All: a service that lives in a state directory between commands."""
+
+
+class ServiceEngine(HostedService):
+    """A queuing service instance: messages in, a `Ready` batch out.
+
+    A driver's turn: `receive` each message, `advance`, `take_ready`; it stores the records before it sends a message.
+    Time is an argument, and taken as standing still where it would run backwards.
+
+    Args:
+        settings: the configuration; a store that holds one replaces it, see `replay`.
+        started_at: the instant statistics count from.
+        journal: which queues write records.
+        payload_size_bytes_max: a larger payload is refused (a transport's own bound); -1: none.
+
+    Raises:
+        Refused: the configuration holds two queues of one name or topic, or impossible dead letters.
+    """
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        *,
+        started_at: Nanoseconds,
+        journal: Journal,
+        payload_size_bytes_max: int = UNLIMITED,
+    ) -> None:
+        super().__init__(settings, started_at=started_at, journals_everything=journal is Journal.EVERYTHING)
+        self.ignored_record_count = 0
+        """Replayed records that had no effect: their queue, or their sample's beginning, is not there."""
+        self._payload_size_bytes_max = payload_size_bytes_max if payload_size_bytes_max >= 0 else INFINITE_NS
+        self._replays: dict[str, Replay] = {}
+        self._has_stored_configuration = False
+        self._refused_count = 0
+
+    # A driver's turn.
+
+    def receive(self, now: Nanoseconds, message: Inbound) -> None:
+        """Take one message. What it leads to is in the next `take_ready`.
+
+        Refuses, counted in `refused_message_count` and otherwise without effect:
+            A message to a queue or topic that is not hosted; an acknowledgment of what its sender was never sent;
+            availability where the queue does not listen.
+        """
+        now = self._no_earlier(now)
+        match message:
+            case Write():
+                self._write(now, message)
+            case Acknowledgment():
+                queue = self._queues.get(message.queue)
+                if queue is None:
+                    self._refused_count += 1
+                else:
+                    queue.acknowledge(now, message)
+            case ConsumerJoined():
+                if queue := self._hosted(message.queue):
+                    queue.join(now, message)
+            case ConsumerLeft():
+                if queue := self._hosted(message.queue):
+                    queue.leave(now, message.consumer_guid)
+            case ConsumerAvailability():
+                if queue := self._hosted(message.queue):
+                    queue.report_availability(now, message)
+            case ProducerLeft():
+                for queue in self._by_topic.get((message.participant, message.topic_name), ()):
+                    queue.lose_producer(now, message.writer_guid)
+            case CommandRequest():
+                self._command(now, message)
+            case _:
+                assert_never(message)
+
+    def advance(self, now: Nanoseconds) -> None:
+        """Do everything that is due at `now`."""
+        self._outbox.agenda.advance(self._no_earlier(now))
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """When `advance` next has something to do; None: only a message can change anything."""
+        return self._outbox.agenda.next_deadline()
+
+    def take_ready(self) -> Ready:
+        """Hand over what happened since the last time: records to store, messages to send, events to tell, in order."""
+        self._count_events()
+        self._counted_events = 0
+        return self._outbox.take()
+
+    @property
+    def refused_message_count(self) -> int:
+        """Messages without effect since the start: the peers' mistakes."""
+        return self._refused_count + sum(queue.refused_count for queue in self._queues.values())
+
+    # What survives a restart.
+
+    def restore(self, now: Nanoseconds, records: Iterable[Record]) -> None:
+        """Take up a stored service before the first message: `replay` every record, then `finish_restore`."""
+        for record in records:
+            self.replay(record)
+        self.finish_restore(now)
+
+    def replay(self, record: Record) -> None:
+        """Do again what was recorded; the service's records first, then those of its queues.
+
+        The state afterwards is exactly the one that wrote the record. A stored configuration takes the place of the
+        one given (section 2.14.1). Records of a queue that is not hosted any more, or that is not to be restored
+        (`<restore>`), are passed over.
+        """
+        match record:
+            case Enqueued() | Assigned() | Returned() | Removed() | Remembered():
+                self._replay_queue(record)
+            case ServiceStarted(settings):
+                self._has_stored_configuration = True
+                self._host(settings)
+            case SubscriberCreated(participant, settings):
+                self._watch(self._now, self._hosting.add_subscriber(participant, settings))
+            case SubscriberDeleted(participant, subscriber):
+                self._unwatch(self._hosting.remove_subscriber(participant, subscriber))
+            case QueueCreated(participant, subscriber, settings):
+                self._watch(self._now, self._hosting.add_queue(participant, subscriber, settings))
+            case QueueDeleted(participant, subscriber, name):
+                self._unwatch(self._hosting.remove_queue(participant, subscriber, name))
+            case _:
+                assert_never(record)
+
+    def finish_restore(self, now: Nanoseconds) -> None:
+        """Make of the replayed state what a restart makes of it (section 2.14.2.1); begin to record.
+
+        Deliveries under way are void: their samples are Enqueued again and flagged redelivered. Expired samples, and
+        those that have spent their attempts, go to the dead letters or are removed.
+        """
+        now = self._no_earlier(now)
+        self._replays.clear()
+        if not self._has_stored_configuration:
+            self._has_stored_configuration = True
+            self._outbox.records.append(ServiceStarted(self.settings()))
+        for queue in sorted(self._queues.values(), key=lambda queue: not queue.settings.is_dead_letter):
+            for sample in list(queue.held):
+                queue.resume(now, sample)
+
+    def snapshot(self) -> Iterator[Record]:
+        """The records that replay to the present state: the service's, then each recorded queue's."""
+        yield from self.snapshot_service()
+        for queue in self._queues.values():
+            if queue.journaled:
+                yield from snapshot(queue)
+
+    def snapshot_service(self) -> Iterator[ServiceRecord]:
+        """The configuration as it is now, for the service's own store."""
+        yield ServiceStarted(self.settings())
+
+    def snapshot_queue(self, name: str) -> Iterator[QueueRecord]:
+        """What one queue holds, for its store; payloads on disk only are named, see `qsctl.core.payloads`.
+
+        Raises:
+            KeyError: no queue has this full name.
+        """
+        return snapshot(self._queues[name])
+
+    def _no_earlier(self, now: Nanoseconds) -> Nanoseconds:
+        if now < self._now:
+            return self._now
+        self._now = now
+        return now
+
+    def _hosted(self, queue: str) -> SharedReaderQueue | None:
+        found = self._queues.get(queue)
+        if found is None:
+            self._refused_count += 1
+        return found
+
+    def _write(self, now: Nanoseconds, write: Write) -> None:
+        """Give each queue of the topic its own copy; each answers for itself (sections 2.4 and 2.6)."""
+        queues = self._by_topic.get((write.participant, write.topic_name))
+        if queues is None:
+            self._refused_count += 1
+        elif len(write.payload) > self._payload_size_bytes_max:
+            for queue in queues:
+                queue.refuse(now, write, BounceReason.TOO_LARGE)
+        else:
+            for queue in queues:
+                queue.receive(now, write)
+
+    def _command(self, now: Nanoseconds, request: CommandRequest) -> None:
+        """Answer a command meant for this service; one for another gets no reply (section 5.2)."""
+        if not matches(request.target, self.application_name):
+            return
+        replies = handle(self, now, request.command)
+        last = len(replies) - 1
+        self._outbox.messages += [
+            CommandReply(request.request, self.application_name, reply, intermediate=index < last)
+            for index, reply in enumerate(replies)
+        ]
+
+    def _replay_queue(self, record: QueueRecord) -> None:
+        queue = self._queues.get(record.queue)
+        if queue is None or not (self._journals_everything or queue.settings.persistence.restore):
+            self.ignored_record_count += 1
+            return
+        replay = self._replays.get(record.queue)
+        if replay is None:
+            replay = self._replays[record.queue] = Replay(queue.held)
+        if not replay.play(record):
+            self.ignored_record_count += 1

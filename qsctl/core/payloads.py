@@ -1,0 +1,52 @@
+"""Payloads that the core does not keep (manual, section 2.14.2): where a driver puts them back into a batch.
+
+Decides: what in a `Ready` stands for a payload that is on disk only. Reading it is the driver's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from qsctl.core.admin.reply import MessageData
+from qsctl.core.messages import CommandReply, Delivery, Outbound
+from qsctl.core.ready import Ready
+from qsctl.core.records import Enqueued, Record
+
+ReadPayload: TypeAlias = Callable[[str, int], bytes]
+"""Reads the payload at a position of a queue (its full name) from that queue's store."""
+
+
+def with_payloads(ready: Ready, read: ReadPayload) -> Ready:
+    """The same batch with every payload in it.
+
+    Call it before the records are stored: they may remove a sample whose payload is wanted. Whatever is missing in the
+    batch was stored by an earlier one. Where no queue keeps payloads on disk only, nothing needs this.
+    """
+    return Ready(
+        list(records_with_payloads(ready.records, read)),
+        [_message_with_payload(message, read) for message in ready.messages],
+        ready.events,
+    )
+
+
+def records_with_payloads(records: Iterable[Record], read: ReadPayload) -> Iterator[Record]:
+    """The records with every payload in them; for a snapshot too, before a store is compacted to it."""
+    for record in records:
+        if type(record) is Enqueued and record.payload_from is not None:
+            payload = read(*record.payload_from)
+            yield msgspec.structs.replace(record, payload=payload, payload_from=None)
+        else:
+            yield record
+
+
+def _message_with_payload(message: Outbound, read: ReadPayload) -> Outbound:
+    if type(message) is Delivery and message.payload is None:
+        return msgspec.structs.replace(message, payload=read(message.queue, message.position))
+    if type(message) is CommandReply and type(message.reply.body) is MessageData and message.reply.body.payload is None:
+        body = message.reply.body
+        filled = msgspec.structs.replace(body, payload=read(body.queue_name, body.position))
+        return msgspec.structs.replace(message, reply=msgspec.structs.replace(message.reply, body=filled))
+    return message

@@ -1,0 +1,85 @@
+"""When to wake whom: one heap of deadlines over everything that keeps time in a service.
+
+Decides: how a driver's single timer is found among thousands of queues without asking each. What is due is the
+sleeper's own business: a queue looks at its response time-outs, lifespans and waiting samples.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Protocol
+
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+
+class Sleeper(Protocol):
+    """Something with deadlines. `wakes_at_ns` is the agenda's: no later than the earliest deadline."""
+
+    wakes_at_ns: Nanoseconds
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """The earliest deadline; None when there is none."""
+
+    def advance(self, now: Nanoseconds) -> None:
+        """Do what is due at `now`."""
+
+
+class Agenda:
+    """A heap with at most one valid entry a sleeper: the one whose time is the sleeper's `wakes_at_ns`.
+
+    Deadlines mostly go away (a sample is acknowledged in time), so an entry may be too early, never too late; a sleeper
+    found too early is asked again and moved on.
+    """
+
+    __slots__ = ("_entries", "_serial")
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[Nanoseconds, int, Sleeper]] = []
+        self._serial = 0
+
+    def wake(self, sleeper: Sleeper, at_ns: Nanoseconds) -> None:
+        """See to it that the sleeper is woken by `at_ns`."""
+        if at_ns < sleeper.wakes_at_ns:
+            sleeper.wakes_at_ns = at_ns
+            self._serial += 1
+            heappush(self._entries, (at_ns, self._serial, sleeper))
+
+    def forget(self, sleeper: Sleeper) -> None:
+        """Never wake it again: its queue was deleted."""
+        sleeper.wakes_at_ns = INFINITE_NS
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """The earliest deadline of all; None when nobody waits for anything."""
+        entries = self._entries
+        while entries:
+            at_ns, _, sleeper = entries[0]
+            if sleeper.wakes_at_ns == at_ns:
+                actual = sleeper.next_deadline()
+                if actual is not None and actual <= at_ns:
+                    return at_ns
+                self._put_off(sleeper, actual)
+            else:
+                heappop(entries)
+        return None
+
+    def advance(self, now: Nanoseconds) -> None:
+        """Wake everybody whose deadline has come, in the order of deadlines."""
+        entries = self._entries
+        while entries and entries[0][0] <= now:
+            at_ns, _, sleeper = entries[0]
+            if sleeper.wakes_at_ns == at_ns:
+                heappop(entries)
+                sleeper.wakes_at_ns = INFINITE_NS
+                sleeper.advance(now)
+                self._enter(sleeper, sleeper.next_deadline())
+            else:
+                heappop(entries)
+
+    def _put_off(self, sleeper: Sleeper, actual: Nanoseconds | None) -> None:
+        heappop(self._entries)
+        sleeper.wakes_at_ns = INFINITE_NS
+        self._enter(sleeper, actual)
+
+    def _enter(self, sleeper: Sleeper, deadline: Nanoseconds | None) -> None:
+        if deadline is not None:
+            self.wake(sleeper, deadline)

@@ -1,0 +1,90 @@
+"""The consumers of a queue and whose turn it is (manual, section 2.10).
+
+Decides: who may be sent a sample, and the round robin among them. Which sample, and what becomes of it, is decided in
+`dispatch` and `shared_reader_queue`.
+"""
+
+from __future__ import annotations
+
+from qsctl.core.queue.sample import Sample
+from qsctl.identity import Guid
+
+
+class Consumer:
+    """A consumer's reader: what it holds, and how much it is willing to hold.
+
+    It may be sent to while reception is enabled and its outstanding samples are at most the threshold; -1 is no bound
+    (section 2.10.1). A delivery that failed is no longer outstanding, so a retry can go to the same consumer.
+    """
+
+    __slots__ = ("guid", "outstanding", "place", "reception_enabled", "source_guid", "unacked_threshold")
+
+    def __init__(self, guid: Guid, source_guid: Guid, unacked_threshold: int) -> None:
+        self.guid = guid
+        self.source_guid = source_guid
+        self.reception_enabled = True
+        self.unacked_threshold = unacked_threshold
+        self.outstanding: dict[int, Sample] = {}
+        self.place = -1
+        """Its index in the ring."""
+
+
+class Ring:
+    """Consumers in order of joining, served in turn, beginning after the one served last.
+
+    The eligible ones are the set bits of one integer, so that finding the next among thousands of busy consumers costs
+    a shift and not a walk.
+    """
+
+    __slots__ = ("_consumers", "_eligible", "_last")
+
+    def __init__(self) -> None:
+        self._consumers: list[Consumer] = []
+        self._eligible = 0
+        self._last = -1
+
+    def __len__(self) -> int:
+        return len(self._consumers)
+
+    def add(self, consumer: Consumer) -> None:
+        """Seat a consumer last."""
+        consumer.place = len(self._consumers)
+        self._consumers.append(consumer)
+        self.review(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        """Unseat a consumer; the turn of the others does not change."""
+        place = consumer.place
+        del self._consumers[place]
+        for follower in self._consumers[place:]:
+            follower.place -= 1
+        before = self._eligible & ((1 << place) - 1)
+        self._eligible = before | (self._eligible >> (place + 1) << place)
+        if self._last >= place:
+            self._last -= 1
+
+    def review(self, consumer: Consumer) -> None:
+        """Its outstanding samples or its availability changed."""
+        if consumer.reception_enabled and (
+            consumer.unacked_threshold < 0 or len(consumer.outstanding) <= consumer.unacked_threshold
+        ):
+            self._eligible |= 1 << consumer.place
+        else:
+            self._eligible &= ~(1 << consumer.place)
+
+    def choose(self, other_than: Consumer | None = None) -> Consumer | None:
+        """The eligible consumer whose turn it is, which makes it the one served last; None when nobody is eligible.
+
+        `other_than` is chosen only when nobody else can be (section 2.9: to a different consumer).
+        """
+        eligible = self._eligible
+        if other_than is not None:
+            eligible = (eligible & ~(1 << other_than.place)) or eligible
+        if not eligible:
+            return None
+        beyond = eligible >> (self._last + 1)
+        if beyond:
+            self._last += (beyond & -beyond).bit_length()
+        else:
+            self._last = (eligible & -eligible).bit_length() - 1
+        return self._consumers[self._last]

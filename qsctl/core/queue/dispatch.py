@@ -1,0 +1,132 @@
+"""In which order samples leave, and to which group of consumers (manual, sections 2.10 and 2.11.3).
+
+Decides: the next sample of a lane, and which lane a sample or a consumer belongs to.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heapify, heappop, heappush
+
+from qsctl.core.queue.consumer import Consumer, Ring
+from qsctl.core.queue.sample import Sample, SampleState
+from qsctl.identity import NIL_GUID, Guid
+
+_ENQUEUED = SampleState.ENQUEUED
+
+
+class Lane:
+    """Samples waiting for the same consumers, in queue order, and the ring of those consumers.
+
+    A retried sample goes to the front in its original sequence. Samples that leave while they wait (expired, flushed,
+    acknowledged late) are passed over when their turn comes, and swept out before they outnumber the living.
+    """
+
+    __slots__ = ("_fresh", "_returned", "address", "ring", "waiting_count")
+
+    def __init__(self, address: Guid = NIL_GUID) -> None:
+        self.address = address
+        self._fresh: deque[Sample] = deque()
+        self._returned: list[tuple[int, Sample]] = []
+        self.ring = Ring()
+        self.waiting_count = 0
+
+    def append(self, sample: Sample) -> None:
+        """A new sample, behind all others."""
+        self._fresh.append(sample)
+        self.waiting_count += 1
+
+    def put_back(self, sample: Sample) -> None:
+        """A sample whose delivery failed."""
+        heappush(self._returned, (sample.position, sample))
+        self.waiting_count += 1
+
+    def first(self) -> Sample | None:
+        """The sample whose turn it is."""
+        fresh, returned = self._fresh, self._returned
+        while returned and returned[0][1].state is not _ENQUEUED:
+            heappop(returned)
+        while fresh and fresh[0].state is not _ENQUEUED:
+            fresh.popleft()
+        if returned and not (fresh and fresh[0].position < returned[0][0]):
+            return returned[0][1]
+        return fresh[0] if fresh else None
+
+    def take(self, first: Sample) -> None:
+        """Remove the sample that `first` gave."""
+        if self._fresh and self._fresh[0] is first:
+            self._fresh.popleft()
+        else:
+            heappop(self._returned)
+        self.waiting_count -= 1
+
+    def drop(self) -> None:
+        """A waiting sample left the queue; its state says which."""
+        self.waiting_count -= 1
+        if len(self._fresh) + len(self._returned) > 2 * self.waiting_count + 64:
+            self._fresh = deque(sample for sample in self._fresh if sample.state is _ENQUEUED)
+            self._returned = [entry for entry in self._returned if entry[1].state is _ENQUEUED]
+            heapify(self._returned)
+
+    def waiting(self) -> list[Sample]:
+        """Every waiting sample in queue order."""
+        samples = [sample for sample in self._fresh if sample.state is _ENQUEUED]
+        samples += [sample for _, sample in self._returned if sample.state is _ENQUEUED]
+        return sorted(samples, key=lambda sample: sample.position)
+
+
+class Lanes:
+    """One lane for all, or one a requester.
+
+    Our reading: a queue routes by address when it is the reply queue of another, or as soon as a requester's reader
+    (one with a source GUID) has joined it. A reply for a requester that is away waits in that requester's lane: it is
+    found there after a restart under the same source GUID (section 2.11.1). In any other queue everybody takes
+    everything.
+    """
+
+    __slots__ = ("_addressed", "main", "routes")
+
+    def __init__(self) -> None:
+        self.main = Lane()
+        self.routes = False
+        self._addressed: dict[Guid, Lane] = {}
+
+    def of_sample(self, sample: Sample) -> Lane:
+        """Where a sample waits. Its address is the related source GUID, else the related reader GUID."""
+        if not self.routes:
+            return self.main
+        return self._of(
+            sample.related_source_guid if sample.related_source_guid != NIL_GUID else sample.related_reader_guid
+        )
+
+    def of_consumer(self, consumer: Consumer) -> Lane:
+        """Where a consumer is served."""
+        return self._of(consumer.source_guid)
+
+    def start_routing(self) -> list[Lane]:
+        """Sort what waits by address; returns the lanes that have something to dispatch."""
+        if self.routes:
+            return []
+        self.routes = True
+        everything, ring = self.main.waiting(), self.main.ring
+        self.main = Lane()
+        self.main.ring = ring
+        lanes: dict[int, Lane] = {}
+        for sample in everything:
+            lane = self.of_sample(sample)
+            lane.append(sample)
+            lanes[id(lane)] = lane
+        return list(lanes.values())
+
+    def forget_empty(self, lane: Lane) -> None:
+        """Let go of the lane of a requester that is away and has nothing waiting."""
+        if lane.address != NIL_GUID and not lane.waiting_count and not len(lane.ring):
+            self._addressed.pop(lane.address, None)
+
+    def _of(self, address: Guid) -> Lane:
+        if address == NIL_GUID:
+            return self.main
+        lane = self._addressed.get(address)
+        if lane is None:
+            lane = self._addressed[address] = Lane(address)
+        return lane

@@ -1,0 +1,69 @@
+"""What a queue holds, by identity, and the identities that it lately let go (manual, sections 2.9 and 5.2.2).
+
+Decides: how long a retired identity is remembered so that a second sample with it is known as a duplicate.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from qsctl.core.queue.sample import Sample
+from qsctl.identity import SampleIdentity
+
+RETIRED_IDENTITIES_MAX: Final = 8_192
+"""A producer repeats what it saw no acknowledgment for: far fewer samples than this, for send windows are finite."""
+
+
+class Held:
+    """One dictionary of every identity that may not enter again: a held sample, or None for a retired one.
+
+    Samples come out in queue order: positions only grow, and a dictionary keeps the order of entry.
+    """
+
+    __slots__ = ("_known", "_retired", "next_position")
+
+    def __init__(self) -> None:
+        self._known: dict[SampleIdentity, Sample | None] = {}
+        self._retired: deque[SampleIdentity] = deque()
+        self.next_position = 1
+
+    def __len__(self) -> int:
+        return len(self._known) - len(self._retired)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (sample for sample in self._known.values() if sample is not None)
+
+    def knows(self, identity: SampleIdentity) -> bool:
+        """Whether a sample of this identity is held or was lately retired."""
+        return identity in self._known
+
+    def get(self, identity: SampleIdentity) -> Sample | None:
+        """The held sample, if there is one."""
+        return self._known.get(identity)
+
+    def enter(self, sample: Sample) -> None:
+        """Hold one more sample."""
+        self._known[sample.identity] = sample
+        self.next_position = sample.position + 1
+
+    def retire(self, sample: Sample) -> None:
+        """Let a sample go and remember its identity for a while."""
+        self._known[sample.identity] = None
+        retired = self._retired
+        retired.append(sample.identity)
+        if len(retired) > RETIRED_IDENTITIES_MAX:
+            del self._known[retired.popleft()]
+
+    def retired(self) -> tuple[SampleIdentity, ...]:
+        """The remembered identities, oldest first."""
+        return tuple(self._retired)
+
+    def remember(self, next_position: int, identities: Iterable[SampleIdentity]) -> None:
+        """Take up where a compacted store left off."""
+        self.next_position = max(self.next_position, next_position)
+        for identity in identities:
+            if identity not in self._known:
+                self._known[identity] = None
+                self._retired.append(identity)

@@ -1,0 +1,257 @@
+"""Which queues a service hosts: domain participants, their shared subscribers, their queues (manual, section 2.1).
+
+Decides: what may be created or deleted beside what is there, which implicit reply queue comes with a queue
+(section 2.11), and which queues take a topic's samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from qsctl.core.queue.outbox import Outbox
+from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
+from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.errors import Refused
+from qsctl.resource import ResourceIdentifier, ResourceKind
+
+
+def participant_identifier(participant: str) -> ResourceIdentifier:
+    """`/domain_participant/P`."""
+    return ResourceIdentifier(((ResourceKind.DOMAIN_PARTICIPANT, participant),))
+
+
+def subscriber_identifier(participant: str, subscriber: str) -> ResourceIdentifier:
+    """`/domain_participant/P/shared_subscriber/S`."""
+    return participant_identifier(participant).child(ResourceKind.SHARED_SUBSCRIBER, subscriber)
+
+
+def queue_identifier(participant: str, subscriber: str, settings: SharedReaderQueueSettings) -> ResourceIdentifier:
+    """`…/shared_reader_queue/Q`, or `…/dead_letter_shared_reader_queue/Q`."""
+    kind = ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE if settings.is_dead_letter else ResourceKind.SHARED_READER_QUEUE
+    return subscriber_identifier(participant, subscriber).child(kind, settings.name)
+
+
+def reply_topic(settings: SharedReaderQueueSettings) -> str:
+    """The topic of a queue's replies (Table 3.14); empty when it has no `reply_type`."""
+    return (settings.reply_topic or f"{settings.topic_name}Reply") if settings.reply_type else ""
+
+
+def implicit_reply_queue(settings: SharedReaderQueueSettings) -> SharedReaderQueueSettings:
+    """The reply queue that a `reply_type` brings: configured like the queue itself (section 2.11, Table 3.14)."""
+    return replace(
+        settings,
+        name=f"{settings.name}Reply",
+        topic_name=reply_topic(settings),
+        type_name=settings.reply_type,
+        reply_type="",
+        reply_topic="",
+    )
+
+
+class HostedSubscriber:
+    """A shared subscriber and its queues by name; `implicit` names the ones that no configuration declares."""
+
+    __slots__ = ("implicit", "participant", "queues", "settings")
+
+    def __init__(self, participant: str, settings: SharedSubscriberSettings) -> None:
+        self.participant = participant
+        self.settings = settings
+        self.queues: dict[str, SharedReaderQueue] = {}
+        self.implicit: dict[str, str] = {}
+        """Implicit reply queue to the queue it came with."""
+
+    def current_settings(self) -> SharedSubscriberSettings:
+        """The configuration as it is now; implicit reply queues come back by themselves."""
+        declared = (queue.settings for name, queue in self.queues.items() if name not in self.implicit)
+        return replace(self.settings, queues=tuple(declared))
+
+
+class Hosting:
+    """All that a service hosts.
+
+    Args:
+        settings: what is hosted at first.
+        outbox: given to every queue.
+        journals_everything: whether volatile queues are recorded too.
+
+    Raises:
+        Refused: the configuration holds two queues of one name or topic, or impossible dead letters.
+    """
+
+    __slots__ = ("_journals_everything", "_outbox", "_participants", "_settings", "by_topic", "queues", "subscribers")
+
+    def __init__(self, settings: ServiceSettings, outbox: Outbox, *, journals_everything: bool) -> None:
+        self._settings = settings
+        self._outbox = outbox
+        self._journals_everything = journals_everything
+        self._participants = {participant.name: participant for participant in settings.participants}
+        self.subscribers: dict[tuple[str, str], HostedSubscriber] = {}
+        self.queues: dict[str, SharedReaderQueue] = {}
+        self.by_topic: dict[tuple[str, str], list[SharedReaderQueue]] = {}
+        if len(self._participants) < len(settings.participants):
+            raise Refused("two domain participants have the same name", remedy="Give each its own.")
+        for participant in settings.participants:
+            for subscriber in participant.subscribers:
+                self.add_subscriber(participant.name, subscriber)
+
+    def settings(self) -> ServiceSettings:
+        """The configuration as it is now."""
+        return replace(self._settings, participants=tuple(map(self._current, self._participants.values())))
+
+    def participants(self) -> dict[ResourceIdentifier, DomainParticipantSettings]:
+        """Every domain participant, as it is now."""
+        return {participant_identifier(name): self._current(held) for name, held in self._participants.items()}
+
+    def add_subscriber(self, participant: str, settings: SharedSubscriberSettings) -> list[SharedReaderQueue]:
+        """Host a shared subscriber; returns its queues.
+
+        Raises:
+            Refused: there is one of that name, or its queues cannot stand together; nothing was changed.
+        """
+        if (participant, settings.name) in self.subscribers:
+            raise Refused(f"shared subscriber {participant}/{settings.name} exists", remedy="Choose another name.")
+        hosted = self.subscribers[participant, settings.name] = HostedSubscriber(participant, settings)
+        added: list[SharedReaderQueue] = []
+        try:
+            # Dead-letter queues first, for others point at them; implicit reply queues last, for those declared win.
+            dead_letters_first = sorted(settings.queues, key=lambda queue: not queue.is_dead_letter)
+            added += [self._add(hosted, queue) for queue in dead_letters_first]
+            for queue in settings.queues:
+                added += self._add_implicit(hosted, queue)
+            declared = {queue.name: hosted.queues[queue.name] for queue in settings.queues}
+            hosted.queues = declared | hosted.queues
+        except Refused:
+            self.remove_subscriber(participant, settings.name)
+            raise
+        return added
+
+    def remove_subscriber(self, participant: str, subscriber: str) -> list[SharedReaderQueue]:
+        """Let a shared subscriber go; returns the queues that went with it."""
+        hosted = self.subscribers.pop((participant, subscriber))
+        removed = list(hosted.queues.values())
+        for queue in removed:
+            self._forget(hosted, queue)
+        return removed
+
+    def add_queue(
+        self, participant: str, subscriber: str, settings: SharedReaderQueueSettings
+    ) -> list[SharedReaderQueue]:
+        """Host one more queue, and the implicit reply queue that it brings; returns both.
+
+        Raises:
+            Refused: its name or topic is taken, or its dead letters are impossible; nothing was changed.
+        """
+        hosted = self.subscribers[participant, subscriber]
+        added = [self._add(hosted, settings)]
+        try:
+            added += self._add_implicit(hosted, settings)
+        except Refused:
+            self._forget(hosted, added[0])
+            raise
+        return added
+
+    def remove_queue(self, participant: str, subscriber: str, name: str) -> list[SharedReaderQueue]:
+        """Let a queue go, and its implicit reply queue; returns both.
+
+        Raises:
+            Refused: it is an implicit reply queue itself, or holds the dead letters of a queue that remains.
+        """
+        hosted = self.subscribers[participant, subscriber]
+        owner = hosted.implicit.get(name)
+        if owner is not None:
+            raise Refused(
+                f"queue {name!r} is the reply queue of {owner!r}", remedy=f"Delete {owner!r}; it goes with it."
+            )
+        users = [queue.settings.name for queue in hosted.queues.values() if queue.settings.dead_letter_queue == name]
+        if users:
+            raise Refused(
+                f"queue {name!r} holds the dead letters of {', '.join(users)}", remedy="Delete those queues first."
+            )
+        names = [name, *(reply for reply, owner in hosted.implicit.items() if owner == name)]
+        removed = [hosted.queues[each] for each in names]
+        for queue in removed:
+            self._forget(hosted, queue)
+        return removed
+
+    def _add(self, hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> SharedReaderQueue:
+        subscriber = hosted.settings.name
+        _check(hosted, settings)
+        dead_letters = hosted.queues[settings.dead_letter_queue] if settings.dead_letter_queue else None
+        topic = settings.topic_name
+        persistent = settings.persistence.kind is PersistenceKind.PERSISTENT
+        queue = SharedReaderQueue(
+            f"{hosted.participant}/{subscriber}/{settings.name}",
+            f"{topic}@{subscriber}",
+            settings,
+            self._outbox,
+            journaled=persistent or self._journals_everything,
+            dead_letters=dead_letters,
+            routes=any(reply_topic(other.settings) == topic for other in hosted.queues.values()),
+        )
+        hosted.queues[settings.name] = queue
+        self.queues[queue.name] = queue
+        if not settings.is_dead_letter:
+            self.by_topic.setdefault((hosted.participant, topic), []).append(queue)
+        return queue
+
+    def _add_implicit(self, hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> list[SharedReaderQueue]:
+        topic = reply_topic(settings)
+        if not topic:
+            return []
+        for queue in hosted.queues.values():
+            if queue.settings.topic_name == topic:
+                queue.lanes.start_routing()
+                return []
+        reply = implicit_reply_queue(settings)
+        added = self._add(hosted, reply)
+        hosted.implicit[reply.name] = settings.name
+        return [added]
+
+    def _forget(self, hosted: HostedSubscriber, queue: SharedReaderQueue) -> None:
+        del hosted.queues[queue.settings.name]
+        del self.queues[queue.name]
+        hosted.implicit.pop(queue.settings.name, None)
+        self._outbox.agenda.forget(queue)
+        if not queue.settings.is_dead_letter:
+            topic = (hosted.participant, queue.settings.topic_name)
+            self.by_topic[topic].remove(queue)
+            if not self.by_topic[topic]:
+                del self.by_topic[topic]
+
+    def _current(self, participant: DomainParticipantSettings) -> DomainParticipantSettings:
+        hosted = (each for each in self.subscribers.values() if each.participant == participant.name)
+        return replace(participant, subscribers=tuple(each.current_settings() for each in hosted))
+
+
+def _check(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> None:
+    """Names, topics and dead letters of one subscriber (sections 2.3, 2.12).
+
+    Raises:
+        Refused: says what stands in the way.
+    """
+    name, siblings, where = settings.name, hosted.queues, f"{hosted.participant}/{hosted.settings.name}"
+    if name in siblings:
+        raise Refused(f"{where} has a queue {name!r} already", remedy="Choose another name.")
+    for sibling in siblings.values():
+        if sibling.settings.topic_name == settings.topic_name and not (
+            settings.is_dead_letter or sibling.settings.is_dead_letter
+        ):
+            raise Refused(
+                f"{where} has a queue of topic {settings.topic_name!r} already: {sibling.settings.name!r}",
+                remedy="A topic names one queue of a subscriber; use another subscriber.",
+            )
+        if settings.is_dead_letter and sibling.settings.is_dead_letter:
+            raise Refused(
+                f"{where} has a dead-letter queue already: {sibling.settings.name!r}", remedy="One is allowed."
+            )
+    if not settings.dead_letter_queue:
+        return
+    if settings.is_dead_letter:
+        raise Refused(f"{name!r} is a dead-letter queue and has none itself", remedy="Remove dead_letter_queue.")
+    target = siblings.get(settings.dead_letter_queue)
+    if target is None or not target.settings.is_dead_letter:
+        raise Refused(
+            f"{settings.dead_letter_queue!r} is no dead-letter queue of {where}",
+            remedy="Name the subscriber's dead_letter_shared_reader_queue.",
+        )

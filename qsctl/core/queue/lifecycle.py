@@ -1,0 +1,355 @@
+"""The steps of one sample through its queue (manual, section 2.9): held, sent, failed, ended.
+
+Decides: what each step changes, records, sends and tells, and what follows from it: who is sent to next, who is let in.
+What makes a step happen is `shared_reader_queue`'s; whose turn, how long and how many is decided by the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from qsctl.core.events import (
+    BounceReason,
+    DuplicateDropped,
+    ReturnReason,
+    SampleBounced,
+    SampleDeadLettered,
+    SampleEnqueued,
+    SampleReceived,
+    SampleRemoved,
+    SampleReturned,
+    SampleSent,
+)
+from qsctl.core.messages import (
+    AckResponse,
+    ConsumerAvailability,
+    Delivery,
+    SampleFlag,
+    Write,
+    WriteAcknowledgment,
+)
+from qsctl.core.queue.consumer import Consumer
+from qsctl.core.queue.dead_letter import REASONS, letter
+from qsctl.core.queue.dispatch import Lane, Lanes
+from qsctl.core.queue.held import Held
+from qsctl.core.queue.lifespan import Lifespans, expiry
+from qsctl.core.queue.limits import Limits
+from qsctl.core.queue.outbox import Outbox
+from qsctl.core.queue.persistence import enqueued_record, on_disk_over_bytes
+from qsctl.core.queue.redelivery import Redelivery, note_failure
+from qsctl.core.queue.sample import Cause, Sample, SampleState
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.queue.waiting import WaitingRoom
+from qsctl.core.records import Assigned, DeadLetterReason, RemovalCause, Removed, Returned
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds, later
+
+_REDELIVERED = int(SampleFlag.REDELIVERED)
+_LAST = int(SampleFlag.LAST_SHARED_READER_QUEUE)
+_PRODUCER_FLAGS = ~(_REDELIVERED | _LAST)
+_ENQUEUED = SampleState.ENQUEUED
+
+EARLY_REPORTS_MAX: Final = 1_024
+"""Availability reports kept for consumers that have not been seen to join."""
+
+
+class SampleLifecycle:
+    """A queue's state, and the steps of a sample through it. `SharedReaderQueue` calls them.
+
+    Args:
+        name: the full name, `<domain participant>/<shared subscriber>/<queue>`.
+        label: `<topic>@<subscriber>`, how a dead letter names the queue it comes from.
+        settings: what was configured.
+        outbox: where records, messages and events go.
+        journaled: whether records are written.
+        dead_letters: where undeliverable samples go (section 2.12); None: nowhere, they are removed.
+        routes: whether it is the reply queue of another one (section 2.11).
+    """
+
+    __slots__ = (
+        "_acknowledges",
+        "_availability",
+        "_dead_letters",
+        "_marks_last",
+        "_on_disk_over_bytes",
+        "_outbox",
+        "_redelivery",
+        "_times_out",
+        "consumers",
+        "held",
+        "journaled",
+        "label",
+        "lanes",
+        "lifespans",
+        "limits",
+        "name",
+        "refused_count",
+        "settings",
+        "waiting_room",
+        "wakes_at_ns",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        label: str,
+        settings: SharedReaderQueueSettings,
+        outbox: Outbox,
+        *,
+        journaled: bool,
+        dead_letters: SampleLifecycle | None = None,
+        routes: bool = False,
+    ) -> None:
+        self.name = name
+        self.label = label
+        self.settings = settings
+        self.journaled = journaled
+        self.wakes_at_ns: Nanoseconds = INFINITE_NS
+        self.consumers: dict[Guid, Consumer] = {}
+        self.held = Held()
+        self.lanes = Lanes()
+        self.lanes.routes = routes
+        self.limits = Limits(name, settings, outbox)
+        self.lifespans = Lifespans()
+        self.waiting_room = WaitingRoom(settings.limits.waiting_count_max)
+        self.refused_count = 0
+        self._outbox = outbox
+        self._dead_letters = dead_letters
+        self._redelivery = Redelivery(settings.redelivery)
+        self._times_out = settings.redelivery.response_timeout_ns < INFINITE_NS
+        self._acknowledges = settings.app_ack_sample_to_producer
+        self._marks_last = settings.distribution.mark_last_undelivered_sample
+        self._availability: dict[Guid, ConsumerAvailability] = {}
+        self._on_disk_over_bytes = on_disk_over_bytes(settings)
+        if not journaled or (dead_letters is not None and not dead_letters.journaled):
+            # A dead letter in memory needs its payload in memory: nobody could read it later.
+            self._on_disk_over_bytes = INFINITE_NS
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """When `advance` next has something to do."""
+        deadline = min(
+            self._redelivery.next_deadline(), self.lifespans.next_deadline(), self.waiting_room.next_deadline()
+        )
+        return deadline if deadline < INFINITE_NS else None
+
+    def advance(self, now: Nanoseconds) -> None:
+        """Do what is due: expire first, then time out, then dispatch, so that retries leave in queue order."""
+        expired = self.lifespans.overdue(now)
+        lanes = self._lanes_of(expired)
+        for sample in expired:
+            self._end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
+        unanswered = self._redelivery.overdue(now)
+        lanes.update(dict.fromkeys(self._lanes_of(unanswered)))
+        for sample in unanswered:
+            self._fail(now, sample, ReturnReason.TIMED_OUT)
+        for identity in self.waiting_room.overdue(now):
+            self.waiting_room.leave(identity)
+            self._bounce(now, identity, BounceReason.EXPIRED)
+        self._settle(now, *lanes)
+
+    def take_dead_letter(
+        self, now: Nanoseconds, source: SampleLifecycle, sample: Sample, reason: DeadLetterReason
+    ) -> bool:
+        """Take a sample that another queue could not deliver (section 2.12); whether it found room.
+
+        Our reading: nothing waits outside a dead-letter queue, for no producer could be held back. A letter that is
+        there already, from before a crash, counts as taken.
+        """
+        events = self._outbox.events
+        events.append(SampleReceived(now, self.name, sample.identity, sample.size_bytes))
+        if self.held.knows(sample.identity):
+            events.append(DuplicateDropped(now, self.name, sample.identity))
+            return True
+        if not self.limits.has_room(self._in_memory_bytes(sample.size_bytes)):
+            self.limits.find_full(now)
+            events.append(SampleBounced(now, self.name, sample.identity, BounceReason.QUEUE_FULL))
+            return False
+        dead = letter(now, sample, self.held.next_position, source.label, reason, self.settings.lifespan_ns)
+        payload_from = (source.name, sample.position) if sample.payload is None else None
+        self._hold(now, dead, now, payload_from)
+        self._dispatch(now, self.lanes.main)
+        return True
+
+    def _enqueue(self, now: Nanoseconds, write: Write, received_at_ns: Nanoseconds) -> None:
+        sample = Sample(
+            self.held.next_position,
+            write.identity,
+            write.payload,
+            len(write.payload),
+            now,
+            expiry(received_at_ns, write.lifespan_ns, now, self.settings.lifespan_ns),
+            write.source_guid,
+            write.related_source_guid,
+            write.related_identity,
+            write.related_reader_guid,
+            write.flags & _PRODUCER_FLAGS,
+        )
+        self._hold(now, sample, received_at_ns)
+        self._answer(write.identity, AckResponse.ACCEPTED)
+        self._dispatch(now, self.lanes.of_sample(sample))
+
+    def _hold(
+        self, now: Nanoseconds, sample: Sample, received_at_ns: Nanoseconds, payload_from: tuple[str, int] | None = None
+    ) -> None:
+        sample.move(Cause.STORE)
+        self.held.enter(sample)
+        if self.journaled:
+            self._outbox.records.append(enqueued_record(self.name, sample, payload_from))
+        self._outbox.events.append(SampleEnqueued(now, self.name, sample.identity, sample.size_bytes, received_at_ns))
+        self.limits.grow(now, self._in_memory_bytes(sample.size_bytes))
+        if sample.size_bytes > self._on_disk_over_bytes:
+            self._outbox.spilling.append(sample)
+        if sample.expires_at_ns < INFINITE_NS:
+            self.lifespans.enter(sample)
+            self._outbox.agenda.wake(self, sample.expires_at_ns)
+        self.lanes.of_sample(sample).append(sample)
+
+    def _send(self, now: Nanoseconds, sample: Sample, consumer: Consumer, lane: Lane) -> None:
+        guid = consumer.guid
+        attempt = sample.attempts + 1
+        sample.move(Cause.ASSIGN)
+        if self.journaled:
+            self._outbox.records.append(Assigned(self.name, sample.position, guid, attempt))
+        sample.move(Cause.SEND)
+        sample.holder = guid
+        sample.sent_at_ns = now
+        consumer.outstanding[sample.position] = sample
+        if consumer.unacked_threshold >= 0:
+            lane.ring.review(consumer)
+        if self._times_out:
+            self._redelivery.start(sample)
+            self._outbox.agenda.wake(self, later(now, self._redelivery.response_timeout_ns))
+        flags = sample.flags
+        if sample.redelivered:
+            flags |= _REDELIVERED
+        if self._marks_last and not lane.waiting_count:
+            flags |= _LAST
+        self._outbox.messages.append(
+            Delivery(
+                self.name,
+                guid,
+                sample.position,
+                sample.identity,
+                sample.payload,
+                sample.source_guid,
+                sample.related_source_guid,
+                sample.related_identity,
+                sample.related_reader_guid,
+                flags,
+                attempt,
+                sample.dead_letter_from,
+                sample.dead_letter_reason,
+            )
+        )
+        self._outbox.events.append(SampleSent(now, self.name, sample.identity, guid, attempt, sample.enqueued_at_ns))
+
+    def _fail(self, now: Nanoseconds, sample: Sample, reason: ReturnReason) -> None:
+        """A delivery failed: the sample expires, goes back to the front of the queue, or is given up."""
+        self._outbox.events.append(SampleReturned(now, self.name, sample.identity, sample.holder, reason))
+        self._take_back(sample)
+        note_failure(sample, reason)
+        if sample.expires_at_ns <= now:
+            self._end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
+        elif self._redelivery.are_attempts_spent(sample):
+            self._end(now, sample, Cause.GIVE_UP, RemovalCause.FAILED_DELIVERY)
+        else:
+            sample.move(Cause.RETRY)
+            if self.journaled:
+                self._outbox.records.append(Returned(self.name, sample.position, sample.attempts, sample.redelivered))
+            self.lanes.of_sample(sample).put_back(sample)
+
+    def _end(self, now: Nanoseconds, sample: Sample, cause: Cause, removal: RemovalCause) -> None:
+        """A sample leaves for good: to the dead letters first, if it died and there is a place for it."""
+        sent_at_ns = sample.sent_at_ns
+        if sample.state is _ENQUEUED:
+            sample.move(cause)
+            self.lanes.of_sample(sample).drop()
+        else:
+            if sample.holder != NIL_GUID:
+                self._take_back(sample)
+            sample.move(cause)
+        reason = REASONS.get(removal)
+        if reason is not None and self._dead_letters is not None:
+            accepted = self._dead_letters.take_dead_letter(now, self, sample, reason)
+            self._outbox.events.append(
+                SampleDeadLettered(now, self.name, sample.identity, self._dead_letters.name, reason, accepted)
+            )
+        if self.journaled:
+            self._outbox.records.append(Removed(self.name, sample.position, removal))
+        self._outbox.events.append(
+            SampleRemoved(
+                now, self.name, sample.identity, removal, sample.size_bytes, sample.enqueued_at_ns, sent_at_ns
+            )
+        )
+        self.held.retire(sample)
+        self.limits.shrink(now, self._in_memory_bytes(sample.size_bytes))
+        if sample.expires_at_ns < INFINITE_NS:
+            self.lifespans.leave()
+
+    # What follows from a step.
+
+    def _settle(self, now: Nanoseconds, *lanes: Lane) -> None:
+        for lane in lanes:
+            self._dispatch(now, lane)
+            if lane.address != NIL_GUID:
+                self.lanes.forget_empty(lane)
+        if self.waiting_room:
+            self._let_in(now)
+
+    def _dispatch(self, now: Nanoseconds, lane: Lane) -> None:
+        """Send what can be sent, in queue order, each to the consumer whose turn it is."""
+        while (sample := lane.first()) is not None:
+            if sample.expires_at_ns <= now:
+                self._end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
+                continue
+            consumer = lane.ring.choose(self._last_holder(sample, lane) if sample.past_holders else None)
+            if consumer is None:
+                return
+            lane.take(sample)
+            self._send(now, sample, consumer, lane)
+
+    def _let_in(self, now: Nanoseconds) -> None:
+        """Hold those who wait outside, in the order in which they came, while there is room."""
+        while (arrival := self.waiting_room.first()) is not None:
+            write, received_at_ns, expires_at_ns = arrival
+            if expires_at_ns <= now:
+                self.waiting_room.leave(write.identity)
+                self._bounce(now, write.identity, BounceReason.EXPIRED)
+            elif self.limits.has_room(self._in_memory_bytes(len(write.payload))):
+                self.waiting_room.leave(write.identity)
+                self._enqueue(now, write, received_at_ns)
+            else:
+                self.limits.find_full(now)
+                return
+
+    def _take_back(self, sample: Sample) -> None:
+        consumer = self.consumers[sample.holder]
+        del consumer.outstanding[sample.position]
+        if consumer.unacked_threshold >= 0:
+            self.lanes.of_consumer(consumer).ring.review(consumer)
+        if self._times_out:
+            self._redelivery.end(sample)
+
+    def _apply(self, consumer: Consumer, availability: ConsumerAvailability) -> None:
+        consumer.reception_enabled = availability.reception_enabled
+        consumer.unacked_threshold = availability.unacked_threshold
+        self.lanes.of_consumer(consumer).ring.review(consumer)
+
+    def _last_holder(self, sample: Sample, lane: Lane) -> Consumer | None:
+        former = self.consumers.get(sample.past_holders[-1])
+        return former if former is not None and self.lanes.of_consumer(former) is lane else None
+
+    def _lanes_of(self, samples: Iterable[Sample]) -> dict[Lane, None]:
+        return dict.fromkeys(map(self.lanes.of_sample, samples))
+
+    def _in_memory_bytes(self, size_bytes: int) -> int:
+        return size_bytes if size_bytes <= self._on_disk_over_bytes else 0
+
+    def _answer(self, identity: SampleIdentity, response: AckResponse) -> None:
+        if self._acknowledges:
+            self._outbox.messages.append(WriteAcknowledgment(self.name, identity, response))
+
+    def _bounce(self, now: Nanoseconds, identity: SampleIdentity, reason: BounceReason) -> None:
+        self._outbox.events.append(SampleBounced(now, self.name, identity, reason))
+        self._answer(identity, AckResponse.REJECTED)

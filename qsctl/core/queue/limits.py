@@ -1,0 +1,128 @@
+"""How much a queue may hold, and who hears when it rises and falls (manual, section 2.15).
+
+Decides: whether a sample finds room, and when a watermark or the limit is passed. What becomes of a sample without
+room is the replacement policy's: `shared_reader_queue` rejects it or lets it wait.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qsctl.core.events import HighWatermarkPassed, LowWatermarkPassed, QueueFilled
+from qsctl.core.queue.outbox import Outbox
+from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
+from qsctl.instant import Nanoseconds
+
+SAMPLE_METADATA_BYTES: Final = 384
+"""What a held sample is counted for beyond its payload: what it takes in this implementation, rounded up."""
+
+_WITHOUT_END: Final = 1 << 62
+
+
+class Limits:
+    """Counts and bytes against `max_count` and `max_in_memory_bytes`, whichever is reached first.
+
+    Our reading where both are set: the queue is above the high watermark when either measure is, below the low one when
+    both are; so the fuller of the two decides. Watermarks count on crossing only. `initial_count` and
+    `incremental_count` size a pool of buffers; memory is allocated as it is needed here, so they have no effect.
+    """
+
+    __slots__ = (
+        "_above",
+        "_below",
+        "_bytes_high",
+        "_bytes_low",
+        "_bytes_max",
+        "_count_high",
+        "_count_low",
+        "_count_max",
+        "_full",
+        "_has_watermarks",
+        "_outbox",
+        "_queue",
+        "count",
+        "in_memory_bytes",
+        "limited",
+    )
+
+    def __init__(self, queue: str, settings: SharedReaderQueueSettings, outbox: Outbox) -> None:
+        limits, persistence = settings.limits, settings.persistence
+        on_disk = persistence.kind is PersistenceKind.PERSISTENT and not persistence.in_memory_state
+        self._queue = queue
+        self._outbox = outbox
+        self._count_max = limits.max_count if limits.max_count >= 0 else _WITHOUT_END
+        # Ignored where the state is kept on disk only (section 2.15.1.2).
+        bounded = limits.max_in_memory_bytes >= 0 and not on_disk
+        self._bytes_max = limits.max_in_memory_bytes if bounded else _WITHOUT_END
+        self.limited = self._count_max < _WITHOUT_END or self._bytes_max < _WITHOUT_END
+        high, low = limits.high_watermark_percent, limits.low_watermark_percent
+        self._has_watermarks = self.limited and (high is not None or low is not None)
+        self._count_high = _mark(self._count_max, high, rounded_up=False)
+        self._bytes_high = _mark(self._bytes_max, high, rounded_up=False)
+        self._count_low = _mark(self._count_max, low, rounded_up=True) if low is not None else 0
+        self._bytes_low = _mark(self._bytes_max, low, rounded_up=True) if low is not None else 0
+        self.count = 0
+        self.in_memory_bytes = 0
+        self._above = False
+        self._below = self._is_below()
+        self._full = False
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether a sample that takes `size_bytes` in memory fits. Into an empty queue any sample fits."""
+        return self.count < self._count_max and (
+            not self.count or self.in_memory_bytes + size_bytes + SAMPLE_METADATA_BYTES <= self._bytes_max
+        )
+
+    def grow(self, now: Nanoseconds, size_bytes: int) -> None:
+        """A sample was enqueued."""
+        self.count += 1
+        self.in_memory_bytes += size_bytes + SAMPLE_METADATA_BYTES
+        if not self.limited:
+            return
+        if self.count >= self._count_max or self.in_memory_bytes + SAMPLE_METADATA_BYTES > self._bytes_max:
+            self.find_full(now)
+        if self._has_watermarks:
+            self._below = self._is_below()
+            if not self._above and (self.count > self._count_high or self.in_memory_bytes > self._bytes_high):
+                self._above = True
+                self._outbox.events.append(HighWatermarkPassed(now, self._queue))
+
+    def shrink(self, now: Nanoseconds, size_bytes: int) -> None:
+        """A sample left."""
+        self.count -= 1
+        self.in_memory_bytes -= size_bytes + SAMPLE_METADATA_BYTES
+        if not self.limited:
+            return
+        if self.count < self._count_max and self.in_memory_bytes + SAMPLE_METADATA_BYTES <= self._bytes_max:
+            self._full = False
+        if self._has_watermarks:
+            self._above = self.count > self._count_high or self.in_memory_bytes > self._bytes_high
+            if not self._below and self._is_below():
+                self._below = True
+                self._outbox.events.append(LowWatermarkPassed(now, self._queue))
+
+    def find_full(self, now: Nanoseconds) -> None:
+        """The queue has no room: told once until there is some again."""
+        if not self._full:
+            self._full = True
+            self._outbox.events.append(QueueFilled(now, self._queue))
+
+    def restore(self, now: Nanoseconds, size_bytes: int) -> None:
+        """Count a sample that was in the store: no crossing is told for it."""
+        told = len(self._outbox.events)
+        self.grow(now, size_bytes)
+        del self._outbox.events[told:]
+
+    def _is_below(self) -> bool:
+        return self.count < self._count_low and self.in_memory_bytes < self._bytes_low
+
+
+def _mark(limit: int, percent: int | None, *, rounded_up: bool) -> int:
+    """A watermark in whole samples or bytes; no mark, or none of an unlimited measure, is never reached.
+
+    A whole number is above the exact mark just when it is above the mark rounded down, and below it just when it is
+    below the mark rounded up.
+    """
+    if percent is None or limit == _WITHOUT_END:
+        return _WITHOUT_END
+    return -(-limit * percent // 100) if rounded_up else limit * percent // 100

@@ -1,0 +1,37 @@
+"""Where the queues of one service put what is to be stored, sent and told, in order.
+
+Decides: that all queues share one batch, so that records of several queues keep their common order.
+"""
+
+from __future__ import annotations
+
+from qsctl.core.events import Event
+from qsctl.core.messages import Outbound
+from qsctl.core.queue.agenda import Agenda
+from qsctl.core.queue.sample import Sample
+from qsctl.core.ready import Ready
+from qsctl.core.records import Record
+
+
+class Outbox:
+    """The open batch, and the service's agenda."""
+
+    __slots__ = ("agenda", "events", "messages", "records", "spilling")
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.messages: list[Outbound] = []
+        self.events: list[Event] = []
+        self.spilling: list[Sample] = []
+        """Samples whose payload is on disk as soon as this batch is stored (section 2.14.2)."""
+        self.agenda = Agenda()
+
+    def take(self) -> Ready:
+        """Close the batch and open the next one. Payloads that are on disk only leave the memory here."""
+        ready = Ready(self.records, self.messages, self.events)
+        self.records, self.messages, self.events = [], [], []
+        if self.spilling:
+            for sample in self.spilling:
+                sample.payload = None
+            self.spilling.clear()
+        return ready

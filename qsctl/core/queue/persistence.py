@@ -1,0 +1,47 @@
+"""What of a sample goes to disk, and what stays in memory (manual, section 2.14.2).
+
+Decides: the record of a held sample, and which payloads are on disk only.
+"""
+
+from __future__ import annotations
+
+from qsctl.core.queue.sample import Sample
+from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
+from qsctl.core.records import Enqueued
+from qsctl.instant import INFINITE_NS
+
+
+def enqueued_record(queue: str, sample: Sample, payload_from: tuple[str, int] | None) -> Enqueued:
+    """The record of a held sample; `payload_from` says where a payload is that is not in memory."""
+    return Enqueued(
+        queue,
+        sample.position,
+        sample.identity,
+        sample.enqueued_at_ns,
+        sample.expires_at_ns,
+        sample.payload or b"",
+        sample.source_guid,
+        sample.related_source_guid,
+        sample.related_identity,
+        sample.related_reader_guid,
+        sample.flags,
+        sample.dead_letter_from,
+        sample.dead_letter_reason,
+        payload_from,
+    )
+
+
+def on_disk_over_bytes(settings: SharedReaderQueueSettings) -> int:
+    """Payloads of more bytes than this are kept on disk only (section 2.14.2).
+
+    Without in-memory state that is every payload. With it, a payload no larger than `sample_buffer_min_size` stays in
+    memory too, and all of them where buffers are not trimmed or their size is the type's maximum (-1).
+    """
+    persistence, buffer = settings.persistence, settings.sample_buffer
+    if persistence.kind is not PersistenceKind.PERSISTENT:
+        return INFINITE_NS
+    if not persistence.in_memory_state:
+        return -1
+    if not buffer.trim_to_size or buffer.min_size_bytes < 0:
+        return INFINITE_NS
+    return buffer.min_size_bytes

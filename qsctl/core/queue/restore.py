@@ -1,0 +1,95 @@
+"""From records to a queue and back (manual, section 2.14).
+
+Decides: what each record does when it is replayed, and which records say the same in fewest words. Replaying rebuilds
+exactly the state that wrote the records, deliveries under way included; what a restart makes of that state
+(section 2.14.2.1) is `SampleLifecycle.resume`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from qsctl.core.queue.held import Held
+from qsctl.core.queue.lifecycle import SampleLifecycle
+from qsctl.core.queue.persistence import enqueued_record
+from qsctl.core.queue.redelivery import release
+from qsctl.core.queue.sample import Cause, Sample, SampleState
+from qsctl.core.records import Assigned, Enqueued, QueueRecord, Remembered, Removed, Returned
+from qsctl.identity import NIL_GUID
+
+
+class Replay:
+    """The records of one queue, played into what it holds. Positions are looked up only here, never afterwards."""
+
+    __slots__ = ("_by_position", "_held")
+
+    def __init__(self, held: Held) -> None:
+        self._held = held
+        self._by_position: dict[int, Sample] = {sample.position: sample for sample in held}
+
+    def play(self, record: QueueRecord) -> bool:
+        """Do again what was recorded; false when it concerns a sample that these records never enqueued, or twice."""
+        match record:
+            case Enqueued():
+                return self._enqueue(record)
+            case Remembered():
+                self._held.remember(record.next_position, record.identities)
+            case Assigned() | Returned() | Removed():
+                sample = self._by_position.get(record.position)
+                if sample is None:
+                    return False
+                if isinstance(record, Assigned):
+                    sample.move(Cause.ASSIGN)
+                    sample.move(Cause.SEND)
+                    sample.holder = record.consumer_guid
+                elif isinstance(record, Returned):
+                    if sample.state is SampleState.SENT:
+                        release(sample)
+                        sample.move(Cause.RESTORE)
+                    sample.attempts = record.attempts
+                    sample.redelivered = record.redelivered
+                else:
+                    del self._by_position[record.position]
+                    self._held.retire(sample)
+            case _:
+                assert_never(record)
+        return True
+
+    def _enqueue(self, record: Enqueued) -> bool:
+        if self._held.knows(record.identity):
+            return False
+        sample = Sample(
+            record.position,
+            record.identity,
+            record.payload,
+            len(record.payload),
+            record.enqueued_at_ns,
+            record.expires_at_ns,
+            record.source_guid,
+            record.related_source_guid,
+            record.related_identity,
+            record.related_reader_guid,
+            record.flags,
+            record.dead_letter_from,
+            record.dead_letter_reason,
+        )
+        sample.move(Cause.STORE)
+        self._held.enter(sample)
+        self._by_position[sample.position] = sample
+        return True
+
+
+def snapshot(queue: SampleLifecycle) -> Iterator[QueueRecord]:
+    """The fewest records that replay to the state of a queue, for a store that is compacted.
+
+    A payload that is on disk only is named by `payload_from`: the old store still has it.
+    """
+    name = queue.name
+    yield Remembered(name, queue.held.next_position, queue.held.retired())
+    for sample in queue.held:
+        yield enqueued_record(name, sample, (name, sample.position) if sample.payload is None else None)
+        if sample.attempts or sample.redelivered:
+            yield Returned(name, sample.position, sample.attempts, sample.redelivered)
+        if sample.holder != NIL_GUID:
+            yield Assigned(name, sample.position, sample.holder, sample.attempts + 1)

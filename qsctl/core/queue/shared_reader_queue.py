@@ -1,0 +1,237 @@
+"""The shared reader queue: one sample, one consumer at a time (manual, sections 2.4 to 2.15).
+
+Decides: what a sample, an acknowledgment, a consumer that comes or goes, a command or the time means to a queue. Its
+parts decide the rest: `lifecycle` the steps of a sample, `held` duplicates, `limits` room, `dispatch` order, `consumer`
+whose turn, `redelivery` and `lifespan` time, `dead_letter` the dead, `waiting` who stands outside. No clock is read:
+`now` never runs backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from qsctl.core.events import (
+    BounceReason,
+    DuplicateDropped,
+    LateAcknowledgment,
+    ReturnReason,
+    SampleBounced,
+    SampleReceived,
+)
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    ConsumerAvailability,
+    ConsumerJoined,
+    SampleFlag,
+    Write,
+)
+from qsctl.core.queue.consumer import Consumer
+from qsctl.core.queue.lifecycle import SampleLifecycle
+from qsctl.core.queue.redelivery import release
+from qsctl.core.queue.sample import Cause, Sample, SampleState
+from qsctl.core.queue.settings import ReplacementKind
+from qsctl.core.records import RemovalCause, Returned
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+_REDELIVERED = int(SampleFlag.REDELIVERED)
+_LAST = int(SampleFlag.LAST_SHARED_READER_QUEUE)
+_PRODUCER_FLAGS = ~(_REDELIVERED | _LAST)
+_ENQUEUED = SampleState.ENQUEUED
+
+EARLY_REPORTS_MAX: Final = 1_024
+"""Availability reports kept for consumers that have not been seen to join."""
+
+
+class SharedReaderQueue(SampleLifecycle):
+    """One queue of a service.
+
+    Every public method leaves the queue at rest: whatever could be sent is sent, whoever could be let in is in.
+    """
+
+    __slots__ = ()
+
+    def receive(self, now: Nanoseconds, write: Write) -> None:
+        """Take a producer's sample, or refuse it, or let it wait (sections 2.4 and 2.15.4).
+
+        A sample that is held is acknowledged with 1, one that is refused with 0; one that waits is not acknowledged
+        until it is held. An identity that is held or was lately retired is acknowledged with 1 and dropped.
+        """
+        identity = write.identity
+        size_bytes = len(write.payload)
+        self._outbox.events.append(SampleReceived(now, self.name, identity, size_bytes))
+        if self.held.knows(identity):
+            self._outbox.events.append(DuplicateDropped(now, self.name, identity))
+            self._answer(identity, AckResponse.ACCEPTED)
+        elif write.lifespan_ns <= 0:
+            self._bounce(now, identity, BounceReason.EXPIRED)
+        elif self.limits.limited and (
+            len(self.waiting_room) or not self.limits.has_room(self._in_memory_bytes(size_bytes))
+        ):
+            self._find_no_room(now, write)
+        else:
+            self._enqueue(now, write, now)
+            if self.waiting_room:
+                self._let_in(now)
+
+    def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
+        """Refuse a sample for a reason that is not the queue's, such as its size (section 2.4)."""
+        self._outbox.events.append(SampleReceived(now, self.name, write.identity, len(write.payload)))
+        self._bounce(now, write.identity, reason)
+
+    def acknowledge(self, now: Nanoseconds, acknowledgment: Acknowledgment) -> None:
+        """Settle one sample that a consumer was sent (section 2.5, Table 2.1).
+
+        A positive acknowledgment retires the sample. A negative one is a failed delivery: the sample goes to another
+        consumer, or is given up once `max_delivery_retries` is spent. After its delivery is over (timed out, rejected)
+        a consumer is late: a late positive one still retires a sample that nobody else has settled, a late negative one
+        changes nothing; both are counted.
+
+        Refuses:
+            A sample that this consumer was never sent, or that was never held.
+        """
+        identity, guid = acknowledgment.identity, acknowledgment.consumer_guid
+        accepted = acknowledgment.response == AckResponse.ACCEPTED
+        sample = self.held.get(identity)
+        if sample is None:
+            if self.held.knows(identity):
+                self._outbox.events.append(LateAcknowledgment(now, self.name, identity, guid, retired=False))
+            else:
+                self.refused_count += 1
+            return
+        lane = self.lanes.of_sample(sample)
+        if sample.holder == guid:
+            if accepted:
+                self._end(now, sample, Cause.ACKNOWLEDGE, RemovalCause.DELIVERED)
+            else:
+                self._fail(now, sample, ReturnReason.REJECTED)
+        elif guid in sample.past_holders:
+            self._outbox.events.append(LateAcknowledgment(now, self.name, identity, guid, retired=accepted))
+            if accepted:
+                self._end(now, sample, Cause.ACKNOWLEDGE, RemovalCause.DELIVERED)
+        else:
+            self.refused_count += 1
+            return
+        self._settle(now, lane)
+
+    def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
+        """Seat a consumer behind the others; a second time changes nothing.
+
+        A requester's reader, one with a source GUID, makes the queue route by address (section 2.11.3).
+        """
+        known = self.consumers.get(joined.consumer_guid)
+        if known is not None:
+            if known.source_guid == joined.source_guid:
+                return
+            self.leave(now, joined.consumer_guid)
+        threshold = self.settings.distribution.unacked_threshold
+        if joined.unacked_threshold is not None:
+            threshold = joined.unacked_threshold if threshold < 0 else min(threshold, joined.unacked_threshold)
+        consumer = Consumer(joined.consumer_guid, joined.source_guid, threshold)
+        self.consumers[consumer.guid] = consumer
+        if joined.source_guid != NIL_GUID:
+            self._settle(now, *self.lanes.start_routing())
+        lane = self.lanes.of_consumer(consumer)
+        lane.ring.add(consumer)
+        early = self._availability.pop(consumer.guid, None)
+        if early is not None:
+            self._apply(consumer, early)
+        self._settle(now, lane)
+
+    def leave(self, now: Nanoseconds, consumer_guid: Guid) -> None:
+        """Let a consumer go. What it holds is a failed delivery each: nobody knows what it did with it."""
+        self._availability.pop(consumer_guid, None)
+        consumer = self.consumers.get(consumer_guid)
+        if consumer is None:
+            return
+        consumer.reception_enabled = False
+        samples = list(consumer.outstanding.values())
+        lanes = self._lanes_of(samples) | {self.lanes.of_consumer(consumer): None}
+        for sample in samples:
+            self._fail(now, sample, ReturnReason.CONSUMER_LEFT)
+        del self.consumers[consumer_guid]
+        self.lanes.of_consumer(consumer).ring.remove(consumer)
+        self._settle(now, *lanes)
+
+    def report_availability(self, now: Nanoseconds, availability: ConsumerAvailability) -> None:
+        """Heed what a consumer says of itself (section 2.10.2). It may say so before it is seen to have joined.
+
+        Refuses:
+            Any report where ALLOW_CONSUMER_FEEDBACK is off: the queue does not listen.
+        """
+        if not self.settings.distribution.allow_consumer_feedback:
+            self.refused_count += 1
+            return
+        consumer = self.consumers.get(availability.consumer_guid)
+        if consumer is not None:
+            self._apply(consumer, availability)
+            self._settle(now, self.lanes.of_consumer(consumer))
+        elif len(self._availability) < EARLY_REPORTS_MAX or availability.consumer_guid in self._availability:
+            self._availability[availability.consumer_guid] = availability
+        else:
+            self.refused_count += 1
+
+    def lose_producer(self, now: Nanoseconds, writer_guid: Guid) -> None:
+        """A producer vanished: what it has waiting outside goes with it; what is held stays (section 2.15.4)."""
+        for identity in self.waiting_room.of_writer(writer_guid):
+            self.waiting_room.leave(identity)
+            self._outbox.events.append(SampleBounced(now, self.name, identity, BounceReason.PRODUCER_GONE))
+
+    def flush(self, now: Nanoseconds, identities: Iterable[SampleIdentity] | None = None) -> int:
+        """Remove the held samples of these identities, or all with None (section 5.4.3); returns how many."""
+        chosen = self.held if identities is None else map(self.held.get, dict.fromkeys(identities))
+        samples = [sample for sample in chosen if sample is not None]
+        lanes = self._lanes_of(samples)
+        for sample in samples:
+            self._end(now, sample, Cause.FLUSH, RemovalCause.FLUSHED)
+        self._settle(now, *lanes)
+        return len(samples)
+
+    def close(self, now: Nanoseconds) -> None:
+        """The queue is deleted: refuse who waits outside, flush what is held (section 5.4.2)."""
+        while (arrival := self.waiting_room.first()) is not None:
+            self.waiting_room.leave(arrival.write.identity)
+            self._bounce(now, arrival.write.identity, BounceReason.QUEUE_FULL)
+        self.flush(now)
+
+    def sent_count(self) -> int:
+        """How many samples are with a consumer."""
+        return sum(len(consumer.outstanding) for consumer in self.consumers.values())
+
+    def resume(self, now: Nanoseconds, sample: Sample) -> None:
+        """Take up a restored sample where the service left it (section 2.14.2.1).
+
+        A delivery that was under way is void, and nobody knows what became of it. What expired meanwhile, or has spent
+        its attempts, goes to the dead letters or is removed.
+        """
+        self.limits.restore(now, self._in_memory_bytes(sample.size_bytes))
+        if sample.expires_at_ns < INFINITE_NS:
+            self.lifespans.enter(sample)
+            self._outbox.agenda.wake(self, sample.expires_at_ns)
+        if sample.state is not _ENQUEUED:
+            release(sample)
+            sample.move(Cause.RESTORE)
+            sample.redelivered = True
+            if self.journaled:
+                self._outbox.records.append(Returned(self.name, sample.position, sample.attempts, redelivered=True))
+        if sample.size_bytes > self._on_disk_over_bytes:
+            self._outbox.spilling.append(sample)
+        self.lanes.of_sample(sample).append(sample)
+        if sample.expires_at_ns <= now:
+            self._end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
+        elif self._redelivery.are_attempts_spent(sample):
+            self._end(now, sample, Cause.GIVE_UP, RemovalCause.FAILED_DELIVERY)
+
+    def _find_no_room(self, now: Nanoseconds, write: Write) -> None:
+        self.limits.find_full(now)
+        if self.settings.limits.replacement is ReplacementKind.REJECT_WITHOUT_REPLACEMENT:
+            self._bounce(now, write.identity, BounceReason.QUEUE_FULL)
+        elif self.waiting_room.knows(write.identity):
+            self._outbox.events.append(DuplicateDropped(now, self.name, write.identity))
+        elif self.waiting_room.is_full():
+            # No answer at all: the producer goes on holding the sample, and writes it again.
+            self._outbox.events.append(SampleBounced(now, self.name, write.identity, BounceReason.QUEUE_FULL))
+        else:
+            self._outbox.agenda.wake(self, self.waiting_room.enter(write, now))
