@@ -114,7 +114,7 @@ class ServiceEngine(HostedService):
                     queue.join(now, message)
             case ConsumerLeft():
                 if queue := self._hosted(message.queue):
-                    queue.leave(now, message.consumer_guid)
+                    queue.leave(now, message)
             case ConsumerAvailability():
                 if queue := self._hosted(message.queue):
                     queue.report_availability(now, message)

@@ -78,10 +78,15 @@ class ConsumerJoined(msgspec.Struct, frozen=True, array_like=True, tag="joined",
 
 
 class ConsumerLeft(msgspec.Struct, frozen=True, array_like=True, tag="left", gc=False):
-    """A consumer detached or vanished: what it holds is redelivered."""
+    """A consumer detached or vanished: what it holds is redelivered.
+
+    A vanished consumer's deliveries have failed: an attempt each, and the samples may be duplicates. A consumer that
+    detaches in good order `hands_back` what it did not touch: the samples wait again as if never sent.
+    """
 
     queue: QueueName
     consumer_guid: Guid
+    hands_back: bool = False
 
 
 class ConsumerAvailability(msgspec.Struct, frozen=True, array_like=True, tag="availability", gc=False):
@@ -122,7 +127,7 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=
     """A sample for one consumer.
 
     `payload` is None where the queue keeps it on disk only: the driver reads it from the queue's storage by
-    `position` before it sends (section 2.14.2), see `qsctl.core.ready.with_payloads`. The last two are set where a
+    `position` before it sends (section 2.14.2), see `qsctl.core.payloads`. The last two are set where a
     dead-letter queue sends: `DeadLetter_t` (section 2.12).
     """
 

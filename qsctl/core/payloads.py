@@ -25,11 +25,19 @@ def with_payloads(ready: Ready, read: ReadPayload) -> Ready:
     Call it before the records are stored: they may remove a sample whose payload is wanted. Whatever is missing in the
     batch was stored by an earlier one. Where no queue keeps payloads on disk only, nothing needs this.
     """
-    return Ready(
-        list(records_with_payloads(ready.records, read)),
-        [_message_with_payload(message, read) for message in ready.messages],
-        ready.events,
-    )
+    records = list(records_with_payloads(ready.records, read))
+    # A dead letter may be sent in the batch that stores it: then its payload is in its own record.
+    fresh = {
+        (filled.queue, filled.position): filled.payload
+        for open_record, filled in zip(ready.records, records, strict=True)
+        if open_record is not filled and type(filled) is Enqueued
+    }
+
+    def payload(queue: str, position: int) -> bytes:
+        found = fresh.get((queue, position))
+        return read(queue, position) if found is None else found
+
+    return Ready(records, [_message_with_payload(message, payload) for message in ready.messages], ready.events)
 
 
 def records_with_payloads(records: Iterable[Record], read: ReadPayload) -> Iterator[Record]:

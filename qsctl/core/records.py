@@ -39,7 +39,7 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
 
     `dead_letter_from` and `dead_letter_reason` are set in a dead-letter queue only: the queue the sample came from
     (`<topic>@<subscriber>`) and why. `payload_from`, a queue and a position in it, stands in for a payload that is on
-    disk only: the driver puts the payload in its place before it stores the record, see `qsctl.core.ready`.
+    disk only: the driver puts the payload in its place before it stores the record, see `qsctl.core.payloads`.
     """
 
     queue: str

@@ -37,7 +37,7 @@ from qsctl.core.queue.lifespan import Lifespans, expiry
 from qsctl.core.queue.limits import Limits
 from qsctl.core.queue.outbox import Outbox
 from qsctl.core.queue.persistence import enqueued_record, on_disk_over_bytes
-from qsctl.core.queue.redelivery import Redelivery, note_failure
+from qsctl.core.queue.redelivery import Redelivery, note_failure, release
 from qsctl.core.queue.sample import Cause, Sample, SampleState
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.queue.waiting import WaitingRoom
@@ -255,9 +255,20 @@ class SampleLifecycle:
             self._end(now, sample, Cause.GIVE_UP, RemovalCause.FAILED_DELIVERY)
         else:
             sample.move(Cause.RETRY)
-            if self.journaled:
-                self._outbox.records.append(Returned(self.name, sample.position, sample.attempts, sample.redelivered))
-            self.lanes.of_sample(sample).put_back(sample)
+            self._put_back(sample)
+
+    def _hand_back(self, now: Nanoseconds, sample: Sample, reason: ReturnReason) -> None:
+        """A delivery came to nothing and was no attempt: the sample waits again."""
+        self._outbox.events.append(SampleReturned(now, self.name, sample.identity, sample.holder, reason))
+        self._take_back(sample)
+        release(sample)
+        sample.move(Cause.HAND_BACK)
+        self._put_back(sample)
+
+    def _put_back(self, sample: Sample) -> None:
+        if self.journaled:
+            self._outbox.records.append(Returned(self.name, sample.position, sample.attempts, sample.redelivered))
+        self.lanes.of_sample(sample).put_back(sample)
 
     def _end(self, now: Nanoseconds, sample: Sample, cause: Cause, removal: RemovalCause) -> None:
         """A sample leaves for good: to the dead letters first, if it died and there is a place for it."""

@@ -61,6 +61,8 @@ class Cause(IntEnum):
     """A command removed it."""
     RESTORE = 10
     """The service restarted; the delivery that was under way is void (section 2.14.2.1)."""
+    HAND_BACK = 11
+    """The consumer detached and says that it did not touch it."""
 
 
 _S, _C = SampleState, Cause
@@ -78,6 +80,7 @@ TRANSITIONS: Final[dict[tuple[SampleState, Cause], SampleState]] = {
     (_S.TIMED_OUT, _C.RETRY): _S.ENQUEUED,
     (_S.REJECTED, _C.GIVE_UP): _S.FAILED_DELIVERY,
     (_S.TIMED_OUT, _C.GIVE_UP): _S.FAILED_DELIVERY,
+    (_S.SENT, _C.HAND_BACK): _S.ENQUEUED,
     # Fewer retries may be configured after a restart than a waiting sample has already used.
     (_S.ENQUEUED, _C.GIVE_UP): _S.FAILED_DELIVERY,
     **{(state, _C.EXPIRE): _S.EXPIRED for state in (_S.ENQUEUED, _S.ASSIGNED, _S.SENT, _S.REJECTED, _S.TIMED_OUT)},

@@ -24,6 +24,7 @@ from qsctl.core.messages import (
     AckResponse,
     ConsumerAvailability,
     ConsumerJoined,
+    ConsumerLeft,
     SampleFlag,
     Write,
 )
@@ -125,7 +126,7 @@ class SharedReaderQueue(SampleLifecycle):
         if known is not None:
             if known.source_guid == joined.source_guid:
                 return
-            self.leave(now, joined.consumer_guid)
+            self.leave(now, ConsumerLeft(self.name, joined.consumer_guid))
         threshold = self.settings.distribution.unacked_threshold
         if joined.unacked_threshold is not None:
             threshold = joined.unacked_threshold if threshold < 0 else min(threshold, joined.unacked_threshold)
@@ -140,8 +141,13 @@ class SharedReaderQueue(SampleLifecycle):
             self._apply(consumer, early)
         self._settle(now, lane)
 
-    def leave(self, now: Nanoseconds, consumer_guid: Guid) -> None:
-        """Let a consumer go. What it holds is a failed delivery each: nobody knows what it did with it."""
+    def leave(self, now: Nanoseconds, left: ConsumerLeft) -> None:
+        """Let a consumer go.
+
+        What a vanished one holds is a failed delivery each, for nobody knows what it did with it; so a sample that kills
+        its consumers ends among the dead letters. What is handed back waits again, no attempt counted.
+        """
+        consumer_guid = left.consumer_guid
         self._availability.pop(consumer_guid, None)
         consumer = self.consumers.get(consumer_guid)
         if consumer is None:
@@ -149,8 +155,9 @@ class SharedReaderQueue(SampleLifecycle):
         consumer.reception_enabled = False
         samples = list(consumer.outstanding.values())
         lanes = self._lanes_of(samples) | {self.lanes.of_consumer(consumer): None}
+        step = self._hand_back if left.hands_back else self._fail
         for sample in samples:
-            self._fail(now, sample, ReturnReason.CONSUMER_LEFT)
+            step(now, sample, ReturnReason.CONSUMER_LEFT)
         del self.consumers[consumer_guid]
         self.lanes.of_consumer(consumer).ring.remove(consumer)
         self._settle(now, *lanes)
