@@ -175,7 +175,12 @@ def _data(host: AdminHost, resource: ResourceIdentifier) -> Reply:
 
 def _queue_data(queue: ResourceIdentifier, settings: SharedReaderQueueSettings) -> QueueData:
     return QueueData(
-        short_name(queue), settings.topic_name, str(queue), settings.type_name, is_dead_letter=settings.is_dead_letter
+        short_name(queue),
+        settings.topic_name,
+        str(queue),
+        settings.type_name,
+        settings.is_dead_letter,
+        settings.app_ack_sample_to_producer,
     )
 
 

@@ -39,6 +39,7 @@ class QueueData(msgspec.Struct, frozen=True, tag="queue_data"):
     resource: str
     type_name: str = ""
     is_dead_letter: bool = False
+    acknowledges_producers: bool = True
 
 
 class ServiceData(msgspec.Struct, frozen=True, tag="service_data"):

@@ -1,0 +1,151 @@
+"""Administration over a connection: which reply is which error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from qsctl.client.admin import Administration, AlreadyExists, Duplicated
+from qsctl.core.admin.command import (
+    Command,
+    CreateQueue,
+    CreateSubscriber,
+    DeleteQueue,
+    DeleteSubscriber,
+    FlushQueue,
+    GetData,
+    GetMessages,
+    GetStatus,
+    Shutdown,
+)
+from qsctl.core.admin.reply import Body, MessageData, MessageStatus, QueueData, Reply, ReturnCode, ServiceData
+from qsctl.core.messages import Delivery, Write, WriteAcknowledgment
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.core.statistics.counters import CurrentCounts, QueueStatistics
+from qsctl.errors import ExitStatus, NoAnswer, NotFound, QsctlError, Refused, UsageError
+from qsctl.identity import NIL_IDENTITY
+from qsctl.resource import parse_resource
+
+P = parse_resource("/domain_participant/P")
+S = parse_resource(f"{P}/shared_subscriber/S")
+Q = parse_resource(f"{S}/shared_reader_queue/Q")
+QUEUE = QueueData("P/S/Q", "T", str(Q))
+SETTINGS = SharedReaderQueueSettings("Q", "T")
+STATUS = QueueStatistics(SETTINGS, 0).status(0, "P/S/Q", CurrentCounts(0, 0, 0, 0))
+MESSAGE = MessageData("P/S/Q", 1, MessageStatus.SENT, NIL_IDENTITY, b"x", 1, 0, 0, False)
+
+
+class Scripted:
+    """A connection that answers as told and keeps what it was asked."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.replies = list(replies)
+        self.asked: list[tuple[Command, str]] = []
+
+    def request(self, command: Command, target: str = "*") -> list[Reply]:
+        self.asked.append((command, target))
+        return self.replies
+
+    def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
+        raise AssertionError("administration writes no samples")
+
+    def receive(self, queue: str, max_samples: int, timeout_s: float) -> list[Delivery]:
+        raise AssertionError("administration consumes nothing")
+
+    def acknowledge(self, delivery: Delivery, ok: bool) -> None:
+        raise AssertionError("administration consumes nothing")
+
+
+def ok(body: Body | None = None) -> Reply:
+    return Reply(ReturnCode.OK, "done", body)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "status", "message"),
+    [
+        (Reply(ReturnCode.DUPLICATED, "there"), Duplicated, ExitStatus.DUPLICATED, "DUPLICATED: there"),
+        (Reply(ReturnCode.ALREADY_EXISTS, "other"), AlreadyExists, ExitStatus.ALREADY_EXISTS, "ALREADY_EXISTS: other"),
+        (Reply(ReturnCode.ERROR, "no"), Refused, ExitStatus.REFUSED, "ERROR: no"),
+        (Reply(ReturnCode.ERROR, "where", not_found=True), NotFound, ExitStatus.NOT_FOUND, "ERROR: where"),
+        (Reply(ReturnCode.UNSUPPORTED, "library"), Refused, ExitStatus.REFUSED, "UNSUPPORTED: library"),
+    ],
+)
+def test_a_return_code_other_than_ok_is_an_error_with_its_exit_status(
+    reply: Reply, kind: type[QsctlError], status: ExitStatus, message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        Administration(Scripted(reply)).delete_queue(Q)
+    assert (caught.value.message, caught.value.exit_status) == (message, status)
+
+
+def test_the_first_bad_reply_of_several_counts() -> None:
+    with pytest.raises(Refused):
+        Administration(Scripted(ok(), Reply(ReturnCode.ERROR, "no"), ok())).delete_queue(Q)
+
+
+def test_silence_is_no_answer() -> None:
+    with pytest.raises(NoAnswer, match="no service named 'X\\*' answered"):
+        Administration(Scripted(), "X*").statuses()
+
+
+def test_a_target_that_the_wire_cannot_carry_is_refused() -> None:
+    with pytest.raises(UsageError):
+        Administration(Scripted(), "x" * 256)
+
+
+def test_every_call_sends_its_command_to_the_target() -> None:
+    connection = Scripted(ok())
+    administration = Administration(connection, "here")
+    settings = SharedSubscriberSettings("S")
+    administration.create_queue(S, SETTINGS)
+    administration.create_subscriber(P, settings)
+    administration.delete_queue(Q)
+    administration.delete_subscriber(S)
+    administration.flush_queue(Q, "1 = 1")
+    administration.shut_down()
+    administration.statuses()
+    administration.statuses(Q)
+    administration.messages(Q, "1 = 2")
+    assert connection.asked == [
+        (command, "here")
+        for command in (
+            CreateQueue(S, SETTINGS),
+            CreateSubscriber(P, settings),
+            DeleteQueue(Q),
+            DeleteSubscriber(S),
+            FlushQueue(parse_resource(f"{Q}/message"), "1 = 1"),
+            Shutdown(),
+            GetStatus(parse_resource("/status")),
+            GetStatus(parse_resource(f"{Q}/status")),
+            GetMessages(parse_resource(f"{Q}/message"), "1 = 2"),
+        )
+    ]
+
+
+def test_bodies_come_back_and_an_empty_reply_is_no_body() -> None:
+    assert Administration(Scripted(ok(STATUS), ok(STATUS))).statuses() == [STATUS, STATUS]
+    assert Administration(Scripted(ok())).statuses() == []
+    assert Administration(Scripted(ok(MESSAGE))).messages(Q) == [MESSAGE]
+    assert Administration(Scripted(ok(QUEUE))).queue_data(Q) == QUEUE
+
+
+def test_the_data_of_several_services_is_one() -> None:
+    one = ServiceData((QUEUE,), (str(P),), (str(S),))
+    assert Administration(Scripted(ok(one), ok(one))).service_data() == ServiceData(
+        (QUEUE, QUEUE), (str(P), str(P)), (str(S), str(S))
+    )
+
+
+def test_short_names_ask_the_service_and_full_ones_do_not() -> None:
+    connection = Scripted(ok(ServiceData((QUEUE,), (str(P),), (str(S),))))
+    administration = Administration(connection)
+    assert administration.queue_named("Q") == Q
+    assert administration.subscriber_named("") == S
+    assert administration.participant_named("P") == P
+    assert connection.asked == [(GetData(parse_resource("/data")), "*")] * 3
+    silent = Administration(Scripted())
+    assert silent.queue_named(str(Q)) == Q
+    assert silent.subscriber_named(str(S)) == S
+    assert silent.participant_named(str(P)) == P
