@@ -20,7 +20,6 @@ from qsctl.core.messages import (
     ConsumerLeft,
     Delivery,
     Inbound,
-    Write,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
@@ -57,13 +56,13 @@ class Inlet:
         self._participant = participant
         self._reader = RawReader(reader)
         self._condition: ReadCondition | None = ReadCondition(reader, _ANY)
-        participant.attach(self._condition)
+        participant.waiter.attach(self._condition)
         self.take = self._reader.take
 
     def close(self) -> None:
         """Delete the reader."""
         if self._condition is not None:
-            self._participant.detach(self._condition)
+            self._participant.waiter.detach(self._condition)
             close_entity(self._condition)
             self._condition = None
             self._reader.close()
@@ -119,8 +118,6 @@ class TopicEndpoints:
                 except frames.MalformedFrame:
                     self.malformed_count += 1
                     continue
-                if len(data) > SAMPLE_SIZE_BYTES_MAX:
-                    writes = self._refuse_too_large(writes)
                 inbox.extend(writes)
 
     def answer(self, queue: str, identity: SampleIdentity, response: int) -> None:
@@ -155,16 +152,6 @@ class TopicEndpoints:
         self._busy.clear()
         self._inlet.close()
 
-    def _refuse_too_large(self, writes: list[Write]) -> list[Write]:
-        fitting: list[Write] = []
-        for write in writes:
-            if len(write.payload) <= SAMPLE_SIZE_BYTES_MAX:
-                fitting.append(write)
-            else:
-                for queue in self.queues:
-                    self.answer(queue, write.identity, AckResponse.REJECTED)
-        return fitting
-
 
 class QueueEndpoints:
     """A queue's announcement, its consumers and their answers."""
@@ -196,7 +183,7 @@ class QueueEndpoints:
         if settings.distribution.allow_consumer_feedback:
             feedback = participant.topic(availability_topic(settings.topic_name, subscriber), WireConsumerAvailability)
             self._availability = Inlet(participant, DataReader(participant.entity, feedback, qos=reader_qos()))
-        self._joining: list[tuple[SampleLane, Guid]] = []
+        self._joining: list[tuple[SampleLane, RemoteEndpoint]] = []
         self._lanes: dict[Guid, SampleLane] = {}
         self._busy: dict[Guid, SampleLane] = {}
         self._early_availability: dict[Guid, ConsumerAvailability] = {}
@@ -220,7 +207,7 @@ class QueueEndpoints:
             traits={"role": "lane", "service": QUEUING_SERVICE},
             extra=self._qos_extra,
         )
-        self._joining.append((lane, endpoint.source_guid))
+        self._joining.append((lane, endpoint))
 
     def reader_vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
         """A consumer left or its lease is over."""
@@ -301,10 +288,10 @@ class QueueEndpoints:
             self._availability.close()
 
     def _let_join(self, inbox: list[Inbound]) -> None:
-        still: list[tuple[SampleLane, Guid]] = []
-        for lane, source_guid in self._joining:
+        still: list[tuple[SampleLane, RemoteEndpoint]] = []
+        for lane, endpoint in self._joining:
             if not lane.reaches_peer():
-                still.append((lane, source_guid))
+                still.append((lane, endpoint))
                 continue
             former = self._lanes.pop(lane.guid, None)
             if former is not None:
@@ -312,7 +299,7 @@ class QueueEndpoints:
                 former.close()
                 inbox.append(ConsumerLeft(self.name, lane.guid))
             self._lanes[lane.guid] = lane
-            inbox.append(ConsumerJoined(self.name, lane.guid, source_guid))
+            inbox.append(ConsumerJoined(self.name, lane.guid, endpoint.source_guid, endpoint.unacked_threshold))
             early = self._early_availability.pop(lane.guid, None)
             if early is not None:
                 inbox.append(early)

@@ -115,8 +115,57 @@ class _Domains:
 _DOMAINS = _Domains()
 
 
+class Waiter:
+    """What a thread sleeps on: conditions of any number of participants, in any domains of this process."""
+
+    def __init__(self) -> None:
+        owner: Any = _Library()
+        self._waitset: WaitSet | None = WaitSet(owner)
+        self._guard: GuardCondition | None = GuardCondition(owner)
+        self._waitset.attach(self._guard)
+
+    def wait(self, timeout_ns: Nanoseconds) -> None:
+        """Sleep until data is there for an attached condition, `wake` is called, or the time is over."""
+        if self._waitset is not None and self._waitset.wait(max(timeout_ns, 0)) and self._guard is not None:
+            self._guard.take()
+
+    def wake(self) -> None:
+        """End a `wait` of another thread, or the next one of this."""
+        if self._guard is not None:
+            self._guard.set(True)
+
+    def attach(self, condition: Entity) -> None:
+        """Let `condition` end a wait."""
+        if self._waitset is not None:
+            self._waitset.attach(condition)
+
+    def detach(self, condition: Entity) -> None:
+        """Take `condition` back."""
+        if self._waitset is not None:
+            self._waitset.detach(condition)
+
+    def close(self) -> None:
+        """Delete the waitset."""
+        close_entity(self._waitset)
+        close_entity(self._guard)
+        self._waitset = None
+        self._guard = None
+
+
+class _Library:
+    """The library itself as the owner of an entity: `DDS_CYCLONEDDS_HANDLE`, which exists once a domain does."""
+
+    _ref: Final = 0x7FFF_0100
+
+
 class Participant:
-    """A domain participant with its topics and one waitset.
+    """A domain participant with its topics.
+
+    Args:
+        domain_id: the DDS domain.
+        settings: how this process takes part in it.
+        name: what tools show.
+        waiter: shared with other participants; without one it has its own.
 
     Raises:
         UsageError: the domain id does not exist.
@@ -124,7 +173,14 @@ class Participant:
         Unavailable: Cyclone DDS cannot start here, for example on an interface that does not exist.
     """
 
-    def __init__(self, domain_id: int, settings: DomainSettings | None = None, *, name: str = "") -> None:
+    def __init__(
+        self,
+        domain_id: int,
+        settings: DomainSettings | None = None,
+        *,
+        name: str = "",
+        waiter: Waiter | None = None,
+    ) -> None:
         if not 0 <= domain_id <= DOMAIN_ID_MAX:
             raise UsageError(
                 f"domain id {domain_id} does not exist", remedy=f"Domain ids run from 0 to {DOMAIN_ID_MAX}."
@@ -141,9 +197,8 @@ class Participant:
         except DDSException as error:
             _DOMAINS.leave(domain_id)
             raise self._cannot_start(error) from error
-        self.waitset: WaitSet | None = WaitSet(self.entity)
-        self._guard: GuardCondition | None = GuardCondition(self.entity)
-        self.waitset.attach(self._guard)
+        self._owns_waiter = waiter is None
+        self.waiter = waiter if waiter is not None else Waiter()
         self._topics: dict[str, Topic[Any]] = {}
 
     def _cannot_start(self, error: DDSException) -> Unavailable:
@@ -174,36 +229,12 @@ class Participant:
         self._topics[name] = topic
         return topic
 
-    def wait(self, timeout_ns: Nanoseconds) -> None:
-        """Sleep until data is there for an attached reader, `wake` is called, or the time is over."""
-        assert self.waitset is not None
-        assert self._guard is not None
-        if self.waitset.wait(max(timeout_ns, 0)):
-            self._guard.read()
-            self._guard.take()
-
-    def wake(self) -> None:
-        """End a `wait` of another thread."""
-        if self._guard is not None:
-            self._guard.set(True)
-
-    def attach(self, condition: Entity) -> None:
-        """Let `condition` end a wait."""
-        assert self.waitset is not None
-        self.waitset.attach(condition)
-
-    def detach(self, condition: Entity) -> None:
-        """Take `condition` back."""
-        if self.waitset is not None:
-            self.waitset.detach(condition)
-
     def close(self) -> None:
         """Delete everything in the participant and leave the domain. Others see it at once."""
         if self.entity is None:
             return
-        close_entity(self.waitset)
-        self.waitset = None
-        self._guard = None
+        if self._owns_waiter:
+            self.waiter.close()
         self._topics.clear()
         close_entity(self.entity)
         self.entity = None

@@ -53,6 +53,12 @@ class RemoteEndpoint:
         except UsageError:
             return NIL_GUID
 
+    @property
+    def unacked_threshold(self) -> int | None:
+        """The bound that a consumer's reader set itself, or None: the queue's holds."""
+        text = self.traits.get("threshold", "")
+        return int(text) if text.isdigit() else None
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -78,7 +84,7 @@ class Presence:
         for topic, is_writer in ((BuiltinTopicDcpsPublication, True), (BuiltinTopicDcpsSubscription, False)):
             reader = BuiltinDataReader(participant.entity, topic)
             condition = ReadCondition(reader, ViewState.Any | InstanceState.Any | SampleState.Any)
-            participant.attach(condition)
+            participant.waiter.attach(condition)
             self._readers.append((reader, is_writer, condition))
 
     def endpoints(self) -> tuple[RemoteEndpoint, ...]:
@@ -114,7 +120,7 @@ class Presence:
     def close(self) -> None:
         """Stop watching."""
         for reader, _, condition in self._readers:
-            self._participant.detach(condition)
+            self._participant.waiter.detach(condition)
             close_entity(condition)
             close_entity(reader)
         self._readers.clear()

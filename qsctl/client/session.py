@@ -1,0 +1,132 @@
+"""What the wrappers share: a participant, its turn, and the time that a caller is willing to wait.
+
+Decides: how a blocking call waits and how tasks share one participant. The wrappers hold the rules, see `blocking`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Protocol, TypeVar
+
+from qsctl.errors import NoAnswer
+from qsctl.identity import Guid
+from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.transport.dds.client_ports import ClientDomain
+from qsctl.transport.dds.participant import DomainSettings, Participant
+
+TURN_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
+"""The longest wait of one turn: signals of the process are seen in between."""
+
+FOREVER_S: Final = float("inf")
+
+Value = TypeVar("Value")
+
+
+class Codec(Protocol[Value]):
+    """How a value becomes a sample's payload. `config` makes one from the XML types."""
+
+    def encode(self, value: Value) -> bytes:
+        """The payload.
+
+        Raises:
+            QsctlError: the value is not of the type.
+        """
+
+    def decode(self, payload: bytes) -> Value:
+        """The inverse.
+
+        Raises:
+            QsctlError: the octets are no value of the type.
+        """
+
+
+class RawOctets:
+    """The payload as it is."""
+
+    def encode(self, value: bytes) -> bytes:
+        """The same octets."""
+        return value
+
+    def decode(self, payload: bytes) -> bytes:
+        """The same octets."""
+        return payload
+
+
+class ClientSession:
+    """One participant for any number of wrappers of one thread.
+
+    Args:
+        domain_id: the DDS domain of the queue's domain participant.
+        settings: interface, peers, lease; loopback by default.
+    """
+
+    def __init__(self, domain_id: int, settings: DomainSettings | None = None) -> None:
+        self.domain = ClientDomain(Participant(domain_id, settings, name="qsctl client"))
+
+    def run_until(self, is_done: Callable[[], bool], timeout_s: float, turn: Callable[[], None]) -> bool:
+        """Turn until something is so, or the time is over. False: it is over.
+
+        `turn` moves what has come into the wrapper's state and what it wants to send into its ports.
+        """
+        deadline = time.monotonic() + timeout_s
+        self.domain.turn(0)
+        turn()
+        while not is_done():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self.domain.turn(min(TURN_NS, int(min(left, 1.0) * SECOND_NS) + 1))
+            turn()
+        return True
+
+    def close(self) -> None:
+        """Leave the domain."""
+        self.domain.close()
+
+
+class Wrapper:
+    """Base of the blocking wrappers: a session of its own, or a shared one; a context manager."""
+
+    def __init__(self, domain_id: int, settings: DomainSettings | None, session: ClientSession | None) -> None:
+        self._owns_session = session is None
+        self._session = session if session is not None else ClientSession(domain_id, settings)
+
+    @property
+    def session(self) -> ClientSession:
+        """The participant's; give it to another wrapper to share it."""
+        return self._session
+
+    def turn(self) -> None:
+        """Move what has come into the state, and what is to go into the ports; does not wait."""
+        raise AssertionError("every wrapper turns its own ports")
+
+    def _run_until(self, is_done: Callable[[], bool], timeout_s: float) -> bool:
+        return self._session.run_until(is_done, timeout_s, self.turn)
+
+    def _require(self, is_done: Callable[[], bool], timeout_s: float, what: str) -> None:
+        if not self._run_until(is_done, timeout_s):
+            raise NoAnswer(
+                f"{what} did not come in {timeout_s:g} s",
+                remedy="Check that the service runs in this domain and hosts the queue: `qsctl get data`.",
+            )
+
+    def close(self) -> None:
+        """Leave; with a shared session nothing but this wrapper's state goes."""
+        if self._owns_session:
+            self._session.close()
+
+    def __enter__(self) -> Wrapper:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def new_guid() -> Guid:
+    """A GUID that nobody else has."""
+    return Guid(os.urandom(16))
