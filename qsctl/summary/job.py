@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from qsctl.errors import UsageError
@@ -32,10 +33,16 @@ from qsctl.summary.throughput import windows
 
 DEFAULT_BY: Final = ("client", "queue")
 
-QUICK: Final = frozenset({"queues", "delays", "losses", "intervals"})
+QUICK: Final = frozenset({"queues", "delays", "intervals"})
 """What one pass over the log and one over some of its buckets give."""
 
 ALL: Final = frozenset(tables.SCHEMAS)
+
+PLANNING_THREADS: Final = 3
+"""Small tables computed side by side."""
+
+BRIEF_BYTES: Final = 64 << 20
+"""A log below this size is read faster than Java's better compiler warms up."""
 
 MOST_ROWS_SHOWN: Final = 20_000
 """Rows of a table in time that are brought to this process; more are only written to `--out`."""
@@ -107,7 +114,7 @@ def summarize_runs(
     """
     asked = _checked(by, window_ns, measures, exact, confidence, len(folders))
     facts = [read_run(folder) for folder in folders]
-    spark = spark_session(options)
+    spark = spark_session(options, brief=sum(run.bytes for run in facts) < BRIEF_BYTES)
     with spark_faults():
         parts = [_tables_of_run(spark, run, asked) for run in facts]
         merged = {
@@ -160,7 +167,7 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked) -> _Par
     messages = with_client_names(read_messages(spark, run), counters)
     tallied = counting.tally(messages, observation, keys).persist()
     limits = counting.limits_of(counters, [key for key in keys if key != "topic_id"])
-    queues = counting.queues(tallied, limits, observation, keys)
+    queues = counting.queues(tallied, limits, observation, keys).persist()
     ranked = delay.ranks(counting.histogram(tallied, keys), keys).persist()
     if asked.exact:
         values, error = delay.exact_values(messages, ranked, observation, keys), 0.0
@@ -189,6 +196,7 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked) -> _Par
 
     def release() -> None:
         tallied.unpersist()
+        queues.unpersist()
         ranked.unpersist()
 
     return _Part(frames, release)
@@ -244,10 +252,21 @@ def _collected(frames: Mapping[str, DataFrame], out: Path | None) -> tuple[dict[
     """Bring the results here; a table that grows with time only up to `MOST_ROWS_SHOWN`."""
     collected: dict[str, list[dict[str, Any]]] = {}
     notes: list[str] = []
-    for name, frame in frames.items():
-        growing = name in {"windows", "depth"}
-        rows = (frame.limit(MOST_ROWS_SHOWN + 1) if growing else frame).collect()
-        if growing and len(rows) > MOST_ROWS_SHOWN:
+    growing = {"windows", "depth"}
+
+    def collect(name: str) -> list[Row]:
+        with spark_faults():
+            return (frames[name].limit(MOST_ROWS_SHOWN + 1) if name in growing else frames[name]).collect()
+
+    # First the table that computes what the others share; then all at once, for each is mostly planning.
+    first = "delays"
+    found = {first: collect(first)}
+    with ThreadPoolExecutor(max_workers=PLANNING_THREADS) as pool:
+        rest = [name for name in frames if name != first]
+        found |= dict(zip(rest, pool.map(collect, rest), strict=True))
+    for name in frames:
+        rows = found[name]
+        if name in growing and len(rows) > MOST_ROWS_SHOWN:
             where = f"it is whole in {out / name}" if out is not None else "write it to files with --out"
             notes.append(f"The table {name} has more than {MOST_ROWS_SHOWN} rows: {where}.")
             continue

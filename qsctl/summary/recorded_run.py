@@ -15,13 +15,14 @@ class RecordedRun:
     """A run in its folder.
 
     `replications` are those whose counters are written: of a run that was killed, the message log may hold the start
-    of one more, which is left out.
+    of one more, which is left out. `bytes` is the size of what there is to read.
     """
 
     folder: Path
     info: RunInfo
     replications: tuple[int, ...]
     has_messages: bool
+    bytes: int
 
     @property
     def warm_up_ns(self) -> Nanoseconds:
@@ -54,4 +55,6 @@ def read_run(folder: Path) -> RecordedRun:
             f"{folder} has no counters of any replication: the run was cut off (its status is {info.status.value})",
             remedy="Run the simulation again.",
         )
-    return RecordedRun(folder.resolve(), info, tuple(sorted(found)), bool(parts_of(folder, "messages")))
+    messages = parts_of(folder, "messages")
+    size = sum(part.stat().st_size for part in [*messages, *parts_of(folder, "counters")])
+    return RecordedRun(folder.resolve(), info, tuple(sorted(found)), bool(messages), size)

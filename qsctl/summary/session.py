@@ -99,6 +99,8 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
+        # Each column object would look for its line in our source.
+        "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
@@ -114,8 +116,12 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
     return {**settings, **from_environment, **options.conf, "spark.master": master}
 
 
-def spark_session(options: SparkOptions | None = None) -> SparkSession:
+def spark_session(options: SparkOptions | None = None, *, brief: bool = False) -> SparkSession:
     """The session of this process; started at the first call, started anew where the settings differ.
+
+    Args:
+        options: where it runs.
+        brief: there is little to do: Java compiles quickly instead of well. It counts only when Java starts here.
 
     Raises:
         Unavailable: no usable Java, or pyspark is not installed.
@@ -133,7 +139,7 @@ def spark_session(options: SparkOptions | None = None) -> SparkSession:
                 return _running.session
             stop_spark()
         _check_master(settings["spark.master"])
-        session, gateway = _start(settings, folder)
+        session, gateway = _start(settings, folder, brief=brief)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -160,7 +166,7 @@ def stop_spark() -> None:
 atexit.register(stop_spark)
 
 
-def _start(settings: dict[str, str], folder: Path) -> tuple[SparkSession, Gateway | None]:
+def _start(settings: dict[str, str], folder: Path, *, brief: bool) -> tuple[SparkSession, Gateway | None]:
     java = find_java()
     master = settings["spark.master"]
     environment = dict(os.environ)
@@ -176,7 +182,7 @@ def _start(settings: dict[str, str], folder: Path) -> tuple[SparkSession, Gatewa
     except ImportError as error:
         raise Unavailable(f"pyspark is not usable: {error}", remedy="pip install pyspark") from None
     home = Path(pyspark.__file__).parent
-    gateway = start_gateway(java, home, settings, folder, environment)
+    gateway = start_gateway(java, home, settings, folder, environment, brief=brief)
     python = environment.get("PYSPARK_PYTHON")
     kept = {name: os.environ.get(name) for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")}
     os.environ |= {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}

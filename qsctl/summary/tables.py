@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -261,11 +260,14 @@ def key_columns(by: Sequence[str]) -> list[str]:
 
 def shaped(frame: DataFrame, table: StructType) -> DataFrame:
     """The frame with exactly the table's columns, order and types; absent key columns become null."""
-    columns: list[Column] = []
+    # One text a column: each step of a column object is a round trip to Java.
+    columns = []
+    present = set(frame.columns)
     for field in table.fields:
-        if field.name in frame.columns:
-            columns.append(f.col(field.name).cast(field.dataType).alias(field.name))
+        kind = field.dataType.simpleString()
+        if field.name in present:
+            columns.append(f"cast({field.name} as {kind}) as {field.name}")
         else:
             assert field.name in _KEY_FIELDS, f"the frame lacks {field.name}"
-            columns.append(f.lit(None).cast(field.dataType).alias(field.name))
-    return frame.select(*columns)
+            columns.append(f"cast(null as {kind}) as {field.name}")
+    return frame.selectExpr(*columns)
