@@ -40,6 +40,8 @@ _STATUSES: Final[dict[SampleState, MessageStatus]] = {
 }
 """Every other state of a held sample is UNDELIVERED: nobody has it."""
 
+_MASKS: Final = {status: StatusMask(1 << status) for status in MessageStatus}
+
 
 def handle(host: AdminHost, now: Nanoseconds, command: Command) -> Sequence[Reply]:
     """Carry out a command and answer it.
@@ -97,7 +99,7 @@ def selected(host: AdminHost, queue: ResourceIdentifier, selector: str) -> Itera
         found = (host.sample(queue, identity) for identity in pinned)
         candidates = sorted((sample for sample in found if sample is not None), key=lambda sample: sample.position)
     for sample in candidates:
-        if matches(expression, sample.identity, StatusMask(1 << message_status(sample.state))):
+        if matches(expression, sample.identity, _MASKS[message_status(sample.state)]):
             yield sample
 
 

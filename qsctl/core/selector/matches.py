@@ -65,15 +65,14 @@ def _equal(left: Term, right: Term, identity: SampleIdentity, status: StatusMask
         left, right = right, left
     if left is right:
         return True
-    match left:
-        case Field.STATUS:
-            return isinstance(right, StatusMask) and bool(status & right)
-        case Field.WRITER_GUID:
-            return isinstance(right, Octets) and right.value == identity.writer_guid
-        case Field.SEQUENCE_NUMBER:
-            return isinstance(right, SequenceNumber) and right.value == identity.sequence_number
-        case _:
-            return left == right
+    # Plain integers: `&` of two flags makes a new flag, which costs more than all the rest.
+    if left is Field.STATUS:
+        return isinstance(right, StatusMask) and int.__and__(status, right) != 0
+    if left is Field.SEQUENCE_NUMBER:
+        return isinstance(right, SequenceNumber) and right.value == identity.sequence_number
+    if left is Field.WRITER_GUID:
+        return isinstance(right, Octets) and right.value == identity.writer_guid
+    return left == right
 
 
 def _pins(expression: Expression, wanted: bool) -> frozenset[_Pin] | None:
