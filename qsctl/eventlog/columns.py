@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,33 +22,54 @@ WORK_UNIT_SHIFT: Final = 11
 """2^11 bytes are one work unit (seeds 000, 003, 004)."""
 
 
-class ColumnBuffers:
-    """A few sets of columns that chunks of rows are spread into, used again and again.
+class ChunkBuffers:
+    """A few sets of columns that a model's rows are spread into, each handed on when it is full, then used again.
 
     Spreading goes block by block, so that a block's rows are read from memory once for all of their fields: three
-    times as fast as a copy of the structured array, and the writer needs columns anyway.
+    times as fast as a copy of the structured array, and the writer needs columns anyway. Chunks are always full but
+    for the last one, however the model cuts its rows: the same run writes the same row groups.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, chunk_rows: int) -> None:
         self._free: queue.SimpleQueue[dict[str, npt.NDArray[Any]]] = queue.SimpleQueue()
         for _ in range(count):
             self._free.put({})
+        self._chunk_rows = chunk_rows
+        self._current: dict[str, npt.NDArray[Any]] | None = None
+        self._filled = 0
 
-    def spread(self, rows: Rows) -> dict[str, npt.NDArray[Any]]:
-        """The rows as columns; waits for a free set. Give it back with `release`."""
-        columns = self._free.get()
-        names = rows.dtype.names or ()
-        if tuple(columns) != names or len(columns[names[0]]) < len(rows):
-            columns = {name: np.empty(len(rows), rows.dtype[name]) for name in names}
-        for start in range(0, len(rows), _BLOCK_ROWS):
-            block = rows[start : start + _BLOCK_ROWS]
-            for name, column in columns.items():
-                column[start : start + len(block)] = block[name]
-        return columns
+    def spread(self, rows: Rows) -> Iterator[dict[str, npt.NDArray[Any]]]:
+        """Take rows in; yields each chunk that became full. Waits while all sets are with the writer."""
+        taken = 0
+        while taken < len(rows):
+            if self._current is None:
+                self._current = self._set(rows)
+                self._filled = 0
+            count = min(len(rows) - taken, self._chunk_rows - self._filled, _BLOCK_ROWS)
+            block = rows[taken : taken + count]
+            for name, column in self._current.items():
+                column[self._filled : self._filled + count] = block[name]
+            taken += count
+            self._filled += count
+            if self._filled == self._chunk_rows:
+                full, self._current = self._current, None
+                yield full
+
+    def rest(self) -> dict[str, npt.NDArray[Any]] | None:
+        """The rows of the last chunk, which is not full."""
+        current, self._current = self._current, None
+        return None if current is None else {name: column[: self._filled] for name, column in current.items()}
 
     def release(self, columns: dict[str, npt.NDArray[Any]]) -> None:
-        """The set may be used again."""
+        """The writer is done with a chunk."""
         self._free.put(columns)
+
+    def _set(self, rows: Rows) -> dict[str, npt.NDArray[Any]]:
+        columns = self._free.get()
+        names = rows.dtype.names or ()
+        if tuple(columns) != names or len(columns[names[0]]) != self._chunk_rows:
+            columns = {name: np.empty(self._chunk_rows, rows.dtype[name]) for name in names}
+        return columns
 
 
 def message_table(rows: Rows | Mapping[str, npt.NDArray[Any]], run_id: str, queues: Sequence[str]) -> pa.Table:

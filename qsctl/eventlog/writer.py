@@ -20,12 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qsctl.errors import QsctlError
-from qsctl.eventlog.columns import ColumnBuffers, Rows, counter_table, event_table, message_table
+from qsctl.eventlog.columns import ChunkBuffers, Rows, counter_table, event_table, message_table
 from qsctl.eventlog.run_folder import part_folder
 from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES
 
 WAITING_CHUNKS: Final = 2
 ROW_GROUP_ROWS: Final = 1 << 20
+EVENT_GROUP_ROWS: Final = 1 << 16
 PART_ROW_GROUPS: Final = 16
 """A part closes after this many row groups: a long run becomes a few files, which Spark reads side by side."""
 
@@ -114,10 +115,11 @@ class ReplicationWriter:
         self._messages = PartWriter(folder, "messages", replication, MESSAGES)
         self._events = PartWriter(folder, "events", replication, EVENTS)
         self._counters = PartWriter(folder, "counters", replication, COUNTERS)
-        self._buffers = ColumnBuffers(WAITING_CHUNKS + 1)
-        self._waiting: queue.SimpleQueue[tuple[PartWriter, int, dict[str, npt.NDArray[Any]]] | None] = (
-            queue.SimpleQueue()
-        )
+        self._buffers = {
+            self._messages: ChunkBuffers(WAITING_CHUNKS + 1, ROW_GROUP_ROWS),
+            self._events: ChunkBuffers(WAITING_CHUNKS + 1, EVENT_GROUP_ROWS),
+        }
+        self._waiting: queue.SimpleQueue[tuple[PartWriter, dict[str, npt.NDArray[Any]]] | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="event-log", daemon=True)
 
@@ -133,11 +135,11 @@ class ReplicationWriter:
             raise self._written_error() from self._failure
 
     def messages(self, rows: Rows) -> None:
-        """Queue message rows; waits while two chunks wait already. The rows may change afterwards."""
+        """Take message rows, which may change afterwards; waits while two full chunks wait already."""
         self._put(self._messages, rows)
 
     def events(self, rows: Rows) -> None:
-        """Queue event rows."""
+        """Take event rows."""
         self._put(self._events, rows)
 
     def counters(self, columns: Mapping[str, Any]) -> pa.Table:
@@ -162,8 +164,12 @@ class ReplicationWriter:
         return self._messages.digests | self._events.digests | self._counters.digests
 
     def close(self) -> None:
-        """Wait for the thread and finish the parts; a second call does nothing."""
+        """Write what is left, wait for the thread and finish the parts; a second call does nothing."""
         if self._thread.is_alive():
+            for parts, buffers in self._buffers.items():
+                rest = buffers.rest()
+                if rest is not None:
+                    self._waiting.put((parts, rest))
             self._waiting.put(None)
             self._thread.join()
         for parts in (self._messages, self._events, self._counters):
@@ -175,13 +181,12 @@ class ReplicationWriter:
     def _put(self, parts: PartWriter, rows: Rows) -> None:
         if self._failure is not None:
             raise self._written_error() from self._failure
-        if len(rows):
-            self._waiting.put((parts, len(rows), self._buffers.spread(rows)))
+        for chunk in self._buffers[parts].spread(rows):
+            self._waiting.put((parts, chunk))
 
     def _work(self) -> None:
         while (item := self._waiting.get()) is not None:
-            parts, count, buffers = item
-            columns = {name: column[:count] for name, column in buffers.items()}
+            parts, columns = item
             try:
                 if self._failure is not None:
                     continue  # the model must not wait for a buffer until it is told
@@ -193,7 +198,7 @@ class ReplicationWriter:
             except (OSError, pa.ArrowException) as failure:
                 self._failure = failure
             finally:
-                self._buffers.release(buffers)
+                self._buffers[parts].release(columns)
 
     def _written_error(self) -> QsctlError:
         assert self._failure is not None

@@ -1,0 +1,113 @@
+"""Reads a run folder: what it says of itself, its counters, its rows batch by batch; damage is one clear error.
+
+A partial run is read like a whole one; ask `info.status`. A part that was being written when the machine stopped has a
+hidden name and is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from qsctl.errors import Damaged, NotFound
+from qsctl.eventlog.run_folder import RunInfo, parts_of, read_run_info
+from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES
+
+SCHEMAS: Final[dict[str, pa.Schema]] = {"messages": MESSAGES, "counters": COUNTERS, "events": EVENTS}
+BATCH_ROWS: Final = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A run folder that was opened: `info` is its `run.json`."""
+
+    folder: Path
+    info: RunInfo
+
+    def counters(self) -> pa.Table:
+        """All counters, with a column `replication`."""
+        return counters_of(self.folder)
+
+    def messages(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Message rows in bounded batches, part by part, each with a column `replication`.
+
+        Raises:
+            NotFound: the run logged no messages.
+            Damaged: a part cannot be read.
+        """
+        if self.info.log_level == "counters":
+            raise NotFound(
+                f"{self.folder} has no message rows: its log level is counters",
+                remedy="Run it again with --level messages.",
+            )
+        return batches_of(self.folder, "messages", columns)
+
+    def events(self) -> Iterator[pa.RecordBatch]:
+        """Event rows, as `messages`.
+
+        Raises:
+            NotFound: the run logged no events.
+            Damaged: a part cannot be read.
+        """
+        if self.info.log_level != "events":
+            raise NotFound(
+                f"{self.folder} has no event rows: its log level is {self.info.log_level}",
+                remedy="Run it again with --level events.",
+            )
+        return batches_of(self.folder, "events", None)
+
+
+def open_run(folder: Path) -> RecordedRun:
+    """Open a run folder.
+
+    Raises:
+        NotFound: it is none.
+        Damaged: its `run.json` cannot be read.
+    """
+    return RecordedRun(folder, read_run_info(folder))
+
+
+def counters_of(folder: Path) -> pa.Table:
+    """The counters of every replication that ended, with a column `replication`; empty when none did.
+
+    Raises:
+        Damaged: a part cannot be read.
+    """
+    batches = list(batches_of(folder, "counters", None))
+    schema = _with_replication(COUNTERS)
+    return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
+
+
+def batches_of(folder: Path, table: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    """A table's rows in batches, with the replication that the folders' names give.
+
+    Raises:
+        Damaged: a part cannot be read, or has another schema.
+    """
+    schema = SCHEMAS[table]
+    for path in parts_of(folder, table):
+        number = path.parent.name.partition("=")[2]
+        if not number.isdigit():
+            raise Damaged(f"{path.parent} is not a partition of a run: its name should be replication=NUMBER")
+        try:
+            with pq.ParquetFile(path) as file:
+                if not file.schema_arrow.equals(schema):
+                    raise Damaged(
+                        f"{path} does not have the columns of {table}", remedy="Another version wrote it: run it again."
+                    )
+                for batch in file.iter_batches(BATCH_ROWS, columns=list(columns) if columns is not None else None):
+                    yield batch.append_column("replication", pa.array([int(number)] * len(batch), pa.int32()))
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise Damaged(
+                f"{path} is damaged: {reason}", remedy="Run the scenario again: the seed is in run.json."
+            ) from None
+
+
+def _with_replication(schema: pa.Schema) -> pa.Schema:
+    return schema.append(pa.field("replication", pa.int32()))

@@ -1,0 +1,173 @@
+"""One replication: a model stepped to its horizon, its rows handed to the event log, in one process.
+
+The model is stepped in slices of about a tenth of a second of real time, so that progress is shown and a stop is
+heeded. Slices change no row: the log is cut into chunks by the number of rows alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from qsctl.eventlog.run_folder import ReplicationInfo
+from qsctl.eventlog.schema import LogLevel
+from qsctl.eventlog.writer import ReplicationWriter
+from qsctl.sim.models.base import EVENT_NAMES, CompiledModel, ModelRun, Stop
+from qsctl.sim.scenario import QUEUE_ORDER, Model, Scenario
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SLICE_SECONDS: Final = 0.1
+FIRST_SLICES: Final = 1000
+"""The first slice is this part of the horizon; later ones follow the speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far one replication has come."""
+
+    replication: int
+    simulated_ns: int
+    horizon_ns: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one replication left behind."""
+
+    info: ReplicationInfo
+    digests: dict[str, str]
+    """BLAKE2b of each part, by its path within the run folder."""
+
+
+def model_of(scenario: Scenario) -> CompiledModel:
+    """The model that simulates the scenario; its compiler is imported only now."""
+    match scenario.model:
+        case Model.SOLACE:
+            from qsctl.sim.models.solace import SolaceModel
+
+            return SolaceModel()
+        case Model.TIBCO:
+            from qsctl.sim.models.tibco import TibcoModel
+
+            return TibcoModel()
+        case Model.SHARED_READER_QUEUE:
+            from qsctl.sim.models.shared_reader_queue import SharedReaderQueueModel
+
+            return SharedReaderQueueModel()
+
+
+def queue_names(run: ModelRun) -> Sequence[str]:
+    """What `LOG_ROW.queue` counts: the five priority queues, or the names that a run brings itself."""
+    names: Sequence[str] = getattr(run, "queue_names", QUEUE_ORDER)
+    return [str(name) for name in names]
+
+
+def simulate_counters(
+    scenario: Scenario, replication: int = 0, *, model: CompiledModel | None = None, run_id: str = ""
+) -> pa.Table:
+    """Run one replication without a folder and return its counters.
+
+    A pure function of its arguments, without state of its own: it may run in any process, side by side with others.
+
+    Returns:
+        A table of `eventlog.schema.COUNTERS`, one row a client and queue.
+
+    Raises:
+        InvalidInput: the scenario cannot be simulated.
+    """
+    from qsctl.eventlog.columns import counter_table
+    from qsctl.sim.scenario_text import scenario_digest
+
+    run = (model or model_of(scenario)).prepare(scenario, replication, LogLevel.COUNTERS)
+    while run.step(scenario.horizon_ns) is Stop.LOG_FULL:
+        run.take_log()
+    while run.finish() is Stop.LOG_FULL:
+        run.take_log()
+    return counter_table(run.counters(), run_id or scenario_digest(scenario))
+
+
+def simulate_replication(
+    scenario: Scenario,
+    folder: Path,
+    run_id: str,
+    replication: int,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    model: CompiledModel | None = None,
+) -> Outcome:
+    """Run one replication and write its part of the run folder.
+
+    A stop, or Ctrl-C, ends it early: what was simulated until then is written whole, counters included, and the
+    outcome says that it is not complete.
+    """
+    level = LogLevel(scenario.log_level)
+    run = (model or model_of(scenario)).prepare(scenario, replication, level)
+    with ReplicationWriter(folder, replication, run_id, queue_names(run), EVENT_NAMES) as writer:
+        log = _Log(run, writer)
+        try:
+            complete = _step_through(run, scenario, replication, log, progress, stop)
+        except KeyboardInterrupt:
+            complete = False
+        while run.finish() is Stop.LOG_FULL:
+            log.take()
+        log.take()
+        writer.counters(run.counters())
+    info = ReplicationInfo(
+        replication=replication,
+        complete=complete,
+        simulated_ns=run.now_ns,
+        messages=run.messages,
+        message_rows=writer.message_rows,
+        event_rows=writer.event_rows,
+    )
+    return Outcome(info, writer.digests)
+
+
+class _Log:
+    def __init__(self, run: ModelRun, writer: ReplicationWriter) -> None:
+        self._run = run
+        self._writer = writer
+
+    def take(self) -> None:
+        """Move what the model has logged to the writer."""
+        self._writer.messages(self._run.take_log())
+        self._writer.events(self._run.take_events())
+
+
+def _step_through(
+    run: ModelRun,
+    scenario: Scenario,
+    replication: int,
+    log: _Log,
+    progress: Callable[[Progress], None] | None,
+    stop: Callable[[], bool],
+) -> bool:
+    """Step to the horizon; false when it was stopped before."""
+    horizon_ns = scenario.horizon_ns
+    slice_ns = max(1, horizon_ns // FIRST_SLICES)
+    until_ns = 0
+    while until_ns < horizon_ns:
+        if stop():
+            return False
+        until_ns = min(horizon_ns, until_ns + slice_ns)
+        began = time.perf_counter()
+        while run.step(until_ns) is Stop.LOG_FULL:
+            log.take()
+        took = time.perf_counter() - began
+        slice_ns = _next_slice(slice_ns, took)
+        if progress is not None:
+            progress(Progress(replication, run.now_ns, horizon_ns, run.messages))
+    return True
+
+
+def _next_slice(slice_ns: int, took_seconds: float) -> int:
+    """A slice that takes about `SLICE_SECONDS`, at most eight times and at least an eighth of the last one."""
+    factor = min(8.0, max(0.125, SLICE_SECONDS / max(took_seconds, 1e-6)))
+    return max(1, int(slice_ns * factor))

@@ -1,0 +1,171 @@
+"""A run: every replication of a scenario into one folder, in as many processes as there are processors.
+
+Decides seeds, the folder's status and its fingerprint. The same scenario and seed write the same bytes, with any
+number of workers; nothing depends on the clock.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from qsctl import __version__
+from qsctl.eventlog.run_folder import (
+    SCENARIO_FILE,
+    RunInfo,
+    RunStatus,
+    claim_folder,
+    write_run_info,
+)
+from qsctl.eventlog.schema import LogLevel
+from qsctl.sim.models.base import CompiledModel
+from qsctl.sim.replication import Outcome, Progress, simulate_counters, simulate_replication
+from qsctl.sim.scenario import Scenario
+from qsctl.sim.scenario_rules import check_rules
+from qsctl.sim.scenario_text import SERVICE_FILE, scenario_digest, scenario_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Progress", "RunReport", "run", "simulate_counters"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A finished run: where it is and what it counted. `counters` has a column `replication` after `run_id`."""
+
+    folder: Path
+    info: RunInfo
+    counters: pa.Table
+
+
+def run(
+    scenario: Scenario,
+    folder: Path,
+    *,
+    seed: int | None = None,
+    replications: int | None = None,
+    level: LogLevel | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    workers: int = 1,
+    reproduce: str = "",
+    overrides: Mapping[str, str] | None = None,
+    model: CompiledModel | None = None,
+) -> RunReport:
+    """Simulate a scenario into a new folder.
+
+    Args:
+        scenario: what to simulate.
+        folder: is made, or must be empty.
+        seed: instead of the scenario's.
+        replications: instead of the scenario's.
+        level: instead of the scenario's.
+        progress: called about ten times a second with how far a replication is.
+        stop: asked as often; true ends the run early, as Ctrl-C does: the folder is readable and says it is partial.
+        workers: processes for replications; 1 stays in this one.
+        reproduce: the command that makes this run again; the folder's own scenario file unless given.
+        overrides: what was set on the scenario, for the record.
+        model: another model than the scenario's, in this process.
+
+    Raises:
+        InvalidInput: the folder is not empty, or the scenario cannot be simulated: nothing is left behind then.
+    """
+    scenario = dataclasses.replace(
+        scenario,
+        seed=scenario.seed if seed is None else seed,
+        replications=scenario.replications if replications is None else replications,
+        log_level=str(level or scenario.log_level),
+    )
+    if model is None:
+        check_rules(scenario)
+    claim_folder(folder)
+    info = RunInfo(
+        run_id=scenario_digest(scenario),
+        status=RunStatus.RUNNING,
+        scenario=scenario.name,
+        model=str(scenario.model),
+        seed=scenario.seed,
+        log_level=str(scenario.log_level),
+        horizon_ns=scenario.horizon_ns,
+        warm_up_ns=scenario.warm_up_ns,
+        replications=scenario.replications,
+        version=__version__,
+        reproduce=reproduce or _reproduce(folder),
+        overrides=dict(overrides or {}),
+    )
+    write_run_info(folder, info)
+    (folder / SCENARIO_FILE).write_text(scenario_text(scenario), encoding="utf-8")
+    if scenario.workload is not None:
+        service = msgspec.json.encode(scenario.workload.service, order="deterministic")
+        (folder / SERVICE_FILE).write_bytes(msgspec.json.format(service, indent=2) + b"\n")
+    outcomes: list[Outcome] = []
+
+    def note(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        write_run_info(folder, _with_outcomes(info, outcomes))
+
+    if workers > 1 and scenario.replications > 1 and model is None:
+        from qsctl.sim.workers import simulate_in_workers
+
+        simulate_in_workers(scenario, folder, info.run_id, workers, note, progress, stop)
+    else:
+        for replication in range(scenario.replications):
+            if outcomes and (stop() or not outcomes[-1].info.complete):
+                break
+            note(
+                simulate_replication(
+                    scenario, folder, info.run_id, replication, progress=progress, stop=stop, model=model
+                )
+            )
+    return _finish(folder, info, outcomes)
+
+
+def _reproduce(folder: Path) -> str:
+    return f"qsctl simulate {shlex.quote(str(folder / SCENARIO_FILE))}"
+
+
+def _with_outcomes(info: RunInfo, outcomes: list[Outcome]) -> RunInfo:
+    done = tuple(sorted((each.info for each in outcomes), key=lambda each: each.replication))
+    return msgspec.structs.replace(info, done=done)
+
+
+def _finish(folder: Path, info: RunInfo, outcomes: list[Outcome]) -> RunReport:
+    """Sum up, seal with the fingerprint, and say whether the run is whole."""
+    from qsctl.eventlog.reader import counters_of
+
+    info = _with_outcomes(info, outcomes)
+    whole = len(info.done) == info.replications and all(each.complete for each in info.done)
+    counters = counters_of(folder)
+    digests = {path: digest for each in outcomes for path, digest in each.digests.items()}
+    info = msgspec.structs.replace(
+        info,
+        status=RunStatus.COMPLETE if whole else RunStatus.PARTIAL,
+        arrived_messages=_total(counters, "arrived_messages"),
+        delivered_messages=_total(counters, "delivered_messages"),
+        discarded_messages=_total(counters, "discarded_messages"),
+        fingerprint=fingerprint_of(digests),
+    )
+    write_run_info(folder, info)
+    return RunReport(folder, info, counters)
+
+
+def fingerprint_of(digests: Mapping[str, str]) -> str:
+    """One hash over the parts' names and hashes, in the order of the names."""
+    whole = hashlib.blake2b(digest_size=16)
+    for path, digest in sorted(digests.items()):
+        whole.update(f"{path} {digest}\n".encode())
+    return whole.hexdigest()
+
+
+def _total(counters: pa.Table, column: str) -> int:
+    import pyarrow.compute as pc
+
+    return int(pc.sum(counters[column]).as_py() or 0)

@@ -1,0 +1,84 @@
+"""Replications side by side: each in a process of its own that writes its own partition of the folder.
+
+Processes are spawned, never forked: a fork would copy the locks of running threads. What a replication writes depends
+on the scenario and its number alone, so that the number of workers changes no byte.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Final
+
+from qsctl.sim.replication import Outcome, Progress, simulate_replication
+from qsctl.sim.scenario import Scenario
+
+POLL_SECONDS: Final = 0.1
+
+_stop: Event | None = None
+_told: multiprocessing.Queue[Progress] | None = None
+
+
+def _begin(stop: Event, told: multiprocessing.Queue[Progress]) -> None:
+    """Set up a worker: what it shares with its parent. Ctrl-C reaches the parent, which sets `stop`."""
+    import signal
+
+    global _stop, _told  # noqa: PLW0603 - a spawned process has no other place for what its initializer is given
+    _stop, _told = stop, told
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _replicate(scenario: Scenario, folder: Path, run_id: str, replication: int) -> Outcome:
+    assert _stop is not None
+    assert _told is not None
+    return simulate_replication(scenario, folder, run_id, replication, progress=_told.put, stop=_stop.is_set)
+
+
+def simulate_in_workers(
+    scenario: Scenario,
+    folder: Path,
+    run_id: str,
+    workers: int,
+    note: Callable[[Outcome], None],
+    progress: Callable[[Progress], None] | None,
+    stop: Callable[[], bool],
+) -> None:
+    """Run every replication of the scenario; `note` is given each outcome as it comes.
+
+    A stop ends the replications under way early and leaves those that have not begun.
+    """
+    context = multiprocessing.get_context("spawn")
+    halt = context.Event()
+    told: multiprocessing.Queue[Progress] = context.Queue()
+    with ProcessPoolExecutor(min(workers, scenario.replications), context, _begin, (halt, told)) as pool:
+        waiting: set[Future[Outcome]] = {
+            pool.submit(_replicate, scenario, folder, run_id, replication)
+            for replication in range(scenario.replications)
+        }
+        while waiting:
+            try:
+                done, waiting = wait(waiting, POLL_SECONDS, FIRST_COMPLETED)
+                if stop() and not halt.is_set():
+                    halt.set()
+            except KeyboardInterrupt:
+                halt.set()
+                continue
+            if halt.is_set():
+                waiting = {each for each in waiting if not each.cancel()}
+            for each in done:
+                note(each.result())
+            _tell(told, progress)
+
+
+def _tell(told: multiprocessing.Queue[Progress], progress: Callable[[Progress], None] | None) -> None:
+    while True:
+        try:
+            news = told.get_nowait()
+        except queue.Empty:
+            return
+        if progress is not None:
+            progress(news)
