@@ -67,14 +67,15 @@ class ConsumerJoined(msgspec.Struct, frozen=True, array_like=True, tag="joined",
 
     A requester's reader gives `source_guid`: it takes only samples whose related source GUID equals it
     (section 2.11.3); nil takes any sample that is not addressed to a requester, or any at all in an ordinary queue.
-    `unacked_threshold`, when set, is the reader's own bound from the start, as the queue's threshold would be
-    (section 2.10.1): a reader that takes few samples and leaves must not be sent the whole queue.
+    The last two, when set, are the reader's own window, whatever the queue thinks of feedback (section 2.10): a reader
+    that takes few samples and leaves must not be sent the whole queue. A second join may change them.
     """
 
     queue: QueueName
     consumer_guid: Guid
     source_guid: Guid = NIL_GUID
     unacked_threshold: int | None = None
+    reception_enabled: bool | None = None
 
 
 class ConsumerLeft(msgspec.Struct, frozen=True, array_like=True, tag="left", gc=False):
