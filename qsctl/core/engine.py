@@ -181,14 +181,16 @@ class ServiceEngine(HostedService):
         """Make of the replayed state what a restart makes of it (section 2.14.2.1); begin to record.
 
         Deliveries under way are void: their samples are Enqueued again and flagged redelivered. Expired samples, and
-        those that have spent their attempts, go to the dead letters or are removed.
+        those that have spent their attempts, go to the dead letters or are removed. Only the queues that were replayed
+        to are touched: one created later may find its samples on disk (section 2.14.2).
         """
         now = self._no_earlier(now)
+        replayed = [queue for name, queue in self._queues.items() if name in self._replays]
         self._replays.clear()
         if not self._has_stored_configuration:
             self._has_stored_configuration = True
             self._outbox.records.append(ServiceStarted(self.settings()))
-        for queue in sorted(self._queues.values(), key=lambda queue: not queue.settings.is_dead_letter):
+        for queue in sorted(replayed, key=lambda queue: not queue.settings.is_dead_letter):
             for sample in list(queue.held):
                 queue.resume(now, sample)
 

@@ -118,34 +118,44 @@ class SharedReaderQueue(SampleLifecycle):
         self._settle(now, lane)
 
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
-        """Seat a consumer behind the others; a second time changes nothing.
+        """Seat a consumer behind the others; a second time changes its window at the most.
 
         A requester's reader, one with a source GUID, makes the queue route by address (section 2.11.3).
         """
         known = self.consumers.get(joined.consumer_guid)
         if known is not None:
             if known.source_guid == joined.source_guid:
+                self._open_window(known, joined)
+                self._settle(now, self.lanes.of_consumer(known))
                 return
             self.leave(now, ConsumerLeft(self.name, joined.consumer_guid))
-        threshold = self.settings.distribution.unacked_threshold
-        if joined.unacked_threshold is not None:
-            threshold = joined.unacked_threshold if threshold < 0 else min(threshold, joined.unacked_threshold)
-        consumer = Consumer(joined.consumer_guid, joined.source_guid, threshold)
+        consumer = Consumer(joined.consumer_guid, joined.source_guid, self.settings.distribution.unacked_threshold)
         self.consumers[consumer.guid] = consumer
         if joined.source_guid != NIL_GUID:
             self._settle(now, *self.lanes.start_routing())
         lane = self.lanes.of_consumer(consumer)
         lane.ring.add(consumer)
+        self._open_window(consumer, joined)
         early = self._availability.pop(consumer.guid, None)
         if early is not None:
             self._apply(consumer, early)
         self._settle(now, lane)
 
+    def _open_window(self, consumer: Consumer, joined: ConsumerJoined) -> None:
+        """Heed what a reader says of its own window; the smaller threshold holds, -1 being none."""
+        if joined.unacked_threshold is not None:
+            bound = self.settings.distribution.unacked_threshold
+            own = joined.unacked_threshold
+            consumer.unacked_threshold = max(own, bound) if min(own, bound) < 0 else min(own, bound)
+        if joined.reception_enabled is not None:
+            consumer.reception_enabled = joined.reception_enabled
+        self.lanes.of_consumer(consumer).ring.review(consumer)
+
     def leave(self, now: Nanoseconds, left: ConsumerLeft) -> None:
         """Let a consumer go.
 
-        What a vanished one holds is a failed delivery each, for nobody knows what it did with it; so a sample that kills
-        its consumers ends among the dead letters. What is handed back waits again, no attempt counted.
+        What a vanished one holds is a failed delivery each, for nobody knows what it did with it: so a sample that
+        kills its consumers ends among the dead letters. What is handed back waits again, no attempt counted.
         """
         consumer_guid = left.consumer_guid
         self._availability.pop(consumer_guid, None)
