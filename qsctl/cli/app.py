@@ -15,7 +15,10 @@ import typer
 
 from qsctl import __version__
 
-COMMAND_MODULES: Final[tuple[str, ...]] = ("completion",)
+COMMAND_MODULES: Final[tuple[str, ...]] = (
+    "completion",
+    "summarize",
+)
 """Modules of this package with a `register(app)`, in the order of `qsctl --help`."""
 
 PROGRAM: Final = "qsctl"

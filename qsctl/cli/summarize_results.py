@@ -1,0 +1,217 @@
+"""What `qsctl summarize` and `qsctl simulate --spark` show: the table operators know, then what it does not tell."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, plain
+
+if TYPE_CHECKING:
+    from qsctl.summary.run_summary import QueueFigures, RunSummary
+
+KEYS = ("run_id", "replication", "client", "queue", "topic_id")
+HEADINGS = {"run_id": "Run", "replication": "Replication", "client": "Client", "queue": "Queue", "topic_id": "Topic"}
+MOST_LINES = 60
+"""A table longer than this is cut on the screen; every other format has all of it."""
+
+
+def short_duration(duration_ns: float | None) -> str:
+    """A duration to three or four digits, for people."""
+    if duration_ns is None:
+        return ""
+    value = float(duration_ns)
+    for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if value >= scale:
+            return f"{value / scale:.4g} {unit}"
+    return f"{value:.4g} ns"
+
+
+@dataclass(frozen=True)
+class Summary(Result):
+    """A summary as Spark made it."""
+
+    summary: RunSummary
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "run_id": "the run; null unless --by run or several runs",
+        "replication": "the replication; null unless --by replication",
+        "client": "the client's name",
+        "queue": "the queue's name",
+        "topic_id": "the topic's number; null unless --by topic",
+        "replications": "replications that the figures are summed over",
+        "arrived_messages": "messages that came to the queue after the warm-up",
+        "delivered_messages": "messages that left the queue for the client",
+        "discarded_messages": "messages discarded by the queue's limit",
+        "elided_messages": "messages replaced by a newer one of their topic",
+        "expired_messages": "messages whose lifespan ended",
+        "dead_messages": "messages whose delivery attempts were spent",
+        "redelivered_messages": "attempts after the first",
+        "discard_indications": "messages that told the client of a discard before them",
+        "delivered_bytes": "payload of the delivered messages",
+        "length_messages": "messages in the queue at the end",
+        "length_work_units": "work units in the queue at the end",
+        "high_water_mark_work_units": "most work units in the queue since the warm-up",
+        "max_depth_work_units": "the queue's limit",
+        "first_discard_ns": "when the first message was discarded, since the start of the run",
+        "wait_sum_ns": "sum of the delivered messages' time in the queue",
+        "wait_max_ns": "longest time in the queue of a delivered message",
+        "observed_ns": "time observed, summed over the replications",
+        "wait_p50_ns": "median time in the queue; likewise p90, p95, p99, p999 (99.9 %)",
+        "percentile_error": "0: the percentiles are exact; else the share by which one may be too high",
+        "wait_mean_ns": "mean time in the queue",
+        "loss_ratio": "share of the messages with a settled fate that were lost",
+        "delivered_per_second": "delivered messages a second",
+        "tables": "-o json and yaml: the other measures, as --out writes them",
+    }
+
+    def document(self) -> Plain:
+        """Everything, with stable names."""
+        summary = self.summary
+        return {
+            "runs": list(summary.runs),
+            "complete": summary.complete,
+            "level": summary.level,
+            "by": list(summary.by),
+            "warm_up_ns": summary.warm_up_ns,
+            "horizon_ns": summary.horizon_ns,
+            "replications": summary.replications,
+            "window_ns": summary.window_ns,
+            "queues": [figures_row(each) for each in summary.queues],
+            "tables": plain(summary.tables),
+            "notes": list(summary.notes),
+        }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a group."""
+        return [figures_row(each) for each in self.summary.queues]
+
+    def blocks(self) -> Sequence[Block]:
+        """Tables for people."""
+        summary = self.summary
+        blocks: list[Block] = list(queue_blocks(summary.queues))
+        losers = sorted(
+            (each for each in summary.queues if each.first_discard_ns is not None),
+            key=lambda each: each.first_discard_ns or 0,
+        )
+        blocks += [
+            TextBlock(
+                f"{place_of(each)} discarded {each.discarded_messages} messages, the first at "
+                f"{short_duration(each.first_discard_ns)}; {100 * each.loss_ratio:.3g} % of its messages were lost.",
+                "bad",
+            )
+            for each in losers[:5]
+        ]
+        if not losers and summary.queues:
+            blocks.append(TextBlock("No message was discarded.", "good"))
+        blocks += self._slow()
+        blocks += self._law()
+        blocks += self._intervals()
+        blocks += [TextBlock(note, "faint") for note in summary.notes]
+        return blocks
+
+    def _slow(self) -> list[Block]:
+        rows = sorted(self.summary.tables.get("slow_subscribers", ()), key=lambda row: -row["slow_percent_max"])
+        slow = [row for row in rows if row["slow_percent_max"] > 0]
+        return (
+            [
+                TextBlock(
+                    f"{len(slow)} of {len(rows)} clients were blocked at times; the slowest was "
+                    f"{slow[0]['client'] or 'a client'} with {slow[0]['slow_percent_max']:.0f} % of a minute "
+                    f"({slow[0]['slow_percent']:.0f} % at the end)."
+                )
+            ]
+            if slow
+            else []
+        )
+
+    def _law(self) -> list[Block]:
+        rows = self.summary.tables.get("littles_law", ())
+        worst = max(rows, key=lambda row: row["relative_difference"], default=None)
+        if worst is None:
+            return []
+        return [
+            TextBlock(
+                "Little's law: mean depth and arrivals × wait agree within "
+                f"{100 * worst['relative_difference']:.2g} % (what is queued at the edges makes the difference).",
+                "faint",
+            )
+        ]
+
+    def _intervals(self) -> list[Block]:
+        rows = [
+            row for row in self.summary.tables.get("intervals", ())
+            if row["measure"] in {"delivered_per_second", "loss_ratio", "mean_wait_ns", "p99_wait_ns"}
+        ]  # fmt: skip
+        if not rows:
+            return []
+        keys = [key for key in KEYS if any(row[key] is not None for row in rows)]
+        shown = [
+            {**{key: row[key] for key in keys}, "measure": row["measure"], "value": _interval(row)}
+            for row in sorted(rows, key=lambda row: tuple(str(row[key]) for key in (*keys, "measure")))
+        ]
+        confidence = rows[0]["confidence"]
+        return [
+            TableBlock(
+                [*(Column(key, HEADINGS[key]) for key in keys), Column("measure", "Measure"), Column("value", "Mean")],
+                shown[:MOST_LINES],
+                title=f"Means over {rows[0]['replications']} replications, {100 * confidence:g} % intervals",
+            ),
+            *_cut(len(shown)),
+        ]
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    if row["measure"].endswith("_ns"):
+        return f"{short_duration(row['mean'])} ± {short_duration(row['half_width'])}"
+    return f"{row['mean']:.6g} ± {row['half_width']:.3g}"
+
+
+def figures_row(figures: QueueFigures) -> dict[str, Plain]:
+    """One group's figures under their stable names."""
+    return {
+        **{field.name: getattr(figures, field.name) for field in dataclasses.fields(figures)},
+        "wait_mean_ns": figures.wait_mean_ns,
+        "loss_ratio": figures.loss_ratio,
+        "delivered_per_second": figures.delivered_per_second,
+    }
+
+
+def place_of(figures: QueueFigures) -> str:
+    """A group in words: `desks-1 D-1`."""
+    return " ".join(str(value) for key in KEYS if (value := getattr(figures, key)) is not None)
+
+
+def queue_blocks(queues: Sequence[QueueFigures]) -> Sequence[Block]:
+    """The counters as `show client … stats queue` has them (seed 004), and the wait beside."""
+    keys = [key for key in KEYS if any(getattr(each, key) is not None for each in queues)]
+    columns = [
+        *(Column(key, HEADINGS[key]) for key in keys),
+        Column("length_messages", "Length (Msgs)", "right"),
+        Column("length_work_units", "Length (Work)", "right"),
+        Column("high_water_mark_work_units", "HWMark (Work)", "right"),
+        Column("max_depth_work_units", "Max (Work)", "right"),
+        Column("discarded_messages", "Discards (Msgs)", "right"),
+        Column("delivered_messages", "Delivered (Msgs)", "right"),
+        Column("p50", "Wait p50", "right"),
+        Column("p99", "Wait p99", "right"),
+        Column("maximum", "Wait max", "right"),
+    ]
+    rows = [
+        {
+            **figures_row(each),
+            "p50": short_duration(each.wait_p50_ns),
+            "p99": short_duration(each.wait_p99_ns),
+            "maximum": short_duration(each.wait_max_ns),
+        }
+        for each in queues[:MOST_LINES]
+    ]
+    return [TableBlock(columns, rows, empty="No message came to any queue."), *_cut(len(queues))]
+
+
+def _cut(lines: int) -> list[Block]:
+    if lines <= MOST_LINES:
+        return []
+    return [TextBlock(f"… and {lines - MOST_LINES} more rows: use -o csv, or group by less with --by.", "faint")]
