@@ -1,0 +1,185 @@
+"""A sweep planned: which points there are, which seed each has, and what one task of it computes.
+
+Knows nothing of Spark: `qsctl.summary.sweep` hands the tasks out. A point is known by its values, not by its place in
+the grid, so that a larger grid later reuses what a smaller one has computed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from qsctl.errors import InvalidInput, QsctlError, UsageError
+from qsctl.sim.figures import Figures, figures_of
+from qsctl.sim.overrides import apply_overrides
+from qsctl.sim.scenario import Scenario
+from qsctl.sim.scenario_rules import check_rules
+
+SEED_BITS: Final = 48
+MOST_POINTS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One varied value: its path in the scenario and the texts it takes, in order."""
+
+    path: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One combination of values. `key` is the same for the same values in any grid."""
+
+    values: tuple[tuple[str, str], ...]
+
+    @property
+    def key(self) -> str:
+        """A short name made of the values alone."""
+        text = json.dumps(sorted(self.values), ensure_ascii=False, separators=(",", ":"))
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def __str__(self) -> str:
+        return ", ".join(f"{path}={value}" for path, value in self.values) or "the scenario as it is"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One replication at one point: everything a worker needs besides the scenario."""
+
+    point: Point
+    replication: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPlan:
+    """A scenario, the grid, and how often each point is simulated.
+
+    `common_random_numbers`: every point sees the same arrivals, so that points differ by their settings alone; else
+    each point has a seed of its own.
+    """
+
+    scenario: Scenario
+    axes: tuple[Axis, ...]
+    replications: int
+    common_random_numbers: bool = False
+
+    def points(self) -> Iterator[Point]:
+        """Every combination, the last axis changing fastest."""
+        for values in itertools.product(*(axis.values for axis in self.axes)):
+            yield Point(tuple(zip((axis.path for axis in self.axes), values, strict=True)))
+
+    def tasks(self) -> Iterator[Task]:
+        """Every replication of every point."""
+        for point in self.points():
+            seed = self.scenario.seed if self.common_random_numbers else point_seed(self.scenario.seed, point)
+            for replication in range(self.replications):
+                yield Task(point, replication, seed)
+
+
+def point_seed(seed: int, point: Point) -> int:
+    """The seed of a point: from the sweep's seed and the point's values, never from where or when it runs."""
+    digest = hashlib.blake2b(f"{seed} {point.key}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> (64 - SEED_BITS)
+
+
+def parse_axes(texts: Sequence[str], option: str = "--grid") -> tuple[Axis, ...]:
+    """Axes out of `path=v1,v2,…` texts.
+
+    Raises:
+        UsageError: one is not of that form, a value stands twice, or a path does.
+    """
+    axes: list[Axis] = []
+    for text in texts:
+        path, values = _split(text)
+        if not path or not values or not all(values):
+            raise UsageError(
+                f"{option} {text!r} is not PATH=VALUE,VALUE,…",
+                remedy=f"Write it as in {option} 'profile[default]/queue[D-1]/max-depth=1000,2000,4000'.",
+            )
+        twice = next((value for value in values if values.count(value) > 1), None)
+        if twice is not None:
+            raise UsageError(f"{option} {path} has {twice!r} twice")
+        if any(axis.path == path for axis in axes):
+            raise UsageError(f"{option} names {path} twice", remedy="Put all its values behind one.")
+        axes.append(Axis(path, values))
+    return tuple(axes)
+
+
+def _split(text: str) -> tuple[str, tuple[str, ...]]:
+    """The path and the values: the first `=` outside brackets, for names in `[…]` may hold one."""
+    depth = 0
+    for at, character in enumerate(text):
+        depth += (character == "[") - (character == "]")
+        if character == "=" and depth <= 0:
+            return text[:at].strip(), tuple(value.strip() for value in text[at + 1 :].split(","))
+    return text.strip(), ()
+
+
+def plan_sweep(
+    scenario: Scenario, axes: Sequence[Axis], replications: int, *, common_random_numbers: bool = False
+) -> SweepPlan:
+    """Check every point before anything is simulated.
+
+    Raises:
+        UsageError: no replication, too many points, or a path that leads nowhere.
+        InvalidInput: a value that the scenario cannot have; the message names the point.
+    """
+    if replications < 1:
+        raise UsageError(f"{replications} replications are none", remedy="Ask for one or more.")
+    count = 1
+    for axis in axes:
+        count *= len(axis.values)
+    if count > MOST_POINTS:
+        raise UsageError(f"the grid has {count} points; at most {MOST_POINTS} are allowed")
+    plan = SweepPlan(scenario, tuple(axes), replications, common_random_numbers)
+    for point in plan.points():
+        scenario_at(scenario, point)
+    return plan
+
+
+def scenario_at(scenario: Scenario, point: Point, seed: int | None = None) -> Scenario:
+    """The scenario with a point's values.
+
+    Raises:
+        UsageError: a path leads nowhere.
+        InvalidInput: the values cannot be simulated; the message names the point.
+    """
+    changed = apply_overrides(scenario, dict(point.values))
+    if seed is not None:
+        changed = dataclasses.replace(changed, seed=seed)
+    try:
+        check_rules(changed)
+    except QsctlError as error:
+        raise InvalidInput(f"{point}: {error.message}", remedy=error.remedy) from None
+    return changed
+
+
+def run_task(scenario: Scenario, task: Task) -> list[Figures]:
+    """Simulate one replication at one point: its figures, one row a queue.
+
+    A pure function of its arguments: it gives the same on any machine, however often it is tried.
+    """
+    from qsctl.sim.run import simulate_counters
+
+    changed = dataclasses.replace(apply_overrides(scenario, dict(task.point.values)), seed=task.seed)
+    return figures_of(simulate_counters(changed, task.replication))
+
+
+def plan_document(plan: SweepPlan, digest: str) -> Mapping[str, object]:
+    """What a sweep's folder says of itself. A later call may add points and replications, nothing else."""
+    return {
+        "format": 1,
+        "scenario": plan.scenario.name,
+        "scenario_digest": digest,
+        "seed": plan.scenario.seed,
+        "common_random_numbers": plan.common_random_numbers,
+        "replications": plan.replications,
+        "axes": [{"path": axis.path, "values": list(axis.values)} for axis in plan.axes],
+    }
