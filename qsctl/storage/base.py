@@ -16,8 +16,9 @@ from qsctl.storage.damage import DamageReport
 class Storage(Protocol):
     """One stream of records: a queue's, or the service's own."""
 
-    damage: Sequence[DamageReport]
-    """What was found broken when the files were opened or read."""
+    @property
+    def damage(self) -> Sequence[DamageReport]:
+        """What was found broken when the files were opened or read."""
 
     def append(self, records: Sequence[Record]) -> None:
         """Keep the records, all or none, as durable as configured when it returns.

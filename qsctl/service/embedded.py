@@ -1,0 +1,337 @@
+"""A service that lives in a directory and runs inside each command (ARCHITECTURE, "Where a command goes").
+
+Decides: what happens around the engine's turns when there is no process between commands. Each command locks the
+directory, restores the engine from its stores, runs, and leaves. A command that is killed has lost nothing that it
+was told is done: whatever was answered is stored.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.admin.command import Command
+from qsctl.core.admin.reply import Reply
+from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    CommandReply,
+    CommandRequest,
+    ConsumerJoined,
+    Delivery,
+    Inbound,
+    Outbound,
+    QueueName,
+    Write,
+    WriteAcknowledgment,
+)
+from qsctl.core.queue.settings import PersistenceKind, SessionSettings
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.errors import Damaged, Refused
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.service.loop import ServiceLoop
+from qsctl.service.places import Place
+from qsctl.service.restore import restore
+from qsctl.service.state_directory import Instance, StateDirectory, locked
+from qsctl.service.stores import Stores
+from qsctl.storage.damage import DamageKind, DamageReport
+
+DEFAULT_WAIT_S: Final = 10.0
+SAMPLES_PER_TURN: Final = 5_000
+"""So many written samples are stored together; the synchronization of the disk is paid once for them."""
+
+DEFAULT_SETTINGS: Final = ServiceSettings(
+    "qsctl",
+    (
+        DomainParticipantSettings(
+            "DomainParticipant", 0, (SharedSubscriberSettings("SharedSubscriber", (SessionSettings("Session"),)),)
+        ),
+    ),
+)
+"""What a state directory hosts when no configuration is given: one shared subscriber without queues in domain 0."""
+
+DEFAULT_FILESYSTEM: Final = FilesystemSettings(synchronization=Synchronization.NORMAL)
+"""Synced as each command ends: a command that has ended survives a loss of power."""
+
+_POLL_S: Final = 0.05
+
+
+@contextmanager
+def open_embedded(
+    state_dir: Path,
+    *,
+    configuration: ServiceConfiguration | ServiceSettings | None = None,
+    wait_s: float = DEFAULT_WAIT_S,
+    now: Callable[[], Nanoseconds] = time.time_ns,
+) -> Iterator[EmbeddedService]:
+    """The service in a state directory, for one command.
+
+    Args:
+        state_dir: made on first use, for its owner alone.
+        configuration: what a new instance starts with; one that lives there keeps its own (section 2.14.1).
+        wait_s: how long to wait for another command that uses the directory.
+        now: the wall clock in Unix nanoseconds.
+
+    Raises:
+        NoAnswer: another process used the directory all the time; says which one and since when.
+        Damaged: the disk refuses, or the directory's own files cannot be read. Damaged stores do not raise: what is
+            whole is restored, the rest is in `damage`.
+        Refused: a later version wrote the state, or the configuration cannot stand.
+    """
+    service = EmbeddedService(state_dir, configuration, wait_s, now)
+    service.open()
+    try:
+        yield service
+    finally:
+        service.close()
+
+
+class EmbeddedService:
+    """A service for as long as one command takes; meets `client.connection.Connection`.
+
+    After SHUTDOWN (section 5.4.9) it takes no more requests, and the next command starts a fresh instance: counters
+    begin at zero, the samples of volatile queues are gone, and so are queues created at run time, unless the service
+    state is PERSISTENT. Samples of persistent queues stay.
+
+    Use `open_embedded`.
+    """
+
+    def __init__(
+        self,
+        state_dir: Path,
+        configuration: ServiceConfiguration | ServiceSettings | None,
+        wait_s: float,
+        now: Callable[[], Nanoseconds],
+    ) -> None:
+        self._directory = StateDirectory(state_dir)
+        self._configuration = configuration
+        self._wait_s = wait_s
+        self._now = now
+        self._guid = Guid(os.urandom(16))
+        self._request_count = 0
+        self._outstanding: dict[QueueName, set[SampleIdentity]] = {}
+        self._waiting_deliveries: list[Delivery] = []
+        self._told_damage: list[DamageReport] = []
+        self._is_sound = False
+        self._held = ExitStack()
+
+    @property
+    def application_name(self) -> str:
+        """What a command's target pattern is matched against."""
+        return self._loop.engine.application_name
+
+    @property
+    def settings(self) -> ServiceSettings:
+        """The configuration as it is now."""
+        return self._loop.engine.settings()
+
+    @property
+    def damage(self) -> list[DamageReport]:
+        """What was found broken; everything that is whole was restored."""
+        return [*self._told_damage, *self._stores.damage]
+
+    def request(self, command: Command, target: str = "*") -> list[Reply]:
+        """Have a command answered; no reply when the target pattern means another service (section 5.2)."""
+        self._request_count += 1
+        identity = SampleIdentity(self._guid, self._request_count)
+        messages = self._turn([CommandRequest(identity, target, command)])
+        return [message.reply for message in messages if isinstance(message, CommandReply)]
+
+    def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
+        """Write samples to every queue of their topic; what is acknowledged is stored as configured.
+
+        A sample that has to wait outside a full queue has no acknowledgment, and is not kept when the command ends:
+        its producer still has it (section 2.15.4).
+        """
+        answers: list[WriteAcknowledgment] = []
+        for start in range(0, len(samples), SAMPLES_PER_TURN):
+            messages = self._turn(samples[start : start + SAMPLES_PER_TURN])
+            answers += [message for message in messages if isinstance(message, WriteAcknowledgment)]
+        return answers
+
+    def receive(self, queue: QueueName, max_samples: int, timeout_s: float) -> list[Delivery]:
+        """Be a consumer of the queue: take at most so many samples, waiting at most so long for the first.
+
+        While it waits, other commands may use the directory. A sample that was received and not settled when the
+        command ends goes back to the queue with the redelivered flag.
+        """
+        if max_samples <= 0:
+            return []
+        deadline = time.monotonic() + timeout_s
+        while True:
+            found = self._take(queue, max_samples)
+            if found or self._outstanding.get(queue):
+                return found
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not self._wait_for_others(left_s):
+                return found
+
+    def acknowledge(self, delivery: Delivery, ok: bool) -> None:
+        """Settle a sample: true retires it, false rejects it (section 2.5)."""
+        self.acknowledge_all([delivery], ok)
+
+    def acknowledge_all(self, deliveries: Sequence[Delivery], ok: bool) -> None:
+        """Settle many samples at once: one transaction."""
+        response = AckResponse.ACCEPTED if ok else AckResponse.REJECTED
+        self._turn([Acknowledgment(each.queue, each.consumer_guid, each.identity, response) for each in deliveries])
+        for each in deliveries:
+            self._outstanding.get(each.queue, set()).discard(each.identity)
+
+    def open(self) -> None:
+        """Lock the directory and restore the service from it."""
+        with ExitStack() as held:
+            held.enter_context(locked(self._directory, self._wait_s, self._now))
+            self._open_instance()
+            if self._directory.is_stopping:
+                self._end_instance()
+                self._directory.create()
+                self._open_instance()
+            self._held = held.pop_all()
+
+    def close(self) -> None:
+        """Leave the state as the next command shall find it, and unlock the directory."""
+        try:
+            if self._is_sound and self._loop.engine.shutting_down:
+                self._directory.begin_stopping()
+                self._end_instance()
+            elif self._is_sound:
+                self._directory.write_statistics(self._loop.engine.statistics_snapshot())
+                self._loop.compact()
+                self._stores.close()
+            else:
+                self._stores.close()
+        finally:
+            self._is_sound = False
+            self._held.close()
+
+    def _open_instance(self) -> None:
+        configured, filesystem, is_kept = self._resolve_configuration()
+        instance = self._directory.read_instance()
+        if instance is None:
+            directory = filesystem.directory or self._directory.path
+            instance = Instance(
+                configured.application_name,
+                self._now(),
+                str(directory.resolve()),
+                filesystem.file_prefix,
+                filesystem.file_max_size_kb,
+                filesystem.journal_mode,
+                filesystem.synchronization,
+                str(filesystem.trace_file) if filesystem.trace_file else "",
+                filesystem.vacuum,
+                is_kept,
+            )
+            self._directory.write_instance(instance)
+        self._instance = instance
+        filesystem = instance.filesystem
+        assert filesystem.directory is not None
+        self._stores = Stores(
+            filesystem.directory,
+            filesystem,
+            instance.application_name,
+            keeps_service_state=True,
+            volatile_directory=self._directory.volatile,
+        )
+        try:
+            self._restore(replace(configured, application_name=instance.application_name))
+        except BaseException:
+            self._stores.close()
+            raise
+
+    def _restore(self, configured: ServiceSettings) -> None:
+        engine = ServiceEngine(configured, started_at=self._instance.started_at_ns, journal=Journal.EVERYTHING)
+        restore(engine, self._stores, self._now())
+        stored = self._directory.read_statistics()
+        if stored is not None:
+            try:
+                engine.restore_statistics(stored)
+            except Damaged as error:
+                file = self._directory.path / "statistics.bin"
+                self._told_damage.append(DamageReport(file, 0, len(stored), DamageKind.UNREADABLE, error.message))
+        self._loop = ServiceLoop(engine, self._stores, self._now)
+        self._is_sound = True
+        self._turn(())
+        if self._stores.damage:
+            self._loop.compact(all_damaged=True)
+
+    def _resolve_configuration(self) -> tuple[ServiceSettings, FilesystemSettings, bool]:
+        """The engine's settings, how files are written, and whether the configuration outlives SHUTDOWN."""
+        given = self._configuration
+        if given is None:
+            return DEFAULT_SETTINGS, DEFAULT_FILESYSTEM, False
+        if isinstance(given, ServiceSettings):
+            return given, DEFAULT_FILESYSTEM, False
+        persistence = given.service_qos.persistence
+        is_kept = persistence.kind is PersistenceKind.PERSISTENT and persistence.restore
+        return given.service, given.filesystem, is_kept
+
+    def _end_instance(self) -> None:
+        """What a service leaves behind when it stops. May be done again after a crash at any place."""
+
+        def outlives(place: Place) -> bool:
+            return place.is_persistent and place.settings.persistence.restore
+
+        self._stores.forget(outlives)
+        self._told_damage += self._stores.damage
+        self._stores.close()
+        if not self._instance.keeps_service_state and self._stores.service is not None:
+            self._stores.service.destroy()
+        self._directory.forget_instance()
+        self._is_sound = False
+
+    def _turn(self, messages: Sequence[Inbound]) -> list[Outbound]:
+        """One turn; nothing more is done once one has failed, for memory is then ahead of the disk."""
+        if not self._is_sound:
+            raise Refused("the service stopped at an earlier error", remedy="Run the command again.")
+        if self._loop.engine.shutting_down:
+            raise Refused("the service is shut down", remedy="The next command starts it again.")
+        self._is_sound = False
+        done = self._loop.turn(messages)
+        self._is_sound = True
+        self._waiting_deliveries += [
+            message
+            for message in done.messages
+            if isinstance(message, Delivery) and message.consumer_guid == self._guid
+        ]
+        return done.messages
+
+    def _take(self, queue: QueueName, max_samples: int) -> list[Delivery]:
+        """Open the window for so many samples, and close it again before anything else is done."""
+        held = self._outstanding.setdefault(queue, set())
+        threshold = max_samples + len(held) - 1
+        self._turn(
+            [
+                ConsumerJoined(queue, self._guid, unacked_threshold=threshold, reception_enabled=True),
+                ConsumerJoined(queue, self._guid, reception_enabled=False),
+            ]
+        )
+        taken, self._waiting_deliveries = self._waiting_deliveries, []
+        held.update(each.identity for each in taken)
+        return taken
+
+    def _wait_for_others(self, left_s: float) -> bool:
+        """Let other commands use the directory until one has changed something or something is due; false: time is up.
+
+        Called only while this command holds no sample.
+        """
+        deadline = self._loop.engine.next_deadline()
+        if deadline is not None:
+            left_s = min(left_s, max(0.0, (deadline - self._now()) / SECOND_NS))
+        until = time.monotonic() + left_s
+        self._told_damage += self._stores.damage
+        self.close()
+        folder = Path(self._instance.directory)
+        before = self._directory.fingerprint(folder)
+        while (is_same := self._directory.fingerprint(folder) == before) and time.monotonic() < until:
+            time.sleep(min(_POLL_S, max(0.0, until - time.monotonic())))
+        self.open()
+        return not is_same or deadline is not None

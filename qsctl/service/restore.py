@@ -1,0 +1,118 @@
+"""From the stores to an engine that goes on where the last one stopped (manual, sections 2.14.1 and 2.14.2.1).
+
+Decides: in which order the stores are read, and what becomes of files whose queue is gone.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from qsctl.core.engine import ServiceEngine
+from qsctl.core.messages import QueueName
+from qsctl.core.records import (
+    QueueCreated,
+    QueueDeleted,
+    Record,
+    ServiceStarted,
+    SubscriberCreated,
+    SubscriberDeleted,
+)
+from qsctl.core.settings import ServiceSettings
+from qsctl.instant import Nanoseconds
+from qsctl.service.places import Place, Places, places_of
+from qsctl.service.stores import Stores
+
+
+def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
+    """Play the stored configuration, then every queue's records into a fresh engine, and take the service up.
+
+    What the engine has to store because of the restart is in its next `take_ready`.
+
+    Raises:
+        InvalidInput, Refused: a persistent queue cannot have files of its own.
+        Damaged: the disk refuses.
+    """
+    with _many_new_objects():
+        service_records = list(stores.service.load()) if stores.service else []
+        for record in service_records:
+            engine.replay(record)
+        places = places_of(engine)
+        stores.follow(places)
+        stores.discard_left_over(_deleted_places(service_records))
+        for name in places:
+            for record in stores.load(name):
+                engine.replay(record)
+        engine.finish_restore(now)
+
+
+def adopt(engine: ServiceEngine, stores: Stores, now: Nanoseconds, records: Sequence[Record]) -> None:
+    """Give queues that were just created the samples that an earlier run left in their files (section 2.14.2)."""
+    created: list[str] = []
+    for record in records:
+        if isinstance(record, QueueCreated):
+            name = f"{record.participant}/{record.subscriber}/{record.settings.name}"
+            created += [name, f"{name}Reply"]
+        elif isinstance(record, SubscriberCreated):
+            inside = f"{record.participant}/{record.settings.name}/"
+            created += [name for name in places_of(engine) if name.startswith(inside)]
+    found = False
+    for name in created:
+        for each in stores.load(name):
+            engine.replay(each)
+            found = True
+    if found:
+        engine.finish_restore(now)
+
+
+def _deleted_places(records: Iterable[Record]) -> Places:
+    """The places of the queues that the records delete: their files may have outlived them."""
+    known: dict[QueueName, Place] = {}
+    deleted: dict[QueueName, Place] = {}
+    domains: dict[str, int] = {}
+    for record in records:
+        match record:
+            case ServiceStarted(settings):
+                domains = {participant.name: participant.domain_id for participant in settings.participants}
+                known = dict(_configured_places(settings))
+            case SubscriberCreated(participant, settings):
+                for queue in settings.queues:
+                    place = Place(domains.get(participant, 0), settings.name, queue)
+                    known[f"{participant}/{settings.name}/{queue.name}"] = place
+            case QueueCreated(participant, subscriber, settings):
+                known[f"{participant}/{subscriber}/{settings.name}"] = Place(
+                    domains.get(participant, 0), subscriber, settings
+                )
+            case QueueDeleted(participant, subscriber, name):
+                full_name = f"{participant}/{subscriber}/{name}"
+                if full_name in known:
+                    deleted[full_name] = known[full_name]
+            case SubscriberDeleted(participant, subscriber):
+                inside = f"{participant}/{subscriber}/"
+                deleted |= {name: place for name, place in known.items() if name.startswith(inside)}
+            case _:
+                pass
+    return deleted
+
+
+def _configured_places(settings: ServiceSettings) -> Iterator[tuple[QueueName, Place]]:
+    for participant in settings.participants:
+        for subscriber in participant.subscribers:
+            for queue in subscriber.queues:
+                name = f"{participant.name}/{subscriber.name}/{queue.name}"
+                yield name, Place(participant.domain_id, subscriber.name, queue)
+
+
+@contextmanager
+def _many_new_objects() -> Iterator[None]:
+    """Keep the garbage collector from walking a million live objects again and again while they are made."""
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 50)
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.freeze()
+        gc.set_threshold(*before)
