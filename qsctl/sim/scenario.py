@@ -252,6 +252,8 @@ class Endpoint:
     window_messages: int = 255
     max_messages: int = -1
     low_priority_limit_messages: int = -1
+    acknowledge_delay_ns: Nanoseconds = 0
+    """From TCP's acknowledgment to the consumer's own; INFINITE_NS: it never acknowledges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +265,12 @@ class Broker:
     load_factor_clear_percent: int = 60
     slow_penalty_percent: float = 1.0
     slow_threshold_percent: float = 50.0
+    slow_reconnect_ns: Nanoseconds = INFINITE_NS
+    """A client disconnected as the slowest comes back after this; infinite: it stays away."""
     ingress_buffer_bytes: int = 0
+    """Shared by the publishers (one a traffic) in equal parts; it fills when the ingress rate is limited."""
+    ingress_rate_bits_per_second: int = 0
+    """At which the broker takes messages in, first come first served; 0: at once."""
     max_message_bytes: int = 30_000_000
 
 

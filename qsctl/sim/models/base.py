@@ -109,10 +109,15 @@ class ModelRun(Protocol):
     in the same way; then `counters`.
     """
 
-    now_ns: Nanoseconds
-    """Simulated up to here."""
-    messages: int
-    """Arrivals simulated so far, warm-up included."""
+    @property
+    def now_ns(self) -> Nanoseconds:
+        """Simulated up to here."""
+        ...
+
+    @property
+    def messages(self) -> int:
+        """Arrivals simulated so far, warm-up included."""
+        ...
 
     def step(self, until_ns: Nanoseconds) -> Stop:
         """Simulate to `until_ns` (exclusive, at most the horizon) or until the log chunk is full."""

@@ -1,0 +1,202 @@
+"""Drawing one window of arrivals from every stream: gaps, sizes and topics from counter-based random numbers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.random import exponential, logarithm, normal, uniform
+from qsctl.sim.kernel.records import ARRIVAL_FIRST, FOREVER, SIZE_MASK
+
+STREAM: Final = np.dtype(
+    [
+        ("next", "i8"),
+        ("stop", "i8"),
+        ("start", "i8"),
+        ("gaps", "i8"),
+        ("emitted", "i8"),
+        ("key_gap", "u8"),
+        ("key_stay", "u8"),
+        ("key_size", "u8"),
+        ("key_topic", "u8"),
+        ("mean_gap", "f8"),
+        ("offset", "f8"),
+        ("size_a", "f8"),
+        ("size_b", "f8"),
+        ("switch", "i8"),
+        ("stays", "i8"),
+        ("kind", "i4"),
+        ("first", "i4"),
+        ("count", "i4"),
+        ("tag", "i4"),
+        ("size_kind", "i4"),
+        ("size_max", "i4"),
+        ("size_table", "i4"),
+        ("size_entries", "i4"),
+        ("topics", "i4"),
+        ("topic_base", "i4"),
+        ("topic_table", "i4"),
+        ("state", "i4"),
+        ("states", "i4"),
+        ("state_table", "i4"),
+        ("fixed", "i4"),
+        ("trace", "i8"),
+        ("trace_end", "i8"),
+    ],
+    align=True,
+)
+"""One source of arrivals: `next` is its next one (FOREVER when it ended), `gaps` and `emitted` count its draws."""
+
+POISSON: Final = 0
+CONSTANT: Final = 1
+MODULATED: Final = 2
+TRACE: Final = 3
+
+SIZE_CONSTANT: Final = 0
+SIZE_UNIFORM: Final = 1
+SIZE_LOGNORMAL: Final = 2
+SIZE_MIXED: Final = 3
+
+TRACE_ROW: Final = np.dtype(
+    [("time", "i8"), ("size", "i4"), ("topic", "i4"), ("client", "i4"), ("queue", "i4")], align=True
+)
+"""A recorded arrival; `client` and `queue` are -1 where the trace leaves them to the traffic."""
+
+
+@kernel
+def find_step(table: Any, first: int, entries: int, u: float) -> int:
+    """The index whose cumulative share is the first one above `u`."""
+    low = 0
+    high = entries - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if table[first + middle] > u:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
+def draw_size(stream: Any, n: int, table: Any) -> int:
+    """The length of message `n`, at least one byte."""
+    kind = stream.size_kind
+    if kind == SIZE_CONSTANT:
+        return int(stream.size_max)
+    if kind == SIZE_LOGNORMAL:
+        size = exponential(stream.size_a + stream.size_b * normal(stream.key_size, n))
+        return max(1, min(int(stream.size_max), int(np.floor(min(size, 1.0e9) + 0.5))))
+    u = uniform(stream.key_size, n)
+    if kind == SIZE_UNIFORM:
+        return int(stream.size_a) + int(u * (stream.size_b - stream.size_a + 1.0))
+    entry = find_step(table, stream.size_table, stream.size_entries, u)
+    return int(table[stream.size_table + stream.size_entries + entry])
+
+
+@kernel
+def draw_next(stream: Any, t: int, table: Any) -> int:
+    """When the stream's next message comes, after one at `t`; FOREVER at its end."""
+    kind = stream.kind
+    if kind == POISSON:
+        gap = -logarithm(uniform(stream.key_gap, stream.gaps)) * stream.mean_gap
+        stream.gaps += 1
+        return t + int(gap + 0.5)
+    if kind == CONSTANT:
+        stream.gaps += 1
+        return int(stream.start) + int((float(stream.gaps) + stream.offset) * stream.mean_gap)
+    while True:
+        mean_gap = table[stream.state_table + stream.state]
+        if mean_gap > 0.0:
+            gap = -logarithm(uniform(stream.key_gap, stream.gaps)) * mean_gap
+            stream.gaps += 1
+            if gap < 9.0e18 and t + int(gap + 0.5) < stream.switch:
+                return t + int(gap + 0.5)
+        t = stream.switch
+        if t >= stream.stop:
+            return FOREVER
+        begin_stay(stream, t, table)
+
+
+@kernel
+def begin_stay(stream: Any, t: int, table: Any) -> None:
+    """Go to another state of a modulated stream, uniformly among the others, and draw how long it lasts."""
+    if stream.stays > 0 and stream.states > 1:
+        other = int(uniform(stream.key_stay, 2 * stream.stays) * float(stream.states - 1))
+        stream.state = other if other < stream.state else other + 1
+    stay = table[stream.state_table + stream.states + stream.state]
+    if stream.fixed == 0:
+        stay *= -logarithm(uniform(stream.key_stay, 2 * stream.stays + 1))
+    stream.stays += 1
+    stream.switch = t + int(min(stay, 4.0e18 - float(t)) + 0.5)
+
+
+@kernel
+def start_streams(streams: Any, table: Any, trace: Any) -> None:
+    """Draw every stream's first arrival."""
+    for i in range(len(streams)):
+        stream = streams[i]
+        if stream.kind == TRACE:
+            stream.next = trace[stream.trace].time if stream.trace < stream.trace_end else FOREVER
+            continue
+        if stream.kind == CONSTANT:
+            stream.gaps = -1
+        elif stream.kind == MODULATED:
+            begin_stay(stream, stream.start, table)
+        stream.next = draw_next(stream, stream.start, table)
+
+
+@kernel
+def fill_window(streams: Any, first: int, until: int, rows: Any, count: int, table: Any, trace: Any) -> tuple[int, int]:
+    """Append the arrivals before `until`, stream after stream, each in time order.
+
+    Returns:
+        The rows there are now, and the stream to go on with: the number of streams when all are done, else `rows`
+        is full; give a longer one with the same beginning.
+    """
+    capacity = len(rows)
+    for i in range(first, len(streams)):
+        stream = streams[i]
+        while stream.next < until:
+            t = stream.next
+            if t >= stream.stop:
+                stream.next = FOREVER
+                break
+            if count + stream.count > capacity:
+                return count, i
+            begin = stream.first
+            end = begin + stream.count
+            tag = stream.tag
+            topic = stream.topic_base
+            if stream.kind == TRACE:
+                recorded = trace[stream.trace]
+                size = recorded.size
+                topic += recorded.topic
+                if recorded.client >= 0:
+                    begin += recorded.client
+                    end = begin + 1
+                if recorded.queue >= 0:
+                    tag = (tag & ~7) | recorded.queue
+            else:
+                size = draw_size(stream, stream.emitted, table)
+                if stream.topics > 1:
+                    u = uniform(stream.key_topic, stream.emitted)
+                    topic += find_step(table, stream.topic_table, stream.topics, u)
+            tag |= ARRIVAL_FIRST
+            for client in range(begin, end):
+                row = rows[count]
+                row.time = t
+                row.client = client
+                row.size = min(size, SIZE_MASK)
+                row.topic = topic
+                row.tag = tag
+                tag &= ~ARRIVAL_FIRST
+                count += 1
+            stream.emitted += 1
+            if stream.kind == TRACE:
+                stream.trace += 1
+                stream.next = trace[stream.trace].time if stream.trace < stream.trace_end else FOREVER
+            else:
+                stream.next = draw_next(stream, t, table)
+    return count, len(streams)

@@ -1,0 +1,259 @@
+"""One replication of an egress model: the kernel, and between its strides what happens at set times.
+
+The kernel runs from one set time to the next (a change, an absence, the end of a second, the end of the warm-up), so
+that these cost it nothing. At one instant: acknowledgments and timers, then the end of the warm-up, the second's end,
+connections, disconnections, pauses' marks and timed changes in the scenario's order, then arrivals.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from functools import partial
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from qsctl.eventlog.schema import LogLevel
+from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, later
+from qsctl.sim.arrivals import ArrivalStreams
+from qsctl.sim.kernel import records as r
+from qsctl.sim.models.base import CHUNK_ROWS, EVENT_ROW, Event, Rows, Stop
+from qsctl.sim.models.changes import PortChange, QueueChange, read_changes
+from qsctl.sim.models.egress_arrays import EgressArrays
+from qsctl.sim.models.egress_counters import counter_columns, total_events
+from qsctl.sim.models.egress_kernel import advance
+from qsctl.sim.models.egress_layout import lay_out, line_rate
+from qsctl.sim.models.egress_presence import connect, disconnect, hold
+from qsctl.sim.models.ingress import Ingress
+from qsctl.sim.models.slow_subscribers import SlowSubscribers
+from qsctl.sim.scenario import QUEUE_ORDER, Scenario
+
+WARM, SECOND, CONNECT, DISCONNECT, MARK, CHANGE = range(6)
+"""The order of what happens at one instant."""
+
+Control = tuple[Nanoseconds, int, int, Callable[[], None]]
+
+
+class EgressRun:
+    """See `base.ModelRun`."""
+
+    def __init__(self, scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> None:
+        self._scenario = scenario
+        self._level = level
+        changes, self._outages = read_changes(scenario)
+        streams = ArrivalStreams(scenario, replication)
+        layout = lay_out(scenario, replication, self._outages, streams.topic_ranges)
+        self.names = layout.names
+        self.arrays = EgressArrays(layout, level, scenario.warm_up_ns, chunk_rows)
+        self._ingress = Ingress(scenario, streams)
+        self._ranges = streams.client_ranges
+        self._rows = np.zeros(0, r.ARRIVAL)
+        broker = scenario.broker
+        self._slow = SlowSubscribers(
+            scenario.seed, replication, len(layout.names), broker.slow_penalty_percent, broker.slow_threshold_percent
+        )
+        self._buffer = broker.egress_buffer_bytes
+        self._load_set = False
+        self._bound_load()
+        self._events: list[tuple[int, int, int, int, int]] = []
+        self._controls: list[Control] = []
+        self._sequence = 0
+        self._plan(changes)
+        self._held = 0
+        self._finished = False
+        self.now_ns: Nanoseconds = 0
+
+    @property
+    def messages(self) -> int:
+        """Arrivals simulated so far, warm-up included."""
+        return int(self.arrays.control[r.MESSAGES])
+
+    @property
+    def slow_percent(self) -> npt.NDArray[Any]:
+        """The slowness of every client at the last full second."""
+        return self._slow.percent
+
+    def step(self, until_ns: Nanoseconds) -> Stop:
+        """Simulate to `until_ns` (exclusive, at most the horizon) or until the log chunk is full."""
+        horizon = self._scenario.horizon_ns
+        until_ns = min(until_ns, horizon)
+        arrays = self.arrays
+        control = arrays.control
+        while True:
+            if control[r.LOG_COUNT] >= control[r.LOG_LIMIT]:
+                return Stop.LOG_FULL
+            if self._controls and self._controls[0][0] <= self.now_ns:
+                heapq.heappop(self._controls)[3]()
+                continue
+            if self.now_ns >= until_ns:
+                return Stop.UNTIL
+            if self._ingress.now_ns <= self.now_ns:
+                left = self._rows[control[r.POSITION] :]
+                self._rows, refused = self._ingress.window(horizon, left)
+                control[r.POSITION] = 0
+                for row in refused:
+                    self._tell(*row)
+            bound = min(until_ns, self._ingress.now_ns)
+            if self._controls:
+                bound = min(bound, self._controls[0][0])
+            match arrays.call(advance, self._rows, len(self._rows), bound, min(bound, horizon - 1)):
+                case r.REACHED:
+                    self.now_ns = bound
+                case r.GROW:
+                    arrays.grow()
+                case r.LOAD_CHANGED:
+                    self._load_changed()
+                case _:
+                    return Stop.LOG_FULL
+
+    def take_log(self) -> Rows:
+        """The rows since the last call: a view that the next `step` overwrites."""
+        return self.arrays.take_log()
+
+    def take_events(self) -> Rows:
+        """The events since the last call, a copy."""
+        for row in self.arrays.take_kernel_events():
+            self._tell(int(row["at_ns"]), int(row["client_id"]), int(row["queue"]), int(row["value"]), row["event"])
+        rows = np.zeros(len(self._events), EVENT_ROW)
+        for i, (at, client, queue, value, event) in enumerate(sorted(self._events, key=lambda row: row[0])):
+            rows[i] = (at, value, client, queue, event)
+        self._events.clear()
+        return rows if self._level is LogLevel.EVENTS else rows[:0]
+
+    def finish(self) -> Stop:
+        """Write what is still in the broker as `held`; call it again while it answers LOG_FULL."""
+        arrays = self.arrays
+        if not self._finished:
+            self._finished = True
+            for row in total_events(self.now_ns, arrays, self._slow.percent):
+                self._tell(*row)
+        while self._held < len(self.names):
+            if arrays.control[r.LOG_COUNT] >= arrays.control[r.LOG_LIMIT]:
+                return Stop.LOG_FULL
+            hold(
+                self._held, arrays.clients, arrays.queues, arrays.nodes, arrays.lives, arrays.log, arrays.control,
+                arrays.rare,
+            )  # fmt: skip
+            self._held += 1
+        return Stop.UNTIL
+
+    def counters(self) -> dict[str, Any]:
+        """One row a client and queue that carried traffic, as columns."""
+        observed = max(0, min(self.now_ns, self._scenario.horizon_ns) - self._scenario.warm_up_ns)
+        return counter_columns(self.names, self.arrays, observed)
+
+    def _tell(self, at: int, client: int, queue: int, value: int, event: int) -> None:
+        if self._level is LogLevel.EVENTS:
+            self._events.append((at, client, queue, value, int(event)))
+
+    def _at(self, time: Nanoseconds, rank: int, action: Callable[[], None]) -> None:
+        if time < self._scenario.horizon_ns:
+            heapq.heappush(self._controls, (time, rank, self._sequence, action))
+            self._sequence += 1
+
+    def _plan(self, changes: list[QueueChange | PortChange]) -> None:
+        if self._scenario.warm_up_ns > 0:
+            self._at(self._scenario.warm_up_ns, WARM, self.arrays.reset_counters)
+        self._at(SECOND_NS, SECOND, self._second)
+        for change in changes:
+            self._at(change.at_ns, CHANGE, partial(self._change, change))
+        for group, spans in self._outages.absences.items():
+            first, count = self._ranges[group]
+            for start, end in spans:
+                for c in range(first, first + count):
+                    self._at(start, DISCONNECT, partial(self._disconnect, c))
+                    self._at(end, CONNECT, partial(self._connect, c, group))
+        for group, spans in self._outages.pauses.items():
+            first, count = self._ranges[group]
+            if self._level is LogLevel.EVENTS:
+                for c in range(first, first + count):
+                    for start, end in spans:
+                        self._at(start, MARK, partial(self._tell, start, c, -1, 0, Event.PAUSED))
+                        self._at(end, MARK, partial(self._tell, end, c, -1, 0, Event.RESUMED))
+
+    def _second(self) -> None:
+        for c in self._slow.tick(self.now_ns, self.arrays.clients, self.arrays.rare.more):
+            event = Event.SLOW_SUBSCRIBER if self._slow.slow[c] else Event.SLOW_SUBSCRIBER_CLEARED
+            self._tell(self.now_ns, int(c), -1, round(100 * self._slow.percent[c]), event)
+        self._at(later(self.now_ns, SECOND_NS), SECOND, self._second)
+
+    def _change(self, change: QueueChange | PortChange) -> None:
+        scenario = self._scenario
+        if isinstance(change, PortChange):
+            index = next(i for i, port in enumerate(scenario.ports) if port.name == change.port)
+            num, den = line_rate(f"port {change.port!r}", change.rate_bits_per_second)
+            self.arrays.ports[index]["num"], self.arrays.ports[index]["den"] = num, den
+            return
+        queue = QUEUE_ORDER.index(change.queue)
+        event = {"max_depth": Event.DEPTH_CHANGED, "burst": Event.BURST_CHANGED}.get(change.limit)
+        for group in scenario.groups:
+            if group.profile == change.profile:
+                first, count = self._ranges[group.name]
+                self.arrays.queues[change.limit][first * 5 + queue : (first + count) * 5 : 5] = change.value
+                for c in range(first, first + count) if event is not None else ():
+                    self._tell(self.now_ns, c, queue, change.value, event or 0)
+
+    def _disconnect(self, c: int, event: Event = Event.DISCONNECTED) -> None:
+        arrays = self.arrays
+        if arrays.clients["flags"][c] & r.ABSENT:
+            return
+        dropped = disconnect(
+            c, self.now_ns, arrays.clients, arrays.queues, arrays.nodes, arrays.lives, arrays.log, arrays.control,
+            arrays.rare,
+        )  # fmt: skip
+        self._tell(self.now_ns, c, -1, dropped, event)
+
+    def _connect(self, c: int, group: str) -> None:
+        arrays = self.arrays
+        if not arrays.clients["flags"][c] & r.ABSENT:
+            return
+        next_absence = self._outages.next_absence(group, self.now_ns)
+        arrays.rare.more["next_absence"][c] = next_absence
+        self._tell(self.now_ns, c, -1, 0, Event.CONNECTED)
+        arrays.ensure_room()
+        connect(
+            c, self.now_ns, arrays.clients, arrays.queues, arrays.ports, arrays.nodes, arrays.lives, arrays.log,
+            arrays.control, arrays.rare,
+        )  # fmt: skip
+
+    def _bound_load(self) -> None:
+        control = self.arrays.control
+        control[r.BUFFERS] = 1 if self._buffer > 0 else 0
+        broker = self._scenario.broker
+        self._set_bytes = ceil(self._buffer * broker.load_factor_set_percent / 100)
+        self._clear_bytes = floor(self._buffer * broker.load_factor_clear_percent / 100)
+        self._bounds()
+
+    def _bounds(self) -> None:
+        control = self.arrays.control
+        over = self._buffer + 1
+        control[r.LOAD_RISE] = over if self._load_set else min(over, self._set_bytes)
+        control[r.LOAD_FALL] = self._clear_bytes if self._load_set else -1
+
+    def _load_changed(self) -> None:
+        """The egress buffers crossed a threshold: tell it; above 100 % disconnect the slowest until below."""
+        control = self.arrays.control
+        now = int(control[r.NOW])
+        self.now_ns = now
+        if not self._load_set and control[r.EGRESS_BYTES] >= self._set_bytes:
+            self._load_set = True
+            self._tell(now, -1, -1, int(100 * control[r.EGRESS_BYTES] // self._buffer), Event.BUFFER_LOAD_SET)
+        while control[r.EGRESS_BYTES] > self._buffer:
+            more = self.arrays.rare.more
+            order = np.lexsort((-more["buffered"], -self._slow.percent, more["buffered"] <= 0))
+            slowest = int(order[0])
+            self._disconnect(slowest, Event.DISCONNECTED_SLOW)
+            back = later(now, self._scenario.broker.slow_reconnect_ns)
+            if back < INFINITE_NS:
+                group = self._group_of(slowest)
+                self._at(back, CONNECT, partial(self._connect, slowest, group))
+        if self._load_set and control[r.EGRESS_BYTES] <= self._clear_bytes:
+            self._load_set = False
+            self._tell(now, -1, -1, int(100 * control[r.EGRESS_BYTES] // self._buffer), Event.BUFFER_LOAD_CLEARED)
+        self._bounds()
+
+    def _group_of(self, c: int) -> str:
+        return next(name for name, (first, count) in self._ranges.items() if first <= c < first + count)
