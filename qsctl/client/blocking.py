@@ -265,8 +265,14 @@ class QueueConsumer(Wrapper, Generic[Value]):
         self.turn()
 
     def close(self) -> None:
-        """Send the answers given, then leave the queue: what is held goes to somebody else."""
+        """Send the answers given, then leave the queue: what is held goes to somebody else.
+
+        Samples that were received and not acknowledged count as failed deliveries; those that nobody took out of this
+        consumer do not.
+        """
         self.turn()
+        if not self.state.touched_count:
+            self._port.take_leave()
         super().close()
 
     def turn(self) -> None:

@@ -38,6 +38,11 @@ class Consumer:
         """Samples received and not answered yet, taken or not."""
         return len(self._held)
 
+    @property
+    def touched_count(self) -> int:
+        """Samples taken and not answered yet: they may have had an effect."""
+        return len(self._held) - len(self._waiting)
+
     def receive(self, delivery: Delivery) -> None:
         """Keep a sample that the queue sent."""
         earlier = self._held.get(delivery.identity)

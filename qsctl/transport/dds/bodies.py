@@ -94,8 +94,8 @@ def service_data_from_wire(wire: Any) -> ServiceData:
     """The inverse of `wire_service_data`."""
     return ServiceData(
         tuple(queue_data_from_wire(each) for each in wire.shared_reader_queue_data_list),
-        tuple(wire.participants or ()),
-        tuple(wire.subscribers or ()),
+        tuple(wire.participants),
+        tuple(wire.subscribers),
     )
 
 
@@ -109,13 +109,19 @@ def wire_queue_data(queue: QueueData, domain_ids: Mapping[str, int]) -> WireQueu
         queue.type_name,
         queue.is_dead_letter,
         domain_ids.get(participant[0], -1) if participant else -1,
+        queue.acknowledges_producers,
     )
 
 
 def queue_data_from_wire(wire: Any) -> QueueData:
     """The inverse of `wire_queue_data`, without the domain."""
     return QueueData(
-        wire.queue_name, wire.topic_name, wire.resource or "", wire.type_name or "", bool(wire.is_dead_letter)
+        wire.queue_name,
+        wire.topic_name,
+        wire.resource,
+        wire.type_name,
+        bool(wire.is_dead_letter),
+        bool(wire.acknowledges_producers),
     )
 
 

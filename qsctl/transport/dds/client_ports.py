@@ -265,6 +265,11 @@ class ConsumerPort:
         for at in range(0, len(pairs), frames.ANSWERS_MAX):
             self._writer.put(frames.pack_answers(self.guid, self.queue, pairs[at : at + frames.ANSWERS_MAX]))
 
+    def take_leave(self) -> None:
+        """Leave in order: the samples held were not touched, and wait again as if never sent."""
+        self._writer.put(frames.pack_answers(self.guid, self.queue, []))
+        self._writer.flush()
+
     def tell(self, availability: ConsumerAvailability) -> None:
         """Tell the queue about this consumer (section 2.10.2).
 

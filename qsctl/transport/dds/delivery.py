@@ -5,9 +5,10 @@ Decides: which endpoint a message belongs to. The driver polls, turns its engine
 
 from __future__ import annotations
 
-from qsctl.core.messages import Delivery, Inbound, ProducerLeft, WriteAcknowledgment
+from collections.abc import Mapping
+
+from qsctl.core.messages import Delivery, Inbound, ProducerLeft, QueueName, WriteAcknowledgment
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.settings import DomainParticipantSettings
 from qsctl.identity import NIL_GUID
 from qsctl.transport.dds.endpoints import QueueEndpoints, TopicEndpoints
 from qsctl.transport.dds.participant import Participant
@@ -32,6 +33,8 @@ class DomainDelivery:
         self._topics: dict[str, TopicEndpoints] = {}
         self._queues: dict[str, QueueEndpoints] = {}
         self._topic_of_queue: dict[str, TopicEndpoints] = {}
+        self.accepts = True
+        """Whether samples are taken from producers; a service that shuts down takes no more."""
 
     @property
     def malformed_count(self) -> int:
@@ -40,13 +43,12 @@ class DomainDelivery:
             queue.malformed_count for queue in self._queues.values()
         )
 
-    def reconcile(self, settings: DomainParticipantSettings) -> None:
-        """Open what the settings have and we have not; close what they have not any more."""
-        wanted = {
-            f"{settings.name}/{subscriber.name}/{queue.name}": (subscriber.name, queue)
-            for subscriber in settings.subscribers
-            for queue in subscriber.queues
-        }
+    def reconcile(self, wanted: Mapping[QueueName, tuple[str, SharedReaderQueueSettings]]) -> None:
+        """Open what is wanted and not there, close what is not wanted any more.
+
+        Args:
+            wanted: the shared subscriber's name and the settings of each queue, by its full name.
+        """
         for name in [name for name in self._queues if name not in wanted]:
             self._close_queue(name)
         for name, (subscriber, queue) in wanted.items():
@@ -63,8 +65,9 @@ class DomainDelivery:
             self._appeared(endpoint)
         for queue in self._queues.values():
             queue.poll(inbox)
-        for topic in self._topics.values():
-            topic.poll(inbox)
+        if self.accepts:
+            for topic in self._topics.values():
+                topic.poll(inbox)
         return inbox
 
     def deliver(self, delivery: Delivery, payload: bytes) -> None:

@@ -243,12 +243,21 @@ class QueueEndpoints:
                     self.malformed_count += 1
                     continue
                 sender = frame.sender
+                if not frame.answers:
+                    self._take_leave(sender, inbox)
                 for identity, response in frame.answers:
                     kind = _RESPONSES.get(response)
                     if kind is None:
                         self.malformed_count += 1
                     else:
                         inbox.append(Acknowledgment(name, sender, identity, kind))
+
+    def _take_leave(self, guid: Guid, inbox: list[Inbound]) -> None:
+        lane = self._lanes.pop(guid, None)
+        if lane is not None:
+            self._busy.pop(guid, None)
+            lane.close()
+            inbox.append(ConsumerLeft(self.name, guid, hands_back=True))
 
     def deliver(self, delivery: Delivery, payload: bytes) -> None:
         """Put a sample into its consumer's lane; without one the consumer is leaving and the sample comes back."""
@@ -299,7 +308,9 @@ class QueueEndpoints:
                 former.close()
                 inbox.append(ConsumerLeft(self.name, lane.guid))
             self._lanes[lane.guid] = lane
-            inbox.append(ConsumerJoined(self.name, lane.guid, endpoint.source_guid, endpoint.unacked_threshold))
+            inbox.append(
+                ConsumerJoined(self.name, lane.guid, endpoint.source_guid, unacked_threshold=endpoint.unacked_threshold)
+            )
             early = self._early_availability.pop(lane.guid, None)
             if early is not None:
                 inbox.append(early)

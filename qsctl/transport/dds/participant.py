@@ -46,6 +46,8 @@ class DomainSettings:
     lease_duration_ns: Nanoseconds = LEASE_DURATION_NS
     tcp: TcpSettings | None = None
     participant_index_max: int = 99
+    verbosity: str = "severe"
+    """What Cyclone DDS itself logs, in its own words, on standard error."""
 
     def document(self) -> str:
         """The XML that Cyclone DDS is configured with."""
@@ -73,7 +75,8 @@ class DomainSettings:
             f"<LeaseDuration>{self.lease_duration_ns}ns</LeaseDuration><Peers>{peers}</Peers></Discovery>"
             '<Internal><HeartbeatInterval max="200 ms">50 ms</HeartbeatInterval>'
             "<Watermarks><WhcHigh>8MiB</WhcHigh><WhcHighInit>8MiB</WhcHighInit><WhcLow>4MiB</WhcLow><WhcAdaptive>false</WhcAdaptive></Watermarks>"
-            f"</Internal>{tcp}<Tracing><Verbosity>severe</Verbosity></Tracing></Domain></CycloneDDS>"
+            f"</Internal>{tcp}<Tracing><OutputFile>stderr</OutputFile><Verbosity>{self.verbosity}</Verbosity></Tracing>"
+            "</Domain></CycloneDDS>"
         )
 
 

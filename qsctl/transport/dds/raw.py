@@ -26,6 +26,7 @@ DDS_TIMEOUT: Final = -10
 
 _ANY: Final = SampleState.Any | ViewState.Any | InstanceState.Any
 _ALIGNMENT_BYTES: Final = 4
+_HANDLE_MASK: Final = 2**64 - 1
 
 
 @functools.cache
@@ -128,7 +129,8 @@ class RawWriter:
         if not self.matched_count():
             return frozenset()
         try:
-            return frozenset(writer.get_matched_subscriptions())
+            # The binding reads these as signed, the builtin topics' as unsigned.
+            return frozenset(handle & _HANDLE_MASK for handle in writer.get_matched_subscriptions())
         except IndexError:
             # The binding's array is one short when a reader comes between its two calls: the next turn asks again.
             return frozenset()

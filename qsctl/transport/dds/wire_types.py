@@ -219,6 +219,7 @@ class WireQueueData(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedRea
     type_name: str = ""
     is_dead_letter: bool = False
     domain_id: int32 = -1
+    acknowledges_producers: bool = True
 
 
 @dataclass
@@ -335,7 +336,8 @@ class WireAcknowledgment(IdlStruct, typename="RTI.QueuingService.Acknowledgment"
 class WireAcknowledgmentFrame(IdlStruct, typename="RTI.QueuingService.AcknowledgmentFrame"):
     """Answers that travel together. `sender` is the consumer's GUID, or nil from a service.
 
-    `queue_name` is `<Topic>@<SharedSubscriber>`; a topic may feed several queues, each of which answers.
+    `queue_name` is `<Topic>@<SharedSubscriber>`; a topic may feed several queues, each of which answers. A consumer
+    that sends no answer at all takes its leave: what it holds, it did not touch.
     """
 
     sender: WireGuid = field(default_factory=WireGuid)

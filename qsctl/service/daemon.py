@@ -1,0 +1,263 @@
+"""A service that runs: engine, stores and DDS, turned by the wall clock until it is told to stop (manual, chapter 4).
+
+Decides: how a service starts, what one pass of its loop does, and how it leaves. It accepts no more, gives consumers a
+moment to answer, stores, and leaves the domains; what is unanswered then is sent again after a restart.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.messages import Inbound
+from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
+from qsctl.core.ready import Ready
+from qsctl.core.records import QueueCreated, QueueDeleted, ServiceStarted, SubscriberCreated, SubscriberDeleted
+from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.errors import Refused
+from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.service.logger import ServiceLog
+from qsctl.service.loop import ServiceLoop
+from qsctl.service.metrics import Metrics
+from qsctl.service.places import places_of
+from qsctl.service.restore import restore
+from qsctl.service.stores import Stores
+from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX
+from qsctl.transport.dds.service_transport import ServicePlaces, ServiceTransport
+
+IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
+"""The longest sleep: a signal is acted on after it at the latest."""
+
+GRACE_NS: Final[Nanoseconds] = 2 * SECOND_NS
+"""How long consumers may still answer once the service shuts down."""
+
+COMPACT_AFTER_TURNS: Final = 1_000
+
+_CHANGES_QUEUES = (ServiceStarted, QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted)
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonOptions:
+    """What the command line adds to a configuration.
+
+    `runs_in_background` makes SHUTDOWN answer UNSUPPORTED (section 5.4.9): who started a daemon stops it.
+    """
+
+    places: ServicePlaces = field(default_factory=ServicePlaces)
+    storage_directory: Path = Path()
+    runs_in_background: bool = False
+    metrics_port: int | None = None
+    metrics_address: str = "127.0.0.1"
+    grace_ns: Nanoseconds = GRACE_NS
+
+
+class DaemonEngine(ServiceEngine):
+    """The engine of a service that its operating system stops (section 5.4.9)."""
+
+    def request_shutdown(self) -> None:
+        """Refuse: a daemon is not stopped remotely.
+
+        Raises:
+            Refused: always.
+        """
+        raise Refused(
+            f"service {self.application_name} runs as a daemon", remedy="Stop it where it was started: SIGTERM."
+        )
+
+
+class ConfigSnippets:
+    """CREATE bodies read by `config`; what they leave out is inherited from the service."""
+
+    def __init__(self, configuration: ServiceConfiguration) -> None:
+        self._configuration = configuration
+
+    def queue(self, xml: str) -> SharedReaderQueueSettings:
+        """See `SnippetReader`."""
+        from qsctl.config.snippet import read_queue_snippet
+
+        return read_queue_snippet(xml, configuration=self._configuration)
+
+    def subscriber(self, xml: str) -> SharedSubscriberSettings:
+        """See `SnippetReader`."""
+        from qsctl.config.snippet import read_subscriber_snippet
+
+        return read_subscriber_snippet(xml, configuration=self._configuration)
+
+
+class Daemon:
+    """One running service.
+
+    Raises:
+        InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
+        Refused: the configuration asks for what this version cannot do.
+        Unavailable: DDS does not start here.
+        Damaged: the stored state cannot be read.
+    """
+
+    def __init__(self, configuration: ServiceConfiguration, options: DaemonOptions, log: ServiceLog) -> None:
+        self.configuration = configuration
+        self.options = options
+        self.log = log
+        self._stop_cause = ""
+        make = DaemonEngine if options.runs_in_background else ServiceEngine
+        settings = configuration.service
+        self.engine = make(
+            settings,
+            started_at=time.time_ns(),
+            journal=Journal.PERSISTENT_ONLY,
+            payload_size_bytes_max=SAMPLE_SIZE_BYTES_MAX,
+        )
+        persistence = configuration.service_qos.persistence
+        keeps_state = persistence.kind is PersistenceKind.PERSISTENT
+        self._stores = Stores(
+            options.storage_directory,
+            configuration.filesystem,
+            settings.application_name,
+            keeps_service_state=keeps_state,
+        )
+        if keeps_state and not persistence.restore and self._stores.service is not None:
+            self._stores.service.compact([])
+        restore(self.engine, self._stores, time.time_ns())
+        self._loop = ServiceLoop(self.engine, self._stores)
+        self.transport = ServiceTransport(settings.application_name, options.places, ConfigSnippets(configuration))
+        self.metrics: Metrics | None = None
+        if options.metrics_port is not None:
+            self.metrics = Metrics(self.engine, self.transport, options.metrics_address, options.metrics_port)
+        log.publish_through(self.transport.logger)
+        for report in self._stores.damage:
+            log.warning("stored_state_damaged", report=str(report))
+
+    def stop(self, cause: str) -> None:
+        """Ask the service to leave; may be called from a signal handler or another thread."""
+        self._stop_cause = cause
+        self.transport.wake()
+
+    def run(self, on_start: Callable[[], None] | None = None) -> None:
+        """Serve until `stop` is called or a SHUTDOWN command comes, then leave in order.
+
+        Raises:
+            Damaged: the disk refuses; the service stops at once, for it must not answer what it cannot store.
+        """
+        with _tuned_collector():
+            try:
+                self._turn([])
+                self._reconcile()
+                self.log.info("started", queues=len(self.engine.queues()))
+                if on_start is not None:
+                    on_start()
+                self._serve()
+                self._leave()
+            finally:
+                self.close()
+
+    def close(self) -> None:
+        """Let go of everything, in whatever state."""
+        if self.metrics is not None:
+            self.metrics.close()
+        self.log.publish_through(None)
+        self.transport.close()
+        self._stores.close()
+
+    def _serve(self) -> None:
+        turns = 0
+        while not self._stop_cause and not self.engine.shutting_down:
+            inbox = self.transport.poll()
+            deadline = self.engine.next_deadline()
+            now = time.time_ns()
+            if inbox or (deadline is not None and deadline <= now):
+                self._turn(inbox)
+                turns += 1
+                if turns % COMPACT_AFTER_TURNS == 0:
+                    self._loop.compact()
+                if inbox:
+                    continue
+                deadline = self.engine.next_deadline()
+            if self.metrics is not None:
+                self.metrics.refresh()
+            self.transport.flush()
+            self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
+
+    def _turn(self, inbox: list[Inbound]) -> None:
+        ready = self._loop.turn(inbox)
+        if ready.records and any(isinstance(record, _CHANGES_QUEUES) for record in ready.records):
+            self._reconcile()
+        self.transport.put(ready.messages)
+        self.transport.flush()
+        if ready.events:
+            self._tell(ready)
+
+    def _tell(self, ready: Ready) -> None:
+        if self.metrics is not None:
+            self.metrics.count(ready.events)
+        self.log.tell(ready.events)
+
+    def _reconcile(self) -> None:
+        self.transport.reconcile(
+            {name: (place.subscriber, place.settings) for name, place in places_of(self.engine).items()}
+        )
+
+    def _leave(self) -> None:
+        cause = self._stop_cause or "SHUTDOWN"
+        self.log.info("leaving", cause=cause)
+        self.transport.accept_no_more()
+        deadline = time.monotonic_ns() + self.options.grace_ns
+        while self._unanswered_count() and time.monotonic_ns() < deadline:
+            self._turn(self.transport.poll())
+            self.transport.wait(10 * MILLISECOND_NS)
+        while not self.transport.flush() and time.monotonic_ns() < deadline:
+            self.transport.wait(MILLISECOND_NS)
+        self._loop.compact()
+        self.log.info("left", cause=cause, unanswered=self._unanswered_count())
+
+    def _unanswered_count(self) -> int:
+        return sum(self.engine.queue(resource).sent_count() for resource in self.engine.queues())
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[str], None]) -> Iterator[None]:
+    """SIGTERM and SIGINT call `stop`; the former handlers come back afterwards."""
+
+    def handler(number: int, _frame: FrameType | None) -> None:
+        stop(signal.Signals(number).name)
+
+    former = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, each in former.items():
+            signal.signal(number, each)
+
+
+@contextmanager
+def _tuned_collector() -> Iterator[None]:
+    """Long-lived samples are not walked by the collector every 700 allocations."""
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def with_domain_base(places: ServicePlaces, base: int) -> ServicePlaces:
+    """The places with every domain id raised by `-domainIdBase` (Table 4.1)."""
+    if base == 0:
+        return places
+    return replace(
+        places,
+        participants={
+            name: replace(place, domain_id=place.domain_id + base) for name, place in places.participants.items()
+        },
+        administration=places.administration
+        and replace(places.administration, domain_id=places.administration.domain_id + base),
+        monitoring=places.monitoring and replace(places.monitoring, domain_id=places.monitoring.domain_id + base),
+    )

@@ -1,0 +1,153 @@
+"""What a running service says: lines on standard error, and on `rti/distlog` when asked (manual, section 3.5).
+
+Decides: which verbosity shows what (Table 4.1). The distributed log carries the same lines, whoever reads them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final, Protocol, TextIO, assert_never
+
+import structlog
+
+from qsctl.core.events import (
+    Event,
+    HighWatermarkPassed,
+    LowWatermarkPassed,
+    QueueFilled,
+    SampleBounced,
+    SampleDeadLettered,
+)
+
+
+class Verbosity(IntEnum):
+    """`-verbosity` (Table 4.1): each includes those below."""
+
+    SILENT = 0
+    EXCEPTIONS = 1
+    WARNINGS = 2
+    INFORMATION = 3
+    DDS_WARNINGS = 4
+    TRACING = 5
+    DDS_TRACING = 6
+
+
+DEFAULT_VERBOSITY: Final = Verbosity.EXCEPTIONS
+
+_DDS_WORDS: Final = {Verbosity.DDS_WARNINGS: "warning", Verbosity.TRACING: "warning", Verbosity.DDS_TRACING: "config"}
+
+
+def dds_verbosity(verbosity: Verbosity) -> str:
+    """What Cyclone DDS itself is told to log."""
+    return "none" if verbosity is Verbosity.SILENT else _DDS_WORDS.get(verbosity, "severe")
+
+
+class Publisher(Protocol):
+    """Where lines go beside standard error."""
+
+    def write(
+        self, service_name: str, process_id: int, level: int, timestamp_ns: int, event: str, fields_json: str
+    ) -> None:
+        """Publish one line."""
+
+
+class ServiceLog:
+    """The log of one service.
+
+    Args:
+        service_name: in every line.
+        verbosity: what is shown.
+        stream: standard error unless a test looks on.
+        as_json: one JSON object a line; otherwise key=value for people.
+    """
+
+    def __init__(
+        self,
+        service_name: str,
+        verbosity: Verbosity = DEFAULT_VERBOSITY,
+        *,
+        stream: TextIO | None = None,
+        as_json: bool = False,
+    ) -> None:
+        self._service_name = service_name
+        self._verbosity = verbosity
+        self._publisher: Publisher | None = None
+        self._tells_events = verbosity >= Verbosity.WARNINGS
+        renderer = (
+            structlog.processors.JSONRenderer()
+            if as_json
+            else structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"])
+        )
+        self._logger = structlog.wrap_logger(
+            structlog.WriteLogger(stream or sys.stderr),
+            processors=[
+                structlog.processors.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                renderer,
+            ],
+        ).bind(service=service_name)
+
+    def publish_through(self, publisher: Publisher | None) -> None:
+        """Write every line to the distributed log too; None ends it."""
+        self._publisher = publisher
+
+    def error(self, event: str, **fields: object) -> None:
+        """Something failed."""
+        self._write(Verbosity.EXCEPTIONS, event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Something to look after."""
+        self._write(Verbosity.WARNINGS, event, fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        """Something worth knowing."""
+        self._write(Verbosity.INFORMATION, event, fields)
+
+    def trace(self, event: str, **fields: object) -> None:
+        """What became of one sample."""
+        self._write(Verbosity.TRACING, event, fields)
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Say what of the queues' events the verbosity shows."""
+        if not self._tells_events:
+            return
+        traces = self._verbosity >= Verbosity.TRACING
+        for event in events:
+            match event:
+                case QueueFilled():
+                    self.warning("queue_full", queue=event.queue)
+                case SampleDeadLettered() if not event.accepted:
+                    self.warning("dead_letter_lost", queue=event.queue, to=event.to_queue, sample=str(event.identity))
+                case SampleBounced():
+                    self.info("refused", queue=event.queue, sample=str(event.identity), reason=event.reason.value)
+                case HighWatermarkPassed():
+                    self.info("high_watermark", queue=event.queue)
+                case LowWatermarkPassed():
+                    self.info("low_watermark", queue=event.queue)
+                case _:
+                    if traces:
+                        self.trace(type(event).__name__, queue=event.queue, sample=str(event.identity))
+
+    def _write(self, level: Verbosity, event: str, fields: dict[str, object]) -> None:
+        if self._verbosity < level:
+            return
+        match level:
+            case Verbosity.EXCEPTIONS:
+                self._logger.error(event, **fields)
+            case Verbosity.WARNINGS:
+                self._logger.warning(event, **fields)
+            case Verbosity.INFORMATION:
+                self._logger.info(event, **fields)
+            case Verbosity.TRACING | Verbosity.SILENT | Verbosity.DDS_WARNINGS | Verbosity.DDS_TRACING:
+                self._logger.debug(event, **fields)
+            case _:
+                assert_never(level)
+        if self._publisher is not None:
+            self._publisher.write(
+                self._service_name, os.getpid(), int(level), time.time_ns(), event, json.dumps(fields, default=str)
+            )

@@ -1,0 +1,217 @@
+"""The whole of a service on DDS: its domain participants, administration, monitoring and logging as one transport.
+
+Decides: which participants there are and what a turn of the driver does with them. Administration, monitoring and each
+`<domain_participant>` have a participant of their own (manual, sections 3.3.3, 3.3.4.2 and 3.3.6); all share a waitset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.to_thread
+
+from qsctl.core.messages import (
+    CommandReply,
+    Delivery,
+    Inbound,
+    Message,
+    QueueName,
+    StatusPublication,
+    WriteAcknowledgment,
+)
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
+from qsctl.transport.dds.administration import AdminEndpoints, LoggerEndpoint, MonitoringEndpoint
+from qsctl.transport.dds.bodies import dead_letter_octets
+from qsctl.transport.dds.commands import SnippetReader
+from qsctl.transport.dds.delivery import DomainDelivery
+from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
+
+HURRY_NS: Nanoseconds = MILLISECOND_NS
+"""How soon to look again while a peer's cache is full or a consumer is being reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainPlace:
+    """A DDS domain and how this service takes part in it."""
+
+    domain_id: int
+    settings: DomainSettings = DomainSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePlaces:
+    """The domains of a service. None: administration, monitoring or the distributed logger is off."""
+
+    participants: Mapping[str, DomainPlace] = field(default_factory=dict)
+    administration: DomainPlace | None = None
+    monitoring: DomainPlace | None = None
+    distributed_logger: bool = False
+
+
+class ServiceTransport:
+    """A service's messages in and out. `poll`, `send` and `flush` are a driver's turn; the rest is the Protocol's.
+
+    Args:
+        application_name: what commands call the service; the participants' names begin with it.
+        places: the domains.
+        snippets: reads the bodies of CREATE commands.
+
+    Raises:
+        UsageError, Refused, Unavailable: a participant cannot be made; nothing stays open.
+    """
+
+    def __init__(self, application_name: str, places: ServicePlaces, snippets: SnippetReader) -> None:
+        self.application_name = application_name
+        self._domain_ids = {name: place.domain_id for name, place in places.participants.items()}
+        self._deliveries: dict[str, DomainDelivery] = {}
+        self._administration: AdminEndpoints | None = None
+        self._monitoring: MonitoringEndpoint | None = None
+        self.logger: LoggerEndpoint | None = None
+        self._participants: list[Participant] = []
+        self._waiter: Waiter | None = None
+        self._ended = False
+        self._all_sent = True
+        try:
+            for name, place in places.participants.items():
+                participant = self._open(place, name)
+                self._deliveries[name] = DomainDelivery(name, participant, application_name)
+            if places.administration is not None:
+                participant = self._open(places.administration, "administration")
+                self._participants.append(participant)
+                self._administration = AdminEndpoints(participant, application_name, snippets)
+                if places.distributed_logger:
+                    self.logger = LoggerEndpoint(participant)
+            if places.monitoring is not None:
+                participant = self._open(places.monitoring, "monitoring")
+                self._participants.append(participant)
+                self._monitoring = MonitoringEndpoint(participant)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, place: DomainPlace, role: str) -> Participant:
+        name = f"{self.application_name}: {role}"
+        participant = Participant(place.domain_id, place.settings, name=name, waiter=self._waiter)
+        self._waiter = participant.waiter
+        return participant
+
+    @property
+    def malformed_count(self) -> int:
+        """Messages that could not be read: the peers' mistakes."""
+        administration = self._administration.malformed_count if self._administration is not None else 0
+        return administration + sum(delivery.malformed_count for delivery in self._deliveries.values())
+
+    def reconcile(self, queues: Mapping[QueueName, tuple[str, SharedReaderQueueSettings]]) -> None:
+        """Host exactly these queues: the shared subscriber's name and the settings of each, by its full name."""
+        for name, delivery in self._deliveries.items():
+            delivery.reconcile({queue: each for queue, each in queues.items() if queue.split("/", 1)[0] == name})
+
+    def poll(self) -> list[Inbound]:
+        """Everything that has come; does not wait."""
+        inbox: list[Inbound] = []
+        if self._administration is not None:
+            inbox += self._administration.poll()
+        for delivery in self._deliveries.values():
+            inbox += delivery.poll()
+        return inbox
+
+    def put(self, messages: Sequence[Message]) -> None:
+        """Put messages into frames, in order; they leave with `flush`."""
+        deliveries = self._deliveries
+        for message in messages:
+            kind = type(message)
+            if kind is Delivery:
+                assert isinstance(message, Delivery)
+                delivery = deliveries.get(message.queue.split("/", 1)[0])
+                if delivery is not None:
+                    delivery.deliver(message, _payload_of(message))
+            elif kind is WriteAcknowledgment:
+                assert isinstance(message, WriteAcknowledgment)
+                delivery = deliveries.get(message.queue.split("/", 1)[0])
+                if delivery is not None:
+                    delivery.answer(message)
+            elif isinstance(message, CommandReply):
+                if self._administration is not None:
+                    self._administration.reply(message, self._domain_ids)
+            elif isinstance(message, StatusPublication) and self._monitoring is not None:
+                self._monitoring.publish(message)
+
+    def flush(self) -> bool:
+        """Send what was put. False: a peer's cache is full; come again soon."""
+        done = True
+        for delivery in self._deliveries.values():
+            done = delivery.flush() and done
+        if self._administration is not None:
+            done = self._administration.flush() and done
+        if self.logger is not None:
+            done = self.logger.flush() and done
+        if self._monitoring is not None:
+            self._monitoring.flush()
+        self._all_sent = done
+        return done
+
+    def wait(self, timeout_ns: Nanoseconds) -> None:
+        """Sleep until something may have come, at most so long; less while something waits to be sent."""
+        in_a_hurry = not self._all_sent or any(delivery.is_settling for delivery in self._deliveries.values())
+        if self._waiter is not None:
+            self._waiter.wait(min(timeout_ns, HURRY_NS) if in_a_hurry else timeout_ns)
+
+    def wake(self) -> None:
+        """End a `wait` of another thread, or the next one."""
+        if self._waiter is not None:
+            self._waiter.wake()
+
+    def accept_no_more(self) -> None:
+        """Take no sample from a producer any more; consumers may still answer."""
+        for delivery in self._deliveries.values():
+            delivery.accepts = False
+
+    def close(self) -> None:
+        """Leave every domain; what was flushed is still sent."""
+        self._ended = True
+        for endpoint in (self._administration, self._monitoring, self.logger):
+            if endpoint is not None:
+                endpoint.close()
+        self._administration = self._monitoring = self.logger = None
+        for delivery in self._deliveries.values():
+            delivery.close()
+        self._deliveries.clear()
+        for participant in self._participants:
+            participant.close()
+        self._participants.clear()
+        if self._waiter is not None:
+            self._waiter.close()
+            self._waiter = None
+
+    # The Protocol of `transport.base`.
+
+    async def send(self, messages: Sequence[Message]) -> None:
+        """Send messages, in order; waits where a peer's cache is full: that is back-pressure."""
+        self.put(messages)
+        while not self.flush():
+            await anyio.sleep(HURRY_NS / 1e9)
+
+    async def receive(self) -> Sequence[Message]:
+        """Wait for at least one message; give all that are there. An empty batch: the transport was closed."""
+        while not self._ended:
+            inbox = self.poll()
+            if inbox:
+                return inbox
+            await anyio.to_thread.run_sync(self.wait, 50 * MILLISECOND_NS)
+        return []
+
+    async def aclose(self) -> None:
+        """Leave; nothing is received after."""
+        self.close()
+
+
+def _payload_of(delivery: Delivery) -> bytes:
+    assert delivery.payload is not None, "the driver puts payloads back before it sends"
+    if delivery.dead_letter_reason is None:
+        return delivery.payload
+    return dead_letter_octets(
+        delivery.dead_letter_from, delivery.identity, delivery.dead_letter_reason, delivery.payload
+    )
