@@ -34,5 +34,5 @@ class Connection(Protocol):
         No more samples are taken out of the queue than are returned.
         """
 
-    def acknowledge(self, delivery: Delivery, ok: bool) -> None:
-        """Settle a sample: true retires it, false rejects it (section 2.5)."""
+    def acknowledge_all(self, deliveries: Sequence[Delivery], ok: bool) -> None:
+        """Settle samples: true retires them, false rejects them (section 2.5)."""

@@ -31,9 +31,8 @@ def take(
         wanted = TAKEN_AT_ONCE if max_samples is None else min(TAKEN_AT_ONCE, max_samples - len(taken))
         batch = connection.receive(queue, wanted, 0.0 if taken else timeout_s)
         fresh = [delivery for delivery in batch if delivery.position not in seen]
-        for delivery in batch:
-            if ok is not None:
-                connection.acknowledge(delivery, ok)
+        if ok is not None and batch:
+            connection.acknowledge_all(batch, ok)
         taken += fresh
         seen.update(delivery.position for delivery in fresh)
         if not fresh or ok is None:

@@ -39,11 +39,12 @@ class Shelf:
             batch.append(Delivery(queue, NIL_GUID, position, SampleIdentity(NIL_GUID, position), b""))
         return batch
 
-    def acknowledge(self, delivery: Delivery, ok: bool) -> None:
-        self.held.discard(delivery.position)
-        self.settled.append((delivery.position, ok))
-        if not ok:
-            self.waiting.append(delivery.position)
+    def acknowledge_all(self, deliveries: Sequence[Delivery], ok: bool) -> None:
+        for delivery in deliveries:
+            self.held.discard(delivery.position)
+            self.settled.append((delivery.position, ok))
+            if not ok:
+                self.waiting.append(delivery.position)
 
 
 @pytest.mark.parametrize("outstanding", [1, 2, 100])

@@ -1,0 +1,64 @@
+"""`qsctl consume`: take samples out of a queue (manual, section 2.5)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.consume_results import Consumed, Settlement
+from qsctl.cli.location import open_connection, seconds
+from qsctl.cli.options import DEFAULT_SERVICE, DEFAULT_STATE_DIR, DEFAULT_TIMEOUT, ServiceOption, StateDirOption
+from qsctl.cli.service_options import DEFAULT_TARGET, SAMPLES_PANEL, QueueArgument, TargetOption
+from qsctl.errors import UsageError
+
+
+def consume(
+    queue: QueueArgument,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=0, help="The most samples to take; 0: all that are there.")
+    ] = 1,
+    wait: Annotated[
+        str, typer.Option("--timeout", help="How long to wait for the first sample, as in 5s or infinite.")
+    ] = "0s",
+    reject: Annotated[
+        bool, typer.Option("--reject", help="Refuse the samples: they are delivered again or given up.")
+    ] = False,
+    no_ack: Annotated[
+        bool, typer.Option("--no-ack", help="Settle nothing: the samples come again, as redelivered.")
+    ] = False,
+    service: ServiceOption = DEFAULT_SERVICE,
+    state_dir: StateDirOption = DEFAULT_STATE_DIR,
+    target: TargetOption = DEFAULT_TARGET,
+) -> Consumed:
+    """Take samples out of a queue and acknowledge them.
+
+    Exits with 1 when there was none.
+    """
+    from qsctl.client.admin import Administration
+    from qsctl.client.taking import take
+    from qsctl.core.admin.resolve import short_name
+
+    if reject and no_ack:
+        raise UsageError("--reject and --no-ack are both given", remedy="Give one of them.")
+    settlement = Settlement.REJECTED if reject else Settlement.NONE if no_ack else Settlement.ACCEPTED
+    wait_s = seconds(wait, "--timeout")
+    with open_connection(service, state_dir, DEFAULT_TIMEOUT) as connection:
+        name = short_name(Administration(connection, target).queue_named(queue))
+        deliveries = take(connection, name, count or None, wait_s, None if no_ack else not reject)
+    return Consumed(tuple(deliveries), settlement)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "consume",
+        panel=SAMPLES_PANEL,
+        examples=(
+            "qsctl consume Orders",
+            "qsctl consume Orders --count 0 -o jsonl",
+            "qsctl consume Orders --timeout 30s --reject",
+        ),
+    )(consume)

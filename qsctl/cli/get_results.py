@@ -1,0 +1,241 @@
+"""What `qsctl get` returns. Field names are those of the wire types (manual, sections 5.4.4 to 5.4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from qsctl.cli.payloads import PAYLOAD_HELP, encoded, shown
+from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, plain
+
+if TYPE_CHECKING:
+    from qsctl.core.admin.reply import MessageData, QueueData
+    from qsctl.core.statistics.status import SharedReaderQueueStatus, StatisticVariable
+
+_COUNTERS: Final = {
+    "received_message_count": "samples that producers wrote",
+    "sent_message_count": "deliveries to consumers, the repeated ones too",
+    "acknowledged_message_count": "samples that a consumer took with success",
+    "failed_delivery_message_count": "samples given up after the last attempt",
+    "late_acknowledgment_message_count": "acknowledgments after the response timeout",
+    "bounced_message_count": "samples refused, not stored",
+    "redelivered_message_count": "deliveries after the first",
+    "expired_message_count": "samples whose lifespan elapsed",
+    "timeout_message_count": "deliveries without an answer in time",
+    "high_watermark_count": "times above the high watermark",
+    "low_watermark_count": "times below the low watermark",
+    "queue_full_count": "times the queue became full",
+}
+_VARIABLES: Final = {
+    "sending_latency": "milliseconds from enqueued to first sent",
+    "enqueue_throughput": "samples a second that entered",
+    "dequeue_throughput": "samples a second that left for good",
+    "sending_throughput": "samples a second that were sent",
+}
+
+
+@dataclass(frozen=True)
+class Statuses(Result):
+    """The status of queues; `detailed` shows a person every field."""
+
+    statuses: tuple[SharedReaderQueueStatus, ...]
+    detailed: bool = False
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
+        "current_message_count": "samples held now",
+        "current_unacknowledged_message_count": "held and not acknowledged",
+        "current_acknowledged_message_count": "acknowledged and not yet removed",
+        "current_sent_message_count": "with a consumer now",
+        **{name: f"{meaning}, since the queue was created" for name, meaning in _COUNTERS.items()},
+        **{f"{name}_change": f"{meaning}, since last read" for name, meaning in _COUNTERS.items()},
+        **{
+            name: f"{meaning}: period_ms count mean minimum maximum std_dev, over the publication period and each "
+            "window that is on (csv and jsonl: the mean over the publication period)"
+            for name, meaning in _VARIABLES.items()
+        },
+    }
+
+    def document(self) -> Plain:
+        """A list with one object a queue, statistics nested."""
+        return [
+            {**_counts(status), **{name: plain(getattr(status, name)) for name in _VARIABLES}}
+            for status in self.statuses
+        ]
+
+    def rows(self) -> list[Row]:
+        """Flat: of the statistics the mean."""
+        return [
+            {**_counts(status), **{name: _mean(getattr(status, name)) for name in _VARIABLES}}
+            for status in self.statuses
+        ]
+
+    def blocks(self) -> list[Block]:
+        """What operators look at first, or everything."""
+        rows = self.rows()
+        if self.detailed:
+            fields = [{"field": name, "value": value} for row in rows for name, value in row.items()]
+            return [TableBlock([Column("field", "Field"), Column("value", "Value", "right")], fields)]
+        columns = [
+            Column("queue_name", "Queue"),
+            Column("current_message_count", "Held", "right"),
+            Column("current_sent_message_count", "With consumers", "right"),
+            Column("received_message_count", "Received", "right"),
+            Column("acknowledged_message_count", "Acknowledged", "right"),
+            Column("redelivered_message_count", "Redelivered", "right"),
+            Column("failed_delivery_message_count", "Failed", "right"),
+            Column("expired_message_count", "Expired", "right"),
+            Column("bounced_message_count", "Bounced", "right"),
+            Column("enqueue_throughput", "In/s", "right"),
+            Column("dequeue_throughput", "Out/s", "right"),
+        ]
+        return [TableBlock(columns, rows, empty="No queues yet: `qsctl create-queue NAME` makes one.")]
+
+
+@dataclass(frozen=True)
+class QueueDataList(Result):
+    """Queues and what they are for."""
+
+    queues: tuple[QueueData, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
+        "topic_name": "the topic that producers write",
+        "resource": "its resource identifier",
+        "type_name": "the type of its samples",
+        "is_dead_letter": "whether it takes the subscriber's undeliverable samples",
+    }
+
+    def rows(self) -> list[Row]:
+        """One row a queue."""
+        return [{name: plain(getattr(queue, name)) for name in self.field_help} for queue in self.queues]
+
+    def document(self) -> Plain:
+        """An object with the queues."""
+        return {"queues": self.rows()}
+
+    def blocks(self) -> list[Block]:
+        """A table of queues."""
+        columns = [
+            Column("queue_name", "Queue"),
+            Column("topic_name", "Topic"),
+            Column("type_name", "Type"),
+            Column("is_dead_letter", "Dead letters"),
+            Column("resource", "Resource"),
+        ]
+        return [TableBlock(columns, self.rows(), empty="No queues yet: `qsctl create-queue NAME` makes one.")]
+
+
+@dataclass(frozen=True)
+class ServiceHolds(QueueDataList):
+    """The whole service: its containers too."""
+
+    subscribers: tuple[str, ...]
+    participants: tuple[str, ...]
+
+    def document(self) -> Plain:
+        """An object with queues and containers."""
+        return {
+            "queues": self.rows(),
+            "subscribers": list(self.subscribers),
+            "participants": list(self.participants),
+        }
+
+    def blocks(self) -> list[Block]:
+        """The queues, then where more can be made."""
+        containers: list[Row] = [{"resource": name} for name in (*self.participants, *self.subscribers)]
+        return [*super().blocks(), TableBlock([Column("resource", "Participants and subscribers")], containers)]
+
+
+@dataclass(frozen=True)
+class Messages(Result):
+    """Samples as they lie in their queue."""
+
+    messages: tuple[MessageData, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
+        "position": "place in the queue, never reused",
+        "status": "UNDELIVERED, SENT or DELIVERED",
+        "identity": "WRITER_GUID:SEQUENCE_NUMBER",
+        "size_bytes": "size of the content",
+        "enqueued_at": "instant of entering, UTC",
+        "enqueued_at_ns": "the same in nanoseconds since 1970",
+        "attempts": "deliveries that failed",
+        "redelivered": "a consumer may have processed it already",
+        "dead_letter_from": "in a dead-letter queue: TOPIC@SUBSCRIBER it came from",
+        "dead_letter_reason": "in a dead-letter queue: LIFESPAN or MAX_RETRIES",
+        **PAYLOAD_HELP,
+    }
+
+    def document(self) -> Plain:
+        """A list with one object a sample."""
+        return self.rows()
+
+    def rows(self) -> list[Row]:
+        """One row a sample."""
+        return [_message(message) for message in self.messages]
+
+    def blocks(self) -> list[Block]:
+        """One line a sample, long contents cut."""
+        rows: list[Row] = []
+        for message in self.messages:
+            payload, encoding = encoded(message.payload)
+            came_from = f"{message.dead_letter_from} ({message.dead_letter_reason})" if message.dead_letter_from else ""
+            rows.append({**_message(message), "payload": shown(payload, encoding), "dead_letter_from": came_from})
+        columns = [
+            Column("position", "Position", "right"),
+            Column("status", "Status"),
+            Column("identity", "Identity"),
+            Column("attempts", "Attempts", "right"),
+            Column("redelivered", "Redelivered"),
+            Column("size_bytes", "Bytes", "right"),
+            Column("enqueued_at", "Enqueued"),
+            Column("payload", "Content"),
+        ]
+        if any(message.dead_letter_from for message in self.messages):
+            columns.insert(-1, Column("dead_letter_from", "Dead letter from"))
+        return [TableBlock(columns, rows, empty="No samples.")]
+
+
+def instant_text(instant_ns: int) -> str:
+    """An instant since 1970 as ISO 8601 in UTC, to the microsecond; empty when no calendar has it."""
+    try:
+        instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant_ns // 1000)
+    except OverflowError:
+        return ""
+    return instant.isoformat().replace("+00:00", "Z")
+
+
+def _counts(status: SharedReaderQueueStatus) -> dict[str, Plain]:
+    return {
+        "queue_name": status.queue_name,
+        **{name: getattr(status, name) for name in status.__struct_fields__ if name.startswith("current_")},
+        **{name: getattr(status.total, name) for name in _COUNTERS},
+        **{f"{name}_change": getattr(status.change, name) for name in _COUNTERS},
+    }
+
+
+def _mean(variable: StatisticVariable) -> float:
+    return variable.publication_period_metrics.mean
+
+
+def _message(message: MessageData) -> dict[str, Plain]:
+    payload, encoding = encoded(message.payload)
+    return {
+        "queue_name": message.queue_name,
+        "position": message.position,
+        "status": message.status.name,
+        "identity": str(message.identity),
+        "size_bytes": message.size_bytes,
+        "enqueued_at": instant_text(message.enqueued_at_ns),
+        "enqueued_at_ns": message.enqueued_at_ns,
+        "attempts": message.attempts,
+        "redelivered": message.redelivered,
+        "dead_letter_from": message.dead_letter_from,
+        "dead_letter_reason": message.dead_letter_reason,
+        "payload": payload,
+        "payload_encoding": encoding,
+    }

@@ -1,0 +1,68 @@
+"""Samples as JSON: text as it is, other types through their XML definition and CDR (manual, section 3.3.1)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from qsctl.errors import InvalidInput, UsageError
+
+if TYPE_CHECKING:
+    from qsctl.config.types import TypeLibrary
+
+UNTYPED: Final = frozenset({"", "DDS::String", "DDS::Octets"})
+"""Types whose samples are kept as the text or the octets that were given."""
+
+
+def payload_of_json(document: str, type_name: str, types: TypeLibrary | None) -> bytes:
+    """A JSON document as a payload.
+
+    Without type definitions, in a queue of text or octets: a JSON string is its text, anything else stays JSON, written
+    compactly. With them: CDR of the queue's type.
+
+    Raises:
+        InvalidInput: it is not JSON, or does not fit the type.
+        UsageError: the queue's type has members and no definition was given.
+        Unavailable: the DDS library, which does the conversion, is missing.
+    """
+    try:
+        value = json.loads(document)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(
+            f"{document[:60]!r} is not JSON: {error.msg} at column {error.colno}",
+            remedy="Quote it for the shell: '{…}'.",
+        ) from None
+    except RecursionError:
+        raise InvalidInput("the JSON document is nested too deeply", remedy="Nest less.") from None
+    if types is not None:
+        return types.json_to_cdr(type_name or "DDS::String", value)
+    if type_name not in UNTYPED:
+        raise UsageError(
+            f"the queue's type is {type_name}", remedy="Give the XML file that defines it with --types, or use --file."
+        )
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def read_type_file(path: Path | None) -> TypeLibrary | None:
+    """The types that an XML file defines, in `<types>` or in a whole configuration; None without a file.
+
+    Raises:
+        ConfigError: the file cannot be read or a definition is wrong; every problem with its line.
+    """
+    if path is None:
+        return None
+    from qsctl.config.document import parse_document, read_file
+    from qsctl.config.problems import ConfigError, has_errors
+    from qsctl.config.types import read_types
+
+    directory = path.resolve().parent
+    root = parse_document(read_file(path, str(path)), str(path), directory=directory).root
+    parents = [root] if root.tag == "types" else root.findall("types")
+    if not parents:
+        raise InvalidInput(f"{path} has no <types>", remedy="Give the file that defines the queue's type.")
+    library, problems = read_types([(parent, directory) for parent in parents])
+    if has_errors(problems):
+        raise ConfigError(problems)
+    return library

@@ -1,0 +1,133 @@
+"""`qsctl send`: a raw administration command (manual, section 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.location import open_connection
+from qsctl.cli.options import (
+    DEFAULT_SERVICE,
+    DEFAULT_STATE_DIR,
+    DEFAULT_TIMEOUT,
+    ServiceOption,
+    StateDirOption,
+    TimeoutOption,
+)
+from qsctl.cli.results import Block, Plain, Result, Row, TextBlock, plain
+from qsctl.cli.service_options import SERVICE_PANEL
+from qsctl.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from qsctl.core.admin.reply import Reply
+
+
+@dataclass(frozen=True)
+class Replies(Result):
+    """Everything that services answered, whatever the return codes."""
+
+    replies: tuple[Reply, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "return_code": "OK, ANNOUNCEMENT, ERROR, UNSUPPORTED, ALREADY_EXISTS or DUPLICATED",
+        "string_body": "what the service said",
+        "body": "status, data or message, as in `qsctl get`, in the service's own structure",
+        "intermediate": "whether more replies to the same command follow",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """The status of the first reply that is not OK."""
+        from qsctl.client.admin import raise_unless_ok
+        from qsctl.errors import QsctlError
+
+        try:
+            for reply in self.replies:
+                raise_unless_ok(reply)
+        except QsctlError as error:
+            return error.exit_status
+        return ExitStatus.DONE
+
+    def document(self) -> Plain:
+        """A list with one object a reply."""
+        return self.rows()
+
+    def rows(self) -> Sequence[Row]:
+        """One row a reply."""
+        last = len(self.replies) - 1
+        return [
+            {
+                "return_code": reply.retcode.name,
+                "string_body": reply.text,
+                "body": plain(reply.body),
+                "intermediate": number < last,
+            }
+            for number, reply in enumerate(self.replies)
+        ]
+
+    def blocks(self) -> Sequence[Block]:
+        """A line a reply, and its body as JSON."""
+        import json
+
+        blocks: list[Block] = []
+        for reply in self.replies:
+            code = reply.retcode.name
+            said = f"{code}: {reply.text}" if reply.text else code
+            blocks.append(TextBlock(said, "good" if code == "OK" else "bad"))
+            if reply.body is not None:
+                blocks.append(TextBlock(json.dumps(plain(reply.body), ensure_ascii=False, indent=2)))
+        return blocks
+
+
+def send(
+    action: Annotated[str, typer.Argument(help="CREATE, DELETE, GET or SHUTDOWN.", show_default=False)],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="SERVICE",
+            help="Application name of the service, or a POSIX pattern such as '*'.",
+            show_default=False,
+        ),
+    ],
+    resource: Annotated[
+        str, typer.Argument(help="A resource identifier, as in /data; SHUTDOWN takes none.", show_default=False)
+    ] = "",
+    body: Annotated[str, typer.Argument(help='XML as str://"<…>", or a sample selector.', show_default=False)] = "",
+    service: ServiceOption = DEFAULT_SERVICE,
+    state_dir: StateDirOption = DEFAULT_STATE_DIR,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> Replies:
+    """Send a command in its raw form and show every reply.
+
+    Exits as the first reply that is not OK says: 4 not found, 5 DUPLICATED, 6 ALREADY_EXISTS, 7 any other ERROR or
+    UNSUPPORTED.
+    """
+    from qsctl.cli.snippets import checked_selector, queue_of_xml, subscriber_of_xml
+    from qsctl.client.admin import Administration
+    from qsctl.core.admin.command import FlushQueue, GetMessages
+    from qsctl.core.admin.request import command_of
+
+    request = command_of(action, resource, body, read_queue=queue_of_xml, read_subscriber=subscriber_of_xml)
+    if isinstance(request, FlushQueue | GetMessages):
+        checked_selector(request.selector)
+    with open_connection(service, state_dir, timeout) as connection:
+        return Replies(tuple(Administration(connection, target).send(request)))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "send",
+        panel=SERVICE_PANEL,
+        examples=(
+            "qsctl send GET '*' /data",
+            "qsctl send DELETE MyService /domain_participant/P/shared_subscriber/S/shared_reader_queue/Q",
+            "qsctl send GET MyService /domain_participant/P/shared_subscriber/S/shared_reader_queue/Q/message "
+            "'@sample_queue_status = SENT_MESSAGE_STATUS'",
+        ),
+    )(send)

@@ -1,0 +1,98 @@
+"""Options of `create-queue` as a queue's configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from qsctl.cli.queue_options import QueueOptions, WhenFull
+from qsctl.core.queue.settings import (
+    DistributionSettings,
+    PersistenceKind,
+    PersistenceSettings,
+    RedeliverySettings,
+    ReplacementKind,
+    ResourceLimitSettings,
+    SharedReaderQueueSettings,
+)
+from qsctl.errors import UsageError
+from qsctl.instant import HOUR_NS, SECOND_NS
+
+
+def test_no_options_give_the_manual_s_defaults_and_the_name_as_topic() -> None:
+    assert QueueOptions().settings("Orders") == SharedReaderQueueSettings("Orders", "Orders", "DDS::String")
+
+
+def test_every_option_reaches_its_setting() -> None:
+    options = QueueOptions(
+        topic="T",
+        type_name="Order",
+        reply_type="Bill",
+        persistent=True,
+        max_count=10,
+        max_bytes=1000,
+        high_watermark=90,
+        low_watermark=10,
+        when_full=WhenFull.WAIT,
+        lifespan="1h",
+        max_delivery_retries=3,
+        response_timeout="30s",
+        unacked_threshold=0,
+        consumer_feedback=True,
+        dead_letter="Dead",
+    )
+    assert options.settings("Orders") == SharedReaderQueueSettings(
+        "Orders",
+        "T",
+        "Order",
+        reply_type="Bill",
+        dead_letter_queue="Dead",
+        distribution=DistributionSettings(unacked_threshold=0, allow_consumer_feedback=True),
+        lifespan_ns=HOUR_NS,
+        redelivery=RedeliverySettings(3, 30 * SECOND_NS),
+        persistence=PersistenceSettings(PersistenceKind.PERSISTENT),
+        limits=ResourceLimitSettings(
+            max_count=10,
+            max_in_memory_bytes=1000,
+            high_watermark_percent=90,
+            low_watermark_percent=10,
+            replacement=ReplacementKind.WAIT_WITHOUT_REPLACEMENT,
+        ),
+    )
+
+
+def test_a_dead_letter_queue_has_no_type() -> None:
+    settings = QueueOptions(as_dead_letter=True).settings("Dead")
+    assert (settings.is_dead_letter, settings.type_name) == (True, "")
+
+
+def test_the_options_that_were_given_are_named_as_they_are_typed() -> None:
+    assert QueueOptions().given() == []
+    assert QueueOptions(type_name="T", max_count=0, as_dead_letter=True).given() == [
+        "--type",
+        "--max-count",
+        "--as-dead-letter",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("", QueueOptions(), "the queue has no name"),
+        ("a b", QueueOptions(), "'a b' is no name for a queue"),
+        ("../etc", QueueOptions(), "is no name"),
+        ("Q", QueueOptions(max_count=0), "--max-count 0 leaves no room"),
+        ("Q", QueueOptions(max_bytes=0), "--max-bytes 0 leaves no room"),
+        ("Q", QueueOptions(lifespan="0s"), "--lifespan 0 leaves no time"),
+        ("Q", QueueOptions(lifespan="soon"), "--lifespan: 'soon' is not a duration"),
+        ("Q", QueueOptions(response_timeout="5"), "--response-timeout: '5' is not a duration"),
+        ("Q", QueueOptions(high_watermark=90), "the queue has none"),
+        ("Q", QueueOptions(low_watermark=90, high_watermark=10, max_count=5), "--low-watermark 90 lies above"),
+        ("Q", QueueOptions(as_dead_letter=True, type_name="T"), "takes no --type"),
+        ("Q", QueueOptions(as_dead_letter=True, dead_letter="D"), "takes no --dead-letter"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(name: str, options: QueueOptions, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        options.settings(name)
+    assert message in caught.value.message
+    assert caught.value.remedy
