@@ -16,8 +16,16 @@ import typer
 from qsctl import __version__
 
 COMMAND_MODULES: Final[tuple[str, ...]] = (
+    "queue",
+    "subscriber",
+    "get",
+    "produce",
+    "consume",
+    "send",
+    "shutdown",
     "completion",
     "summarize",
+    "sweep",
 )
 """Modules of this package with a `register(app)`, in the order of `qsctl --help`."""
 

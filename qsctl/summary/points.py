@@ -1,0 +1,108 @@
+"""What a sweep's results say: for each point and queue the mean of every measure, with Student's t interval.
+
+Small and in this process: the figures that came from the workers are few.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from qsctl.sim.figures import Figures
+from qsctl.sim.sweep import Point
+from qsctl.summary.student import t_quantile
+from qsctl.summary.sweep_folder import PointResult
+
+MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
+    "discards": lambda figures: float(figures.discarded_messages),
+    "loss_ratio": lambda figures: figures.loss_ratio,
+    "delivered": lambda figures: float(figures.delivered_messages),
+    "throughput": lambda figures: figures.delivered_per_second,
+    "latency_mean": lambda figures: figures.wait_mean_ns,
+    "latency_p50": lambda figures: _number(figures.wait_p50_ns),
+    "latency_p90": lambda figures: _number(figures.wait_p90_ns),
+    "latency_p99": lambda figures: _number(figures.wait_p99_ns),
+    "latency_p999": lambda figures: _number(figures.wait_p999_ns),
+    "latency_max": lambda figures: float(figures.wait_max_ns) if figures.delivered_messages else None,
+    "high_water_mark": lambda figures: float(figures.high_water_mark_work_units),
+    "redelivered": lambda figures: float(figures.redelivered_messages),
+    "expired": lambda figures: float(figures.expired_messages),
+    "dead": lambda figures: float(figures.dead_messages),
+    "elided": lambda figures: float(figures.elided_messages),
+}
+"""Each measure of one queue in one replication; latencies are waits in ns, None where nothing was delivered."""
+
+LARGER_IS_BETTER: Final = frozenset({"delivered", "throughput"})
+
+UNITS: Final[Mapping[str, str]] = {
+    **{name: "ns" for name in MEASURES if name.startswith("latency_")},
+    "loss_ratio": "ratio",
+    "throughput": "messages/s",
+    "high_water_mark": "work units",
+}
+"""The unit of a measure; one that is not named counts messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean and half the width of its confidence interval; infinite with one observation."""
+
+    mean: float
+    half_width: float
+    count: int
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        return self.mean + self.half_width
+
+
+@dataclass(frozen=True, slots=True)
+class PointMeasure:
+    """One measure of one queue at one point, over its replications."""
+
+    point: Point
+    queue: str
+    measure: str
+    interval: Interval
+    smallest: float
+    largest: float
+
+
+def interval_of(values: Sequence[float], confidence: float) -> Interval:
+    """The mean of independent observations with its two-sided t interval."""
+    mean = math.fsum(values) / len(values)
+    if len(values) == 1:
+        return Interval(mean, math.inf, 1)
+    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return Interval(mean, t_quantile(confidence, len(values) - 1) * math.sqrt(variance / len(values)), len(values))
+
+
+def point_measures(
+    results: Iterable[PointResult], confidence: float, measures: Sequence[str] = tuple(MEASURES)
+) -> list[PointMeasure]:
+    """Every measure of every queue at every point, in the order of the results."""
+    grouped: dict[tuple[str, str], tuple[Point, list[Figures]]] = {}
+    for result in results:
+        for figures in result.figures:
+            grouped.setdefault((result.point.key, figures.queue), (result.point, []))[1].append(figures)
+    found = []
+    for (_, queue), (point, each) in grouped.items():
+        for measure in measures:
+            values = [value for figures in each if (value := MEASURES[measure](figures)) is not None]
+            if values:
+                found.append(
+                    PointMeasure(point, queue, measure, interval_of(values, confidence), min(values), max(values))
+                )
+    return found
+
+
+def _number(value: int | None) -> float | None:
+    return None if value is None else float(value)
