@@ -6,7 +6,7 @@ Who makes a connection is the caller's business (`cli/location.py`); nothing her
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from qsctl.core.admin.command import Command
 from qsctl.core.admin.reply import Reply
@@ -34,5 +34,13 @@ class Connection(Protocol):
         No more samples are taken out of the queue than are returned.
         """
 
+    def acknowledge(self, delivery: Delivery, ok: bool) -> None:
+        """Settle a sample: true retires it, false rejects it (section 2.5)."""
+
+
+@runtime_checkable
+class SettlesMany(Protocol):
+    """A connection for which settling many samples at once is cheaper than one after the other."""
+
     def acknowledge_all(self, deliveries: Sequence[Delivery], ok: bool) -> None:
-        """Settle samples: true retires them, false rejects them (section 2.5)."""
+        """Settle samples, all of them the same way."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qsctl.client.connection import Connection
+from qsctl.client.connection import Connection, SettlesMany
 from qsctl.core.messages import Delivery, QueueName
 
 TAKEN_AT_ONCE: Final = 1000
@@ -32,9 +32,17 @@ def take(
         batch = connection.receive(queue, wanted, 0.0 if taken else timeout_s)
         fresh = [delivery for delivery in batch if delivery.position not in seen]
         if ok is not None and batch:
-            connection.acknowledge_all(batch, ok)
+            _settle(connection, batch, ok)
         taken += fresh
         seen.update(delivery.position for delivery in fresh)
         if not fresh or ok is None:
             break
     return taken
+
+
+def _settle(connection: Connection, batch: list[Delivery], ok: bool) -> None:
+    if isinstance(connection, SettlesMany):
+        connection.acknowledge_all(batch, ok)
+        return
+    for delivery in batch:
+        connection.acknowledge(delivery, ok)

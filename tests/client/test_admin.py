@@ -54,7 +54,7 @@ class Scripted:
     def receive(self, queue: str, max_samples: int, timeout_s: float) -> list[Delivery]:
         raise AssertionError("administration consumes nothing")
 
-    def acknowledge_all(self, deliveries: Sequence[Delivery], ok: bool) -> None:
+    def acknowledge(self, delivery: Delivery, ok: bool) -> None:
         raise AssertionError("administration consumes nothing")
 
 

@@ -39,12 +39,22 @@ class Shelf:
             batch.append(Delivery(queue, NIL_GUID, position, SampleIdentity(NIL_GUID, position), b""))
         return batch
 
+    def acknowledge(self, delivery: Delivery, ok: bool) -> None:
+        self.held.discard(delivery.position)
+        self.settled.append((delivery.position, ok))
+        if not ok:
+            self.waiting.append(delivery.position)
+
+
+class QuickShelf(Shelf):
+    """A queue that settles many samples at once."""
+
+    batches: tuple[int, ...] = ()
+
     def acknowledge_all(self, deliveries: Sequence[Delivery], ok: bool) -> None:
+        self.batches = (*self.batches, len(deliveries))
         for delivery in deliveries:
-            self.held.discard(delivery.position)
-            self.settled.append((delivery.position, ok))
-            if not ok:
-                self.waiting.append(delivery.position)
+            self.acknowledge(delivery, ok)
 
 
 @pytest.mark.parametrize("outstanding", [1, 2, 100])
@@ -54,6 +64,12 @@ def test_all_samples_are_taken_and_accepted_in_order(outstanding: int) -> None:
     assert shelf.settled == [(position, True) for position in range(1, 6)]
     assert shelf.waits[0] == 3.0
     assert set(shelf.waits[1:]) == {0.0}
+
+
+def test_samples_are_settled_at_once_where_the_connection_can() -> None:
+    shelf = QuickShelf(5, 3)
+    assert len(take(shelf, "Q", None, 0.0, True)) == 5
+    assert shelf.batches == (3, 2)
 
 
 def test_no_more_is_taken_than_asked_for() -> None:
