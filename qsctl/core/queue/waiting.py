@@ -26,12 +26,13 @@ class Arrival(NamedTuple):
 class WaitingRoom:
     """The reader cache of section 2.15.4: first come, first let in."""
 
-    __slots__ = ("_arrivals", "_count_max", "_expiries")
+    __slots__ = ("_arrivals", "_count_max", "_entered_count", "_expiries")
 
     def __init__(self, count_max: int) -> None:
         self._arrivals: OrderedDict[SampleIdentity, Arrival] = OrderedDict()
         self._count_max = count_max
-        self._expiries: list[tuple[Nanoseconds, SampleIdentity]] = []
+        self._expiries: list[tuple[Nanoseconds, int, SampleIdentity]] = []
+        self._entered_count = 0
 
     def __len__(self) -> int:
         return len(self._arrivals)
@@ -49,7 +50,8 @@ class WaitingRoom:
         expires_at_ns = later(now, write.lifespan_ns)
         self._arrivals[write.identity] = Arrival(write, now, expires_at_ns)
         if expires_at_ns < INFINITE_NS:
-            heappush(self._expiries, (expires_at_ns, write.identity))
+            self._entered_count += 1
+            heappush(self._expiries, (expires_at_ns, self._entered_count, write.identity))
         return expires_at_ns
 
     def first(self) -> Arrival | None:
@@ -82,9 +84,9 @@ class WaitingRoom:
         while self._expiries and self._expiries[0][0] <= now:
             entry = heappop(self._expiries)
             if self._is_waiting(*entry):
-                late.append(entry[1])
+                late.append(entry[2])
         return late
 
-    def _is_waiting(self, expires_at_ns: Nanoseconds, identity: SampleIdentity) -> bool:
+    def _is_waiting(self, expires_at_ns: Nanoseconds, _turn: int, identity: SampleIdentity) -> bool:
         arrival = self._arrivals.get(identity)
         return arrival is not None and arrival.expires_at_ns == expires_at_ns

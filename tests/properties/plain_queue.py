@@ -1,0 +1,174 @@
+"""The shared reader queue by the book, for the property tests: each question is answered by walking over everything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from qsctl.core.queue.settings import ReplacementKind, SharedReaderQueueSettings
+from qsctl.identity import Guid
+from qsctl.instant import INFINITE_NS
+
+
+@dataclass
+class PlainSample:
+    """One sample of the model. `holder` None: it waits."""
+
+    number: int
+    expires: int
+    attempts: int = 0
+    redelivered: bool = False
+    holder: Guid | None = None
+    sent: int = 0
+    past: list[Guid] = field(default_factory=list)
+
+
+@dataclass
+class PlainConsumer:
+    """One consumer of the model, in order of joining."""
+
+    guid: Guid
+    threshold: int
+    enabled: bool = True
+
+
+class PlainQueue:
+    """One queue by the book. Every question is answered by walking over everything."""
+
+    def __init__(self, given: SharedReaderQueueSettings) -> None:
+        self.given = given
+        self.samples: list[PlainSample] = []
+        self.outside: list[tuple[int, int]] = []
+        self.seen: set[int] = set()
+        self.consumers: list[PlainConsumer] = []
+        self.last: Guid | None = None
+        self.ends: Counter[str] = Counter()
+        self.sent: list[tuple[int, Guid, int, bool]] = []
+        self.answers: list[tuple[int, int]] = []
+
+    def write(self, now: int, number: int, lifespan: int) -> None:
+        if number in self.seen:
+            self.answers.append((number, 1))
+        elif self.outside or not self.has_room():
+            if self.given.limits.replacement is ReplacementKind.REJECT_WITHOUT_REPLACEMENT:
+                self.answers.append((number, 0))
+            elif number not in [waiting for waiting, _ in self.outside]:
+                self.outside.append((number, min(now + lifespan, INFINITE_NS)))
+        else:
+            self.hold(now, number, min(now + lifespan, INFINITE_NS))
+
+    def hold(self, now: int, number: int, expires: int) -> None:
+        if expires >= INFINITE_NS:
+            expires = min(now + self.given.lifespan_ns, INFINITE_NS)
+        self.seen.add(number)
+        self.samples.append(PlainSample(number, expires))
+        self.answers.append((number, 1))
+        self.dispatch(now)
+
+    def has_room(self) -> bool:
+        return self.given.limits.max_count < 0 or len(self.samples) < self.given.limits.max_count
+
+    def find(self, number: int) -> PlainSample | None:
+        return next((sample for sample in self.samples if sample.number == number), None)
+
+    def held_by(self, guid: Guid) -> list[PlainSample]:
+        return [sample for sample in self.samples if sample.holder == guid]
+
+    def settle(self, now: int, guid: Guid, number: int, accepted: bool) -> None:
+        sample = self.find(number)
+        if sample is None:
+            return
+        if sample.holder == guid:
+            if accepted:
+                self.end(sample, "delivered")
+            else:
+                self.fail(now, sample, suspicious=False)
+        elif guid in sample.past and accepted:
+            self.end(sample, "delivered")
+        self.dispatch(now)
+
+    def fail(self, now: int, sample: PlainSample, suspicious: bool) -> None:
+        self.give_back(sample)
+        sample.attempts += 1
+        sample.redelivered |= suspicious
+        if sample.expires <= now:
+            self.end(sample, "expired")
+        elif sample.attempts > self.given.redelivery.max_delivery_retries:
+            self.end(sample, "failed")
+
+    def give_back(self, sample: PlainSample) -> None:
+        assert sample.holder is not None
+        sample.past = [guid for guid in sample.past if guid != sample.holder] + [sample.holder]
+        sample.holder = None
+
+    def end(self, sample: PlainSample, how: str) -> None:
+        self.samples.remove(sample)
+        self.ends[how] += 1
+
+    def join(self, now: int, guid: Guid) -> None:
+        if guid not in [consumer.guid for consumer in self.consumers]:
+            self.consumers.append(PlainConsumer(guid, self.given.distribution.unacked_threshold))
+            self.dispatch(now)
+
+    def leave(self, now: int, guid: Guid, hands_back: bool) -> None:
+        for sample in self.held_by(guid):
+            if hands_back:
+                self.give_back(sample)
+            else:
+                self.fail(now, sample, suspicious=True)
+        guids = [consumer.guid for consumer in self.consumers]
+        if guid in guids:
+            if self.last == guid:
+                before = guids.index(guid) - 1
+                self.last = guids[before] if before >= 0 else None
+            del self.consumers[guids.index(guid)]
+        self.dispatch(now)
+
+    def advance(self, now: int) -> None:
+        for sample in [sample for sample in self.samples if sample.expires <= now]:
+            self.end(sample, "expired")
+        timeout = self.given.redelivery.response_timeout_ns
+        for sample in [one for one in self.samples if one.holder is not None and one.sent + timeout <= now]:
+            self.fail(now, sample, suspicious=True)
+        for number in [number for number, expires in self.outside if expires <= now]:
+            self.answers.append((number, 0))
+        self.outside = [waiting for waiting in self.outside if waiting[1] > now]
+        self.dispatch(now)
+
+    def next_deadline(self) -> int:
+        timeout = self.given.redelivery.response_timeout_ns
+        due = [sample.expires for sample in self.samples] + [expires for _, expires in self.outside]
+        due += [sample.sent + timeout for sample in self.samples if sample.holder is not None]
+        return min(due, default=INFINITE_NS)
+
+    def dispatch(self, now: int) -> None:
+        for sample in list(self.samples):
+            if sample.holder is None:
+                consumer = self.choose(sample)
+                if consumer is None:
+                    break
+                self.last = sample.holder = consumer.guid
+                sample.sent = now
+                self.sent.append((sample.number, consumer.guid, sample.attempts + 1, sample.redelivered))
+        while self.outside and self.has_room():
+            self.hold(now, *self.outside.pop(0))
+
+    def choose(self, sample: PlainSample) -> PlainConsumer | None:
+        guids = [consumer.guid for consumer in self.consumers]
+        start = guids.index(self.last) + 1 if self.last in guids else 0
+        turn = self.consumers[start:] + self.consumers[:start]
+        able = [
+            consumer
+            for consumer in turn
+            if consumer.enabled and (consumer.threshold < 0 or len(self.held_by(consumer.guid)) <= consumer.threshold)
+        ]
+        others = [consumer for consumer in able if not sample.past or consumer.guid != sample.past[-1]]
+        return next(iter(others or able), None)
+
+    def restart(self, now: int) -> None:
+        self.consumers, self.last, self.outside = [], None, []
+        for sample in self.samples:
+            if sample.holder is not None:
+                self.give_back(sample)
+                sample.redelivered = True
+        self.advance(now)
