@@ -26,6 +26,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "completion",
     "summarize",
     "sweep",
+    "compare",
 )
 """Modules of this package with a `register(app)`, in the order of `qsctl --help`."""
 

@@ -1,0 +1,161 @@
+"""`qsctl compare`: two runs or two sweeps, and which is better on what."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.summarize_results import MOST_LINES, short_duration
+
+if TYPE_CHECKING:
+    from qsctl.summary.compare import Comparison, Difference
+
+SHOWN = ("discards", "loss_ratio", "throughput", "latency_mean", "latency_p99")
+
+
+@dataclass(frozen=True)
+class Compared(Result):
+    """A comparison with its sentence."""
+
+    sentence: str
+    comparison: Comparison
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "point": "the point of a sweep; of two runs, the scenario as it is",
+        "queue": "the queue, over all clients",
+        "measure": "what is compared",
+        "unit": "the measure's unit",
+        "mean_a": "mean of A over its replications",
+        "mean_b": "mean of B over its replications",
+        "difference": "mean of B − A",
+        "half_width": "difference ± half_width is the confidence interval; null with one replication",
+        "paired": "whether replications were paired by common random numbers",
+        "better": "A, B, same or undecided",
+    }
+
+    def document(self) -> Plain:
+        """Everything, with stable names."""
+        return {
+            "sentence": self.sentence,
+            "a": str(self.comparison.a),
+            "b": str(self.comparison.b),
+            "confidence": self.comparison.confidence,
+            "only_in_a": list(self.comparison.only_in_a),
+            "only_in_b": list(self.comparison.only_in_b),
+            "differences": list(self.rows()),
+        }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a point, queue and measure."""
+        from qsctl.summary.points import UNITS
+
+        return [
+            {
+                "point": str(each.point),
+                "queue": each.queue,
+                "measure": each.measure,
+                "unit": UNITS.get(each.measure, "messages"),
+                "mean_a": each.mean_a,
+                "mean_b": each.mean_b,
+                "difference": each.difference.mean,
+                "half_width": each.difference.half_width if math.isfinite(each.difference.half_width) else None,
+                "paired": each.paired,
+                "better": each.verdict.value,
+            }
+            for each in self.comparison.differences
+        ]
+
+    def blocks(self) -> Sequence[Block]:
+        """The sentence, then the measures that decide."""
+        shown = [each for each in self.comparison.differences if each.measure in SHOWN]
+        several = len({each.point.key for each in shown}) > 1
+        columns = [
+            *([Column("point", "Point")] if several else []),
+            Column("queue", "Queue"),
+            Column("measure", "Measure"),
+            Column("a", "A", "right"),
+            Column("b", "B", "right"),
+            Column("difference", "B − A", "right"),
+            Column("better", "Better"),
+        ]
+        paired = all(each.paired for each in shown)
+        how = "paired by common random numbers" if paired else "not paired: the seeds differ"
+        blocks: list[Block] = [
+            TextBlock(self.sentence, "good"),
+            TableBlock(
+                columns,
+                [_line(each) for each in shown[:MOST_LINES]],
+                title=f"{100 * self.comparison.confidence:g} % intervals, {how}",
+            ),
+        ]
+        if len(shown) > MOST_LINES:
+            blocks.append(TextBlock(f"… and {len(shown) - MOST_LINES} more lines: use -o csv.", "faint"))
+        for name, missing in (("A", self.comparison.only_in_a), ("B", self.comparison.only_in_b)):
+            if missing:
+                blocks.append(TextBlock(f"Only in {name}: {', '.join(missing[:5])}", "faint"))
+        return blocks
+
+
+def _line(each: Difference) -> dict[str, Plain]:
+    return {
+        "point": str(each.point),
+        "queue": each.queue,
+        "measure": each.measure,
+        "a": _text(each.measure, each.mean_a),
+        "b": _text(each.measure, each.mean_b),
+        "difference": _difference(each),
+        "better": each.verdict.value,
+    }
+
+
+def _difference(each: Difference) -> str:
+    sign = "−" if each.difference.mean < 0 else "+"
+    text = f"{sign}{_text(each.measure, abs(each.difference.mean))}" if each.difference.mean else "0"
+    if not math.isfinite(each.difference.half_width):
+        return text
+    return f"{text} ± {_text(each.measure, each.difference.half_width)}"
+
+
+def _text(measure: str, value: float) -> str:
+    if measure.startswith("latency_"):
+        return short_duration(value)
+    if measure == "loss_ratio":
+        return f"{100 * value:.4g} %"
+    return f"{value:.6g}"
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A run folder or a sweep folder.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another of the same kind.")],
+    confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals of the differences.")] = 0.95,
+) -> Compared:
+    """Compare two runs or two sweeps: differences with confidence intervals, and which is better on what.
+
+    With the same seed on both sides replications are paired, which shows small differences with few of them.
+    """
+    from qsctl.cli.sweep_input import checked_confidence
+    from qsctl.summary.compare import compare as compare_folders
+    from qsctl.summary.compare import sentence
+
+    comparison = compare_folders(a, b, checked_confidence(confidence))
+    return Compared(sentence(comparison), comparison)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "compare",
+        panel="Simulate and summarize",
+        examples=(
+            "qsctl compare qsctl-runs/trace-solace-1 qsctl-runs/trace-tibco-1",
+            "qsctl compare sweeps/strict sweeps/weighted -o csv  # every measure at every point",
+        ),
+    )(compare)
