@@ -72,6 +72,11 @@ class _EnqueuedHead(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=Fals
     position: int
 
 
+class _RememberedHead(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
+    queue: str
+    next_position: int
+
+
 class _RemovedHead(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
     queue: str
     position: int
@@ -105,6 +110,7 @@ decode_metadata = msgspec.msgpack.Decoder(Metadata).decode
 """Read a metadata record. Raises msgspec.DecodeError or msgspec.ValidationError."""
 
 _decode_enqueued = msgspec.msgpack.Decoder(_EnqueuedHead).decode
+_decode_remembered = msgspec.msgpack.Decoder(_RememberedHead).decode
 _decode_removed = msgspec.msgpack.Decoder(_RemovedHead).decode
 
 
@@ -163,6 +169,15 @@ def removed_position(body: bytes) -> int | None:
         msgspec.MsgspecError: the record cannot be read.
     """
     return _decode_removed(body).position if body[1:2] == b"\x04" else None
+
+
+def remembered_position(body: bytes) -> int | None:
+    """The first position that was free when a store was compacted; None for any other metadata record.
+
+    Raises:
+        msgspec.MsgspecError: the record cannot be read.
+    """
+    return _decode_remembered(body).next_position if body[1:2] == b"\x05" else None
 
 
 def position_of(record: Metadata) -> int | None:

@@ -155,6 +155,11 @@ class SegmentLog:
         """The file that is open for writing; -1 when the next append begins a new one."""
         return self.last_index if self._descriptor >= 0 else -1
 
+    def seal(self) -> None:
+        """Write no more to the newest file: the next append begins another."""
+        self.sync(critical=True)
+        self._release()
+
     def read_file(self, index: int) -> bytes:
         """A whole file's bytes."""
         return read_bytes(self.path(index))

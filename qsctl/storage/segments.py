@@ -26,6 +26,7 @@ from qsctl.storage.codec import (
     enqueued_position,
     metadata_of,
     position_of,
+    remembered_position,
     removed_position,
 )
 from qsctl.storage.damage import DamageKind, DamageReport
@@ -68,6 +69,8 @@ class SegmentStorage:
         """Samples written, by data file."""
         self._missing: set[int] = set()
         """Samples whose user data damage took."""
+        self._stray_files: set[int] = set()
+        """Data files with samples of which there is no metadata; the next `compact` rewrites them."""
         self._cached_file = (-1, b"")
         """The data file that `load` reads from, by index."""
         self._record_count = 0
@@ -206,9 +209,13 @@ class SegmentStorage:
                     self._place(POSITION.unpack_from(content.buffer, start)[0], index, start - FRAME_HEADER.size)
         enqueued: set[int] = set()
         removed: set[int] = set()
+        next_position = 0
         for index, content in self._metadata.open():
-            self._read_positions(index, content.buffer, content.found.bodies, enqueued, removed)
+            found = self._read_positions(index, content.buffer, content.found.bodies, enqueued, removed)
+            next_position = max(next_position, found)
+        next_position = max(next_position, max(enqueued, default=-1) + 1, max(removed, default=-1) + 1)
         stray = self._locations.keys() - enqueued
+        self._report_unfinished([position for position in stray if position >= next_position])
         self._remove(chain(stray, removed & self._locations.keys()))
         for position in sorted(enqueued - removed - self._locations.keys()):
             what = f"the user data of sample {position} is gone; the sample is left out"
@@ -218,7 +225,9 @@ class SegmentStorage:
 
     def _read_positions(
         self, index: int, buffer: bytes, bodies: list[tuple[int, int]], enqueued: set[int], removed: set[int]
-    ) -> None:
+    ) -> int:
+        """Note which samples come and go; give the first position that was free when the log was compacted."""
+        next_position = 0
         self._record_count += len(bodies)
         for start, end in bodies:
             body = buffer[start:end]
@@ -227,8 +236,19 @@ class SegmentStorage:
                     enqueued.add(position)
                 elif (position := removed_position(body)) is not None:
                     removed.add(position)
+                elif (position := remembered_position(body)) is not None:
+                    next_position = max(next_position, position)
             except msgspec.MsgspecError as error:
                 self._report_unreadable(index, start, end, error)
+        return next_position
+
+    def _report_unfinished(self, positions: Sequence[int]) -> None:
+        """Tell of user data that was written last and whose metadata was not: a crash came between, or cut it off."""
+        if positions:
+            what = f"{len(positions)} samples were begun and not finished: their metadata is not there"
+            path = self._metadata.path(max(self._metadata.last_index, 0))
+            self._more_damage.append(DamageReport(path, 0, 0, DamageKind.TORN_TAIL, what))
+            self._stray_files = {self._locations[position] >> _OFFSET_BITS for position in positions}
 
     def _report_unreadable(self, index: int, start: int, end: int, error: msgspec.MsgspecError) -> None:
         what = f"a record that this version cannot read: {error}"
@@ -301,6 +321,8 @@ class SegmentStorage:
             self._frame_counts.pop(index, None)
 
     def _rewrite_sparse_files(self) -> None:
+        if self._stray_files:
+            self._data.seal()
         written = self._data.written_index
         damaged = self._data.damaged_indexes
         last = self._data.last_index
@@ -308,10 +330,8 @@ class SegmentStorage:
         sparse = {
             index
             for index, count in self._live_counts.items()
-            if index != written and (2 * count < self._frame_counts[index] or index in damaged)
+            if index != written and (2 * count < self._frame_counts[index] or index in damaged | self._stray_files)
         }
-        if not sparse:
-            return
         inside: dict[int, list[int]] = {index: [] for index in sparse}
         for position, location in self._locations.items():
             if location >> _OFFSET_BITS in sparse:
@@ -322,6 +342,7 @@ class SegmentStorage:
             self._data.rewrite(index, [POSITION.pack(at) + each for at, each in zip(positions, data, strict=True)])
             self._frame_counts[index] = 0
             self._locate(index, HEADER_SIZE_BYTES, encoded)
+        self._stray_files.clear()
 
     def _refuse_after_failure(self) -> None:
         if self._failed:

@@ -1,0 +1,104 @@
+"""Turns with one commit under way while the next gathers.
+
+Decides: when a turn may run ahead of the disk. The engine works on while a thread stores what it did; nothing leaves
+before it is stored, and in the order of the turns. A sync takes as long for one sample as for hundreds, so the busier
+the service, the more share one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Final
+
+from qsctl.core.messages import Inbound
+from qsctl.core.ready import Ready
+from qsctl.service.loop import COMPACT_AFTER_TURNS, ServiceLoop, changes_queues, up_to_each_creation
+from qsctl.storage.group_commit import GroupCommit
+
+TURNS_AHEAD_MAX: Final = 64
+"""Turns that may wait for their commit; then `begin` waits too: that is back-pressure."""
+
+
+class PipelinedLoop:
+    """A service loop whose commits run in a thread of their own. Close it before the stores.
+
+    Args:
+        loop: whose engine and stores are used; the stores by the thread alone while a commit is under way.
+        on_finished: called in that thread when `take_finished` has something; must not block.
+        turns_ahead_max: how many turns may wait for their commit.
+    """
+
+    def __init__(
+        self,
+        loop: ServiceLoop,
+        on_finished: Callable[[], object] = lambda: None,
+        *,
+        turns_ahead_max: int = TURNS_AHEAD_MAX,
+    ) -> None:
+        self.loop = loop
+        self._on_finished = on_finished
+        self._turns_ahead_max = turns_ahead_max
+        self._commits = GroupCommit(loop.stores.commit)
+        self._under_way: deque[Future[Ready]] = deque()
+        self._turn_count = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was begun has been taken."""
+        return not self._under_way
+
+    def begin(self, inbox: Sequence[Inbound] = ()) -> None:
+        """Let the engine take a turn, and have its records stored.
+
+        Raises:
+            Damaged: the disk refused an earlier turn.
+        """
+        for part in up_to_each_creation(inbox):
+            ready = self.loop.take(part)
+            if changes_queues(ready.records):
+                self._commits.drain()
+                self.loop.follow()
+                self._submit(ready)
+                self._commits.drain()
+                self.loop.adopt(ready.records)
+            elif ready.records or ready.messages or ready.events:
+                self._submit(ready)
+            self._turn_count += 1
+            if self._turn_count % COMPACT_AFTER_TURNS == 0:
+                self._commits.drain()
+                self.loop.compact()
+        while len(self._under_way) > self._turns_ahead_max and not self._under_way[0].done():
+            self._under_way[0].result()
+
+    def take_finished(self) -> list[Ready]:
+        """The turns that are stored, in order: send their messages, tell their events.
+
+        Raises:
+            Damaged: the disk refused; the service must stop.
+        """
+        finished = []
+        while self._under_way and self._under_way[0].done():
+            finished.append(self._under_way.popleft().result())
+        return finished
+
+    def drain(self) -> list[Ready]:
+        """Wait for everything that was begun, and take it.
+
+        Raises:
+            Damaged: the disk refused; the service must stop.
+        """
+        self._commits.drain()
+        finished = [future.result() for future in self._under_way]
+        self._under_way.clear()
+        return finished
+
+    def close(self) -> None:
+        """Store what was begun and end the thread; `take_finished` still gives what it covers."""
+        self._commits.close()
+
+    def _submit(self, ready: Ready) -> None:
+        future = self._commits.submit(ready)
+        self._under_way.append(future)
+        future.add_done_callback(lambda _: self._on_finished())

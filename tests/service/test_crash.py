@@ -1,0 +1,177 @@
+"""Kill a real process anywhere: what it was told is kept stays, what is settled does not come back (2.14.2)."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.queue.settings import (
+    PersistenceKind,
+    PersistenceSettings,
+    RedeliverySettings,
+    SharedReaderQueueSettings,
+)
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.service.embedded import EmbeddedService, open_embedded
+from qsctl.storage.frames import scan
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header
+from tests.service.crash_program import QUEUE, key_of
+
+KILLS = int(os.environ.get("QSCTL_TEST_KILLS", "15"))
+"""How often each test kills. The long run: QSCTL_TEST_KILLS=200."""
+
+
+def configuration(*, in_memory_state: bool, persistent: bool = True, mode: JournalMode) -> ServiceConfiguration:
+    kind = PersistenceKind.PERSISTENT if persistent else PersistenceKind.VOLATILE
+    queue = SharedReaderQueueSettings(
+        "orders",
+        "Order",
+        redelivery=RedeliverySettings(max_delivery_retries=1_000_000),
+        persistence=PersistenceSettings(kind, in_memory_state=in_memory_state),
+    )
+    participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", queues=(queue,)),))
+    filesystem = FilesystemSettings(file_max_size_kb=8, synchronization=Synchronization.FULL, journal_mode=mode)
+    return ServiceConfiguration("crash", ServiceSettings("crash", (participant,)), filesystem=filesystem)
+
+
+@dataclass
+class Account:
+    """What the killed processes said: the truth that the state directory must agree with."""
+
+    kept: set[str] = field(default_factory=set)
+    settling: set[str] = field(default_factory=set)
+    settled: set[str] = field(default_factory=set)
+    delivered_again: set[str] = field(default_factory=set)
+
+    def hear(self, line: str) -> None:
+        word, *keys = line.split()
+        if word == "kept":
+            self.kept.update(keys)
+        elif word == "settle":
+            self.settling.update(keys)
+        elif word == "settled":
+            self.settled.update(keys)
+        elif word == "got":
+            self.delivered_again.update(self.settled.intersection(keys))
+
+    def lost(self, held: set[str]) -> set[str]:
+        return self.kept - held - self.settling
+
+    def come_back(self, held: set[str]) -> set[str]:
+        return (held & self.settled) | self.delivered_again
+
+
+class Program:
+    """The crash program, and how to kill its children."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def run_and_kill(self, state_dir: Path, seed: int, account: Account, after_s: float) -> None:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(f"{state_dir} {seed}\n")
+        self.process.stdin.flush()
+        word, pid = self.process.stdout.readline().split()
+        assert word == "pid"
+        time.sleep(after_s)
+        os.kill(int(pid), signal.SIGKILL)
+        for line in self.process.stdout:
+            if line.startswith("ended"):
+                return
+            account.hear(line)
+        raise AssertionError("the crash program ended by itself")
+
+
+@pytest.fixture
+def program() -> Iterator[Program]:
+    command = [sys.executable, "-m", "tests.service.crash_program"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield Program(process)
+        assert process.stdin
+        process.stdin.close()
+        assert process.wait(10) == 0
+
+
+def held_keys(service: EmbeddedService) -> set[str]:
+    """Every sample in the queue, taken out by a consumer that settles nothing."""
+    return {key_of(delivery.identity) for delivery in service.receive(QUEUE, 1_000_000, 0.0)}
+
+
+KINDS = {
+    "segments": configuration(in_memory_state=True, mode=JournalMode.DELETE),
+    "database": configuration(in_memory_state=False, mode=JournalMode.DELETE),
+    "database-wal": configuration(in_memory_state=False, mode=JournalMode.WAL),
+    "volatile": configuration(in_memory_state=True, persistent=False, mode=JournalMode.DELETE),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kill_loses_a_kept_sample_or_brings_back_a_settled_one(program: Program, tmp_path: Path, kind: str) -> None:
+    state_dir, account, chance = tmp_path / "state", Account(), random.Random(7)
+    with open_embedded(state_dir, configuration=KINDS[kind]):
+        pass
+    for seed in range(1, KILLS + 1):
+        program.run_and_kill(state_dir, seed, account, after_s=chance.uniform(0.005, 0.12))
+        with open_embedded(state_dir) as service:
+            held = held_keys(service)
+            assert not account.lost(held), f"after kill {seed}"
+            assert not account.come_back(held), f"after kill {seed}"
+            assert all(report.kind.value == "torn_tail" for report in service.damage)
+    assert account.kept, "the program was killed before it did anything"
+    assert account.settled
+
+
+def damage_some_file(directory: Path, chance: random.Random) -> str:
+    """Truncate a store's file inside a record, or flip one bit of its content; says what was done."""
+    files = [path for path in sorted(directory.iterdir()) if path.name.endswith(".db") and "@S@0@" in path.name]
+    path = chance.choice([path for path in files if path.stat().st_size > HEADER_SIZE_BYTES + 20])
+    data = bytearray(path.read_bytes())
+    size = len(data)
+    header = decode_header(bytes(data))
+    if header is not None:
+        found = scan(bytes(data), header.mark, HEADER_SIZE_BYTES)
+        if not found.bodies:
+            return "nothing"
+        size = found.end
+        boundaries = {end for _, end in found.bodies} | {HEADER_SIZE_BYTES}
+        at = chance.choice([each for each in range(HEADER_SIZE_BYTES, size) if each not in boundaries])
+    else:
+        at = chance.randrange(size)
+    if chance.random() < 0.5:
+        path.write_bytes(data[:at])
+        return f"{path.name} cut at {at} of {size}"
+    data[at] ^= 1 << chance.randrange(8)
+    path.write_bytes(data)
+    return f"{path.name} bit flipped at {at} of {size}"
+
+
+@pytest.mark.parametrize("kind", ["segments", "database"])
+def test_damage_is_restored_around_and_never_silent(program: Program, tmp_path: Path, kind: str) -> None:
+    chance = random.Random(11)
+    damaged_count = 0
+    for seed in range(1, KILLS + 1):
+        state_dir, account = tmp_path / f"state{seed}", Account()
+        with open_embedded(state_dir, configuration=KINDS[kind]):
+            pass
+        program.run_and_kill(state_dir, seed, account, after_s=chance.uniform(0.03, 0.12))
+        done = damage_some_file(state_dir, chance) if account.kept else "nothing"
+        with open_embedded(state_dir) as service:
+            held = held_keys(service)
+            if account.lost(held) or account.come_back(held):
+                damaged_count += 1
+                assert service.damage, f"seed {seed}: {done}: lost {account.lost(held)}"
+        with open_embedded(state_dir) as service:
+            assert held_keys(service) == held, "what was restored once stays"
+            assert not service.damage, "damage is told once"
+    assert damaged_count, "no damage ever hit a sample"
