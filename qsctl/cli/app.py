@@ -27,6 +27,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "summarize",
     "sweep",
     "compare",
+    "size",
 )
 """Modules of this package with a `register(app)`, in the order of `qsctl --help`."""
 
