@@ -259,6 +259,7 @@ ENDPOINT = Form(
         Attribute("window", "window_messages", integer(1, 65_535)),
         Attribute("max-messages", "max_messages", integer(1, unlimited=True)),
         Attribute("low-priority-limit", "low_priority_limit_messages", integer(0, unlimited=True)),
+        Attribute("acknowledge-delay", "acknowledge_delay_ns", DURATION),
     ),
     key="to",
 )
@@ -271,7 +272,9 @@ BROKER = Form(
         Attribute("load-factor-clear", "load_factor_clear_percent", integer(0, 100)),
         Attribute("slow-penalty", "slow_penalty_percent", PERCENTAGE),
         Attribute("slow-threshold", "slow_threshold_percent", PERCENTAGE),
+        Attribute("slow-reconnect", "slow_reconnect_ns", DURATION),
         Attribute("ingress-buffer", "ingress_buffer_bytes", size()),
+        Attribute("ingress-rate", "ingress_rate_bits_per_second", BIT_RATE),
         Attribute("max-message", "max_message_bytes", size(1)),
     ),
 )

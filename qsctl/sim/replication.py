@@ -49,17 +49,17 @@ def model_of(scenario: Scenario) -> CompiledModel:
     """The model that simulates the scenario; its compiler is imported only now."""
     match scenario.model:
         case Model.SOLACE:
-            from qsctl.sim.models.solace import SolaceModel
+            from qsctl.sim.models import solace
 
-            return SolaceModel()
+            return solace
         case Model.TIBCO:
-            from qsctl.sim.models.tibco import TibcoModel
+            from qsctl.sim.models import tibco
 
-            return TibcoModel()
+            return tibco
         case Model.SHARED_READER_QUEUE:
-            from qsctl.sim.models.shared_reader_queue import SharedReaderQueueModel
+            from qsctl.sim.models import shared_reader_queue
 
-            return SharedReaderQueueModel()
+            return shared_reader_queue
 
 
 def queue_names(run: ModelRun) -> Sequence[str]:

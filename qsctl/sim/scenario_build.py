@@ -6,6 +6,7 @@ side explains, the XSD is for editors and proves that both say the same.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 from collections.abc import Iterator, Sequence
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from qsctl.config.problems import Problem, problem_at
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import InvalidInput
-from qsctl.sim.forms import PROFILE, QUEUE, QUEUE_NAME, TRAFFIC, WORKLOAD, Attribute, Child, Columns, Form
+from qsctl.sim.forms import CHANGE, PROFILE, QUEUE, QUEUE_NAME, TRAFFIC, WORKLOAD, Attribute, Child, Columns, Form
 from qsctl.sim.scenario import Queue, default_queue_limits
+from qsctl.sim.values import PORT_RATE
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -70,20 +72,29 @@ def build(form: Form, element: etree._Element, reading: Reading, given: dict[str
 
     `given` are fields that the caller has read by itself.
     """
-    before = len(reading.problems)
     values: dict[str, object] = dict(given or {})
     if form is TRAFFIC:
         values |= _class_of_service(element, reading)
     _read_attributes(form, element, values, reading)
     _read_children(form, element, values, reading)
-    if len(reading.problems) > before:
-        # A problem of this element or below: made only when what is required is there all the same.
-        missing = {each.name for each in dataclasses.fields(form.type)} - set(values)  # type: ignore[arg-type]
-        if any(_is_required(form.type, name) for name in missing):
-            return None
+    missing = {each.name for each in dataclasses.fields(form.type)} - set(values)  # type: ignore[arg-type]
+    if any(_is_required(form.type, name) for name in missing):
+        assert reading.problems, "a required field is only missing where a problem says so"
+        return None
+    if form is CHANGE:
+        values = _in_plain_units(values)
     made = form.type(**values)
     reading.remember(made, element)
     return made
+
+
+def _in_plain_units(change: dict[str, object]) -> dict[str, object]:
+    """A port's new rate may be written as in `<port>`; models take bits a second."""
+    path, value = str(change.get("path")), str(change.get("value"))
+    if path.startswith("port[") and path.endswith("/rate"):
+        with contextlib.suppress(InvalidInput):  # the rules say what may stand there
+            return change | {"value": str(PORT_RATE.parse(value))}
+    return change
 
 
 def _is_required(kind: type[object], name: str) -> bool:

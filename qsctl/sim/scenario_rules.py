@@ -5,30 +5,28 @@ Checked when a file is read and again after overrides; the reader adds the lines
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from qsctl.errors import InvalidInput, QsctlError
+from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, format_duration
-from qsctl.sim.overrides import apply_overrides
+from qsctl.sim.models.changes import read_changes
 from qsctl.sim.scenario import (
-    ClientGroup,
     Interval,
     MixedSize,
     Model,
     Queue,
     Scenario,
+    TimedChange,
     TraceArrivals,
     Traffic,
     UniformSize,
     Workload,
     WorkloadProducer,
 )
-
-ACTIONS: tuple[str, ...] = ("pause", "resume", "disconnect", "connect")
-"""What a timed change may do to the clients of a group: `client[web]/pause`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def breaches_of(scenario: Scenario) -> Iterator[Breach]:
     for traffic in scenario.traffic:
         yield from _traffic(scenario, traffic)
     for change in scenario.changes:
-        yield from _change(scenario, change.path, change.value, change, change.at_ns)
+        yield from _change(scenario, change)
     if scenario.broker.load_factor_clear_percent > scenario.broker.load_factor_set_percent:
         yield Breach(
             scenario.broker,
@@ -175,31 +173,14 @@ def _stream(stream: Traffic | WorkloadProducer) -> Iterator[Breach]:
             yield Breach(arrivals, f"{path.name} is no trace", path.suffix, "a file that ends in .csv or .parquet")
 
 
-def _change(scenario: Scenario, path: str, value: str, owner: object, at_ns: int) -> Iterator[Breach]:
-    if at_ns >= scenario.horizon_ns:
+def _change(scenario: Scenario, change: TimedChange) -> Iterator[Breach]:
+    if change.at_ns >= scenario.horizon_ns:
         end = format_duration(scenario.horizon_ns)
-        yield Breach(owner, "the change comes after the end", format_duration(at_ns), f"before {end}")
-    if path.startswith("client["):
-        yield from _action(scenario.groups, path, owner)
-        return
-    parts = path.split("/")
-    if not (path.startswith("profile") and parts[-1] in {"max-depth", "min-msg-burst"}):
-        yield Breach(
-            owner, f"{path!r} does not change during a run", path,
-            "profile[NAME]/queue[QUEUE]/max-depth or min-msg-burst, client[GROUP]/" + ", ".join(ACTIONS),
-        )  # fmt: skip
-        return
+        yield Breach(change, "the change comes after the end", format_duration(change.at_ns), f"before {end}")
     try:
-        apply_overrides(scenario, {path: value})
-    except QsctlError as error:
-        yield Breach(owner, error.message, f"{path} = {value}", error.remedy)
-
-
-def _action(groups: Sequence[ClientGroup], path: str, owner: object) -> Iterator[Breach]:
-    name, _, action = path.removeprefix("client[").partition("]/")
-    yield from _named(owner, "group", name, [group.name for group in groups])
-    if action not in ACTIONS:
-        yield Breach(owner, f"{path!r}: clients cannot {action!r}", action, ", ".join(ACTIONS))
+        read_changes(dataclasses.replace(scenario, changes=(change,)))
+    except InvalidInput as error:
+        yield Breach(change, error.message, f"{change.path} = {change.value}", error.remedy)
 
 
 def _workload(workload: Workload) -> Iterator[Breach]:

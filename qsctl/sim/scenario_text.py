@@ -18,12 +18,12 @@ from qsctl.sim.forms import QUEUE, SCENARIO, TRACE, WORKLOAD, Attribute, Child, 
 from qsctl.sim.scenario import QUEUE_ORDER, Scenario, default_queue_limits
 
 _INDENT: Final = "  "
-SERVICE_FILE: Final = "service.xml"
+SERVICE_FILE: Final = "service.json"
 """What the `<service>` of a run folder's scenario refers to."""
 
 
 def scenario_text(scenario: Scenario) -> str:
-    """The scenario as XML. `<service>` refers to `service.xml` beside it."""
+    """The scenario as XML. `<service>` refers to `service.json` beside it."""
     return _text(scenario, portable=False)
 
 

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from lxml import etree
 
 from qsctl.config.document import Document, Limits, parse_document, read_file, text_of
@@ -27,6 +28,7 @@ from qsctl.sim.forms import SCENARIO
 from qsctl.sim.scenario import Scenario, TraceArrivals, Traffic, WorkloadProducer
 from qsctl.sim.scenario_build import Reading, build, elements_of
 from qsctl.sim.scenario_rules import breaches_of
+from qsctl.sim.scenario_text import SERVICE_FILE
 
 SCHEMA: Final = "schemas/qsctl_simulation.xsd"
 READY_FOLDER: Final = "fixtures/scenarios"
@@ -197,7 +199,7 @@ class _FileReading(Reading):
 
     def service_of(self, element: etree._Element) -> ServiceSettings | None:
         """The service that `<service file= name=>` names."""
-        from qsctl.sim.service_file import read_service
+        from qsctl.config.load import load_configuration
 
         services = element.findall("service")
         for extra in services[1:]:
@@ -211,9 +213,26 @@ class _FileReading(Reading):
         for attribute in set(map(str, services[0].keys())) - {"file", "name"}:
             self.add(services[0], f"unknown attribute {attribute!r}", attribute, "file, name")
         try:
-            return read_service(self._folder / file, name, self._variables, self._environment)
+            if file == SERVICE_FILE:
+                return self._recorded_service(services[0])
+            loaded = load_configuration(
+                [self._folder / file],
+                configuration_name=name,
+                variables=self._variables,
+                environment=self._environment,
+                working_directory=self._folder,
+                default_files=False,
+            )
         except ConfigError as error:
             self.problems += error.problems
-        except NotFound as error:
-            self.add(services[0], error.message, str(name), error.remedy)
-        return None
+            return None
+        return loaded.configuration.service
+
+    def _recorded_service(self, element: etree._Element) -> ServiceSettings | None:
+        """The service of a run folder, as the run resolved it."""
+        path = self._folder / SERVICE_FILE
+        try:
+            return msgspec.json.decode(read_file(path, str(path), LIMITS), type=ServiceSettings)
+        except msgspec.DecodeError as error:
+            self.add(element, f"{path} is damaged: {error}", SERVICE_FILE, "what `qsctl simulate` wrote there")
+            return None
