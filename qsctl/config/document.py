@@ -128,9 +128,9 @@ def _refuse_doctype(data: bytes, name: str) -> None:
 _MISMATCH = re.compile(r"Opening and ending tag mismatch: (\S+) line (\d+) and (\S+)")
 
 
-def _syntax_problems(error: etree.XMLSyntaxError, name: str) -> ConfigError:
+def _syntax_problems(error: etree.XMLSyntaxError, parser: etree.XMLParser, name: str) -> ConfigError:
     problems: list[Problem] = []
-    log: Any = error.error_log  # iterable, which its stub does not know
+    log: Any = parser.error_log  # its stub knows no iteration; the log of the error also holds those of others
     for entry in itertools.islice(log, 10):
         message = shown(entry.message) or "this is not XML"
         mismatch = _MISMATCH.match(message)
@@ -183,7 +183,7 @@ def parse_document(data: bytes, name: str, limits: Limits = FILE_LIMITS, directo
     try:
         root = etree.fromstring(data, parser, base_url=name)
     except etree.XMLSyntaxError as error:
-        raise _syntax_problems(error, name) from None
+        raise _syntax_problems(error, parser, name) from None
     if root is None:
         raise _refuse(name, "there is no element", allowed="XML that starts with <dds>")
     if getattr(root.getroottree().docinfo, "doctype", ""):

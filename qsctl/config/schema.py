@@ -62,8 +62,20 @@ def explainer_accepts(root: _Element) -> bool:
     return bool(_explainer().is_valid(root, use_location_hints=False))
 
 
-def check_document(document: Document) -> list[Problem]:
-    """Every way in which the document departs from the schema, in the order of its lines."""
+def check_document(document: Document, roots: tuple[str, ...] = ("dds",)) -> list[Problem]:
+    """Every way in which the document departs from the schema, in the order of its lines.
+
+    Args:
+        document: a parsed source, its variables replaced.
+        roots: the tags that its root element may have.
+    """
+    if document.root.tag not in roots:
+        allowed = " or ".join(f"<{tag}>" for tag in roots)
+        found = f"<{document.root.tag}>"
+        near = did_you_mean(str(document.root.tag), roots)
+        return [
+            problem_at(document.root, "this is not the root element", found=found, allowed=allowed, suggestion=near)
+        ]
     aside = _set_aside_extensions(document.root)
     try:
         problems = aside.problems
@@ -141,8 +153,6 @@ def _unknown_extension(element: _Element, model: ElementModel) -> Problem:
 def explain(root: _Element) -> list[Problem]:
     """Every departure from the schema: those of structure from the schema's model, the rest from xmlschema."""
     found = list(itertools.islice(structure_problems(root, schema_model()), PROBLEMS_MAX))
-    if root.tag not in schema_model().roots:
-        return found
     found.extend(dict.fromkeys(itertools.islice(_explanations(root), PROBLEMS_MAX)))
     if not found:
         # The gate said no and nothing else did: its own words are better than silence.

@@ -17,16 +17,7 @@ _ALLOWED_NAMES_SHOWN = 30
 
 
 def structure_problems(root: _Element, model: SchemaModel) -> Iterator[Problem]:
-    """Every unknown, repeated, missing or empty-looking part of the tree under `root`."""
-    if root.tag not in model.roots:
-        yield problem_at(
-            root,
-            f"the root element is <{root.tag}>",
-            found=f"<{root.tag}>",
-            allowed=" or ".join(f"<{tag}>" for tag in model.roots),
-            suggestion=did_you_mean(str(root.tag), model.roots),
-        )
-        return
+    """Every unknown, repeated or missing part of the tree under `root`, which is one of the schema's roots."""
     pending: list[tuple[_Element, str]] = [(root, model.roots[str(root.tag)])]
     while pending:
         element, type_name = pending.pop()

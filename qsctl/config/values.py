@@ -83,6 +83,11 @@ percent = integer(0, 100)
 domain_id = integer(0, 232)
 
 
+def optional_percent(text: str) -> int | None:
+    """A percentage; what is not given is None, which no text stands for."""
+    return percent(text)
+
+
 def _minus_one_or(low: int, high: int) -> Callable[[str], int]:
     allowed = f"-1 or a whole number from {low} to {high}"
 

@@ -1,0 +1,255 @@
+"""Loading a configuration: the table of contents of this package.
+
+Load order (3.1), parse, `$(NAME)` (3.4), schema (3.2), inheritance and building (3.3), rules across elements. A step
+collects its problems; nothing fails before all that can be checked is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from lxml.etree import _Element
+
+from qsctl.config.build import build_service
+from qsctl.config.build_subscriber import BuildContext
+from qsctl.config.document import FILE_LIMITS, Document, Limits
+from qsctl.config.inheritance import Reading
+from qsctl.config.load_order import sources_in_order
+from qsctl.config.problems import ConfigError, Problem, Severity, did_you_mean, file_of, has_errors, problem_at, shown
+from qsctl.config.qos import QosLibraries
+from qsctl.config.rules import service_problems, tree_problems
+from qsctl.config.schema import check_document
+from qsctl.config.settings import DEFAULT_APPLICATION_NAME, ServiceConfiguration
+from qsctl.config.strict import spelling_problems
+from qsctl.config.types import TypeLibrary, read_types
+from qsctl.config.variables import substitute
+
+
+@dataclass(frozen=True)
+class LoadedService:
+    """One service of the sources with what its reading left."""
+
+    configuration: ServiceConfiguration
+    reading: Reading
+    element: _Element
+
+
+@dataclass(frozen=True)
+class LoadedConfiguration:
+    """The service to run; `problems` are warnings and notes. `origins`: where the value at a path comes from."""
+
+    configuration: ServiceConfiguration
+    problems: tuple[Problem, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class _Loading:
+    """What the steps pass on."""
+
+    documents: list[Document] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    libraries: QosLibraries = field(default_factory=QosLibraries)
+    types: TypeLibrary = field(default_factory=TypeLibrary)
+    services: dict[str, _Element] = field(default_factory=dict)
+
+    @property
+    def broken(self) -> bool:
+        return has_errors(self.problems)
+
+
+def load_configuration(
+    sources: Sequence[str | Path],
+    *,
+    configuration_name: str | None,
+    variables: Mapping[str, str],
+    environment: Mapping[str, str],
+    working_directory: Path,
+    application_name: str | None = None,
+    domain_id_base: int = 0,
+    default_files: bool = True,
+) -> LoadedConfiguration:
+    """The configuration of one service from all its sources.
+
+    Args:
+        sources: files, `a.xml;b.xml`, or `str://"<dds>…</dds>"`, loaded after the default ones.
+        configuration_name: the `<queuing_service>` to use (-cfgName); None where there is only one.
+        variables: values for `$(NAME)`, before those of the environment.
+        environment: also names the default files: NDDSHOME and NDDS_QOS_PROFILES.
+        working_directory: what relative names are relative to.
+        application_name: what commands call the run (-appName); the configuration's name unless given.
+        domain_id_base: added to every domain (-domainIdBase).
+        default_files: whether the default files are loaded where they exist.
+
+    Raises:
+        ConfigError: with every problem, if one is an error.
+    """
+    loading = _read(sources, variables, environment, working_directory, default_files)
+    element = _chosen(loading, configuration_name)
+    if element is None:
+        raise ConfigError(_in_order(loading))
+    context = _context(loading, working_directory, domain_id_base)
+    loaded = _build(loading, element, context, application_name)
+    problems = _in_order(loading)
+    if has_errors(problems):
+        raise ConfigError(problems)
+    notes = tuple(str(problem) for problem in problems if problem.severity is Severity.NOTE)
+    return LoadedConfiguration(replace(loaded.configuration, notes=notes), tuple(problems), loaded.reading.origins)
+
+
+def check_files(
+    sources: Sequence[str | Path],
+    *,
+    configuration_name: str | None = None,
+    variables: Mapping[str, str],
+    environment: Mapping[str, str],
+    working_directory: Path,
+    application_name: str | None = None,
+    domain_id_base: int = 0,
+    default_files: bool = True,
+    strict: bool = False,
+) -> list[Problem]:
+    """Every problem of the sources, all their services checked unless one is named. Never raises for bad content.
+
+    Takes what `load_configuration` takes. With `strict` it also reports spellings that only files in the field use;
+    warnings stay warnings: see `strictly`.
+    """
+    loading = _read(sources, variables, environment, working_directory, default_files)
+    if strict:
+        for document in loading.documents:
+            loading.problems.extend(spelling_problems(document.root))
+    context = _context(loading, working_directory, domain_id_base)
+    if configuration_name is not None or not loading.services:
+        chosen = _chosen(loading, configuration_name)
+        elements = [chosen] if chosen is not None else []
+    else:
+        elements = list(loading.services.values())
+    for element in elements:
+        _build(loading, element, context, application_name)
+    loading.libraries.check()
+    loading.problems.extend([*loading.libraries.problems, *loading.libraries.notes])
+    return _in_order(loading)
+
+
+def _read(
+    sources: Sequence[str | Path],
+    variables: Mapping[str, str],
+    environment: Mapping[str, str],
+    working_directory: Path,
+    default_files: bool,
+    limits: Limits = FILE_LIMITS,
+) -> _Loading:
+    """Load order, parse, variables, schema, and what the files have in common: libraries, types, services."""
+    loading = _Loading()
+    for source in sources_in_order(
+        sources, environment=environment, working_directory=working_directory, default_files=default_files
+    ):
+        try:
+            document = source.document(working_directory, limits)
+        except ConfigError as error:
+            loading.problems.extend(error.problems)
+            continue
+        loading.documents.append(document)
+        loading.problems.extend(substitute(document, variables, environment))
+        loading.problems.extend(check_document(document))
+        loading.problems.extend(tree_problems(document.root))
+    _merge(loading)
+    return loading
+
+
+def _merge(loading: _Loading) -> None:
+    parents: list[tuple[_Element, Path | None]] = []
+    for document in loading.documents:
+        if document.root.tag != "dds":
+            continue
+        for child in document.root:
+            if child.tag == "qos_library":
+                loading.libraries.add(child)
+            elif child.tag == "types":
+                parents.append((child, document.directory))
+            elif child.tag == "queuing_service":
+                _add_service(loading, child)
+    loading.types, problems = read_types(parents)
+    loading.problems.extend(problems)
+
+
+def _add_service(loading: _Loading, element: _Element) -> None:
+    """Of two services of one name the one loaded later counts; in one file that is an error of its own."""
+    name = " ".join((element.get("name") or "").split())
+    earlier = loading.services.pop(name, None)
+    if earlier is not None and file_of(earlier) != file_of(element):
+        loading.problems.append(
+            problem_at(
+                element, f"this service replaces the one of {file_of(earlier)}", severity=Severity.NOTE, found=name
+            )
+        )
+    loading.services[name] = element
+
+
+def _context(loading: _Loading, working_directory: Path, domain_id_base: int) -> BuildContext:
+    substituted = {element: text for document in loading.documents for element, text in document.substituted.items()}
+    return BuildContext(
+        DEFAULT_APPLICATION_NAME, domain_id_base, working_directory, loading.libraries, loading.types, substituted
+    )
+
+
+def _chosen(loading: _Loading, configuration_name: str | None) -> _Element | None:
+    """The service to use; where none can be chosen, a problem says so."""
+    names = list(loading.services)
+    if configuration_name is not None and configuration_name in loading.services:
+        return loading.services[configuration_name]
+    if configuration_name is None and len(names) == 1:
+        return loading.services[names[0]]
+    if configuration_name is None and names:
+        last = file_of(loading.services[names[-1]])
+        of_last = [name for name in names if file_of(loading.services[name]) == last]
+        if len(of_last) == 1:
+            return loading.services[of_last[0]]  # the others come from default files
+    if not names and loading.broken:
+        return None  # what is broken explains it better
+    file = loading.documents[-1].name if loading.documents else ""
+    if configuration_name is not None:
+        message, found = "there is no such <queuing_service>", shown(configuration_name)
+    elif names:
+        message, found = "there are several services: one must be named", ", ".join(names)
+    else:
+        message, found = "there is no <queuing_service> (Table 3.1)", "none"
+    loading.problems.append(
+        Problem(
+            Severity.ERROR,
+            file,
+            0,
+            "dds",
+            message,
+            found,
+            ", ".join(names[:20]) or "at least one",
+            did_you_mean(configuration_name or "", names) or "Choose one with --config-name." * bool(names),
+        )
+    )
+    return None
+
+
+def _build(loading: _Loading, element: _Element, context: BuildContext, application_name: str | None) -> LoadedService:
+    name = " ".join((element.get("name") or "").split())
+    context = replace(context, application_name=application_name or name or DEFAULT_APPLICATION_NAME)
+    configuration, reading = build_service(element, context)
+    loading.problems.extend(reading.problems)
+    loading.problems.extend(context.libraries.problems)
+    loading.problems.extend(context.libraries.notes)
+    loading.problems.extend(
+        service_problems(
+            configuration, reading, element, context.working_directory, named_application=application_name is not None
+        )
+    )
+    return LoadedService(configuration, reading, element)
+
+
+def _in_order(loading: _Loading) -> list[Problem]:
+    """The problems, each once, in the order of the files and their lines."""
+    files = {document.name: at for at, document in enumerate(loading.documents)}
+    once: dict[tuple[str, int, str, str], Problem] = {}
+    for problem in loading.problems:
+        once.setdefault((problem.file, problem.line, problem.path, problem.message), problem)
+    return sorted(once.values(), key=lambda problem: (files.get(problem.file, -1), problem.line))

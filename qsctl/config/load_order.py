@@ -1,0 +1,119 @@
+"""Which sources a service is configured from, in the order they are loaded (manual, section 3.1).
+
+First three with QoS profiles: the product's, those of NDDS_QOS_PROFILES, the user's. Then three for the service: the
+product's, the user's, and what the command line names. Later ones override. A source is a file or a literal
+`str://"<dds>…"`; several may stand in one text, separated by semicolons.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from qsctl.config.document import FILE_LIMITS, Document, Limits, parse_document, read_file
+from qsctl.config.problems import shown
+
+LITERAL_PREFIX: Final = "str://"
+FILE_PREFIX: Final = "file://"
+PROFILES_VARIABLE: Final = "NDDS_QOS_PROFILES"
+HOME_VARIABLE: Final = "NDDSHOME"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, or XML given literally. `named`: the user named it, so it must exist."""
+
+    name: str
+    path: Path | None = None
+    literal: str = ""
+    named: bool = True
+
+    def document(self, working_directory: Path, limits: Limits = FILE_LIMITS) -> Document:
+        """The parsed source.
+
+        Raises:
+            ConfigError: it cannot be read or is not well-formed.
+        """
+        if self.path is None:
+            return parse_document(self.literal.encode("utf-8", "replace"), self.name, limits, working_directory)
+        return parse_document(read_file(self.path, self.name, limits), self.name, limits, self.path.parent)
+
+
+def sources_in_order(
+    sources: Sequence[str | Path],
+    *,
+    environment: Mapping[str, str],
+    working_directory: Path,
+    default_files: bool = True,
+) -> list[Source]:
+    """Everything to load, in order. Files that nobody named are left out where they do not exist."""
+    ordered: list[Source] = []
+    home = environment.get(HOME_VARIABLE, "")
+    if default_files:
+        if home:
+            ordered.append(_unnamed(Path(home) / "resource" / "xml" / "NDDS_QOS_PROFILES.xml"))
+        ordered.extend(split_sources(environment.get(PROFILES_VARIABLE, ""), working_directory))
+        ordered.append(_unnamed(working_directory / "USER_QOS_PROFILES.xml"))
+        if home:
+            ordered.append(_unnamed(Path(home) / "resource" / "xml" / "RTI_QUEUING_SERVICE.xml"))
+        ordered.append(_unnamed(working_directory / "USER_QUEUING_SERVICE.xml"))
+    for source in sources:
+        if isinstance(source, Path):
+            ordered.append(_file(str(source), working_directory))
+        else:
+            ordered.extend(split_sources(source, working_directory))
+    return [source for source in _once(ordered) if source.named or (source.path and source.path.is_file())]
+
+
+def _once(sources: Sequence[Source]) -> Iterator[Source]:
+    """A file that is also a default one is loaded once, at its last place."""
+    seen: set[Path] = set()
+    kept: list[Source] = []
+    for source in reversed(sources):
+        if source.path is not None:
+            place = source.path.absolute()
+            if place in seen:
+                continue
+            seen.add(place)
+        kept.append(source)
+    return reversed(kept)
+
+
+_SOURCE = re.compile(
+    r"""\s*str://\s*"(?:[^"\\]|\\.|"(?!\s*(?:;|\Z)))*"?|[^;]+""",
+    re.DOTALL,
+)
+"""A literal ends at the quote that a semicolon or the end follows; anything else ends at a semicolon."""
+
+
+def split_sources(text: str, working_directory: Path) -> list[Source]:
+    """The sources of `a.xml;b.xml;str://"<dds>…</dds>"`; semicolons inside a literal's quotes are its own."""
+    parts = _SOURCE.findall(text)
+    return [_source(part.strip(), working_directory, at) for at, part in enumerate(parts, 1) if part.strip()]
+
+
+def _source(part: str, working_directory: Path, at: int) -> Source:
+    if part.startswith(LITERAL_PREFIX):
+        return Source(f"str:// number {at}", literal=unquote_literal(part))
+    return _file(part.removeprefix(FILE_PREFIX), working_directory)
+
+
+def _file(name: str, working_directory: Path) -> Source:
+    return Source(shown(name), path=working_directory / name)
+
+
+def _unnamed(path: Path) -> Source:
+    return Source(str(path), path=path, named=False)
+
+
+def unquote_literal(text: str) -> str:
+    r"""The XML of `str://"<dds>…</dds>"`; quotes in it are written `\"` (manual, section 5.4.1) or left as they are."""
+    body = text.strip().removeprefix(LITERAL_PREFIX).strip()
+    if body.startswith('"'):
+        body = body[1:]
+        if body.endswith('"') and not body.endswith('\\"'):
+            body = body[:-1]
+    return body.replace('\\"', '"').replace("\\\\", "\\")

@@ -1,0 +1,110 @@
+"""Rules across elements: what the manual's text forbids and a schema cannot say. One function a rule.
+
+A rule of the tree looks at elements as they stand, so that it holds even where the schema has said no. A rule of a
+queue or of a service looks at settings, everything inherited and defaulted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from lxml.etree import _Element
+
+from qsctl.config.inheritance import Reading
+from qsctl.config.problems import Problem
+from qsctl.config.rules import counts, durations, names, qos, queues, references, replication, service, storage
+from qsctl.config.rules.place import Place, QueuePlace, places_of_queues, queue_tag
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.settings import DomainParticipantSettings, SharedSubscriberSettings
+
+TreeRule: TypeAlias = Callable[[_Element], Iterator[Problem]]
+QueueRule: TypeAlias = Callable[[QueuePlace], Iterator[Problem]]
+ServiceRule: TypeAlias = Callable[[Place], Iterator[Problem]]
+
+TREE_RULES: Final[tuple[TreeRule, ...]] = (
+    counts.required_and_single_children,
+    names.services_have_distinct_names,
+    names.participants_have_distinct_names,
+    names.subscribers_have_distinct_names,
+    names.sessions_have_distinct_names,
+    names.queues_have_distinct_names,
+    names.queues_have_distinct_topics,
+    names.profiles_have_distinct_names,
+    references.sessions_exist,
+    references.dead_letter_queues_exist,
+    durations.infinite_nanoseconds_need_infinite_seconds,
+    durations.dequeue_period_stands_once,
+    queues.properties_stand_once,
+)
+QUEUE_RULES: Final[tuple[QueueRule, ...]] = (
+    queues.initial_count_is_within_max_count,
+    queues.low_watermark_is_below_high_watermark,
+    queues.watermarks_need_a_limit,
+    queues.reply_topic_needs_reply_type,
+    queues.reply_queue_does_not_collide,
+    queues.type_is_known_or_discovered,
+    queues.waiting_needs_a_bounded_reader,
+    queues.lifespan_lets_a_sample_live,
+    queues.monitoring_needs_general_monitoring,
+    durations.sampling_is_shorter_than_publication,
+    durations.periods_are_positive,
+    storage.memory_limit_counts_only_in_memory,
+    storage.persistent_names_are_file_names,
+    replication.sample_timeout_exceeds_master_timeout,
+    replication.one_replica_is_no_replication,
+    qos.fixed_values_stay,
+    qos.history_fits_resource_limits,
+)
+SERVICE_RULES: Final[tuple[ServiceRule, ...]] = (
+    service.administration_for_configuration_replication,
+    service.participants_have_subscribers_of_distinct_files,
+    service.administration_qos_stays,
+    durations.sessions_dequeue_periodically,
+    replication.replicas_have_distinct_application_names,
+    storage.directory_exists,
+    storage.unsafe_journal_is_said,
+    storage.unsynchronized_persistence_is_said,
+    storage.write_ahead_log_without_full_synchronization_is_said,
+    storage.trace_file_holds_payloads,
+    storage.application_name_is_a_file_name,
+)
+
+
+def tree_problems(root: _Element) -> list[Problem]:
+    """What the rules of the tree say of a document."""
+    return [problem for rule in TREE_RULES for problem in rule(root)]
+
+
+def service_problems(
+    configuration: ServiceConfiguration,
+    reading: Reading,
+    element: _Element,
+    working_directory: Path,
+    *,
+    named_application: bool,
+) -> list[Problem]:
+    """What the rules of services and queues say of a configuration."""
+    place = Place(configuration, reading, element, working_directory, named_application)
+    problems = [problem for rule in SERVICE_RULES for problem in rule(place)]
+    for queue in places_of_queues(place):
+        problems.extend(problem for rule in QUEUE_RULES for problem in rule(queue))
+    return problems
+
+
+def queue_problems(
+    queues: Sequence[SharedReaderQueueSettings],
+    configuration: ServiceConfiguration,
+    reading: Reading,
+    element: _Element,
+    subscriber: SharedSubscriberSettings | None = None,
+) -> list[Problem]:
+    """What the rules of queues say of queues that a command creates in a running service."""
+    place = Place(configuration, reading, element, Path(), named_application=True)
+    around = subscriber or SharedSubscriberSettings("")
+    participant = DomainParticipantSettings("", 0)
+    path = f"/shared_subscriber[{around.name}]"
+    places = [QueuePlace(place, participant, around, each, f"{path}/{queue_tag(each)}[{each.name}]") for each in queues]
+    return [problem for each in places for rule in QUEUE_RULES for problem in rule(each)]

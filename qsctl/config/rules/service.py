@@ -1,0 +1,56 @@
+"""What the parts of a service need from each other (sections 2.14.2 and 7.2, Table 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from qsctl.config.problems import Problem
+from qsctl.config.rules.place import Place, queue_tag
+from qsctl.config.rules.qos import changed_fixed_values
+from qsctl.core.queue.settings import PersistenceKind
+
+
+def administration_for_configuration_replication(place: Place) -> Iterator[Problem]:
+    """Configuration replication works through remote administration (section 7.2)."""
+    replicated = place.configuration.service_qos.configuration_replication.replication.enabled
+    if replicated and place.configuration.administration is None:
+        yield place.error(
+            f"{place.path}/service_qos/configuration_replication/enabled",
+            "configuration replication needs remote administration (manual, section 7.2)",
+            found="no <administration>",
+            allowed="<administration> with the domain that all instances share",
+        )
+
+
+def participants_have_subscribers_of_distinct_files(place: Place) -> Iterator[Problem]:
+    """The files of a persistent queue are named after topic, subscriber, domain and application (section 2.14.2)."""
+    first: dict[tuple[str, str, int], str] = {}
+    for participant in place.configuration.service.participants:
+        for subscriber in participant.subscribers:
+            for queue in subscriber.queues:
+                if queue.persistence.kind is not PersistenceKind.PERSISTENT:
+                    continue
+                key = (queue.topic_name, subscriber.name, participant.domain_id)
+                if key in first and first[key] != participant.name:
+                    yield place.error(
+                        f"{place.path}/domain_participant[{participant.name}]/shared_subscriber[{subscriber.name}]"
+                        f"/{queue_tag(queue)}[{queue.name}]",
+                        f"a queue of the participant {first[key]} has the same files",
+                        found=f"{queue.topic_name}@{subscriber.name}@{participant.domain_id}",
+                        allowed="another topic, subscriber or domain",
+                    )
+                first.setdefault(key, participant.name)
+
+
+def administration_qos_stays(place: Place) -> Iterator[Problem]:
+    """Some QoS of the administration cannot be changed (Table 3.4)."""
+    administration = place.configuration.administration
+    if administration is None:
+        return
+    for tag, step, found, fixed in changed_fixed_values("administration", administration.qos):
+        yield place.error(
+            f"{place.path}/administration/{tag}/{step}",
+            f"{step} of <{tag}> cannot be changed here (manual, Table 3.4)",
+            found=found,
+            allowed=fixed,
+        )

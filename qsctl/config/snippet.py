@@ -1,0 +1,178 @@
+"""The body of a CREATE command: one queue or one shared subscriber, inheriting from the running service.
+
+Manual, sections 5.4.1, 5.4.7 and 5.5. A body is XML as it stands, or `str://"<shared_reader_queue …>"` with its quotes
+escaped; `file://…` only where the caller allows files, never for a command that came from elsewhere. A body is at most
+1 MB and 64 levels deep, has no document type declaration, and environment variables are never expanded in it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from lxml.etree import _Element
+
+from qsctl.config.build_subscriber import BuildContext, SubscriberBuilder
+from qsctl.config.document import BODY_LIMITS, Document, parse_document, read_file
+from qsctl.config.load_order import FILE_PREFIX, LITERAL_PREFIX, unquote_literal
+from qsctl.config.problems import ConfigError, Problem, Severity, has_errors, shown
+from qsctl.config.queue_xml import branch, monitoring_element, replication_element, statistics_element
+from qsctl.config.rules import TREE_RULES, queue_problems
+from qsctl.config.schema import check_document
+from qsctl.config.settings import MonitoringPublicationSettings, ServiceConfiguration
+from qsctl.config.variables import substitute
+from qsctl.core.queue.settings import SampleBufferSettings, SharedReaderQueueSettings
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+
+QUEUE_ROOTS: Final = ("shared_reader_queue", "dead_letter_shared_reader_queue")
+SUBSCRIBER_ROOTS: Final = ("shared_subscriber",)
+
+
+def read_queue_snippet(
+    text: str,
+    inherit: ServiceSettings | ServiceConfiguration,
+    *,
+    source: str,
+    allow_files: bool = False,
+    working_directory: Path | None = None,
+    subscriber: SharedSubscriberSettings | None = None,
+    participant: DomainParticipantSettings | None = None,
+) -> SharedReaderQueueSettings:
+    """The settings of the queue that a CREATE body describes.
+
+    Args:
+        text: the body, or the URL that leads to it.
+        inherit: the running service; what the body leaves out comes from it.
+        source: what problems call the body.
+        allow_files: whether `file://` is followed; only for bodies that the user typed here.
+        working_directory: what relative file names are relative to.
+        subscriber: the shared subscriber that the queue goes into; its sessions and dead-letter queue are looked up.
+        participant: the domain participant around it; its sample buffers are the queue's.
+
+    Raises:
+        ConfigError: with every problem, if one is an error.
+    """
+    document = _parse(text, source, QUEUE_ROOTS, allow_files=allow_files, working_directory=working_directory)
+    builder = SubscriberBuilder(_service_around(inherit), _context(inherit))
+    buffer = _sample_buffer(inherit, participant)
+    queue = builder.lone_queue(document.root, buffer, subscriber.name if subscriber else "")
+    problems = [*builder.reading.problems, *builder.libraries.problems, *_missing_references(queue, subscriber, source)]
+    problems.extend(queue_problems([queue], _configuration(inherit), builder.reading, document.root, subscriber))
+    _raise_errors(problems)
+    return queue
+
+
+def read_subscriber_snippet(
+    text: str,
+    inherit: ServiceSettings | ServiceConfiguration,
+    *,
+    source: str,
+    allow_files: bool = False,
+    working_directory: Path | None = None,
+    participant: DomainParticipantSettings | None = None,
+) -> SharedSubscriberSettings:
+    """The settings of the shared subscriber that a CREATE body describes, with its queues.
+
+    Arguments and errors as for `read_queue_snippet`.
+    """
+    document = _parse(text, source, SUBSCRIBER_ROOTS, allow_files=allow_files, working_directory=working_directory)
+    builder = SubscriberBuilder(_service_around(inherit), _context(inherit))
+    subscriber = builder.subscriber(document.root, "", _sample_buffer(inherit, participant))
+    problems = [*builder.reading.problems, *builder.libraries.problems]
+    problems.extend(
+        queue_problems(list(subscriber.queues), _configuration(inherit), builder.reading, document.root, subscriber)
+    )
+    _raise_errors(problems)
+    return subscriber
+
+
+def _parse(
+    text: str, source: str, roots: tuple[str, ...], *, allow_files: bool, working_directory: Path | None
+) -> Document:
+    document = parse_document(_body(text, source, allow_files, working_directory), source, BODY_LIMITS)
+    problems = substitute(document, {}, {})
+    problems.extend(check_document(document, roots))
+    if document.root.tag in roots:
+        problems.extend(problem for rule in TREE_RULES for problem in rule(document.root))
+    _raise_errors(problems)
+    return document
+
+
+def _body(text: str, source: str, allow_files: bool, working_directory: Path | None) -> bytes:
+    if len(text) > 2 * BODY_LIMITS.size_bytes:
+        raise ConfigError(
+            [_wrong(source, "the body is too large", shown(text), f"at most {BODY_LIMITS.size_bytes} bytes")]
+        )
+    stripped = text.strip()
+    if stripped.startswith(LITERAL_PREFIX):
+        return unquote_literal(stripped).encode("utf-8", "replace")
+    if stripped.startswith(FILE_PREFIX):
+        if not allow_files:
+            allowed = 'the XML itself, or str://"…"'
+            raise ConfigError([_wrong(source, "a command cannot name a file to read", shown(stripped), allowed)])
+        path = (working_directory or Path()) / stripped.removeprefix(FILE_PREFIX)
+        return read_file(path, str(path), BODY_LIMITS)
+    return stripped.encode("utf-8", "replace")
+
+
+def _wrong(source: str, message: str, found: str, allowed: str) -> Problem:
+    return Problem(Severity.ERROR, source, 0, "", message, found, allowed)
+
+
+def _raise_errors(problems: list[Problem]) -> None:
+    if has_errors(problems):
+        raise ConfigError(list(dict.fromkeys(problems)))
+
+
+def _configuration(inherit: ServiceSettings | ServiceConfiguration) -> ServiceConfiguration:
+    """A whole configuration around service settings: monitoring counts as on where queues inherit that it is."""
+    if isinstance(inherit, ServiceConfiguration):
+        return inherit
+    monitoring = MonitoringPublicationSettings(0) if inherit.monitoring.enabled else None
+    return ServiceConfiguration(inherit.application_name, inherit, monitoring=monitoring)
+
+
+def _context(inherit: ServiceSettings | ServiceConfiguration) -> BuildContext:
+    configuration = _configuration(inherit)
+    return BuildContext(
+        configuration.service.application_name, libraries=configuration.qos_libraries, types=configuration.types
+    )
+
+
+def _service_around(inherit: ServiceSettings | ServiceConfiguration) -> _Element:
+    """The service's inheritable settings as the element that a queue in a file would stand in."""
+    service = inherit.service if isinstance(inherit, ServiceConfiguration) else inherit
+    children = [
+        statistics_element(service.statistics),
+        branch("service_qos", [replication_element("shared_reader_queue_replication", service.replication)]),
+        monitoring_element("monitoring", service.monitoring),
+    ]
+    return branch("queuing_service", children, name=service.application_name)
+
+
+def _sample_buffer(
+    inherit: ServiceSettings | ServiceConfiguration, participant: DomainParticipantSettings | None
+) -> SampleBufferSettings:
+    service = inherit.service if isinstance(inherit, ServiceConfiguration) else inherit
+    if participant is None and len(service.participants) == 1:
+        participant = service.participants[0]
+    return participant.sample_buffer if participant else SampleBufferSettings()
+
+
+def _missing_references(
+    queue: SharedReaderQueueSettings, subscriber: SharedSubscriberSettings | None, source: str
+) -> list[Problem]:
+    if subscriber is None:
+        return []
+    problems = []
+    sessions = [session.name for session in subscriber.sessions]
+    if queue.session not in sessions:
+        message = f"the shared subscriber {subscriber.name} has no such session"
+        allowed = ", ".join(sessions) or "no session is defined"
+        problems.append(_wrong(source, message, f'session="{queue.session}"', allowed))
+    dead_letters = [each.name for each in subscriber.queues if each.is_dead_letter]
+    if queue.dead_letter_queue and queue.dead_letter_queue not in dead_letters:
+        message = f"the shared subscriber {subscriber.name} has no such dead-letter queue"
+        allowed = ", ".join(dead_letters) or "there is none"
+        problems.append(_wrong(source, message, f'dead_letter_queue="{queue.dead_letter_queue}"', allowed))
+    return problems

@@ -1,0 +1,120 @@
+"""The types of a configuration: which there are, and samples of them between JSON and CDR (manual, section 3.3.1).
+
+Serialization is the DDS library's own, in the first version of CDR with its encapsulation header, as other
+implementations expect it. The library is loaded when the first sample is converted.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lxml.etree import _Element
+
+from qsctl.config.problems import Problem
+from qsctl.config.type_classes import ClassMaker
+from qsctl.config.type_model import BUILTIN_TYPES, Definition, Struct, Union
+from qsctl.config.type_reader import TypeReader
+from qsctl.config.type_values import Values
+from qsctl.errors import InvalidInput, NotFound
+
+DEFAULT_TYPE_NAMES = ("DDS::Octets", "DDS::String")
+
+
+@dataclass(eq=False)
+class TypeLibrary:
+    """Types by their qualified names, the builtin ones included. Two libraries are equal when their types are."""
+
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    _values: Values | None = field(default=None, repr=False)
+    _classes: ClassMaker | None = field(default=None, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TypeLibrary) and self.definitions == other.definitions
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def type_names(self) -> list[str]:
+        """Types that a queue may hold: structs and unions of `<types>`, then the builtin ones."""
+        own = [name for name, definition in self.definitions.items() if isinstance(definition, Struct | Union)]
+        return [*own, *BUILTIN_TYPES]
+
+    def __contains__(self, type_name: object) -> bool:
+        return isinstance(type_name, str) and _plain_name(type_name) in {**BUILTIN_TYPES, **self.definitions}
+
+    def json_to_cdr(self, type_name: str, value: object) -> bytes:
+        """A sample given as JSON in CDR, with its encapsulation header.
+
+        Raises:
+            NotFound: there is no such type.
+            InvalidInput: the value does not fit; names the member, the value and what is allowed.
+            Refused: the DDS library cannot represent the type.
+            Unavailable: the DDS library is missing.
+        """
+        name = self._known(type_name)
+        values, classes = self._converters()
+        classes.class_of(name)
+        try:
+            native = values.native(name, value)
+            octets: bytes = native.serialize(use_version_2=False)
+        except RecursionError:
+            raise InvalidInput(f"the sample of {name} is nested too deeply") from None
+        return octets
+
+    def cdr_to_json(self, type_name: str, octets: bytes) -> object:
+        """A sample in CDR, with its encapsulation header, as JSON.
+
+        Raises:
+            NotFound: there is no such type.
+            InvalidInput: the octets are not a sample of this type.
+            Refused: the DDS library cannot represent the type.
+            Unavailable: the DDS library is missing.
+        """
+        name = self._known(type_name)
+        values, classes = self._converters()
+        made = classes.class_of(name)
+        if len(octets) < 4 or octets[0] != 0:
+            raise InvalidInput(f"{len(octets)} octets are not a sample of {name}: there is no encapsulation header")
+        try:
+            return values.plain(name, made.deserialize(octets))
+        except (struct.error, ValueError, IndexError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            raise InvalidInput(
+                f"the {len(octets)} octets are not a sample of {name}: {error}", remedy="Check the queue's type_name."
+            ) from None
+
+    def class_of(self, type_name: str) -> type:
+        """The DDS library's class for a type, as a transport registers it. Raises as `json_to_cdr` does."""
+        name = self._known(type_name)
+        made: type = self._converters()[1].class_of(name)
+        return made
+
+    def _known(self, type_name: str) -> str:
+        name = _plain_name(type_name)
+        if name not in self.definitions and name not in BUILTIN_TYPES:
+            raise NotFound(
+                f"there is no type {type_name}",
+                remedy="The types are " + ", ".join(self.type_names()[:20]) + ".",
+            )
+        return name
+
+    def _converters(self) -> tuple[Values, ClassMaker]:
+        if self._values is None or self._classes is None:
+            everything = {**BUILTIN_TYPES, **self.definitions}
+            self._classes = ClassMaker(everything)
+            self._values = Values(everything, self._classes)
+        return self._values, self._classes
+
+
+def _plain_name(type_name: str) -> str:
+    return type_name.strip().removeprefix("::")
+
+
+def read_types(parents: Iterable[tuple[_Element, Path | None]]) -> tuple[TypeLibrary, list[Problem]]:
+    """The types of `<types>` elements, each with the directory that its includes are sought in."""
+    reader = TypeReader()
+    for element, directory in parents:
+        reader.collect(element, directory)
+    reader.read_all()
+    return TypeLibrary(reader.definitions), reader.problems
