@@ -14,6 +14,7 @@ from typing import Annotated, Final
 import typer
 
 from qsctl import __version__
+from qsctl.cli.original_options import in_our_spelling
 
 COMMAND_MODULES: Final[tuple[str, ...]] = (
     "queue",
@@ -23,6 +24,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "consume",
     "send",
     "shutdown",
+    "serve",
     "completion",
     "summarize",
     "sweep",
@@ -66,7 +68,7 @@ def build_app() -> typer.Typer:
 def main() -> None:
     """Run the command line of this process."""
     try:
-        build_app()(prog_name=PROGRAM)
+        build_app()(in_our_spelling(sys.argv[1:]), prog_name=PROGRAM)
     except BrokenPipeError:
         # The reader of our output went away, as `head` does: not an error. Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from qsctl.cli.render import note
-from qsctl.errors import Refused, UsageError
+from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from qsctl.client.connection import Connection
@@ -27,23 +27,28 @@ def open_connection(service: str, state_dir: Path, timeout: str) -> Iterator[Con
     """A connection to the service at this location.
 
     Args:
-        service: `embedded:`, or `dds:DOMAIN`.
+        service: `embedded:`, or `dds:DOMAIN`, see `qsctl.client.dds_location`.
         state_dir: where the embedded service lives; made when it is not there.
-        timeout: how long to wait for another command that uses the same state.
+        timeout: how long to wait for another command that uses the same state, or for the service's answer.
 
     Raises:
         UsageError: the location or the timeout is not written as it must be.
-        Refused: the location is of a kind that this version does not reach.
         NoAnswer: another command holds the state directory for longer than the timeout.
+        Unavailable: DDS does not start on this machine.
     """
     wait_s = seconds(timeout, "--timeout")
     kind, colon, rest = service.partition(":")
     if kind == _DDS and colon:
-        _check_domain(service, rest)
-        raise Refused(
-            f"--service {service}: reaching a service over DDS is not in this version",
-            remedy="Use the embedded service: --service embedded: with --state-dir.",
-        )
+        from qsctl.client.dds_connection import DdsConnection
+        from qsctl.client.dds_location import parse_dds_location
+
+        domain_id, settings = parse_dds_location(rest)
+        connection = DdsConnection(domain_id, wait_s, settings)
+        try:
+            yield connection
+        finally:
+            connection.close()
+        return
     if kind != _EMBEDDED or not colon or rest:
         raise UsageError(
             f"--service {service!r} is no service location",
@@ -72,8 +77,3 @@ def seconds(duration: str, option: str) -> float:
     except UsageError as error:
         raise UsageError(f"{option}: {error.message}", remedy=error.remedy) from None
     return _LONGEST_WAIT_S if duration_ns >= INFINITE_NS else duration_ns / SECOND_NS
-
-
-def _check_domain(service: str, domain: str) -> None:
-    if not domain.isdecimal() or int(domain) > 232:
-        raise UsageError(f"--service {service!r}: {domain!r} is no domain id", remedy="A domain id is 0 to 232.")

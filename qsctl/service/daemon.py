@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -25,6 +25,7 @@ from qsctl.core.records import QueueCreated, QueueDeleted, ServiceStarted, Subsc
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import Refused
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.resource import ResourceIdentifier
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.metrics import Metrics
@@ -41,6 +42,8 @@ GRACE_NS: Final[Nanoseconds] = 2 * SECOND_NS
 """How long consumers may still answer once the service shuts down."""
 
 COMPACT_AFTER_TURNS: Final = 1_000
+
+_BODY: Final = "the command's body"
 
 _CHANGES_QUEUES = (ServiceStarted, QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted)
 
@@ -75,22 +78,47 @@ class DaemonEngine(ServiceEngine):
 
 
 class ConfigSnippets:
-    """CREATE bodies read by `config`; what they leave out is inherited from the service."""
+    """CREATE bodies read by `config`; what they leave out is inherited from the service as it is now."""
 
-    def __init__(self, configuration: ServiceConfiguration) -> None:
+    def __init__(self, configuration: ServiceConfiguration, engine: ServiceEngine) -> None:
         self._configuration = configuration
+        self._engine = engine
 
-    def queue(self, xml: str) -> SharedReaderQueueSettings:
+    def queue(self, xml: str, subscriber: ResourceIdentifier) -> SharedReaderQueueSettings:
         """See `SnippetReader`."""
         from qsctl.config.snippet import read_queue_snippet
 
-        return read_queue_snippet(xml, configuration=self._configuration)
+        settings = self._engine.subscribers().get(subscriber)
+        return read_queue_snippet(
+            _with_session(xml, settings),
+            self._configuration,
+            source=_BODY,
+            subscriber=settings,
+            participant=self._engine.participants().get(subscriber.parent),
+        )
 
-    def subscriber(self, xml: str) -> SharedSubscriberSettings:
+    def subscriber(self, xml: str, participant: ResourceIdentifier) -> SharedSubscriberSettings:
         """See `SnippetReader`."""
         from qsctl.config.snippet import read_subscriber_snippet
 
-        return read_subscriber_snippet(xml, configuration=self._configuration)
+        return read_subscriber_snippet(
+            xml, self._configuration, source=_BODY, participant=self._engine.participants().get(participant)
+        )
+
+
+def _with_session(xml: str, subscriber: SharedSubscriberSettings | None) -> str:
+    """The body with the subscriber's first session where it names none: people on the command line need not know it."""
+    from lxml import etree
+
+    from qsctl.config.document import BODY_LIMITS, parse_document
+
+    if subscriber is None or not subscriber.sessions:
+        return xml
+    root = parse_document(xml.encode(), _BODY, BODY_LIMITS).root
+    if root.get("session") is not None:
+        return xml
+    root.set("session", subscriber.sessions[0].name)
+    return etree.tostring(root, encoding="unicode")
 
 
 class Daemon:
@@ -107,7 +135,8 @@ class Daemon:
         self.configuration = configuration
         self.options = options
         self.log = log
-        self._stop_cause = ""
+        self.stop_cause = ""
+        """What ended the service: a signal's name or SHUTDOWN; empty while it runs."""
         make = DaemonEngine if options.runs_in_background else ServiceEngine
         settings = configuration.service
         self.engine = make(
@@ -128,7 +157,9 @@ class Daemon:
             self._stores.service.compact([])
         restore(self.engine, self._stores, time.time_ns())
         self._loop = ServiceLoop(self.engine, self._stores)
-        self.transport = ServiceTransport(settings.application_name, options.places, ConfigSnippets(configuration))
+        self.transport = ServiceTransport(
+            settings.application_name, options.places, ConfigSnippets(configuration, self.engine)
+        )
         self.metrics: Metrics | None = None
         if options.metrics_port is not None:
             self.metrics = Metrics(self.engine, self.transport, options.metrics_address, options.metrics_port)
@@ -138,7 +169,7 @@ class Daemon:
 
     def stop(self, cause: str) -> None:
         """Ask the service to leave; may be called from a signal handler or another thread."""
-        self._stop_cause = cause
+        self.stop_cause = cause
         self.transport.wake()
 
     def run(self, on_start: Callable[[], None] | None = None) -> None:
@@ -169,7 +200,7 @@ class Daemon:
 
     def _serve(self) -> None:
         turns = 0
-        while not self._stop_cause and not self.engine.shutting_down:
+        while not self.stop_cause and not self.engine.shutting_down:
             inbox = self.transport.poll()
             deadline = self.engine.next_deadline()
             now = time.time_ns()
@@ -206,7 +237,7 @@ class Daemon:
         )
 
     def _leave(self) -> None:
-        cause = self._stop_cause or "SHUTDOWN"
+        cause = self.stop_cause = self.stop_cause or "SHUTDOWN"
         self.log.info("leaving", cause=cause)
         self.transport.accept_no_more()
         deadline = time.monotonic_ns() + self.options.grace_ns
@@ -246,18 +277,3 @@ def _tuned_collector() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-def with_domain_base(places: ServicePlaces, base: int) -> ServicePlaces:
-    """The places with every domain id raised by `-domainIdBase` (Table 4.1)."""
-    if base == 0:
-        return places
-    return replace(
-        places,
-        participants={
-            name: replace(place, domain_id=place.domain_id + base) for name, place in places.participants.items()
-        },
-        administration=places.administration
-        and replace(places.administration, domain_id=places.administration.domain_id + base),
-        monitoring=places.monitoring and replace(places.monitoring, domain_id=places.monitoring.domain_id + base),
-    )

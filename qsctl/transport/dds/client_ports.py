@@ -109,6 +109,14 @@ class _Matches:
                 del self._matched[endpoint.topic_name]
         return new
 
+    def matched(self) -> dict[str, bool]:
+        """The matched queues, and whether each acknowledges."""
+        return {
+            endpoint.topic_name: endpoint.traits.get("acks") == "1"
+            for handle, endpoint in self._announced.items()
+            if handle in self._matched.get(endpoint.topic_name, ())
+        }
+
     @property
     def services(self) -> set[str]:
         """The names of the services that announce such a queue."""
@@ -149,6 +157,10 @@ class ProducerPort:
         if not self._matches.is_complete:
             matched = self._writer.writer.matched_handles()
             self._news += self._matches.newly({name for handle, name in self._readers.items() if handle in matched})
+
+    def matched_queues(self) -> dict[str, bool]:
+        """The queues that are matched now, and whether each acknowledges."""
+        return self._matches.matched()
 
     def poll(self) -> list[ProducerNews]:
         """What has come since the last call."""

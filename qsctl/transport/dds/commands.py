@@ -30,7 +30,7 @@ from qsctl.errors import Refused, UsageError
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.bodies import wire_identity
-from qsctl.transport.dds.queue_xml import queue_snippet, subscriber_snippet
+from qsctl.transport.dds.create_body import queue_snippet, subscriber_snippet
 from qsctl.transport.dds.wire_types import (
     RESOURCE_IDENTIFIER_MAX_BYTES,
     SERVICE_NAME_MAX_BYTES,
@@ -50,15 +50,15 @@ _FILE_SCHEME: Final = "file://"
 class SnippetReader(Protocol):
     """Reads the XML of a CREATE body; `config` has one."""
 
-    def queue(self, xml: str) -> SharedReaderQueueSettings:
-        """Settings of a `<shared_reader_queue>` or `<dead_letter_shared_reader_queue>`.
+    def queue(self, xml: str, subscriber: ResourceIdentifier) -> SharedReaderQueueSettings:
+        """Settings of a `<shared_reader_queue>` or `<dead_letter_shared_reader_queue>` for this shared subscriber.
 
         Raises:
             QsctlError: the snippet is wrong; the message says where.
         """
 
-    def subscriber(self, xml: str) -> SharedSubscriberSettings:
-        """Settings of a `<shared_subscriber>`.
+    def subscriber(self, xml: str, participant: ResourceIdentifier) -> SharedSubscriberSettings:
+        """Settings of a `<shared_subscriber>` for this domain participant.
 
         Raises:
             QsctlError: the snippet is wrong; the message says where.
@@ -155,9 +155,9 @@ def xml_of_body(body: str) -> str:
 
 def _create(resource: ResourceIdentifier, body: str, snippets: SnippetReader) -> Command:
     if resource.leaf is None and resource.kind is ResourceKind.SHARED_SUBSCRIBER:
-        return CreateQueue(resource, snippets.queue(xml_of_body(body)))
+        return CreateQueue(resource, snippets.queue(xml_of_body(body), resource))
     if resource.leaf is None and resource.kind is ResourceKind.DOMAIN_PARTICIPANT:
-        return CreateSubscriber(resource, snippets.subscriber(xml_of_body(body)))
+        return CreateSubscriber(resource, snippets.subscriber(xml_of_body(body), resource))
     raise UsageError(
         f"nothing can be created in {resource}",
         remedy="Queues are created in a shared subscriber, shared subscribers in a domain participant.",

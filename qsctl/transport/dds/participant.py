@@ -19,6 +19,7 @@ from cyclonedds.topic import Topic
 from qsctl.errors import Refused, Unavailable, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.raw import batching_functions, close_entity
+from qsctl.transport.dds.tcp import TcpSettings
 
 LEASE_DURATION_NS: Final[Nanoseconds] = 5 * SECOND_NS
 """How long a vanished process is still believed in; a process that leaves in order is noticed at once."""
@@ -27,14 +28,6 @@ DOMAIN_ID_MAX: Final = 230
 """Above it the ports of the standard mapping do not fit 16 bits."""
 
 LOOPBACK: Final = "lo"
-
-
-@dataclass(frozen=True, slots=True)
-class TcpSettings:
-    """TCP in place of UDP (manual, chapter 9). `listen_port` 0: connect only."""
-
-    listen_port: int = 0
-    public_address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,9 @@ from qsctl.core.queue.settings import (
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 
+DEFAULT_SESSION: Final = "session"
+"""The session of a shared subscriber that was described without one: a service needs one (Table 3.12)."""
+
 _DEFAULT: Final = SharedReaderQueueSettings(name="", topic_name="")
 _SUBSCRIBER_QOS: Final = ("publisher_qos", "subscriber_qos")
 
@@ -40,10 +43,9 @@ def subscriber_snippet(settings: SharedSubscriberSettings) -> str:
     """`<shared_subscriber …>` with its sessions and queues."""
     element = etree.Element("shared_subscriber", name=settings.name)
     _qos(element, settings.qos)
-    if settings.sessions:
-        sessions = etree.SubElement(element, "session_settings")
-        for session in settings.sessions:
-            _session(sessions, session)
+    sessions = etree.SubElement(element, "session_settings")
+    for session in settings.sessions or (SessionSettings(DEFAULT_SESSION),):
+        _session(sessions, session)
     for queue in settings.queues:
         element.append(_queue(queue))
     return etree.tostring(element, encoding="unicode")

@@ -1,0 +1,161 @@
+"""Administration commands over DDS: requests out, the replies of every service that is meant (manual, chapter 5).
+
+Decides: how long to look for services and when all have answered. A pattern may mean several: those discovered are
+waited for, each until its last reply.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from cyclonedds.sub import DataReader
+
+from qsctl.client.session import TURN_NS, new_guid
+from qsctl.core.admin.command import Command
+from qsctl.core.admin.target import matches
+from qsctl.identity import NIL_IDENTITY, SampleIdentity
+from qsctl.instant import SECOND_NS
+from qsctl.transport.dds.bodies import octets_of
+from qsctl.transport.dds.client_ports import ClientDomain
+from qsctl.transport.dds.commands import wire_request
+from qsctl.transport.dds.endpoints import Inlet
+from qsctl.transport.dds.lanes import FrameWriter
+from qsctl.transport.dds.participant import DomainSettings, Participant
+from qsctl.transport.dds.presence import Changes, RemoteEndpoint
+from qsctl.transport.dds.qos import reader_qos
+from qsctl.transport.dds.replies import RemoteReply, reply_from_octets
+from qsctl.transport.dds.wire_types import (
+    COMMAND_REPLY_TOPIC,
+    COMMAND_REQUEST_TOPIC,
+    WireCommandReply,
+    WireCommandRequest,
+)
+
+SETTLE_S: Final = 0.2
+"""After the first service is found, how long others may still be discovered."""
+
+_WILD: Final = frozenset("*?[\\")
+
+
+class Administrator:
+    """A client of the administration topics in one domain.
+
+    Args:
+        domain_id: the services' administration domain.
+        timeout_s: for one command, discovery included.
+    """
+
+    def __init__(self, domain_id: int, timeout_s: float, settings: DomainSettings | None = None) -> None:
+        self._timeout_s = timeout_s
+        participant = Participant(domain_id, settings, name="qsctl administrator")
+        assert participant.entity is not None
+        self._domain = ClientDomain(participant)
+        replies = participant.topic(COMMAND_REPLY_TOPIC, WireCommandReply)
+        self._replies = Inlet(participant, DataReader(participant.entity, replies, qos=reader_qos()))
+        self._writer = FrameWriter(participant, participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest))
+        self._guid = new_guid()
+        self._number = 0
+        self._services: dict[int, str] = {}
+        self._reply_writers: dict[int, str] = {}
+        self._domain.add(self)
+
+    def request(self, command: Command, target: str) -> list[RemoteReply]:
+        """Send a command and wait for the last reply of every service that it means; empty: nobody answered.
+
+        Raises:
+            UsageError: the command does not fit the wire.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        meant = self._discover(target, deadline)
+        if not meant:
+            return []
+        self._number += 1
+        identity = SampleIdentity(self._guid, self._number)
+        self._writer.put(octets_of(wire_request(command, target, identity)))
+        found: dict[str, list[RemoteReply]] = {}
+        finished: set[str] = set()
+
+        def is_done() -> bool:
+            for reply in self._take(command, identity):
+                found.setdefault(reply.replying_service, []).append(reply)
+                if not reply.intermediate:
+                    finished.add(reply.replying_service)
+            return meant <= finished or ("" in finished and not meant - {""})
+
+        self._run_until(is_done, deadline)
+        return [reply for service in sorted(found) for reply in found[service]]
+
+    def services(self, pattern: str = "*") -> tuple[str, ...]:
+        """The application names of the services that can be administered, as discovered so far."""
+        return tuple(sorted(name for name in self._services.values() if matches(pattern, name)))
+
+    def leave(self) -> None:
+        """Leave the domain."""
+        self._domain.close()
+
+    # What `ClientDomain` turns.
+
+    def look(self, changes: Changes) -> None:
+        """Take notice of services."""
+        for endpoint in changes.vanished:
+            self._services.pop(endpoint.handle, None)
+            self._reply_writers.pop(endpoint.handle, None)
+        for endpoint in changes.appeared:
+            if endpoint.is_writer and endpoint.topic_name == COMMAND_REPLY_TOPIC:
+                self._reply_writers[endpoint.handle] = _name(endpoint)
+            elif not endpoint.is_writer and endpoint.topic_name == COMMAND_REQUEST_TOPIC:
+                self._services[endpoint.handle] = _name(endpoint)
+
+    def flush(self) -> bool:
+        """Send the request."""
+        return self._writer.flush()
+
+    def close(self) -> None:
+        """Delete the entities; `leave` calls it."""
+        self._replies.close()
+        self._writer.close()
+
+    def _discover(self, target: str, deadline: float) -> set[str]:
+        """The names of the services that are meant and reached; a service of another make has none, ''."""
+        if not self._run_until(lambda: bool(self._reached(target)), deadline):
+            return set()
+        if _WILD & set(target):
+            # More may be on their way; nobody can say how many there are.
+            settled = min(deadline, time.monotonic() + SETTLE_S)
+            self._run_until(lambda: False, settled)
+        return self._reached(target)
+
+    def _reached(self, target: str) -> set[str]:
+        matched = self._writer.writer.matched_handles()
+        answering = set(self._reply_writers.values())
+        return {
+            name
+            for handle, name in self._services.items()
+            if handle in matched and name in answering and (not name or matches(target, name))
+        }
+
+    def _take(self, command: Command, identity: SampleIdentity) -> list[RemoteReply]:
+        replies: list[RemoteReply] = []
+        while taken := self._replies.take():
+            for data in taken:
+                reply = reply_from_octets(data, command)
+                if reply is not None and reply.request in (identity, NIL_IDENTITY):
+                    replies.append(reply)
+        return replies
+
+    def _run_until(self, is_done: Callable[[], bool], deadline: float) -> bool:
+        while True:
+            self._domain.turn(0)
+            if is_done():
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._domain.turn(min(TURN_NS, int(left * SECOND_NS) + 1))
+
+
+def _name(endpoint: RemoteEndpoint) -> str:
+    traits: Any = endpoint.traits
+    return str(traits.get("name", ""))

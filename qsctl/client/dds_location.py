@@ -1,0 +1,41 @@
+"""`dds:DOMAIN[?interface=…&peer=…&lease=…]`: where a service on DDS is, in one word.
+
+Decides: how the word is written. Without more it is the loopback, as a service's own default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qs
+
+from qsctl.errors import UsageError
+from qsctl.instant import parse_duration
+from qsctl.transport.dds.participant import DOMAIN_ID_MAX, LEASE_DURATION_NS, LOOPBACK, DomainSettings
+
+_REMEDY: Final = "Write dds:7, or dds:7?interface=eth0&peer=10.0.0.2."
+_KEYS: Final = frozenset({"interface", "peer", "lease"})
+
+
+def parse_dds_location(rest: str) -> tuple[int, DomainSettings]:
+    """The domain and how to take part in it, from what stands behind `dds:`.
+
+    Raises:
+        UsageError: the domain is none, or a parameter is unknown or given twice.
+    """
+    domain, _, query = rest.partition("?")
+    if not domain.isdecimal() or int(domain) > DOMAIN_ID_MAX:
+        raise UsageError(f"'dds:{rest}': {domain!r} is no domain id", remedy=f"A domain id is 0 to {DOMAIN_ID_MAX}.")
+    given: Mapping[str, list[str]] = parse_qs(query, keep_blank_values=True)
+    unknown = sorted(set(given) - _KEYS)
+    if unknown:
+        raise UsageError(f"'dds:{rest}': {unknown[0]!r} is no parameter", remedy=_REMEDY)
+    for key in ("interface", "lease"):
+        if len(given.get(key, [])) > 1:
+            raise UsageError(f"'dds:{rest}': {key} is given twice", remedy=_REMEDY)
+    lease = given.get("lease", [""])[0]
+    return int(domain), DomainSettings(
+        interface=given.get("interface", [LOOPBACK])[0],
+        peers=tuple(given.get("peer", ())),
+        lease_duration_ns=parse_duration(lease) if lease else LEASE_DURATION_NS,
+    )

@@ -1,0 +1,131 @@
+"""A service in the background: a daemon of its own, or a unit of systemd (manual, sections 4.2 and 4.3).
+
+Decides: how a start is told to who started it. The daemon reports through a pipe that it serves, or why it does not,
+so that a script sees the same exit status as in the foreground. Nothing of DDS exists before the fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NoReturn
+
+import msgspec
+
+from qsctl.errors import ExitStatus, QsctlError
+
+_STARTED: Final = b"started"
+
+UNIT: Final = """\
+[Unit]
+Description=Queuing service ({description})
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+Type=simple
+ExecStart={command}
+WorkingDirectory={directory}
+KillSignal=SIGTERM
+TimeoutStopSec=30
+Restart=on-failure
+RestartPreventExitStatus=1 2 7
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+class _Failure(msgspec.Struct):
+    message: str
+    remedy: str
+    exit_status: int
+
+
+class StartFailed(QsctlError):
+    """The daemon did not start; it carries the daemon's own message and exit status."""
+
+    def __init__(self, message: str, *, remedy: str, exit_status: ExitStatus) -> None:
+        super().__init__(message, remedy=remedy)
+        self.exit_status = exit_status
+
+
+def in_background(run: Callable[[Callable[[], None]], object]) -> int:
+    """Run something in a daemon; returns the daemon's process id once it says that it has started.
+
+    Args:
+        run: called in the daemon with what it calls when it has started; the daemon ends when it returns.
+
+    Raises:
+        StartFailed: it ended before it had started.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        os.setsid()
+        # Forked twice, so that the daemon is no session leader and never gets a terminal.
+        if os.fork():
+            os._exit(0)
+        _be_daemon(run, writing)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading, "rb") as stream:
+        report = stream.read()
+    if report.startswith(_STARTED):
+        return int(report.removeprefix(_STARTED))
+    if not report:
+        raise StartFailed("the daemon ended before it had started", remedy="", exit_status=ExitStatus.NO)
+    failure = msgspec.msgpack.decode(report, type=_Failure)
+    raise StartFailed(failure.message, remedy=failure.remedy, exit_status=ExitStatus(failure.exit_status))
+
+
+def _be_daemon(run: Callable[[Callable[[], None]], object], writing: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    empty = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(empty, descriptor)
+
+    def started() -> None:
+        os.write(writing, _STARTED + str(os.getpid()).encode())
+        os.close(writing)
+
+    status = 0
+    try:
+        run(started)
+    except QsctlError as error:
+        status = int(error.exit_status)
+        with contextlib.suppress(OSError):
+            os.write(writing, msgspec.msgpack.encode(_Failure(error.message, error.remedy, status)))
+    except BaseException:
+        status = 70
+        raise
+    finally:
+        os._exit(status)
+
+
+def systemd_unit(arguments: Sequence[str]) -> str:
+    """A unit that runs `qsctl` with these arguments in the foreground, under systemd's eyes."""
+    kept = [each for each in arguments if each not in ("--print-unit", "--daemon", "-daemon")]
+    command = [str(Path(sys.executable)), "-m", "qsctl", *kept]
+    description = next((each for each in kept if each.endswith(".xml")), "qsctl")
+    return UNIT.format(description=description, command=shlex.join(command), directory=Path.cwd())
+
+
+@contextmanager
+def written_pid(path: Path | None) -> Iterator[None]:
+    """The process id in a file for as long as the context lasts."""
+    if path is None:
+        yield
+        return
+    path.write_text(f"{os.getpid()}\n", encoding="ascii")
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,103 @@
+"""From a configuration to the DDS domains of a running service (manual, sections 3.3.3 to 3.3.6 and chapter 9).
+
+Decides: which domains are entered, with which interface and transport. Administration, monitoring and the distributed
+logger are off unless the configuration or the command line turns them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.errors import Refused
+from qsctl.transport.dds.participant import LOOPBACK, DomainSettings
+from qsctl.transport.dds.qos import map_qos, properties_of
+from qsctl.transport.dds.service_transport import DomainPlace, ServicePlaces
+from qsctl.transport.dds.tcp import map_transport, require_met
+
+_PARTICIPANT_QOS = "participant_qos"
+
+
+def places_of_configuration(
+    configuration: ServiceConfiguration, settings: DomainSettings, administration_domain_id: int | None = None
+) -> ServicePlaces:
+    """The domains of a service.
+
+    Args:
+        configuration: its configuration.
+        settings: interface, peers and lease for every domain.
+        administration_domain_id: turns administration on in this domain, whatever the configuration says (Table 4.1).
+
+    Raises:
+        Refused: a participant asks for DDS Security, TLS or a transport that there is not here, or two participants
+            of one domain ask for different transports.
+    """
+    participants = {
+        each.name: DomainPlace(
+            each.domain_id, _settings(settings, each.qos, f"<domain_participant name={each.name!r}>")
+        )
+        for each in configuration.service.participants
+    }
+    administration = configuration.administration
+    admin_place: DomainPlace | None = None
+    if administration is not None or administration_domain_id is not None:
+        qos = administration.qos if administration is not None else {}
+        domain_id = administration_domain_id
+        if domain_id is None:
+            assert administration is not None
+            domain_id = administration.domain_id
+        admin_place = DomainPlace(domain_id, _settings(settings, qos, "<administration>"))
+    monitoring = configuration.monitoring
+    monitoring_place = (
+        DomainPlace(monitoring.domain_id, _settings(settings, monitoring.qos, "<monitoring>"))
+        if monitoring is not None and monitoring.enabled
+        else None
+    )
+    places = ServicePlaces(
+        participants,
+        admin_place,
+        monitoring_place,
+        admin_place is not None and configuration.distributed_logger.enabled,
+    )
+    _check_one_transport_a_domain(places)
+    return places
+
+
+def unsupported_qos(configuration: ServiceConfiguration) -> list[str]:
+    """QoS elements that are in the configuration and not in Cyclone DDS, as `queue: <element>`."""
+    found: list[str] = []
+    for participant in configuration.service.participants:
+        for subscriber in participant.subscribers:
+            for queue in subscriber.queues:
+                for tag, xml in queue.qos.items():
+                    found += [f"{queue.name}: <{tag}><{name}>" for name in map_qos(xml).unsupported]
+    return found
+
+
+def warnings_for(settings: DomainSettings) -> list[str]:
+    """What an operator should know before others can reach the service."""
+    if settings.interface == LOOPBACK:
+        return []
+    return [
+        f"DDS traffic on interface {settings.interface} is neither authenticated nor encrypted: "
+        "whoever reaches the interface can read, write and administer the queues"
+    ]
+
+
+def _settings(base: DomainSettings, qos: Mapping[str, str], where: str) -> DomainSettings:
+    tcp = require_met(map_transport(properties_of(qos.get(_PARTICIPANT_QOS, ""))), where)
+    return replace(base, tcp=tcp) if tcp is not None else base
+
+
+def _check_one_transport_a_domain(places: ServicePlaces) -> None:
+    seen: dict[int, DomainSettings] = {}
+    everybody = [*places.participants.values(), places.administration, places.monitoring]
+    for place in everybody:
+        if place is None:
+            continue
+        if seen.setdefault(place.domain_id, place.settings) != place.settings:
+            raise Refused(
+                f"two participants of domain {place.domain_id} ask for different transports",
+                remedy="Give them the same dds.transport properties, or different domains.",
+            )

@@ -1,0 +1,136 @@
+"""Starting a service as the command line wants it: log, domains, daemon, and what goes beside (manual, section 4.2).
+
+Decides: the order. Everything that can be refused is refused before a file is written or a domain is entered.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TextIO
+
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.queue.settings import PersistenceKind
+from qsctl.errors import Refused
+from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.service.background import written_pid
+from qsctl.service.daemon import GRACE_NS, Daemon, DaemonOptions, stopped_by_signals
+from qsctl.service.domains import places_of_configuration, unsupported_qos, warnings_for
+from qsctl.service.heap import heap_snapshots
+from qsctl.service.logger import ServiceLog, Verbosity, dds_verbosity
+from qsctl.transport.dds.participant import LEASE_DURATION_NS, LOOPBACK, DomainSettings
+
+
+@dataclass(frozen=True, slots=True)
+class StartOptions:
+    """The options of Table 4.1 and ours, less those that chose the configuration. Durations in ns unless said."""
+
+    interface: str = LOOPBACK
+    peers: tuple[str, ...] = ()
+    lease_duration_ns: Nanoseconds = LEASE_DURATION_NS
+    administration_domain_id: int | None = None
+    metrics_port: int | None = None
+    metrics_address: str = "127.0.0.1"
+    runs_in_background: bool = False
+    grace_ns: Nanoseconds = GRACE_NS
+    verbosity: int = 1
+    log_file: Path | None = None
+    log_json: bool = False
+    pid_file: Path | None = None
+    heap_snapshot_period_s: int = 0
+    heap_snapshot_directory: Path = Path()
+    warnings: tuple[str, ...] = ()
+
+
+def with_storage(
+    configuration: ServiceConfiguration, directory: Path | None, file_prefix: str | None
+) -> ServiceConfiguration:
+    """The configuration with `-persistentStoragePath` and `-persistentFilePrefix` in force (Table 4.1)."""
+    filesystem = configuration.filesystem
+    if directory is not None:
+        filesystem = replace(filesystem, directory=directory)
+    if file_prefix is not None:
+        filesystem = replace(filesystem, file_prefix=file_prefix)
+    return replace(configuration, filesystem=filesystem)
+
+
+def run_service(configuration: ServiceConfiguration, options: StartOptions, on_start: Callable[[], None]) -> str:
+    """Run a service until it is stopped; gives what stopped it: a signal's name or SHUTDOWN.
+
+    Raises:
+        Refused: the configuration asks for what this version cannot do.
+        InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
+        Unavailable: DDS, or the metrics port, cannot be had.
+        Damaged: the stored state cannot be read, or the disk refuses.
+    """
+    _refuse_replication(configuration)
+    level = Verbosity(options.verbosity)
+    settings = DomainSettings(
+        interface=options.interface,
+        peers=options.peers,
+        lease_duration_ns=max(options.lease_duration_ns, SECOND_NS // 10),
+        verbosity=dds_verbosity(level),
+    )
+    places = places_of_configuration(configuration, settings, options.administration_domain_id)
+    with _stream(options.log_file) as stream:
+        log = ServiceLog(configuration.service.application_name, level, stream=stream, as_json=options.log_json)
+        for text in (*options.warnings, *warnings_for(settings)):
+            log.warning("configuration", text=text)
+        for text in unsupported_qos(configuration):
+            log.warning("qos_not_available", element=text)
+        daemon = Daemon(
+            configuration,
+            DaemonOptions(
+                places=places,
+                storage_directory=configuration.filesystem.directory or Path.cwd(),
+                runs_in_background=options.runs_in_background,
+                metrics_port=options.metrics_port,
+                metrics_address=options.metrics_address,
+                grace_ns=options.grace_ns,
+            ),
+            log,
+        )
+        with (
+            stopped_by_signals(daemon.stop),
+            written_pid(options.pid_file),
+            heap_snapshots(configuration.name, options.heap_snapshot_period_s, options.heap_snapshot_directory),
+        ):
+            daemon.run(on_start)
+        return daemon.stop_cause
+
+
+def _refuse_replication(configuration: ServiceConfiguration) -> None:
+    """Replication (chapter 7) is not in this version: a service that ran without it would promise what it has not.
+
+    Raises:
+        Refused: a queue or the configuration is to be replicated.
+    """
+    replicated = [
+        queue.name
+        for participant in configuration.service.participants
+        for subscriber in participant.subscribers
+        for queue in subscriber.queues
+        if queue.replication.enabled
+    ]
+    if replicated:
+        raise Refused(
+            f"queue {replicated[0]} is to be replicated, which this version does not do",
+            remedy="Set <replication><enabled> to false, or use `persistence` to survive a restart.",
+        )
+    if configuration.service_qos.configuration_replication.replication.enabled:
+        raise Refused(
+            "the configuration is to be replicated, which this version does not do",
+            remedy=f"Remove <configuration_replication>, or use {PersistenceKind.PERSISTENT} service state.",
+        )
+
+
+@contextmanager
+def _stream(path: Path | None) -> Iterator[TextIO]:
+    if path is None:
+        yield sys.stderr
+        return
+    with path.open("a", encoding="utf-8", buffering=1) as stream:
+        yield stream
