@@ -99,7 +99,10 @@ class ServiceEngine(HostedService):
             A message to a queue or topic that is not hosted; an acknowledgment of what its sender was never sent;
             availability where the queue does not listen.
         """
-        now = self._no_earlier(now)
+        if now < self._now:
+            now = self._now
+        else:
+            self._now = now
         match message:
             case Write():
                 self._write(now, message)

@@ -241,9 +241,13 @@ class HostedService:
 
     def _count_events(self) -> None:
         """Tell the statistics what happened since they were last told."""
-        events, monitors = self._outbox.events, self._monitors
+        events = self._outbox.events
+        queue: str | None = None
         for event in events[self._counted_events :] if self._counted_events else events:
-            monitors[event.queue].statistics.tell(event)
+            if event.queue is not queue:
+                queue = event.queue
+                tell = self._monitors[queue].statistics.tell
+            tell(event)
         self._counted_events = len(events)
 
     def _subscriber(self, resource: ResourceIdentifier) -> tuple[str, str]:

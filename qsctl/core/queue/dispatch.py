@@ -41,16 +41,18 @@ class Lane:
         heappush(self._returned, (sample.position, sample))
         self.waiting_count += 1
 
-    def first(self) -> Sample | None:
-        """The sample whose turn it is."""
+    def first(self) -> Sample:
+        """The sample whose turn it is; there must be one."""
         fresh, returned = self._fresh, self._returned
+        if fresh and not returned and fresh[0].state is _ENQUEUED:
+            return fresh[0]
         while returned and returned[0][1].state is not _ENQUEUED:
             heappop(returned)
         while fresh and fresh[0].state is not _ENQUEUED:
             fresh.popleft()
         if returned and not (fresh and fresh[0].position < returned[0][0]):
             return returned[0][1]
-        return fresh[0] if fresh else None
+        return fresh[0]
 
     def take(self, first: Sample) -> None:
         """Remove the sample that `first` gave."""

@@ -46,7 +46,9 @@ class Held:
     def enter(self, sample: Sample) -> None:
         """Hold one more sample."""
         self._known[sample.identity] = sample
-        self.next_position = sample.position + 1
+        # A compacted store says the next position before it lists what is held.
+        if sample.position >= self.next_position:
+            self.next_position = sample.position + 1
 
     def retire(self, sample: Sample) -> None:
         """Let a sample go and remember its identity for a while."""

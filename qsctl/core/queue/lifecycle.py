@@ -47,6 +47,9 @@ from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
 _REDELIVERED = int(SampleFlag.REDELIVERED)
 _LAST = int(SampleFlag.LAST_SHARED_READER_QUEUE)
+# Reading a member of an enumeration by its name takes longer than all else in a step.
+_ACCEPTED = AckResponse.ACCEPTED
+_STORE, _ASSIGN, _SEND = Cause.STORE, Cause.ASSIGN, Cause.SEND
 _PRODUCER_FLAGS = ~(_REDELIVERED | _LAST)
 _ENQUEUED = SampleState.ENQUEUED
 
@@ -71,6 +74,8 @@ class SampleLifecycle:
         "_acknowledges",
         "_availability",
         "_dead_letters",
+        "_is_limited",
+        "_lifespan_ns",
         "_marks_last",
         "_on_disk_over_bytes",
         "_outbox",
@@ -118,6 +123,8 @@ class SampleLifecycle:
         self._dead_letters = dead_letters
         self._redelivery = Redelivery(settings.redelivery)
         self._times_out = settings.redelivery.response_timeout_ns < INFINITE_NS
+        self._is_limited = self.limits.limited
+        self._lifespan_ns = settings.lifespan_ns
         self._acknowledges = settings.app_ack_sample_to_producer
         self._marks_last = settings.distribution.mark_last_undelivered_sample
         self._availability: dict[Guid, ConsumerAvailability] = {}
@@ -167,51 +174,59 @@ class SampleLifecycle:
             return False
         dead = letter(now, sample, self.held.next_position, source.label, reason, self.settings.lifespan_ns)
         payload_from = (source.name, sample.position) if sample.payload is None else None
-        self._hold(now, dead, now, payload_from)
-        self._dispatch(now, self.lanes.main)
+        self._dispatch(now, self._hold(now, dead, now, payload_from))
         return True
 
     def _enqueue(self, now: Nanoseconds, write: Write, received_at_ns: Nanoseconds) -> None:
+        lifespan_ns = write.lifespan_ns
         sample = Sample(
             self.held.next_position,
             write.identity,
             write.payload,
             len(write.payload),
             now,
-            expiry(received_at_ns, write.lifespan_ns, now, self.settings.lifespan_ns),
+            expiry(received_at_ns, lifespan_ns, now, self._lifespan_ns)
+            if lifespan_ns < INFINITE_NS or self._lifespan_ns < INFINITE_NS
+            else INFINITE_NS,
             write.source_guid,
             write.related_source_guid,
             write.related_identity,
             write.related_reader_guid,
             write.flags & _PRODUCER_FLAGS,
         )
-        self._hold(now, sample, received_at_ns)
-        self._answer(write.identity, AckResponse.ACCEPTED)
-        self._dispatch(now, self.lanes.of_sample(sample))
+        lane = self._hold(now, sample, received_at_ns)
+        if self._acknowledges:
+            self._outbox.messages.append(WriteAcknowledgment(self.name, write.identity, _ACCEPTED))
+        self._dispatch(now, lane)
 
     def _hold(
         self, now: Nanoseconds, sample: Sample, received_at_ns: Nanoseconds, payload_from: tuple[str, int] | None = None
-    ) -> None:
-        sample.move(Cause.STORE)
+    ) -> Lane:
+        """Enqueue: record, tell, count, and wait in the lane that is returned."""
+        outbox, size_bytes = self._outbox, sample.size_bytes
+        sample.move(_STORE)
         self.held.enter(sample)
         if self.journaled:
-            self._outbox.records.append(enqueued_record(self.name, sample, payload_from))
-        self._outbox.events.append(SampleEnqueued(now, self.name, sample.identity, sample.size_bytes, received_at_ns))
-        self.limits.grow(now, self._in_memory_bytes(sample.size_bytes))
-        if sample.size_bytes > self._on_disk_over_bytes:
-            self._outbox.spilling.append(sample)
+            outbox.records.append(enqueued_record(self.name, sample, payload_from))
+            if size_bytes > self._on_disk_over_bytes:
+                outbox.spilling.append(sample)
+        outbox.events.append(SampleEnqueued(now, self.name, sample.identity, size_bytes, received_at_ns))
+        if self._is_limited:
+            self.limits.grow(now, self._in_memory_bytes(size_bytes))
         if sample.expires_at_ns < INFINITE_NS:
             self.lifespans.enter(sample)
-            self._outbox.agenda.wake(self, sample.expires_at_ns)
-        self.lanes.of_sample(sample).append(sample)
+            outbox.agenda.wake(self, sample.expires_at_ns)
+        lane = self.lanes.of_sample(sample)
+        lane.append(sample)
+        return lane
 
     def _send(self, now: Nanoseconds, sample: Sample, consumer: Consumer, lane: Lane) -> None:
         guid = consumer.guid
         attempt = sample.attempts + 1
-        sample.move(Cause.ASSIGN)
+        sample.move(_ASSIGN)
         if self.journaled:
             self._outbox.records.append(Assigned(self.name, sample.position, guid, attempt))
-        sample.move(Cause.SEND)
+        sample.move(_SEND)
         sample.holder = guid
         sample.sent_at_ns = now
         consumer.outstanding[sample.position] = sample
@@ -280,8 +295,7 @@ class SampleLifecycle:
             if sample.holder != NIL_GUID:
                 self._take_back(sample)
             sample.move(cause)
-        reason = REASONS.get(removal)
-        if reason is not None and self._dead_letters is not None:
+        if self._dead_letters is not None and (reason := REASONS.get(removal)) is not None:
             accepted = self._dead_letters.take_dead_letter(now, self, sample, reason)
             self._outbox.events.append(
                 SampleDeadLettered(now, self.name, sample.identity, self._dead_letters.name, reason, accepted)
@@ -294,7 +308,8 @@ class SampleLifecycle:
             )
         )
         self.held.retire(sample)
-        self.limits.shrink(now, self._in_memory_bytes(sample.size_bytes))
+        if self._is_limited:
+            self.limits.shrink(now, self._in_memory_bytes(sample.size_bytes))
         if sample.expires_at_ns < INFINITE_NS:
             self.lifespans.leave()
 
@@ -305,12 +320,13 @@ class SampleLifecycle:
             self._dispatch(now, lane)
             if lane.address != NIL_GUID:
                 self.lanes.forget_empty(lane)
-        if self.waiting_room:
+        if self.waiting_room.arrivals:
             self._let_in(now)
 
     def _dispatch(self, now: Nanoseconds, lane: Lane) -> None:
         """Send what can be sent, in queue order, each to the consumer whose turn it is."""
-        while (sample := lane.first()) is not None:
+        while lane.waiting_count:
+            sample = lane.first()
             if sample.expires_at_ns <= now:
                 self._end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
                 continue

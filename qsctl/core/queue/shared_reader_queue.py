@@ -41,6 +41,8 @@ _REDELIVERED = int(SampleFlag.REDELIVERED)
 _LAST = int(SampleFlag.LAST_SHARED_READER_QUEUE)
 _PRODUCER_FLAGS = ~(_REDELIVERED | _LAST)
 _ENQUEUED = SampleState.ENQUEUED
+_ACCEPTED = AckResponse.ACCEPTED
+_ACKNOWLEDGE, _DELIVERED = Cause.ACKNOWLEDGE, RemovalCause.DELIVERED
 
 EARLY_REPORTS_MAX: Final = 1_024
 """Availability reports kept for consumers that have not been seen to join."""
@@ -65,16 +67,16 @@ class SharedReaderQueue(SampleLifecycle):
         self._outbox.events.append(SampleReceived(now, self.name, identity, size_bytes))
         if self.held.knows(identity):
             self._outbox.events.append(DuplicateDropped(now, self.name, identity))
-            self._answer(identity, AckResponse.ACCEPTED)
+            self._answer(identity, _ACCEPTED)
         elif write.lifespan_ns <= 0:
             self._bounce(now, identity, BounceReason.EXPIRED)
-        elif self.limits.limited and (
-            len(self.waiting_room) or not self.limits.has_room(self._in_memory_bytes(size_bytes))
+        elif self._is_limited and (
+            self.waiting_room.arrivals or not self.limits.has_room(self._in_memory_bytes(size_bytes))
         ):
             self._find_no_room(now, write)
         else:
             self._enqueue(now, write, now)
-            if self.waiting_room:
+            if self.waiting_room.arrivals:
                 self._let_in(now)
 
     def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
@@ -94,7 +96,7 @@ class SharedReaderQueue(SampleLifecycle):
             A sample that this consumer was never sent, or that was never held.
         """
         identity, guid = acknowledgment.identity, acknowledgment.consumer_guid
-        accepted = acknowledgment.response == AckResponse.ACCEPTED
+        accepted = acknowledgment.response == _ACCEPTED
         sample = self.held.get(identity)
         if sample is None:
             if self.held.knows(identity):
@@ -105,13 +107,13 @@ class SharedReaderQueue(SampleLifecycle):
         lane = self.lanes.of_sample(sample)
         if sample.holder == guid:
             if accepted:
-                self._end(now, sample, Cause.ACKNOWLEDGE, RemovalCause.DELIVERED)
+                self._end(now, sample, _ACKNOWLEDGE, _DELIVERED)
             else:
                 self._fail(now, sample, ReturnReason.REJECTED)
         elif guid in sample.past_holders:
             self._outbox.events.append(LateAcknowledgment(now, self.name, identity, guid, retired=accepted))
             if accepted:
-                self._end(now, sample, Cause.ACKNOWLEDGE, RemovalCause.DELIVERED)
+                self._end(now, sample, _ACKNOWLEDGE, _DELIVERED)
         else:
             self.refused_count += 1
             return
@@ -223,7 +225,8 @@ class SharedReaderQueue(SampleLifecycle):
         A delivery that was under way is void, and nobody knows what became of it. What expired meanwhile, or has spent
         its attempts, goes to the dead letters or is removed.
         """
-        self.limits.restore(now, self._in_memory_bytes(sample.size_bytes))
+        if self._is_limited:
+            self.limits.restore(now, self._in_memory_bytes(sample.size_bytes))
         if sample.expires_at_ns < INFINITE_NS:
             self.lifespans.enter(sample)
             self._outbox.agenda.wake(self, sample.expires_at_ns)

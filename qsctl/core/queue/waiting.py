@@ -26,29 +26,30 @@ class Arrival(NamedTuple):
 class WaitingRoom:
     """The reader cache of section 2.15.4: first come, first let in."""
 
-    __slots__ = ("_arrivals", "_count_max", "_entered_count", "_expiries")
+    __slots__ = ("_count_max", "_entered_count", "_expiries", "arrivals")
 
     def __init__(self, count_max: int) -> None:
-        self._arrivals: OrderedDict[SampleIdentity, Arrival] = OrderedDict()
+        self.arrivals: OrderedDict[SampleIdentity, Arrival] = OrderedDict()
+        """Who waits, in order; true where anybody does."""
         self._count_max = count_max
         self._expiries: list[tuple[Nanoseconds, int, SampleIdentity]] = []
         self._entered_count = 0
 
     def __len__(self) -> int:
-        return len(self._arrivals)
+        return len(self.arrivals)
 
     def knows(self, identity: SampleIdentity) -> bool:
         """Whether this sample waits already."""
-        return identity in self._arrivals
+        return identity in self.arrivals
 
     def is_full(self) -> bool:
         """Whether the reader's `max_samples` wait; below zero there is no bound."""
-        return 0 <= self._count_max <= len(self._arrivals)
+        return 0 <= self._count_max <= len(self.arrivals)
 
     def enter(self, write: Write, now: Nanoseconds) -> Nanoseconds:
         """Let a sample wait, behind all others; returns when it gives up: only a producer's lifespan runs here."""
         expires_at_ns = later(now, write.lifespan_ns)
-        self._arrivals[write.identity] = Arrival(write, now, expires_at_ns)
+        self.arrivals[write.identity] = Arrival(write, now, expires_at_ns)
         if expires_at_ns < INFINITE_NS:
             self._entered_count += 1
             heappush(self._expiries, (expires_at_ns, self._entered_count, write.identity))
@@ -56,20 +57,20 @@ class WaitingRoom:
 
     def first(self) -> Arrival | None:
         """The sample that is let in next."""
-        for arrival in self._arrivals.values():
+        for arrival in self.arrivals.values():
             return arrival
         return None
 
     def leave(self, identity: SampleIdentity) -> None:
         """A sample was let in, or gave up."""
-        del self._arrivals[identity]
-        if len(self._expiries) > 2 * len(self._arrivals) + 64:
+        del self.arrivals[identity]
+        if len(self._expiries) > 2 * len(self.arrivals) + 64:
             self._expiries = [entry for entry in self._expiries if self._is_waiting(*entry)]
             heapify(self._expiries)
 
     def of_writer(self, writer_guid: Guid) -> list[SampleIdentity]:
         """What a producer has waiting."""
-        return [identity for identity in self._arrivals if identity.writer_guid == writer_guid]
+        return [identity for identity in self.arrivals if identity.writer_guid == writer_guid]
 
     def next_deadline(self) -> Nanoseconds:
         """When the next sample gives up; `INFINITE_NS` when none will."""
@@ -88,5 +89,5 @@ class WaitingRoom:
         return late
 
     def _is_waiting(self, expires_at_ns: Nanoseconds, _turn: int, identity: SampleIdentity) -> bool:
-        arrival = self._arrivals.get(identity)
+        arrival = self.arrivals.get(identity)
         return arrival is not None and arrival.expires_at_ns == expires_at_ns
