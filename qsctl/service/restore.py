@@ -12,9 +12,12 @@ from contextlib import contextmanager
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.messages import QueueName
 from qsctl.core.records import (
+    Assigned,
     QueueCreated,
     QueueDeleted,
     Record,
+    Removed,
+    Returned,
     ServiceStarted,
     SubscriberCreated,
     SubscriberDeleted,
@@ -42,7 +45,7 @@ def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
         stores.follow(places)
         stores.discard_left_over(_deleted_places(service_records))
         for name in places:
-            for record in stores.load(name):
+            for record in _mended(stores.load(name)):
                 engine.replay(record)
         engine.finish_restore(now)
 
@@ -59,11 +62,24 @@ def adopt(engine: ServiceEngine, stores: Stores, now: Nanoseconds, records: Sequ
             created += [name for name in places_of(engine) if name.startswith(inside)]
     found = False
     for name in created:
-        for each in stores.load(name):
+        for each in _mended(stores.load(name)):
             engine.replay(each)
             found = True
     if found:
         engine.finish_restore(now)
+
+
+def _mended(records: Iterable[Record]) -> Iterator[Record]:
+    """The records, with those put in that damage must have taken: a sample sent again has come back before."""
+    sent: set[int] = set()
+    for record in records:
+        if isinstance(record, Assigned):
+            if record.position in sent:
+                yield Returned(record.queue, record.position, record.attempt - 1, redelivered=True)
+            sent.add(record.position)
+        elif isinstance(record, Returned | Removed):
+            sent.discard(record.position)
+        yield record
 
 
 def _deleted_places(records: Iterable[Record]) -> Places:

@@ -42,6 +42,7 @@ from qsctl.storage.sqlite_file import (
     connect,
     copy_aside,
     create_tables,
+    format_of,
     is_sound,
 )
 from qsctl.storage.sqlite_salvage import salvage
@@ -181,14 +182,13 @@ class SqliteStorage:
         """A connection to a sound file; a damaged one is replaced by what can be read of it."""
         if self.path.stat().st_size and not is_sound(self.path):
             self.damage += salvage(self.path, self.settings)
-        connection = connect(self.path, self.settings, self._trace)
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        version = format_of(self.path)
         if version not in (0, FORMAT_VERSION):
-            connection.close()
             raise Refused(
                 f"{self.path} has format {version}; this version reads format {FORMAT_VERSION}",
                 remedy="Use the version of qsctl that wrote it.",
             )
+        connection = connect(self.path, self.settings, self._trace)
         if version == 0:
             create_tables(connection)
         return connection

@@ -89,6 +89,19 @@ def is_sound(path: Path) -> bool:
     return rows == [("ok",)] and (not tables or {"batch", "payload"} <= tables)
 
 
+def format_of(path: Path) -> int:
+    """The format of a sound file; 0 where nothing was written yet.
+
+    Raises:
+        sqlite3.Error: the file is locked, or the disk refuses.
+    """
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    try:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    finally:
+        connection.close()
+
+
 def begun_and_unfinished(path: Path) -> list[DamageReport]:
     """An empty file is what a crash leaves while a store is made, or what damage leaves: say so."""
     if path.is_file() and not path.is_symlink() and path.stat().st_size == 0:
