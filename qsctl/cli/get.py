@@ -18,6 +18,7 @@ from qsctl.cli.options import (
     TimeoutOption,
 )
 from qsctl.cli.service_options import DEFAULT_TARGET, SERVICE_PANEL, QueueArgument, SelectOption, TargetOption
+from qsctl.cli.snippets import checked_selector
 
 OptionalQueueArgument = Annotated[
     str,
@@ -72,7 +73,6 @@ def get_messages(
     target: TargetOption = DEFAULT_TARGET,
 ) -> Messages:
     """Show the samples in a queue, all of them or those that a selector picks. They stay in the queue."""
-    from qsctl.cli.snippets import checked_selector
     from qsctl.client.admin import Administration
 
     selector = checked_selector(select)

@@ -26,7 +26,15 @@ from qsctl.cli.service_options import (
     SelectOption,
     TargetOption,
 )
-from qsctl.cli.snippets import FileOption, XmlOption, read_queue
+from qsctl.cli.snippets import (
+    FileOption,
+    XmlOption,
+    check_queue,
+    checked_selector,
+    queue_of,
+    read_snippet,
+    surroundings,
+)
 
 _LIMITS = "Limits"
 _DELIVERY = "Delivery"
@@ -48,6 +56,9 @@ def create_queue(
     ] = None,
     reply_type: Annotated[
         str | None, typer.Option("--reply-type", metavar="TYPE", help="Type of the replies: makes a reply queue too.")
+    ] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", help="Session of the subscriber. Default: its first one.")
     ] = None,
     persistent: Annotated[bool, typer.Option("--persistent", help="Keep the samples on disk.")] = False,
     max_count: Annotated[
@@ -119,6 +130,7 @@ def create_queue(
         topic=topic,
         type_name=type_name,
         reply_type=reply_type,
+        session=session,
         persistent=persistent or None,
         max_count=max_count,
         max_bytes=max_bytes,
@@ -133,10 +145,12 @@ def create_queue(
         dead_letter=dead_letter,
         as_dead_letter=as_dead_letter or None,
     )
-    settings = read_queue(name, options, file, xml)
+    snippet = read_snippet(file, xml)
+    check_queue(name, options, snippet)
     with open_connection(service, state_dir, timeout) as connection:
         administration = Administration(connection, target)
         inside = administration.subscriber_named(subscriber)
+        settings = queue_of(name, options, snippet, surroundings(connection, inside))
         kind = (
             ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE
             if settings.is_dead_letter
@@ -182,7 +196,6 @@ def flush_queue(
     target: TargetOption = DEFAULT_TARGET,
 ) -> Answer:
     """Remove samples from a queue: all of them, or those that a selector picks."""
-    from qsctl.cli.snippets import checked_selector
     from qsctl.client.admin import Administration
 
     selector = checked_selector(select)

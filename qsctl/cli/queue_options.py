@@ -31,6 +31,7 @@ class QueueOptions:
     topic: str | None = None
     type_name: str | None = None
     reply_type: str | None = None
+    session: str | None = None
     persistent: bool | None = None
     max_count: int | None = None
     max_bytes: int | None = None
@@ -50,8 +51,16 @@ class QueueOptions:
         names = {field.name: field.name.replace("_", "-") for field in fields(self)} | {"type_name": "type"}
         return [f"--{names[field.name]}" for field in fields(self) if getattr(self, field.name) is not None]
 
+    def check(self, name: str) -> None:
+        """Refuse what cannot become a queue.
+
+        Raises:
+            UsageError: the name or a duration is wrong, or two options contradict each other.
+        """
+        self.settings(name)
+
     def settings(self, name: str) -> SharedReaderQueueSettings:
-        """The queue's settings.
+        """The queue's own settings; what it inherits is added where it is created.
 
         Raises:
             UsageError: the name or a duration is wrong, or two options contradict each other.
@@ -69,15 +78,18 @@ class QueueOptions:
 
         check_name(name, "queue")
         self._check()
+        topic = name if self.topic is None else self.topic
         replacement = {
             WhenFull.REJECT: ReplacementKind.REJECT_WITHOUT_REPLACEMENT,
             WhenFull.WAIT: ReplacementKind.WAIT_WITHOUT_REPLACEMENT,
         }
         return SharedReaderQueueSettings(
             name=name,
-            topic_name=name if self.topic is None else self.topic,
+            topic_name=topic,
             type_name="" if self.as_dead_letter else self.type_name or DEFAULT_TYPE,
             reply_type=self.reply_type or "",
+            reply_topic=f"{topic}Reply" if self.reply_type else "",
+            session=self.session or "",
             dead_letter_queue=self.dead_letter or "",
             is_dead_letter=bool(self.as_dead_letter),
             distribution=DistributionSettings(

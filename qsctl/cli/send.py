@@ -23,6 +23,7 @@ from qsctl.cli.service_options import SERVICE_PANEL
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
+    from qsctl.cli.snippets import Surroundings
     from qsctl.core.admin.reply import Reply
 
 
@@ -106,15 +107,26 @@ def send(
     Exits as the first reply that is not OK says: 4 not found, 5 DUPLICATED, 6 ALREADY_EXISTS, 7 any other ERROR or
     UNSUPPORTED.
     """
-    from qsctl.cli.snippets import checked_selector, queue_of_xml, subscriber_of_xml
+    from qsctl.cli.snippets import Snippet, checked_selector, queue_of_xml, subscriber_of_xml, surroundings
     from qsctl.client.admin import Administration
     from qsctl.core.admin.command import FlushQueue, GetMessages
     from qsctl.core.admin.request import command_of
+    from qsctl.resource import parse_resource
 
-    request = command_of(action, resource, body, read_queue=queue_of_xml, read_subscriber=subscriber_of_xml)
-    if isinstance(request, FlushQueue | GetMessages):
-        checked_selector(request.selector)
     with open_connection(service, state_dir, timeout) as connection:
+
+        def place() -> Surroundings:
+            return surroundings(connection, parse_resource(resource))
+
+        request = command_of(
+            action,
+            resource,
+            body,
+            read_queue=lambda xml: queue_of_xml(Snippet(xml, "BODY"), place()),
+            read_subscriber=lambda xml: subscriber_of_xml(Snippet(xml, "BODY"), place()),
+        )
+        if isinstance(request, FlushQueue | GetMessages):
+            checked_selector(request.selector)
         return Replies(tuple(Administration(connection, target).send(request)))
 
 

@@ -17,8 +17,10 @@ from qsctl.cli.options import (
     StateDirOption,
     TimeoutOption,
 )
+from qsctl.cli.queue_options import check_name
 from qsctl.cli.service_options import DEFAULT_TARGET, SERVICE_PANEL, IdempotentOption, TargetOption
-from qsctl.cli.snippets import FileOption, XmlOption, read_subscriber
+from qsctl.cli.snippets import DEFAULT_SESSION, FileOption, XmlOption, read_snippet, subscriber_of, surroundings
+from qsctl.errors import UsageError
 
 
 def create_subscriber(
@@ -28,6 +30,9 @@ def create_subscriber(
     participant: Annotated[
         str,
         typer.Option("--participant", "-p", metavar="P", help="The domain participant; needed when there are several."),
+    ] = "",
+    session: Annotated[
+        str, typer.Option("--session", help="Name of its session. Default: Session; the XML has its own.")
     ] = "",
     file: FileOption = None,
     xml: XmlOption = None,
@@ -44,10 +49,16 @@ def create_subscriber(
     from qsctl.client.admin import Administration
     from qsctl.resource import ResourceKind
 
-    settings = read_subscriber(name, file, xml)
+    snippet = read_snippet(file, xml)
+    if snippet is None:
+        check_name(name, "shared subscriber")
+        check_name(session or DEFAULT_SESSION, "session")
+    elif session:
+        raise UsageError("--session cannot go with XML", remedy="Write it in the XML, or use options only.")
     with open_connection(service, state_dir, timeout) as connection:
         administration = Administration(connection, target)
         inside = administration.participant_named(participant)
+        settings = subscriber_of(name, session, snippet, surroundings(connection, inside))
         resource = inside.child(ResourceKind.SHARED_SUBSCRIBER, settings.name)
         return created(resource, lambda: administration.create_subscriber(inside, settings), idempotent=idempotent)
 

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 from qsctl.core.admin.command import Command
 from qsctl.core.admin.reply import Reply
 from qsctl.core.messages import Delivery, QueueName, Write, WriteAcknowledgment
+from qsctl.core.settings import ServiceSettings
 
 
 class Connection(Protocol):
@@ -44,3 +45,12 @@ class SettlesMany(Protocol):
 
     def acknowledge_all(self, deliveries: Sequence[Delivery], ok: bool) -> None:
         """Settle samples, all of them the same way."""
+
+
+@runtime_checkable
+class KnowsSettings(Protocol):
+    """A connection to a service whose whole configuration is at hand: one embedded in this process."""
+
+    @property
+    def settings(self) -> ServiceSettings:
+        """The configuration as it is now."""

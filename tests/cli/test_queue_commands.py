@@ -21,7 +21,7 @@ P = "/domain_participant/DomainParticipant"
 S = f"{P}/shared_subscriber/SharedSubscriber"
 ORDERS = f"{S}/shared_reader_queue/Orders"
 SNIPPET = """
-<shared_reader_queue name="Orders">
+<shared_reader_queue name="Orders" session="Session">
   <topic_name>Orders</topic_name>
   <type_name>DDS::String</type_name>
   <queue_qos>

@@ -5,15 +5,23 @@ from __future__ import annotations
 import pytest
 
 from qsctl.cli.queue_options import QueueOptions, WhenFull
+from qsctl.cli.snippets import Snippet, Surroundings, queue_of
 from qsctl.core.queue.settings import (
     DistributionSettings,
+    HistoricalStatistics,
+    MonitoringSettings,
     PersistenceKind,
     PersistenceSettings,
     RedeliverySettings,
     ReplacementKind,
+    ReplicationSettings,
     ResourceLimitSettings,
+    SampleBufferSettings,
+    SessionSettings,
     SharedReaderQueueSettings,
+    StatisticsSettings,
 )
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import UsageError
 from qsctl.instant import HOUR_NS, SECOND_NS
 
@@ -27,6 +35,7 @@ def test_every_option_reaches_its_setting() -> None:
         topic="T",
         type_name="Order",
         reply_type="Bill",
+        session="Slow",
         persistent=True,
         max_count=10,
         max_bytes=1000,
@@ -45,6 +54,8 @@ def test_every_option_reaches_its_setting() -> None:
         "T",
         "Order",
         reply_type="Bill",
+        reply_topic="TReply",
+        session="Slow",
         dead_letter_queue="Dead",
         distribution=DistributionSettings(unacked_threshold=0, allow_consumer_feedback=True),
         lifespan_ns=HOUR_NS,
@@ -58,6 +69,41 @@ def test_every_option_reaches_its_setting() -> None:
             replacement=ReplacementKind.WAIT_WITHOUT_REPLACEMENT,
         ),
     )
+
+
+def test_options_and_xml_give_the_same_queue_with_what_it_inherits() -> None:
+    participant = DomainParticipantSettings(
+        "P", 0, (SharedSubscriberSettings("S", (SessionSettings("Slow"),)),), SampleBufferSettings(1024, False)
+    )
+    service = ServiceSettings(
+        "here",
+        (participant,),
+        monitoring=MonitoringSettings(True, 3 * SECOND_NS),
+        statistics=StatisticsSettings(2 * SECOND_NS, HistoricalStatistics(one_minute=True)),
+        replication=ReplicationSettings(queue_instances=3),
+    )
+    around = Surroundings(service, participant, participant.subscribers[0])
+    xml = """
+        <shared_reader_queue name="Orders" session="Slow">
+          <topic_name>T</topic_name>
+          <type_name>DDS::Octets</type_name>
+          <queue_qos>
+            <persistence><kind>PERSISTENT</kind></persistence>
+            <lifespan><duration><sec>60</sec></duration></lifespan>
+            <resource_limits>
+              <queue_allocation_settings><max_count>10</max_count></queue_allocation_settings>
+            </resource_limits>
+          </queue_qos>
+        </shared_reader_queue>"""
+    options = QueueOptions(topic="T", type_name="DDS::Octets", persistent=True, lifespan="60s", max_count=10)
+    from_options = queue_of("Orders", options, None, around)
+    assert from_options == queue_of("", QueueOptions(), Snippet(xml, "x"), around)
+    assert from_options.statistics == service.statistics
+    assert (from_options.session, from_options.sample_buffer.min_size_bytes) == ("Slow", 1024)
+    nameless = xml.replace('name="Orders" ', "")
+    assert queue_of("Orders", QueueOptions(), Snippet(nameless, "x"), around) == from_options
+    with pytest.raises(UsageError, match="called 'Bills' on the command line and 'Orders' in x"):
+        queue_of("Bills", QueueOptions(), Snippet(xml, "x"), around)
 
 
 def test_a_dead_letter_queue_has_no_type() -> None:
