@@ -6,7 +6,7 @@ What becomes of samples is the queues'; commands are answered in `admin`, counte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, unique
 from typing import assert_never
 
@@ -105,12 +105,15 @@ class ServiceEngine(HostedService):
             self._now = now
         match message:
             case Write():
-                self._write(now, message)
-            case Acknowledgment():
-                queue = self._queues.get(message.queue)
-                if queue is None:
-                    self._refused_count += 1
+                queues = self._by_topic.get((message.participant, message.topic_name))
+                if queues is None or len(message.payload) > self._payload_size_bytes_max:
+                    self._refuse(now, message, queues or ())
                 else:
+                    # Each queue takes its own copy and answers for itself (sections 2.4 and 2.6).
+                    for each in queues:
+                        each.receive(now, message)
+            case Acknowledgment():
+                if queue := self._hosted(message.queue):
                     queue.acknowledge(now, message)
             case ConsumerJoined():
                 if queue := self._hosted(message.queue):
@@ -122,8 +125,8 @@ class ServiceEngine(HostedService):
                 if queue := self._hosted(message.queue):
                     queue.report_availability(now, message)
             case ProducerLeft():
-                for queue in self._by_topic.get((message.participant, message.topic_name), ()):
-                    queue.lose_producer(now, message.writer_guid)
+                for each in self._by_topic.get((message.participant, message.topic_name), ()):
+                    each.lose_producer(now, message.writer_guid)
             case CommandRequest():
                 self._command(now, message)
             case _:
@@ -228,17 +231,12 @@ class ServiceEngine(HostedService):
             self._refused_count += 1
         return found
 
-    def _write(self, now: Nanoseconds, write: Write) -> None:
-        """Give each queue of the topic its own copy; each answers for itself (sections 2.4 and 2.6)."""
-        queues = self._by_topic.get((write.participant, write.topic_name))
-        if queues is None:
+    def _refuse(self, now: Nanoseconds, write: Write, queues: Sequence[SharedReaderQueue]) -> None:
+        """No queue takes a sample of this topic, or its payload is too large for any."""
+        if not queues:
             self._refused_count += 1
-        elif len(write.payload) > self._payload_size_bytes_max:
-            for queue in queues:
-                queue.refuse(now, write, BounceReason.TOO_LARGE)
-        else:
-            for queue in queues:
-                queue.receive(now, write)
+        for queue in queues:
+            queue.refuse(now, write, BounceReason.TOO_LARGE)
 
     def _command(self, now: Nanoseconds, request: CommandRequest) -> None:
         """Answer a command meant for this service; one for another gets no reply (section 5.2)."""

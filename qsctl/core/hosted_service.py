@@ -172,7 +172,7 @@ class HostedService:
 
     def sample(self, queue: ResourceIdentifier, identity: SampleIdentity) -> Sample | None:
         """The held sample of this identity, by index."""
-        return self.queue(queue).held.get(identity)
+        return self.queue(queue).held.known.get(identity)
 
     def flush(
         self, now: Nanoseconds, queue: ResourceIdentifier, identities: Iterable[SampleIdentity] | None = None

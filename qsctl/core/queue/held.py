@@ -22,41 +22,34 @@ class Held:
     Samples come out in queue order: positions only grow, and a dictionary keeps the order of entry.
     """
 
-    __slots__ = ("_known", "_retired", "next_position")
+    __slots__ = ("_retired", "known", "next_position")
 
     def __init__(self) -> None:
-        self._known: dict[SampleIdentity, Sample | None] = {}
+        self.known: dict[SampleIdentity, Sample | None] = {}
+        """To be read by anybody, changed only here."""
         self._retired: deque[SampleIdentity] = deque()
         self.next_position = 1
 
     def __len__(self) -> int:
-        return len(self._known) - len(self._retired)
+        return len(self.known) - len(self._retired)
 
     def __iter__(self) -> Iterator[Sample]:
-        return (sample for sample in self._known.values() if sample is not None)
-
-    def knows(self, identity: SampleIdentity) -> bool:
-        """Whether a sample of this identity is held or was lately retired."""
-        return identity in self._known
-
-    def get(self, identity: SampleIdentity) -> Sample | None:
-        """The held sample, if there is one."""
-        return self._known.get(identity)
+        return (sample for sample in self.known.values() if sample is not None)
 
     def enter(self, sample: Sample) -> None:
         """Hold one more sample."""
-        self._known[sample.identity] = sample
+        self.known[sample.identity] = sample
         # A compacted store says the next position before it lists what is held.
         if sample.position >= self.next_position:
             self.next_position = sample.position + 1
 
     def retire(self, sample: Sample) -> None:
         """Let a sample go and remember its identity for a while."""
-        self._known[sample.identity] = None
+        self.known[sample.identity] = None
         retired = self._retired
         retired.append(sample.identity)
         if len(retired) > RETIRED_IDENTITIES_MAX:
-            del self._known[retired.popleft()]
+            del self.known[retired.popleft()]
 
     def retired(self) -> tuple[SampleIdentity, ...]:
         """The remembered identities, oldest first."""
@@ -66,6 +59,6 @@ class Held:
         """Take up where a compacted store left off."""
         self.next_position = max(self.next_position, next_position)
         for identity in identities:
-            if identity not in self._known:
-                self._known[identity] = None
+            if identity not in self.known:
+                self.known[identity] = None
                 self._retired.append(identity)

@@ -165,7 +165,7 @@ class SampleLifecycle:
         """
         events = self._outbox.events
         events.append(SampleReceived(now, self.name, sample.identity, sample.size_bytes))
-        if self.held.knows(sample.identity):
+        if sample.identity in self.held.known:
             events.append(DuplicateDropped(now, self.name, sample.identity))
             return True
         if not self.limits.has_room(self._in_memory_bytes(sample.size_bytes)):

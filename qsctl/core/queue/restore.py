@@ -57,7 +57,7 @@ class Replay:
         return True
 
     def _enqueue(self, record: Enqueued) -> bool:
-        if self._held.knows(record.identity):
+        if record.identity in self._held.known:
             return False
         sample = Sample(
             record.position,

@@ -65,7 +65,7 @@ class SharedReaderQueue(SampleLifecycle):
         identity = write.identity
         size_bytes = len(write.payload)
         self._outbox.events.append(SampleReceived(now, self.name, identity, size_bytes))
-        if self.held.knows(identity):
+        if identity in self.held.known:
             self._outbox.events.append(DuplicateDropped(now, self.name, identity))
             self._answer(identity, _ACCEPTED)
         elif write.lifespan_ns <= 0:
@@ -97,9 +97,9 @@ class SharedReaderQueue(SampleLifecycle):
         """
         identity, guid = acknowledgment.identity, acknowledgment.consumer_guid
         accepted = acknowledgment.response == _ACCEPTED
-        sample = self.held.get(identity)
+        sample = self.held.known.get(identity)
         if sample is None:
-            if self.held.knows(identity):
+            if identity in self.held.known:
                 self._outbox.events.append(LateAcknowledgment(now, self.name, identity, guid, retired=False))
             else:
                 self.refused_count += 1
@@ -117,7 +117,8 @@ class SharedReaderQueue(SampleLifecycle):
         else:
             self.refused_count += 1
             return
-        self._settle(now, lane)
+        if lane.waiting_count or lane is not self.lanes.main or self.waiting_room.arrivals:
+            self._settle(now, lane)
 
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
         """Seat a consumer behind the others; a second time changes its window at the most.
@@ -200,7 +201,7 @@ class SharedReaderQueue(SampleLifecycle):
 
     def flush(self, now: Nanoseconds, identities: Iterable[SampleIdentity] | None = None) -> int:
         """Remove the held samples of these identities, or all with None (section 5.4.3); returns how many."""
-        chosen = self.held if identities is None else map(self.held.get, dict.fromkeys(identities))
+        chosen = self.held if identities is None else map(self.held.known.get, dict.fromkeys(identities))
         samples = [sample for sample in chosen if sample is not None]
         lanes = self._lanes_of(samples)
         for sample in samples:
