@@ -10,6 +10,7 @@ from qsctl.cli.command import command
 from qsctl.cli.consume_results import Consumed, Settlement
 from qsctl.cli.location import open_connection, seconds
 from qsctl.cli.options import DEFAULT_SERVICE, DEFAULT_STATE_DIR, DEFAULT_TIMEOUT, ServiceOption, StateDirOption
+from qsctl.cli.payloads import TypesOption
 from qsctl.cli.service_options import DEFAULT_TARGET, SAMPLES_PANEL, QueueArgument, TargetOption
 from qsctl.errors import UsageError
 
@@ -28,6 +29,7 @@ def consume(
     no_ack: Annotated[
         bool, typer.Option("--no-ack", help="Settle nothing: the samples come again, as redelivered.")
     ] = False,
+    types: TypesOption = None,
     service: ServiceOption = DEFAULT_SERVICE,
     state_dir: StateDirOption = DEFAULT_STATE_DIR,
     target: TargetOption = DEFAULT_TARGET,
@@ -36,6 +38,7 @@ def consume(
 
     Exits with 1 when there was none.
     """
+    from qsctl.cli.sample_json import read_type_file, reader_of
     from qsctl.client.admin import Administration
     from qsctl.client.taking import take
     from qsctl.core.admin.resolve import short_name
@@ -44,10 +47,13 @@ def consume(
         raise UsageError("--reject and --no-ack are both given", remedy="Give one of them.")
     settlement = Settlement.REJECTED if reject else Settlement.NONE if no_ack else Settlement.ACCEPTED
     wait_s = seconds(wait, "--timeout")
+    library = read_type_file(types)
     with open_connection(service, state_dir, DEFAULT_TIMEOUT) as connection:
-        name = short_name(Administration(connection, target).queue_named(queue))
-        deliveries = take(connection, name, count or None, wait_s, None if no_ack else not reject)
-    return Consumed(tuple(deliveries), settlement)
+        administration = Administration(connection, target)
+        resource = administration.queue_named(queue)
+        reader = reader_of(administration, resource, library)
+        deliveries = take(connection, short_name(resource), count or None, wait_s, None if no_ack else not reject)
+    return Consumed(tuple(deliveries), settlement, reader)
 
 
 def register(app: typer.Typer) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from qsctl.cli.payloads import PAYLOAD_HELP, encoded, shown
+from qsctl.cli.payloads import PAYLOAD_HELP, ContentReader, shown_in
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock
 from qsctl.errors import ExitStatus
 
@@ -29,6 +29,7 @@ class Consumed(Result):
 
     deliveries: tuple[Delivery, ...]
     settlement: Settlement
+    reader: ContentReader = ContentReader()
 
     field_help: ClassVar[Mapping[str, str]] = {
         "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
@@ -59,10 +60,7 @@ class Consumed(Result):
 
     def blocks(self) -> list[Block]:
         """One line a sample, long contents cut."""
-        rows: list[Row] = []
-        for delivery in self.deliveries:
-            payload, encoding = encoded(delivery.payload)
-            rows.append({**self._row(delivery), "payload": shown(payload, encoding)})
+        rows = [{**row, "payload": shown_in(row)} for row in self.rows()]
         columns = [
             Column("identity", "Identity"),
             Column("attempt", "Attempt", "right"),
@@ -76,7 +74,7 @@ class Consumed(Result):
     def _row(self, delivery: Delivery) -> dict[str, Plain]:
         from qsctl.core.messages import SampleFlag
 
-        payload, encoding = encoded(delivery.payload)
+        payload, encoding = self.reader.read(delivery.payload)
         return {
             "queue_name": delivery.queue,
             "identity": str(delivery.identity),

@@ -17,6 +17,7 @@ from qsctl.cli.options import (
     StateDirOption,
     TimeoutOption,
 )
+from qsctl.cli.payloads import TypesOption
 from qsctl.cli.service_options import DEFAULT_TARGET, SERVICE_PANEL, QueueArgument, SelectOption, TargetOption
 from qsctl.cli.snippets import checked_selector
 
@@ -67,18 +68,23 @@ def get_data(
 def get_messages(
     queue: QueueArgument,
     select: SelectOption = "",
+    types: TypesOption = None,
     service: ServiceOption = DEFAULT_SERVICE,
     state_dir: StateDirOption = DEFAULT_STATE_DIR,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     target: TargetOption = DEFAULT_TARGET,
 ) -> Messages:
     """Show the samples in a queue, all of them or those that a selector picks. They stay in the queue."""
+    from qsctl.cli.sample_json import read_type_file, reader_of
     from qsctl.client.admin import Administration
 
     selector = checked_selector(select)
+    library = read_type_file(types)
     with open_connection(service, state_dir, timeout) as connection:
         administration = Administration(connection, target)
-        return Messages(tuple(administration.messages(administration.queue_named(queue), selector)))
+        resource = administration.queue_named(queue)
+        reader = reader_of(administration, resource, library)
+        return Messages(tuple(administration.messages(resource, selector)), reader)
 
 
 def register(app: typer.Typer) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from qsctl.cli.payloads import PAYLOAD_HELP, encoded, shown
+from qsctl.cli.payloads import PAYLOAD_HELP, ContentReader, shown_in
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, plain
 
 if TYPE_CHECKING:
@@ -154,6 +154,7 @@ class Messages(Result):
     """Samples as they lie in their queue."""
 
     messages: tuple[MessageData, ...]
+    reader: ContentReader = ContentReader()
 
     field_help: ClassVar[Mapping[str, str]] = {
         "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
@@ -176,15 +177,15 @@ class Messages(Result):
 
     def rows(self) -> list[Row]:
         """One row a sample."""
-        return [_message(message) for message in self.messages]
+        return [self._row(message) for message in self.messages]
 
     def blocks(self) -> list[Block]:
         """One line a sample, long contents cut."""
         rows: list[Row] = []
         for message in self.messages:
-            payload, encoding = encoded(message.payload)
+            row = self._row(message)
             came_from = f"{message.dead_letter_from} ({message.dead_letter_reason})" if message.dead_letter_from else ""
-            rows.append({**_message(message), "payload": shown(payload, encoding), "dead_letter_from": came_from})
+            rows.append({**row, "payload": shown_in(row), "dead_letter_from": came_from})
         columns = [
             Column("position", "Position", "right"),
             Column("status", "Status"),
@@ -198,6 +199,24 @@ class Messages(Result):
         if any(message.dead_letter_from for message in self.messages):
             columns.insert(-1, Column("dead_letter_from", "Dead letter from"))
         return [TableBlock(columns, rows, empty="No samples.")]
+
+    def _row(self, message: MessageData) -> dict[str, Plain]:
+        payload, encoding = self.reader.read(message.payload)
+        return {
+            "queue_name": message.queue_name,
+            "position": message.position,
+            "status": message.status.name,
+            "identity": str(message.identity),
+            "size_bytes": message.size_bytes,
+            "enqueued_at": instant_text(message.enqueued_at_ns),
+            "enqueued_at_ns": message.enqueued_at_ns,
+            "attempts": message.attempts,
+            "redelivered": message.redelivered,
+            "dead_letter_from": message.dead_letter_from,
+            "dead_letter_reason": message.dead_letter_reason,
+            "payload": payload,
+            "payload_encoding": encoding,
+        }
 
 
 def instant_text(instant_ns: int) -> str:
@@ -220,22 +239,3 @@ def _counts(status: SharedReaderQueueStatus) -> dict[str, Plain]:
 
 def _mean(variable: StatisticVariable) -> float:
     return variable.publication_period_metrics.mean
-
-
-def _message(message: MessageData) -> dict[str, Plain]:
-    payload, encoding = encoded(message.payload)
-    return {
-        "queue_name": message.queue_name,
-        "position": message.position,
-        "status": message.status.name,
-        "identity": str(message.identity),
-        "size_bytes": message.size_bytes,
-        "enqueued_at": instant_text(message.enqueued_at_ns),
-        "enqueued_at_ns": message.enqueued_at_ns,
-        "attempts": message.attempts,
-        "redelivered": message.redelivered,
-        "dead_letter_from": message.dead_letter_from,
-        "dead_letter_reason": message.dead_letter_reason,
-        "payload": payload,
-        "payload_encoding": encoding,
-    }

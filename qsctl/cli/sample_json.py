@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from qsctl.errors import InvalidInput, UsageError
+from qsctl.cli.payloads import ContentReader
+from qsctl.errors import InvalidInput, NotFound, UsageError
 
 if TYPE_CHECKING:
+    from qsctl.client.admin import Administration
     from qsctl.config.types import TypeLibrary
+    from qsctl.resource import ResourceIdentifier
 
 UNTYPED: Final = frozenset({"", "DDS::String", "DDS::Octets"})
 """Types whose samples are kept as the text or the octets that were given."""
@@ -66,3 +69,20 @@ def read_type_file(path: Path | None) -> TypeLibrary | None:
     if has_errors(problems):
         raise ConfigError(problems)
     return library
+
+
+def reader_of(administration: Administration, queue: ResourceIdentifier, types: TypeLibrary | None) -> ContentReader:
+    """How to read the contents of a queue's samples: by its type, when types were given.
+
+    Raises:
+        NotFound: the types do not hold the queue's.
+    """
+    if types is None:
+        return ContentReader()
+    type_name = administration.queue_data(queue).type_name or "DDS::Octets"
+    if type_name not in types:
+        raise NotFound(
+            f"the queue's type {type_name} is not in the file of --types",
+            remedy=f"It has {', '.join(types.type_names()[:20])}.",
+        )
+    return ContentReader(types, type_name)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qsctl.cli.get_results import instant_text
-from qsctl.cli.payloads import encoded, shown
+from qsctl.cli.payloads import ContentReader, shown
 
 
 @pytest.mark.parametrize(
@@ -26,19 +26,19 @@ from qsctl.cli.payloads import encoded, shown
 def test_text_is_shown_as_text_and_octets_as_base64(
     payload: bytes | None, content: str | None, encoding: str | None
 ) -> None:
-    assert encoded(payload) == (content, encoding)
+    assert ContentReader().read(payload) == (content, encoding)
 
 
 @given(st.binary(max_size=100))
 def test_the_shown_content_gives_the_payload_back(payload: bytes) -> None:
-    content, encoding = encoded(payload)
-    assert content is not None
+    content, encoding = ContentReader().read(payload)
+    assert isinstance(content, str)
     assert payload == (content.encode() if encoding == "text" else base64.b64decode(content))
 
 
 @given(st.binary(max_size=200))
 def test_a_table_cell_is_one_printable_line(payload: bytes) -> None:
-    cell = shown(*encoded(payload))
+    cell = shown(*ContentReader().read(payload))
     assert cell.isprintable()
     assert len(cell) <= 60
 
@@ -47,6 +47,7 @@ def test_a_cell_says_when_the_content_was_not_read_and_where_it_is_cut() -> None
     assert shown(None, None) == "(on disk)"
     assert shown("x" * 100, "text") == "x" * 59 + "…"
     assert shown("a\nb", "text") == "a\\nb"
+    assert shown({"id": 7}, "json") == '{"id": 7}'
 
 
 def test_an_instant_is_iso_8601_in_utc() -> None:

@@ -147,6 +147,46 @@ def test_json_for_a_string_is_its_text_and_for_text_of_json_the_document(qsctl: 
     assert contents(qsctl("consume", "Orders", "-n", "0", "-o", "json")) == ["plain", '{"id":7,"ok":true}']
 
 
+TYPES = """
+<dds><types>
+  <struct name="Order">
+    <member name="id" type="int32" key="true"/>
+    <member name="what" type="string" stringMaxLength="20"/>
+  </struct>
+</types></dds>
+"""
+
+
+def test_json_goes_through_the_queue_s_type_and_comes_back(qsctl: Shell, tmp_path: Path) -> None:
+    types = tmp_path / "types.xml"
+    types.write_text(TYPES)
+    qsctl("create-queue", "Typed", "--type", "Order")
+    order = {"id": 7, "what": "nails"}
+    assert qsctl("produce", "Typed", "--json", json.dumps(order), "--types", str(types)).status == 0
+    qsctl("produce", "Typed", "--text", "no order")
+    shown = qsctl("get", "messages", "Typed", "--types", str(types))
+    assert '{"id": 7, "what": "nails"}' in shown.out
+    rows = qsctl("consume", "Typed", "-n", "0", "--types", str(types), "-o", "json").document
+    assert [(row["payload"], row["payload_encoding"]) for row in rows] == [(order, "json"), ("no order", "text")]
+    wrong = qsctl("produce", "Typed", "--json", '{"id": "7"}', "--types", str(types))
+    assert (wrong.status, wrong.out) == (1, "")
+    assert "id is '7'" in wrong.err
+    untyped = qsctl("produce", "Typed", "--json", json.dumps(order))
+    assert (untyped.status, untyped.out) == (2, "")
+    assert "the queue's type is Order" in untyped.err
+
+
+def test_types_without_the_queue_s_are_not_found(qsctl: Shell, tmp_path: Path) -> None:
+    types = tmp_path / "types.xml"
+    types.write_text(TYPES.replace("Order", "Bill"))
+    qsctl("create-queue", "Typed", "--type", "Order")
+    outcome = qsctl("consume", "Typed", "--types", str(types))
+    assert (outcome.status, outcome.out) == (4, "")
+    assert "Bill" in outcome.err
+    types.write_text("<dds/>")
+    assert "has no <types>" in qsctl("consume", "Typed", "--types", str(types)).err
+
+
 def test_a_rejected_sample_comes_again_and_is_given_up_after_the_last_attempt(qsctl: Shell) -> None:
     qsctl("produce", "Orders", "--text", "bad")
     for attempt in (1, 2, 3):
