@@ -5,6 +5,7 @@ Decides: which lifespan counts, and which samples are past theirs.
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heapify, heappop, heappush
 
 from qsctl.core.queue.sample import Sample, SampleState
@@ -27,43 +28,52 @@ def expiry(
 
 
 class Lifespans:
-    """Held samples that will expire, soonest first.
+    """Held samples that will expire.
 
-    Producers choose their own lifespans, so this is a heap. Samples that were settled stay in it until they come up or
-    outnumber the others; then they are swept out, for a long lifespan must not keep a busy queue's history in memory.
+    Under the queue's own lifespan samples expire in the order in which they came, so most stand in a row; only those
+    that expire before one that stands there already, by a producer's choice, need a heap. Settled samples stay until
+    they come up or outnumber the others; then they are swept out, for a long lifespan must not keep a busy queue's
+    history in memory.
     """
 
-    __slots__ = ("_entries", "_living_count")
+    __slots__ = ("_heap", "_living_count", "_row")
 
     def __init__(self) -> None:
-        self._entries: list[tuple[Nanoseconds, int, Sample]] = []
+        self._row: deque[Sample] = deque()
+        self._heap: list[tuple[Nanoseconds, int, Sample]] = []
         self._living_count = 0
 
     def enter(self, sample: Sample) -> None:
         """Watch a sample of finite lifespan."""
-        heappush(self._entries, (sample.expires_at_ns, sample.position, sample))
+        if not self._row or sample.expires_at_ns >= self._row[-1].expires_at_ns:
+            self._row.append(sample)
+        else:
+            heappush(self._heap, (sample.expires_at_ns, sample.position, sample))
         self._living_count += 1
 
     def leave(self) -> None:
         """A watched sample reached a final state."""
         self._living_count -= 1
-        if len(self._entries) > 2 * self._living_count + 64:
-            self._entries = [entry for entry in self._entries if entry[2].state < _FIRST_FINAL_STATE]
-            heapify(self._entries)
+        if len(self._row) + len(self._heap) > 2 * self._living_count + 64:
+            self._row = deque(sample for sample in self._row if sample.state < _FIRST_FINAL_STATE)
+            self._heap = [entry for entry in self._heap if entry[2].state < _FIRST_FINAL_STATE]
+            heapify(self._heap)
 
     def next_deadline(self) -> Nanoseconds:
         """When the next sample expires; `INFINITE_NS` when none will."""
-        entries = self._entries
-        while entries and entries[0][2].state >= _FIRST_FINAL_STATE:
-            heappop(entries)
-        return entries[0][0] if entries else INFINITE_NS
+        row, heap = self._row, self._heap
+        while row and row[0].state >= _FIRST_FINAL_STATE:
+            row.popleft()
+        while heap and heap[0][2].state >= _FIRST_FINAL_STATE:
+            heappop(heap)
+        return min(row[0].expires_at_ns if row else INFINITE_NS, heap[0][0] if heap else INFINITE_NS)
 
     def overdue(self, now: Nanoseconds) -> list[Sample]:
         """The samples past their lifespan at `now`, in the order in which they passed it; they are watched no more."""
         expired: list[Sample] = []
-        entries = self._entries
-        while entries and entries[0][0] <= now:
-            sample = heappop(entries)[2]
-            if sample.state < _FIRST_FINAL_STATE:
-                expired.append(sample)
-        return expired
+        while self._row and self._row[0].expires_at_ns <= now:
+            expired.append(self._row.popleft())
+        while self._heap and self._heap[0][0] <= now:
+            expired.append(heappop(self._heap)[2])
+        living = [sample for sample in expired if sample.state < _FIRST_FINAL_STATE]
+        return sorted(living, key=lambda sample: (sample.expires_at_ns, sample.position))
