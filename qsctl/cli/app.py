@@ -22,14 +22,22 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "get",
     "produce",
     "consume",
+    "request",
+    "reply",
     "send",
     "shutdown",
     "serve",
+    "validate",
+    "effective",
+    "difference",
+    "starter",
     "completion",
+    "simulate",
     "summarize",
     "sweep",
     "compare",
     "size",
+    "report",
 )
 """Modules of this package with a `register(app)`, in the order of `qsctl --help`."""
 

@@ -212,13 +212,26 @@ class QueueConsumer(Wrapper, Generic[Value]):
         self.turn()
         return self._is_matched
 
+    def has_queue(self) -> bool:
+        """Whether the queue was there when this was last looked at."""
+        return self._is_matched
+
+    def has_feedback(self) -> bool:
+        """Whether the queue reads this consumer's availability.
+
+        Raises:
+            UsageError: the consumer was opened without feedback.
+        """
+        self._port.require_feedback()
+        return self._port.is_feedback_matched
+
     def wait_for_queue(self, timeout_s: float = 10.0) -> None:
         """Wait until the queue is matched.
 
         Raises:
             NoAnswer: it is not there in time.
         """
-        self._require(lambda: self._is_matched, timeout_s, f"queue {self.state.queue!r}")
+        self._require(self.has_queue, timeout_s, f"queue {self.state.queue!r}")
 
     def receive(self, max_samples: int = 1, timeout_s: float = 10.0) -> list[ReceivedSample[Value]]:
         """Wait for samples; gives all that are there, at most `max_samples`; an empty list: none came in time."""
@@ -253,8 +266,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
             NoAnswer: the queue does not read it.
         """
         availability = self.state.availability(reception_enabled, unacked_threshold)
-        self._port.require_feedback()
-        self._require(lambda: self._port.is_feedback_matched, 10.0, "a queue that takes consumer feedback")
+        self._require(self.has_feedback, 10.0, "a queue that takes consumer feedback")
         self._port.tell(availability)
         self.flush()
 

@@ -7,7 +7,6 @@ from typing import Any, Generic, Self
 
 from qsctl.client.blocking import QueueConsumer, QueueProducer, ReceivedSample
 from qsctl.client.session import FOREVER_S, ClientSession, Codec, RawOctets, Value, Wrapper, new_guid
-from qsctl.core.client.producer import Settled
 from qsctl.core.client.replier import Replier
 from qsctl.core.client.requester import Requester
 from qsctl.core.messages import AckResponse
@@ -50,6 +49,7 @@ class QueueRequester(Wrapper):
             reply_topic or f"{topic_name}Reply", subscriber, source_guid=guid, session=self._session
         )
         self.state = Requester(self._producer.state, self._consumer.state)
+        self._rejected: set[SampleIdentity] = set()
         self._codec: Codec[Any] = codec or RawOctets()
 
     def __enter__(self) -> Self:
@@ -59,6 +59,14 @@ class QueueRequester(Wrapper):
     def source_guid(self) -> Guid:
         """Whom replies go to."""
         return self._producer.state.source_guid
+
+    def has_queues(self) -> bool:
+        """Whether both queues were there when this was last looked at."""
+        return self._consumer.has_queue() and bool(self._producer.state.matched_queues)
+
+    def has_room(self) -> bool:
+        """Whether something may be sent now."""
+        return self._producer.state.has_room
 
     def wait_for_queues(self, timeout_s: float = 10.0) -> None:
         """Wait until the request queue and the reply queue are matched.
@@ -78,7 +86,7 @@ class QueueRequester(Wrapper):
         """
         payload = self._codec.encode(value)
         require_size(len(payload))
-        self._require(lambda: self._producer.state.has_room, 10.0, "room in the window")
+        self._require(self.has_room, 10.0, "room in the window")
         identity = self.state.request(payload)
         self.turn()
         return identity
@@ -90,21 +98,29 @@ class QueueRequester(Wrapper):
             Refused: the request was rejected by its queue.
         """
         found: list[Any] = []
-        rejected = False
 
         def is_done() -> bool:
-            nonlocal rejected
-            self.state.sort_replies()
-            found.extend(self._reply_codec.decode(each.payload or b"") for each in self.state.take_replies(request))
-            rejected = rejected or Settled(request, False) in self._producer.take_settled()
-            return rejected or len(found) >= count
+            found.extend(self.take_replies(request))
+            return len(found) >= count
 
         self._run_until(is_done, timeout_s)
         self.turn()
         self._session.domain.turn(0)
-        if rejected:
-            raise Refused(f"request {request} was rejected by its queue", remedy="The queue may be full.")
         return found
+
+    def take_replies(self, request: SampleIdentity) -> list[Any]:
+        """The replies to a request that are there; does not wait.
+
+        Raises:
+            Refused: the request was rejected by its queue.
+        """
+        self.state.sort_replies()
+        self._rejected.update(each.identity for each in self._producer.take_settled() if not each.accepted)
+        if request in self._rejected:
+            self._rejected.discard(request)
+            self.state.forget(request)
+            raise Refused(f"request {request} was rejected by its queue", remedy="The queue may be full.")
+        return [self._reply_codec.decode(each.payload or b"") for each in self.state.take_replies(request)]
 
     def request(self, value: Any, timeout_s: float = 10.0) -> Any:
         """Send a request and wait for its one reply.
@@ -157,6 +173,14 @@ class QueueReplier(Wrapper, Generic[Value]):
     def __enter__(self) -> Self:
         return self
 
+    def has_queues(self) -> bool:
+        """Whether both queues were there when this was last looked at."""
+        return self._consumer.has_queue() and bool(self._producer.state.matched_queues)
+
+    def has_room(self) -> bool:
+        """Whether something may be sent now."""
+        return self._producer.state.has_room
+
     def wait_for_queues(self, timeout_s: float = 10.0) -> None:
         """Wait until the request queue and the reply queue are matched.
 
@@ -185,7 +209,7 @@ class QueueReplier(Wrapper, Generic[Value]):
         """
         payload = self._reply_codec.encode(value)
         require_size(len(payload))
-        self._require(lambda: self._producer.state.has_room, 10.0, "room in the window")
+        self._require(self.has_room, 10.0, "room in the window")
         identity = self.state.reply(request.delivery, payload)
         if finish:
             self.state.finish(request.delivery)
