@@ -9,15 +9,18 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+from lxml import etree
 from lxml.etree import _Element
 
 from qsctl.config import defaults, values
 from qsctl.config.document import text_of
+from qsctl.config.flatten import origins_of
 from qsctl.config.inheritance import Layer, Reading, Scope
 from qsctl.config.problems import Problem, did_you_mean, problem_at
 from qsctl.config.qos import QosLibraries
 from qsctl.config.qos_tree import QosNode, canonical_text
 from qsctl.core.queue.settings import (
+    UNLIMITED,
     DistributionKind,
     DistributionSettings,
     HistoricalStatistics,
@@ -78,6 +81,7 @@ def build_queue(element: _Element, inherited: Inherited, parent_path: str) -> Sh
             reading.note(f"{scope.path}/{tag_with_text}", child)
     reply_type = "" if is_dead_letter else _text(element, "reply_type")
     qos = scope.inside("queue_qos")
+    dds_qos = build_qos(scope, QUEUE_QOS_TAGS, inherited.libraries)
     return SharedReaderQueueSettings(
         name=name,
         topic_name=topic,
@@ -94,7 +98,7 @@ def build_queue(element: _Element, inherited: Inherited, parent_path: str) -> Sh
         app_ack_sample_to_producer=qos.inside("reliability").value(
             "app_ack_sample_to_producer", values.boolean, defaults.APP_ACK_SAMPLE_TO_PRODUCER
         ),
-        limits=_limits(qos.inside("resource_limits")),
+        limits=_limits(qos.inside("resource_limits"), dds_qos.get("datareader_qos", "")),
         sample_buffer=inherited.sample_buffer,
         statistics=build_statistics(scope.inside("statistics").then(inherited.statistics)),
         monitoring=build_monitoring(
@@ -103,7 +107,7 @@ def build_queue(element: _Element, inherited: Inherited, parent_path: str) -> Sh
         replication=build_replication(
             qos.inside("replication").then(inherited.replication), inherited.replication_settings
         ),
-        qos=build_qos(scope, QUEUE_QOS_TAGS, inherited.libraries),
+        qos=dds_qos,
     )
 
 
@@ -191,7 +195,7 @@ def _persistence(scope: Scope) -> PersistenceSettings:
     )
 
 
-def _limits(scope: Scope) -> ResourceLimitSettings:
+def _limits(scope: Scope, datareader_qos: str) -> ResourceLimitSettings:
     counts = scope.inside("queue_allocation_settings")
     watermarks = scope.inside("queue_watermark_settings")
     return ResourceLimitSettings(
@@ -204,7 +208,20 @@ def _limits(scope: Scope) -> ResourceLimitSettings:
         replacement=scope.inside("replacement_policy").value(
             "kind", values.kind(ReplacementKind), defaults.REPLACEMENT
         ),
+        waiting_count_max=waiting_count_max(datareader_qos),
     )
+
+
+def waiting_count_max(datareader_qos: str) -> int:
+    """How many samples may wait outside a full queue: what the reader's cache may hold (section 2.15.4)."""
+    if "max_samples" not in datareader_qos:
+        return UNLIMITED
+    text = etree.fromstring(datareader_qos).findtext("resource_limits/max_samples") or ""
+    try:
+        most = values.whole_number(text)
+    except values.ValueForm:
+        return UNLIMITED
+    return most if most > 0 else UNLIMITED
 
 
 def build_statistics(scope: Scope) -> StatisticsSettings:
@@ -276,6 +293,6 @@ def build_qos(scope: Scope, tags: tuple[str, ...], libraries: QosLibraries) -> d
 
 def note_qos(scope: Scope, node: QosNode) -> None:
     """Remember where each value of a QoS element came from."""
-    for path, leaf in node.leaves(scope.path):
-        if leaf.origin:
-            scope.reading.origins[path] = leaf.origin
+    for path, origin in origins_of(node, f"{scope.path}/{node.tag}"):
+        if origin:
+            scope.reading.origins[path] = origin

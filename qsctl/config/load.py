@@ -14,7 +14,7 @@ from lxml.etree import _Element
 
 from qsctl.config.build import build_service
 from qsctl.config.build_subscriber import BuildContext
-from qsctl.config.document import FILE_LIMITS, Document, Limits
+from qsctl.config.document import Document
 from qsctl.config.inheritance import Reading
 from qsctl.config.load_order import sources_in_order
 from qsctl.config.problems import ConfigError, Problem, Severity, did_you_mean, file_of, has_errors, problem_at, shown
@@ -113,10 +113,10 @@ def check_files(
 ) -> list[Problem]:
     """Every problem of the sources, all their services checked unless one is named. Never raises for bad content.
 
-    Takes what `load_configuration` takes. With `strict` it also reports spellings that only files in the field use;
-    warnings stay warnings: see `strictly`.
+    Takes what `load_configuration` takes. With `strict` it also reports spellings that only files in the field use
+    and extensions of vendors; warnings stay warnings: see `strictly`.
     """
-    loading = _read(sources, variables, environment, working_directory, default_files)
+    loading = _read(sources, variables, environment, working_directory, default_files, strict=strict)
     if strict:
         for document in loading.documents:
             loading.problems.extend(spelling_problems(document.root))
@@ -139,7 +139,8 @@ def _read(
     environment: Mapping[str, str],
     working_directory: Path,
     default_files: bool,
-    limits: Limits = FILE_LIMITS,
+    *,
+    strict: bool = False,
 ) -> _Loading:
     """Load order, parse, variables, schema, and what the files have in common: libraries, types, services."""
     loading = _Loading()
@@ -147,13 +148,13 @@ def _read(
         sources, environment=environment, working_directory=working_directory, default_files=default_files
     ):
         try:
-            document = source.document(working_directory, limits)
+            document = source.document(working_directory)
         except ConfigError as error:
             loading.problems.extend(error.problems)
             continue
         loading.documents.append(document)
         loading.problems.extend(substitute(document, variables, environment))
-        loading.problems.extend(check_document(document))
+        loading.problems.extend(check_document(document, note_extensions=strict))
         loading.problems.extend(tree_problems(document.root))
     _merge(loading)
     return loading

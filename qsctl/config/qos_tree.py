@@ -6,7 +6,6 @@ Laying a QoS element over its base: a value replaces, a policy merges, a list re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from lxml import etree
@@ -37,22 +36,6 @@ class QosNode:
         for step in path.split("/"):
             at = next((child for child in at.children if child.tag == step), None) if at else None
         return at
-
-    def leaves(self, path: str = "") -> Iterator[tuple[str, QosNode]]:
-        """Every value with its path, repeated tags numbered from 1."""
-        here = f"{path}/{self.tag}" if path else self.tag
-        yield from self._leaves_at(here)
-
-    def _leaves_at(self, here: str) -> Iterator[tuple[str, QosNode]]:
-        if not self.children:
-            yield here, self
-            return
-        tags = [child.tag for child in self.children]
-        seen: dict[str, int] = {}
-        for child in self.children:
-            seen[child.tag] = seen.get(child.tag, 0) + 1
-            step = f"{child.tag}[{seen[child.tag]}]" if tags.count(child.tag) > 1 else child.tag
-            yield from child._leaves_at(f"{here}/{step}")
 
 
 def read_qos(element: _Element) -> QosNode:

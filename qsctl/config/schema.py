@@ -62,12 +62,15 @@ def explainer_accepts(root: _Element) -> bool:
     return bool(_explainer().is_valid(root, use_location_hints=False))
 
 
-def check_document(document: Document, roots: tuple[str, ...] = ("dds",)) -> list[Problem]:
+def check_document(
+    document: Document, roots: tuple[str, ...] = ("dds",), *, note_extensions: bool = False
+) -> list[Problem]:
     """Every way in which the document departs from the schema, in the order of its lines.
 
     Args:
         document: a parsed source, its variables replaced.
         roots: the tags that its root element may have.
+        note_extensions: whether extensions of a vendor inside QoS are noted.
     """
     if document.root.tag not in roots:
         allowed = " or ".join(f"<{tag}>" for tag in roots)
@@ -78,7 +81,7 @@ def check_document(document: Document, roots: tuple[str, ...] = ("dds",)) -> lis
         ]
     aside = _set_aside_extensions(document.root)
     try:
-        problems = aside.problems
+        problems = [each for each in aside.problems if note_extensions or each.severity is not Severity.NOTE]
         if not gate_accepts(document.root):
             problems = problems + explain(document.root)
     finally:

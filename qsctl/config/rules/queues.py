@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lxml import etree
 from lxml.etree import _Element
 
 from qsctl.config.document import text_of
 from qsctl.config.problems import Problem, did_you_mean, problem_at
 from qsctl.config.rules.place import QueuePlace
-from qsctl.config.values import UNLIMITED_WORDS
 from qsctl.core.queue.settings import UNLIMITED, ReplacementKind
 
 
@@ -108,9 +106,7 @@ def waiting_needs_a_bounded_reader(place: QueuePlace) -> Iterator[Problem]:
     """Samples that wait outside a full queue hold the producer back only if the reader's cache is finite (2.15.4)."""
     if place.queue.limits.replacement is not ReplacementKind.WAIT_WITHOUT_REPLACEMENT:
         return
-    text = place.queue.qos.get("datareader_qos", "<datareader_qos/>")
-    most = etree.fromstring(text).findtext("resource_limits/max_samples") or "LENGTH_UNLIMITED"
-    if most in UNLIMITED_WORDS or most == "-1":
+    if place.queue.limits.waiting_count_max == UNLIMITED:
         yield place.warning(
             "queue_qos/resource_limits/replacement_policy/kind",
             "waiting samples do not hold the producer back: the cache of the reader is unlimited",
