@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import shlex
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from qsctl import __version__
+from qsctl.errors import InvalidInput
 from qsctl.eventlog.run_folder import (
     SCENARIO_FILE,
     RunInfo,
@@ -112,19 +114,24 @@ def run(
         outcomes.append(outcome)
         write_run_info(folder, _with_outcomes(info, outcomes))
 
-    if workers > 1 and scenario.replications > 1 and model is None:
-        from qsctl.sim.workers import simulate_in_workers
+    try:
+        if workers > 1 and scenario.replications > 1 and model is None:
+            from qsctl.sim.workers import simulate_in_workers
 
-        simulate_in_workers(scenario, folder, info.run_id, workers, note, progress, stop)
-    else:
-        for replication in range(scenario.replications):
-            if outcomes and (stop() or not outcomes[-1].info.complete):
-                break
-            note(
-                simulate_replication(
-                    scenario, folder, info.run_id, replication, progress=progress, stop=stop, model=model
+            simulate_in_workers(scenario, folder, info.run_id, workers, note, progress, stop)
+        else:
+            for replication in range(scenario.replications):
+                if outcomes and (stop() or not outcomes[-1].info.complete):
+                    break
+                note(
+                    simulate_replication(
+                        scenario, folder, info.run_id, replication, progress=progress, stop=stop, model=model
+                    )
                 )
-            )
+    except InvalidInput:
+        if not outcomes:
+            shutil.rmtree(folder)  # it was made, or empty: a scenario that cannot run leaves nothing behind
+        raise
     return _finish(folder, info, outcomes)
 
 

@@ -1,0 +1,150 @@
+"""The simulator's own counters as the figures that Spark makes of the log: summed by client, group or queue.
+
+Histograms of the same buckets add up exactly, so that percentiles of a group are those of all its waits, within the
+width of a bucket.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from qsctl.summary.run_summary import QUEUE_ORDER, QueueFigures
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from qsctl.sim.scenario import Scenario
+
+PERCENTILE_ERROR: Final = 2.0**-7
+"""The width of a histogram's bucket against its start."""
+
+_RANKS: Final = {"p50": (50, 100), "p90": (90, 100), "p95": (95, 100), "p99": (99, 100), "p999": (999, 1000)}
+"""Percentiles as exact fractions: a rank computed from 0.999 would be one off now and then."""
+_SUMS: Final = (
+    "arrived_messages",
+    "delivered_messages",
+    "discarded_messages",
+    "elided_messages",
+    "expired_messages",
+    "dead_messages",
+    "redelivered_messages",
+    "discard_indications",
+    "delivered_bytes",
+    "length_messages",
+    "length_work_units",
+    "wait_sum_ns",
+)
+
+
+@dataclasses.dataclass
+class _Sum:
+    """One group's rows added up."""
+
+    totals: dict[str, int] = dataclasses.field(default_factory=lambda: dict.fromkeys(_SUMS, 0))
+    replications: set[int] = dataclasses.field(default_factory=set)
+    observed_ns: dict[int, int] = dataclasses.field(default_factory=dict)
+    high_water_mark: int = 0
+    max_depth: int = 0
+    first_discard_ns: int | None = None
+    wait_max_ns: int | None = None
+    histogram: dict[int, int] = dataclasses.field(default_factory=dict)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Add one client's queue in one replication."""
+        for name in _SUMS:
+            self.totals[name] += row[name]
+        self.replications.add(row["replication"])
+        self.observed_ns[row["replication"]] = row["observed_ns"]
+        self.high_water_mark = max(self.high_water_mark, row["high_water_mark_work_units"])
+        self.max_depth = max(self.max_depth, row["max_depth_work_units"])
+        first = row["first_discard_ns"]
+        if first is not None and (self.first_discard_ns is None or first < self.first_discard_ns):
+            self.first_discard_ns = first
+        if row["delivered_messages"]:
+            self.wait_max_ns = max(self.wait_max_ns or 0, row["wait_max_ns"])
+        for bucket, count in zip(row["histogram_bucket"], row["histogram_count"], strict=True):
+            self.histogram[bucket] = self.histogram.get(bucket, 0) + count
+
+    def figures(self, client: str | None, queue: str) -> QueueFigures:
+        """The sums as figures."""
+        percentiles: dict[str, Any] = {f"wait_{name}_ns": self._percentile(*rank) for name, rank in _RANKS.items()}
+        return QueueFigures(
+            run_id=None,
+            replication=None,
+            client=client,
+            queue=queue,
+            topic_id=None,
+            replications=len(self.replications),
+            **{name: self.totals[name] for name in _SUMS},
+            high_water_mark_work_units=self.high_water_mark,
+            max_depth_work_units=self.max_depth,
+            first_discard_ns=self.first_discard_ns,
+            wait_max_ns=self.wait_max_ns,
+            observed_ns=sum(self.observed_ns.values()),
+            **percentiles,
+            percentile_error=PERCENTILE_ERROR,
+        )
+
+    def _percentile(self, part: int, whole: int) -> int | None:
+        """The nearest rank, at the end of its bucket, never above the longest wait."""
+        from qsctl.eventlog.schema import bucket_bounds_ns
+
+        total = sum(self.histogram.values())
+        if not total or self.wait_max_ns is None:
+            return None
+        wanted = -(-total * part // whole)
+        reached = 0
+        for bucket in sorted(self.histogram):
+            reached += self.histogram[bucket]
+            if reached >= wanted:
+                return min(bucket_bounds_ns(bucket)[1], self.wait_max_ns)
+        return self.wait_max_ns
+
+
+def figures_of_counters(counters: pa.Table, place: Callable[[int, str], str | None]) -> tuple[QueueFigures, ...]:
+    """Figures by place and queue.
+
+    Args:
+        counters: rows of `eventlog.schema.COUNTERS` with a column `replication`.
+        place: what a row's client number and name are summed under; None where only queues are told apart.
+    """
+    sums: dict[tuple[str | None, str], _Sum] = {}
+    order: dict[str | None, int] = {}
+    for batch in counters.to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            client = place(row["client_id"], row["client"])
+            order.setdefault(client, row["client_id"])
+            sums.setdefault((client, row["queue"]), _Sum()).add(row)
+
+    def rank(key: tuple[str | None, str]) -> tuple[int, int, str]:
+        client, queue = key
+        return (order[client], QUEUE_ORDER.index(queue) if queue in QUEUE_ORDER else len(QUEUE_ORDER), queue)
+
+    return tuple(sums[key].figures(*key) for key in sorted(sums, key=rank))
+
+
+def group_of(scenario: Scenario) -> Callable[[int, str], str]:
+    """The name of the group that a client number belongs to; a client without a group is its own."""
+    bounds: list[tuple[int, str]] = []
+    first = 0
+    for group in scenario.groups:
+        first += group.count
+        bounds.append((first, group.name))
+
+    def name(number: int, client: str) -> str:
+        return next((group for end, group in bounds if number < end), client)
+
+    return name
+
+
+def client_count(scenario: Scenario) -> int:
+    """How many clients the scenario has; a simulated service counts as one."""
+    return sum(group.count for group in scenario.groups) or 1
+
+
+def losses_of(figures: Iterable[QueueFigures]) -> list[QueueFigures]:
+    """Those that lost messages, the one that began first in front."""
+    lost = [each for each in figures if each.discarded_messages + each.expired_messages + each.dead_messages]
+    return sorted(lost, key=lambda each: (each.first_discard_ns is None, each.first_discard_ns or 0))

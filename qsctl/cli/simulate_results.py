@@ -1,0 +1,184 @@
+"""What `qsctl simulate` shows: the table operators know, which priority lost what and when, and where the run is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.simulate_figures import losses_of
+from qsctl.cli.summarize_results import Summary, figures_row, queue_blocks, short_duration
+from qsctl.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from qsctl.summary.run_summary import QueueFigures
+
+MODEL_NAMES = {
+    "solace": "Solace egress queues",
+    "tibco": "TIBCO egress queues",
+    "shared_reader_queue": "shared reader queues",
+}
+
+
+class SimulateResult(Result):
+    """Base of what the command returns."""
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "scenario": "-o json and yaml: the scenario's name; with the rest of the run beside `queues`",
+        "folder": "the run folder",
+        "status": "complete, or partial when it was stopped",
+        "run_id": "the same for the same scenario and seed",
+        "fingerprint": "hash of the event log: the same for the same scenario and seed",
+        "reproduce": "the command that makes this run again",
+        "computed_by": "simulator (its own counters) or spark (from the event log)",
+        "simulated_messages": "messages that arrived, warm-up included",
+        "elapsed_s": "seconds that the simulation took",
+        "queues": "one entry a line of the table, as csv and jsonl print them",
+        **{name: text for name, text in Summary.field_help.items() if name not in {"tables", "run_id"}},
+    }
+
+
+@dataclass(frozen=True)
+class Simulated(SimulateResult):
+    """A finished run and its figures."""
+
+    scenario: str
+    model: str
+    description: str
+    folder: str
+    status: str
+    run_id: str
+    seed: int
+    replications: int
+    done_replications: int
+    log_level: str
+    warm_up_ns: int
+    horizon_ns: int
+    simulated_ns: int
+    simulated_messages: int
+    elapsed_s: float
+    fingerprint: str
+    reproduce: str
+    computed_by: str
+    by: str
+    clients: int
+    queues: tuple[QueueFigures, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """A run that was stopped is interrupted."""
+        return ExitStatus.DONE if self.status == "complete" else ExitStatus.INTERRUPTED
+
+    def document(self) -> Plain:
+        """Everything, with stable names."""
+        fields: dict[str, Plain] = {
+            name: getattr(self, name)
+            for name in self.__dataclass_fields__
+            if name not in {"queues", "notes", "elapsed_s"}
+        }
+        return {**fields, "elapsed_s": round(self.elapsed_s, 3), "queues": self.rows(), "notes": list(self.notes)}
+
+    def rows(self) -> Sequence[Row]:
+        """One row a client or group and queue."""
+        return [figures_row(each) for each in self.queues]
+
+    def blocks(self) -> Sequence[Block]:
+        """What operators look for, in the order in which they do."""
+        blocks: list[Block] = [TextBlock(self._headline())]
+        if self.description:
+            blocks.append(TextBlock(self.description, "faint"))
+        if self.status != "complete":
+            blocks.append(
+                TextBlock(
+                    f"Stopped early: {self.done_replications} of {self.replications} replications began, "
+                    f"{short_duration(self.simulated_ns)} were simulated. These are the figures up to there.",
+                    "bad",
+                )
+            )
+        blocks += queue_blocks(self.queues)
+        blocks += self._losses()
+        blocks += [TextBlock(note, "faint") for note in self.notes]
+        blocks.append(TextBlock(f"Run folder: {self.folder}"))
+        return blocks
+
+    def _headline(self) -> str:
+        several = f", {self.replications} replications" if self.replications > 1 else ""
+        source = "Spark, from the event log" if self.computed_by == "spark" else "the simulator's own counters"
+        rate = self.simulated_messages / self.elapsed_s / 1e6 if self.elapsed_s > 0 else 0.0
+        return (
+            f"{self.scenario}: {MODEL_NAMES[self.model]}, {self.clients:,} client{'s' * (self.clients != 1)}, "
+            f"{short_duration(self.horizon_ns)}, seed {self.seed}{several}\n"
+            f"{self.simulated_messages:,} messages in {self.elapsed_s:.2f} s ({rate:.1f} M/s); figures by {source}."
+        )
+
+    def _losses(self) -> list[Block]:
+        lost = losses_of(self.queues)
+        if not lost:
+            return [TextBlock("No message was lost.", "good")] if self.queues else []
+        rows: list[Row] = [
+            {
+                "client": each.client,
+                "queue": each.queue,
+                "lost": each.discarded_messages + each.expired_messages + each.dead_messages,
+                "share": f"{100 * each.loss_ratio:.3g} %",
+                "discarded": each.discarded_messages,
+                "expired": each.expired_messages,
+                "dead": each.dead_messages,
+                "first": short_duration(each.first_discard_ns),
+                "indications": each.discard_indications,
+            }
+            for each in lost[:_MOST_LOSSES]
+        ]
+        columns = [
+            *([Column("client", "Client")] if any(each.client is not None for each in lost) else []),
+            Column("queue", "Queue"),
+            Column("lost", "Lost (Msgs)", "right"),
+            Column("share", "Share", "right"),
+            Column("discarded", "Discarded", "right"),
+            *([Column("expired", "Expired", "right")] if any(each.expired_messages for each in lost) else []),
+            *([Column("dead", "Dead", "right")] if any(each.dead_messages for each in lost) else []),
+            Column("first", "First discard at", "right"),
+            Column("indications", "Indications", "right"),
+        ]
+        blocks: list[Block] = [TableBlock(columns, rows, title="Who lost what, and when first")]
+        if len(lost) > _MOST_LOSSES:
+            blocks.append(TextBlock(f"… and {len(lost) - _MOST_LOSSES} more.", "faint"))
+        return blocks
+
+
+_MOST_LOSSES = 15
+
+
+@dataclass(frozen=True)
+class ReadyScenario:
+    """A scenario that comes with qsctl."""
+
+    name: str
+    model: str
+    description: str
+    file: str
+
+
+@dataclass(frozen=True)
+class ReadyScenarios(SimulateResult):
+    """What `--list` shows."""
+
+    scenarios: tuple[ReadyScenario, ...]
+
+    def rows(self) -> Sequence[Row]:
+        """One row a scenario."""
+        return [
+            {"name": each.name, "model": each.model, "description": each.description, "file": each.file}
+            for each in self.scenarios
+        ]
+
+    def document(self) -> Plain:
+        """The rows."""
+        return list(self.rows())
+
+    def blocks(self) -> Sequence[Block]:
+        """Names, models and what they show."""
+        columns = [Column("name", "Scenario"), Column("model", "Model"), Column("description", "What it shows")]
+        return [TableBlock(columns, self.rows()), TextBlock("Run one with: qsctl simulate NAME", "faint")]
