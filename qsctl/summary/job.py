@@ -57,6 +57,7 @@ class _Asked:
     measures: frozenset[str]
     exact: bool
     confidence: float
+    clients: tuple[str, ...]
 
 
 def summarize_run(
@@ -67,6 +68,7 @@ def summarize_run(
     measures: Collection[str] = QUICK,
     exact: bool = True,
     confidence: float = replications.DEFAULT_CONFIDENCE,
+    clients: Sequence[str] = (),
     options: SparkOptions | None = None,
     out: Path | None = None,
 ) -> RunSummary:
@@ -78,6 +80,7 @@ def summarize_run(
         measures=measures,
         exact=exact,
         confidence=confidence,
+        clients=clients,
         options=options,
         out=out,
     )
@@ -91,6 +94,7 @@ def summarize_runs(
     measures: Collection[str] = QUICK,
     exact: bool = True,
     confidence: float = replications.DEFAULT_CONFIDENCE,
+    clients: Sequence[str] = (),
     options: SparkOptions | None = None,
     out: Path | None = None,
 ) -> RunSummary:
@@ -103,6 +107,7 @@ def summarize_runs(
         measures: names of `tables.SCHEMAS`; `queues` and `delays` are always computed.
         exact: percentiles by a second pass over the log; else from the histogram, with its stated error.
         confidence: of the intervals over replications.
+        clients: names; only their messages count. All when empty.
         options: where Spark runs.
         out: a folder for the tables as Parquet, one subfolder each.
 
@@ -112,7 +117,7 @@ def summarize_runs(
         Damaged: a file of the run cannot be read.
         Unavailable: there is no Java for Spark.
     """
-    asked = _checked(by, window_ns, measures, exact, confidence, len(folders))
+    asked = _checked(by, window_ns, measures, exact, confidence, tuple(clients), len(folders))
     facts = [read_run(folder) for folder in folders]
     spark = spark_session(options, brief=sum(run.bytes for run in facts) < BRIEF_BYTES)
     with spark_faults():
@@ -157,6 +162,8 @@ class _Part:
 def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked) -> _Part:
     observation = Observation(run.warm_up_ns, run.horizon_ns)
     counters = read_counters(spark, run)
+    if asked.clients:
+        counters = counters.where(f.col("client").isin(*asked.clients))
     keys = tables.key_columns(asked.by)
     if not run.has_messages:
         if "topic" in asked.by:
@@ -165,6 +172,8 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked) -> _Par
             )
         return _from_counters(counters, keys, run, asked)
     messages = with_client_names(read_messages(spark, run), counters)
+    if asked.clients:
+        messages = messages.where(f.col("client").isin(*asked.clients))
     tallied = counting.tally(messages, observation, keys).persist()
     limits = counting.limits_of(counters, [key for key in keys if key != "topic_id"])
     queues = counting.queues(tallied, limits, observation, keys).persist()
@@ -280,6 +289,7 @@ def _checked(
     measures: Collection[str],
     exact: bool,
     confidence: float,
+    clients: tuple[str, ...],
     run_count: int,
 ) -> _Asked:
     if run_count == 0:
@@ -298,4 +308,4 @@ def _checked(
     if not 0.0 < confidence < 1.0:
         raise UsageError(f"a confidence of {confidence} is not inside 0 and 1", remedy="Write it as in 0.95.")
     words = tuple(dict.fromkeys([*(["run"] if run_count > 1 else []), *by]))
-    return _Asked(words, window_ns, frozenset(measures), exact, confidence)
+    return _Asked(words, window_ns, frozenset(measures), exact, confidence, clients)

@@ -1,0 +1,256 @@
+"""Charts as static SVG: drawn with Altair, rendered without a browser, a network or a script in the page.
+
+Every chart is drawn twice, for a wide page and for a phone, since text in a scaled picture would be too small. Text and
+axes take the page's colour, so that one picture serves light and dark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import altair as alt
+import vl_convert
+
+WIDE: Final = 860
+NARROW: Final = 310
+HEIGHT: Final = 240
+
+QUEUE_COLOURS: Final[Mapping[str, str]] = {
+    "G-1": "#8c6bb1",
+    "D-1": "#d95f02",
+    "D-2": "#1f9e89",
+    "D-3": "#3b8bd6",
+    "C-1": "#888888",
+}
+"""One colour a priority in every chart; each has enough contrast on white and on near black."""
+
+OTHER_COLOURS: Final = ("#3b8bd6", "#d95f02", "#1f9e89", "#8c6bb1", "#b8860b", "#c2487f", "#888888")
+LIMIT_COLOUR: Final = "#d62f3a"
+
+Drawn: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
+Values: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One chart: a title, a sentence that says what is seen, and the two drawings."""
+
+    title: str
+    caption: str
+    wide: str
+    narrow: str
+
+
+def depth_chart(depths: Values, limits: Values, discards: Values) -> Drawn:
+    """Depth over time with the limits, and a tick where messages were discarded.
+
+    Args:
+        depths: `seconds`, `queue`, `work_units`.
+        limits: `queue`, `work_units`: drawn dashed.
+        discards: `seconds`, `queue`, `messages`.
+    """
+    colour = _queue_colour([*depths, *limits])
+    lines = (
+        _chart(depths)
+        .mark_line(interpolate="step-before", strokeWidth=1.5)
+        .encode(
+            x=alt.X("seconds:Q", title="time (s)"),
+            y=alt.Y("work_units:Q", title="depth (work units)"),
+            color=colour,
+        )
+    )
+    dashed = _chart(limits).mark_rule(strokeDash=[6, 4], strokeWidth=1.5).encode(y="work_units:Q", color=colour)
+    ticks = (
+        _chart(discards)
+        .mark_tick(thickness=2, size=9, color=LIMIT_COLOUR, orient="vertical")
+        .encode(x="seconds:Q", y=alt.value(4))
+    )
+    layers: Drawn = alt.layer(lines, dashed, ticks)
+    return layers
+
+
+def latency_chart(shares: Values) -> Drawn:
+    """How many messages wait longer than a time: both axes logarithmic, so that the tail is seen.
+
+    Args:
+        shares: `milliseconds` and `share` (0 to 1) of each `queue`.
+    """
+    drawn: Drawn = (
+        _chart(shares)
+        .mark_line(strokeWidth=1.8)
+        .encode(
+            x=alt.X("milliseconds:Q", title="time in the queue (ms)", scale=alt.Scale(type="log")),
+            y=alt.Y(
+                "share:Q",
+                title="share waiting longer",
+                scale=alt.Scale(type="log"),
+                axis=alt.Axis(format="~%", tickCount=6),
+            ),
+            color=_queue_colour(shares),
+            order="milliseconds:Q",
+        )
+    )
+    return drawn
+
+
+def rate_chart(rates: Values, title: str) -> Drawn:
+    """Messages a second in each window.
+
+    Args:
+        rates: `seconds`, `queue`, `per_second`.
+        title: of the vertical axis.
+    """
+    return (
+        _chart(rates)
+        .mark_line(interpolate="step-after", strokeWidth=1.5)
+        .encode(
+            x=alt.X("seconds:Q", title="time (s)"),
+            y=alt.Y("per_second:Q", title=title),
+            color=_queue_colour(rates),
+        )
+    )
+
+
+def heat_chart(cells: Values, horizontal: str, vertical: str, measure: str) -> Drawn:
+    """A grid of two varied values, coloured and labelled by a measure.
+
+    Args:
+        cells: `x` and `y` (the values as text), `value`, `label`.
+        horizontal: the title of the x axis.
+        vertical: the title of the y axis.
+        measure: what the colour means.
+    """
+    base = _chart(cells).encode(x=alt.X("x:O", title=horizontal, sort=None), y=alt.Y("y:O", title=vertical, sort=None))
+    highest = max((float(cell["value"]) for cell in cells), default=0.0)
+    fill = base.mark_rect().encode(
+        color=alt.Color(
+            "value:Q",
+            title=measure,
+            scale=alt.Scale(range=["#dbe9f6", "#08519c"], domain=[0, highest or 1]),
+            legend=None,
+        )
+    )
+    text = base.mark_text(fontSize=12).encode(
+        text="label:N",
+        color=alt.condition(f"datum.value > {json.dumps(highest * 0.5)}", alt.value("#ffffff"), alt.value("#111111")),
+    )
+    return alt.layer(fill, text)
+
+
+def line_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
+    """A measure against one varied value, with intervals.
+
+    Args:
+        points: `x` (text), `mean`, `low`, `high`, `queue`.
+        horizontal: the title of the x axis.
+        vertical: the title of the y axis.
+    """
+    base = _chart(points).encode(x=alt.X("x:O", title=horizontal, sort=None), color=_queue_colour(points))
+    lines = base.mark_line(point=True, strokeWidth=1.5).encode(y=alt.Y("mean:Q", title=vertical))
+    spread = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", title=vertical), y2="high:Q")
+    return alt.layer(lines, spread)
+
+
+def difference_chart(differences: Values) -> Drawn:
+    """Differences with their intervals, as a share of A's mean, around zero.
+
+    Args:
+        differences: `what`, `mean`, `low`, `high` (shares), `verdict`.
+    """
+    colour = alt.Color(
+        "verdict:N",
+        title="better",
+        scale=alt.Scale(domain=["A", "B", "undecided"], range=["#d95f02", "#1f9e89", "#888888"]),
+    )
+    base = _chart(differences).encode(
+        y=alt.Y("what:N", title=None, sort=None, axis=alt.Axis(labelLimit=180)), color=colour
+    )
+    spread = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title="B − A, share of A", axis=alt.Axis(format="+%")), x2="high:Q"
+    )
+    dots = base.mark_point(filled=True, size=60).encode(x="mean:Q")
+    zero = _chart([{"at": 0}]).mark_rule(strokeDash=[4, 3], opacity=0.6).encode(x="at:Q")
+    return alt.layer(zero, spread, dots)
+
+
+def _chart(values: Values) -> alt.Chart:
+    return alt.Chart(alt.Data(values=list(values)))  # type: ignore[no-untyped-call]
+
+
+def _queue_colour(values: Values) -> alt.Color:
+    queues = list(dict.fromkeys(str(value["queue"]) for value in values))
+    known = [queue for queue in QUEUE_COLOURS if queue in queues]
+    others = [queue for queue in queues if queue not in QUEUE_COLOURS]
+    colours = [QUEUE_COLOURS[queue] for queue in known]
+    colours += [OTHER_COLOURS[number % len(OTHER_COLOURS)] for number in range(len(others))]
+    return alt.Color("queue:N", title="queue", scale=alt.Scale(domain=[*known, *others], range=colours))
+
+
+def picture(
+    title: str,
+    caption: str,
+    chart: Callable[[], Drawn],
+    *,
+    height: int = HEIGHT,
+) -> Picture:
+    """Draw a chart for a wide page and for a narrow one."""
+    return Picture(title, caption, *(_svg(chart(), width, height, title) for width in (WIDE, NARROW)))
+
+
+def _svg(chart: Drawn, width: int, height: int, title: str) -> str:
+    legend = {"orient": "bottom", "direction": "horizontal", "titleFontSize": 12, "labelFontSize": 12, "columns": 3}
+    axis = {
+        "labelColor": "currentColor",
+        "titleColor": "currentColor",
+        "domainColor": "currentColor",
+        "tickColor": "currentColor",
+        "gridColor": "currentColor",
+        "gridOpacity": 0.15,
+        "domainOpacity": 0.5,
+        "tickOpacity": 0.5,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelOverlap": True,
+    }
+    spec: dict[str, Any] = chart.to_dict()
+    spec |= {
+        "width": width,
+        "height": height,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "background": None,
+        "config": {
+            "font": "system-ui, sans-serif",
+            "view": {"stroke": None},
+            "axis": {**axis, "tickCount": 5 if width == NARROW else 10},
+            "legend": {**legend, "labelColor": "currentColor", "titleColor": "currentColor"},
+            "rule": {"color": "currentColor"},
+        },
+    }
+    svg = vl_convert.vegalite_to_svg(json.dumps(spec))
+    return _scalable(svg, title)
+
+
+def _scalable(svg: str, title: str) -> str:
+    """Let the page size it, and name it for those who do not see it."""
+    opening = re.match(r"<svg[^>]*>", svg)
+    assert opening is not None
+    width = re.search(r'\bwidth="([\d.]+)"', opening[0])
+    height = re.search(r'\bheight="([\d.]+)"', opening[0])
+    assert width is not None
+    assert height is not None
+    # Clip paths are named alike in every drawing; in one page their names must differ.
+    own = hashlib.blake2b(svg.encode(), digest_size=4).hexdigest()
+    svg = re.sub(r'(id="|url\(#)(clip|gradient)', rf"\g<1>c{own}\g<2>", svg)
+    opening = re.match(r"<svg[^>]*>", svg)
+    assert opening is not None
+    label = title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
+        f'aria-label="{label}" viewBox="0 0 {width[1]} {height[1]}">{svg[opening.end() :]}'
+    )

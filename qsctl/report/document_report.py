@@ -1,0 +1,180 @@
+"""Reports of what `qsctl compare -o json` and `qsctl size -o json` print."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Final
+
+from qsctl.errors import InvalidInput, NotFound
+from qsctl.report.charts import Picture, difference_chart, line_chart, picture
+from qsctl.report.page import Page, Table
+from qsctl.report.words import count_text, measure_text
+
+HEADLINES: Final = ("loss_ratio", "latency_p99", "latency_mean", "throughput", "discards")
+_MOST_BARS: Final = 24
+
+
+def document_page(file: Path) -> Page:
+    """The page of a comparison's or a sizing's JSON.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it is neither.
+    """
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NotFound(f"{file} does not exist", remedy="Name a run folder, a sweep folder or a JSON file.") from None
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{file} is no JSON document: {error}") from None
+    try:
+        if isinstance(document, dict) and "differences" in document:
+            return _comparison_page(document, file)
+        if isinstance(document, dict) and "candidates" in document:
+            return _sizing_page(document, file)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"{file} lacks or mistypes {error}", remedy="Make it again with -o json.") from None
+    raise InvalidInput(
+        f"{file} is neither a comparison nor a sizing",
+        remedy="Make it with `qsctl compare A B -o json` or `qsctl size … -o json`.",
+    )
+
+
+def _comparison_page(document: dict[str, Any], file: Path) -> Page:
+    shown = [row for row in document["differences"] if row["measure"] in HEADLINES]
+    confidence = document["confidence"]
+    bars = []
+    for row in shown:
+        if row["mean_a"] and row["half_width"] is not None and row["better"] != "same":
+            share, half = row["difference"] / abs(row["mean_a"]), row["half_width"] / abs(row["mean_a"])
+            place = "" if row["point"] == "the scenario as it is" else f" {row['point']}"
+            bars.append(
+                {
+                    "what": f"{row['queue']} {row['measure']}{place}", "mean": share, "low": share - half,
+                    "high": share + half, "verdict": row["better"],
+                }
+            )  # fmt: skip
+    bars.sort(key=lambda bar: -abs(bar["mean"]))
+    pictures: list[Picture] = []
+    if bars:
+        few = bars[:_MOST_BARS]
+        pictures.append(
+            picture(
+                "Differences",
+                f"B less A as a share of A, {100 * confidence:g} % intervals; one that crosses zero decides nothing.",
+                lambda: difference_chart(few),
+                height=60 + 26 * len(few),
+            )
+        )
+    rows = [
+        [
+            row["point"], row["queue"], row["measure"], measure_text(row["measure"], row["mean_a"]),
+            measure_text(row["measure"], row["mean_b"]), _signed(row), row["better"],
+        ]
+        for row in shown
+    ]  # fmt: skip
+    paired = all(row["paired"] for row in shown)
+    return Page(
+        title="Comparison of A and B",
+        subtitle=f"A is {document['a']}, B is {document['b']}",
+        good=True,
+        verdict=[document["sentence"]],
+        pictures=pictures,
+        tables=[
+            Table("Measures", ["Point", "Queue", "Measure", "A", "B", "B − A", "Better"], rows, frozenset({3, 4, 5}))
+        ],
+        facts={
+            "A": document["a"],
+            "B": document["b"],
+            "Confidence": f"{100 * confidence:g} %",
+            "Replications": "paired by common random numbers" if paired else "not paired",
+        },
+        reproduce=f"qsctl compare {document['a']} {document['b']} --confidence {confidence} -o json > {file.name}",
+        configuration="",
+    )
+
+
+def _signed(row: dict[str, Any]) -> str:
+    sign = "−" if row["difference"] < 0 else "+"
+    text = f"{sign}{measure_text(row['measure'], abs(row['difference']))}"
+    return text if row["half_width"] is None else f"{text} ± {measure_text(row['measure'], row['half_width'])}"
+
+
+def _sizing_page(document: dict[str, Any], file: Path) -> Page:
+    candidates = document["candidates"]
+    answer = document["answer"]
+    targets = list(document["targets"])
+    paths = list(candidates[0]["settings"]) if candidates else []
+    confidence = 100 * document["confidence"]
+    if answer is None:
+        verdict = [f"No setting in the range meets {' and '.join(targets)} with {confidence:g} % confidence."]
+    else:
+        settings = ", ".join(f"{path} = {value}" for path, value in answer["settings"].items())
+        verdict = [
+            f"{settings} is the smallest that meets {' and '.join(targets)} with {confidence:g} % confidence.",
+            f"All queues together may then hold {count_text(answer['memory_bytes'] / 2**20)} MiB.",
+        ]
+    rows = [
+        [
+            *(count_text(row["settings"][path]) for path in paths),
+            *(_evidence(each) for each in row["evidence"]),
+            count_text(row["replications"]),
+            f"{count_text(row['memory_bytes'] / 2**20)} MiB",
+            "chosen" if row["chosen"] else "yes" if row["met"] else "no",
+        ]
+        for row in sorted(candidates, key=lambda row: tuple(row["settings"].values()))
+    ]
+    return Page(
+        title=f"Sizing of {document['scenario']}",
+        subtitle=f"{len(candidates)} settings simulated",
+        good=answer is not None,
+        verdict=verdict,
+        pictures=_evidence_pictures(candidates, targets, paths),
+        tables=[
+            Table(
+                "Evidence",
+                [*paths, *targets, "Replications", "Memory", "Met"],
+                rows,
+                frozenset(range(len(paths) + len(targets) + 2)),
+            )
+        ],
+        facts={"Scenario": document["scenario"], "Targets": ", ".join(targets), "Confidence": f"{confidence:g} %"},
+        reproduce=f"qsctl size {document['scenario']} "
+        + " ".join(f"--target '{target}'" for target in targets)
+        + "".join(f" --vary '{path}'" for path in paths)
+        + f" -o json > {file.name}",
+        configuration="",
+    )
+
+
+def _evidence(each: dict[str, Any]) -> str:
+    measure = each["target"].partition("(")[0]
+    text = measure_text(measure, each["mean"])
+    return text if each["half_width"] is None else f"{text} ± {measure_text(measure, each['half_width'])}"
+
+
+def _evidence_pictures(candidates: list[Any], targets: list[str], paths: list[str]) -> list[Picture]:
+    if len(paths) != 1:
+        return []
+    pictures = []
+    for number, target in enumerate(targets):
+        scale = 1e6 if target.startswith("latency_") else 1.0
+        points = [
+            {
+                "x": str(row["settings"][paths[0]]), "queue": "mean", "mean": mean / scale,
+                "low": (mean - half) / scale, "high": (mean + half) / scale,
+            }
+            for row in sorted(candidates, key=lambda row: row["settings"][paths[0]])
+            for mean, half in [(row["evidence"][number]["mean"], row["evidence"][number]["half_width"] or 0.0)]
+            if mean is not None and not math.isnan(mean)
+        ]  # fmt: skip
+        pictures.append(
+            picture(
+                target,
+                "What each simulated setting gave, with its interval.",
+                lambda points=points, scale=scale: line_chart(points, paths[0], "ms" if scale > 1 else "value"),  # type: ignore[misc]
+            )
+        )
+    return pictures

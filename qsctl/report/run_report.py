@@ -1,0 +1,286 @@
+"""The report of one run: what was lost and when, how long messages waited, how the queues filled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from qsctl.eventlog.reader import counters_of
+from qsctl.eventlog.run_folder import SCENARIO_FILE, RunInfo, read_run_info
+from qsctl.eventlog.schema import bucket_bounds_ns
+from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds, format_duration
+from qsctl.report.charts import Picture, depth_chart, latency_chart, picture, rate_chart
+from qsctl.report.page import Page, Table
+from qsctl.report.words import count_text, duration_text, listed, percent_text
+from qsctl.summary.job import summarize_run
+from qsctl.summary.run_summary import QUEUE_ORDER, QueueFigures, RunSummary
+from qsctl.summary.session import SparkOptions
+
+WINDOWS_SHOWN: Final = 200
+"""About as many windows as a chart can show apart."""
+
+_SHARES_SHOWN: Final = 250
+_WORST_ROWS: Final = 20
+
+
+def run_page(folder: Path, options: SparkOptions | None = None) -> Page:
+    """The page of a run folder; computed by Spark.
+
+    Raises:
+        NotFound: the folder is no run.
+        Unavailable: there is no Java for Spark.
+    """
+    info = read_run_info(folder)
+    window_ns = nice_window(info.horizon_ns)
+    by_queue = summarize_run(
+        folder,
+        by=("queue",),
+        measures={"queues", "delays", "windows", "littles_law"},
+        window_ns=window_ns,
+        options=options,
+    )
+    by_client = summarize_run(folder, measures={"queues", "delays", "slow_subscribers"}, options=options)
+    worst = worst_client(by_client.queues)
+    alone = None
+    if worst is not None and by_queue.level != "counters":
+        alone = summarize_run(
+            folder, clients=[worst], measures={"queues", "windows", "depth"}, window_ns=window_ns, options=options
+        )
+    lost = [each for each in by_queue.queues if each.loss_ratio > 0]
+    return Page(
+        title=f"Run {folder.name}: {info.scenario}",
+        subtitle=f"{info.model}, {format_duration(info.horizon_ns)} simulated, {info.replications} replication(s), "
+        f"seed {info.seed}, {count_text(info.arrived_messages)} messages",
+        good=not lost,
+        verdict=verdict(by_queue, by_client),
+        pictures=_pictures(folder, info, by_queue, alone, worst),
+        tables=[_queue_table("By queue, all clients together", by_queue.queues), _client_table(by_client)],
+        facts=_facts(info),
+        reproduce=info.reproduce,
+        configuration=_configuration(folder),
+        notes=by_queue.notes,
+    )
+
+
+def nice_window(horizon_ns: Nanoseconds) -> Nanoseconds:
+    """The shortest of 1, 2, 5 × 10^n ms that makes at most `WINDOWS_SHOWN` windows of a run."""
+    scale = MILLISECOND_NS
+    while True:
+        for step in (1, 2, 5):
+            if horizon_ns <= WINDOWS_SHOWN * step * scale:
+                return step * scale
+        scale *= 10
+
+
+def worst_client(queues: Sequence[QueueFigures]) -> str | None:
+    """The client that lost the most, or else whose queue came nearest to its limit."""
+
+    def badness(figures: QueueFigures) -> tuple[int, float]:
+        mark, limit = figures.high_water_mark_work_units or 0, figures.max_depth_work_units or 0
+        return figures.discarded_messages, mark / limit if limit else 0.0
+
+    return max(queues, key=badness).client if queues else None
+
+
+def verdict(by_queue: RunSummary, by_client: RunSummary) -> list[str]:
+    """What an operator wants to know first, in words."""
+    sentences = []
+    lost = [each for each in by_queue.queues if each.loss_ratio > 0]
+    if lost:
+        sentences.append(
+            listed([f"{each.queue} lost {percent_text(each.loss_ratio)} of its messages" for each in lost]) + "."
+        )
+    else:
+        sentences.append("No message was lost.")
+    sentences += [
+        f"{each.queue} discarded {count_text(each.discarded_messages)} messages, "
+        f"the first {duration_text(each.first_discard_ns)} into the run."
+        for each in lost
+        if each.first_discard_ns is not None
+    ]
+    full = sorted(
+        {
+            str(each.queue) for each in by_client.queues
+            if each.max_depth_work_units and (each.high_water_mark_work_units or 0) >= each.max_depth_work_units
+        }
+    )  # fmt: skip
+    if full:
+        sentences.append(f"The limit of {listed(full)} was reached at least at one client.")
+    waits = [each for each in by_queue.queues if each.wait_p99_ns is not None]
+    if waits:
+        slowest = max(waits, key=lambda each: each.wait_p99_ns or 0)
+        sentences.append(
+            f"The longest waits are in {slowest.queue}: half of its messages stay {duration_text(slowest.wait_p50_ns)} "
+            f"or less, one in a hundred longer than {duration_text(slowest.wait_p99_ns)}."
+        )
+    slow = [row for row in by_client.tables.get("slow_subscribers", ()) if row["slow_percent_max"] > 0]
+    if slow:
+        most = max(slow, key=lambda row: row["slow_percent_max"])
+        sentences.append(
+            f"{count_text(len(slow))} client(s) could not take their messages at times; the slowest, {most['client']}, "
+            f"in {most['slow_percent_max']:.0f} % of the seconds of a minute."
+        )
+    return sentences
+
+
+def _pictures(
+    folder: Path, info: RunInfo, by_queue: RunSummary, alone: RunSummary | None, worst: str | None
+) -> list[Picture]:
+    pictures = []
+    if alone is not None and worst is not None:
+        pictures.append(_depth_picture(alone, worst))
+    shares = latency_shares(folder)
+    if shares:
+        pictures.append(
+            picture(
+                "Latency by priority",
+                "The share of delivered messages that waited longer than a time; both axes are logarithmic.",
+                lambda: latency_chart(shares),
+            )
+        )
+    windows = by_queue.tables.get("windows", ())
+    if windows:
+        for field, title, caption in (
+            ("delivered_messages", "Throughput", "Delivered messages a second, all clients together."),
+            ("discarded_messages", "Discards", "Discarded messages a second, all clients together."),
+        ):
+            rates = _rates(windows, field, info)
+            if any(rate["per_second"] for rate in rates):
+                pictures.append(picture(title, caption, lambda rates=rates: rate_chart(rates, "messages/s")))  # type: ignore[misc]
+    return pictures
+
+
+def _depth_picture(alone: RunSummary, worst: str) -> Picture:
+    first = min((row["replication"] for row in alone.tables["depth"]), default=0)
+    rows = [row for row in alone.tables["depth"] if row["replication"] == first]
+    used = [figures for figures in alone.queues if figures.high_water_mark_work_units]
+    # A limit far above what was ever reached would flatten everything else.
+    highest = max((figures.high_water_mark_work_units or 0 for figures in used), default=0)
+    limits = [
+        {"queue": figures.queue, "work_units": figures.max_depth_work_units}
+        for figures in used
+        if (figures.max_depth_work_units or 0) <= 2 * highest
+    ]
+    discards = [
+        {"seconds": row["window_start_ns"] / SECOND_NS, "queue": row["queue"], "messages": row["discarded_messages"]}
+        for row in alone.tables["windows"]
+        if row["replication"] == first and row["discarded_messages"]
+    ]
+    depths = [
+        {"seconds": row["at_ns"] / SECOND_NS, "queue": row["queue"], "work_units": row["depth_work_units"]}
+        for row in sorted(rows, key=lambda row: row["at_ns"])
+    ]
+    caption = f"Client {worst}, which lost the most or came nearest to a limit, in replication {first}."
+    if limits:
+        caption += " Dashed: a queue's limit."
+    if discards:
+        caption += " Red marks on top: messages were discarded."
+    return picture("Depth over time", caption, lambda: depth_chart(depths, limits, discards))
+
+
+def latency_shares(folder: Path) -> list[dict[str, Any]]:
+    """For each queue the share of delivered messages that waited longer than a time, from the histograms."""
+    histograms: dict[str, dict[int, int]] = {}
+    for row in counters_of(folder).select(["queue", "histogram_bucket", "histogram_count"]).to_pylist():
+        histogram = histograms.setdefault(row["queue"], {})
+        for bucket, count in zip(row["histogram_bucket"], row["histogram_count"], strict=True):
+            histogram[bucket] = histogram.get(bucket, 0) + count
+    shares = []
+    for queue in sorted(histograms, key=lambda name: (name not in QUEUE_ORDER, name)):
+        histogram = histograms[queue]
+        total, left = sum(histogram.values()), sum(histogram.values())
+        step = max(1, len(histogram) // _SHARES_SHOWN)
+        for place, bucket in enumerate(sorted(histogram)):
+            left -= histogram[bucket]
+            longest = bucket_bounds_ns(bucket)[1]
+            if longest >= 1000 and left and (place % step == 0 or left <= total // 100):
+                shares.append({"queue": queue, "milliseconds": longest / MILLISECOND_NS, "share": left / total})
+    return shares
+
+
+def _rates(windows: Sequence[Any], field: str, info: RunInfo) -> list[dict[str, Any]]:
+    """A rate in every window, also in those in which nothing happened; the mean of the replications."""
+    sums: dict[tuple[str, int], int] = {}
+    for row in windows:
+        place = (row["queue"], row["window_start_ns"])
+        sums[place] = sums.get(place, 0) + row[field]
+    queues = [
+        queue
+        for queue in dict.fromkeys(queue for queue, _ in sums)
+        if any(count for (name, _), count in sums.items() if name == queue)
+    ]
+    replications = len({row["replication"] for row in windows})
+    window_ns = windows[0]["window_ns"]
+    return [
+        {
+            "queue": queue,
+            "seconds": start / SECOND_NS,
+            "per_second": sums.get((queue, start), 0) * SECOND_NS / window_ns / replications,
+        }
+        for queue in queues
+        for start in range(0, info.horizon_ns, window_ns)
+    ]
+
+
+_QUEUE_HEADINGS: Final = (
+    "Queue", "Arrived", "Delivered", "Discarded", "Lost", "First discard", "HWMark (work)", "Max (work)", "p50", "p99",
+    "p99.9", "longest",
+)  # fmt: skip
+
+
+def _queue_table(title: str, queues: Sequence[QueueFigures]) -> Table:
+    rows = [
+        [
+            str(each.queue),
+            *map(count_text, (each.arrived_messages, each.delivered_messages, each.discarded_messages)),
+            percent_text(each.loss_ratio),
+            duration_text(each.first_discard_ns),
+            *map(count_text, (each.high_water_mark_work_units, each.max_depth_work_units)),
+            *map(duration_text, (each.wait_p50_ns, each.wait_p99_ns, each.wait_p999_ns, each.wait_max_ns)),
+        ]
+        for each in queues
+    ]
+    note = "Waits are times in the queue of delivered messages. Marks and limits are the largest of the clients'."
+    return Table(title, _QUEUE_HEADINGS, rows, frozenset(range(1, len(_QUEUE_HEADINGS))), note)
+
+
+def _client_table(by_client: RunSummary) -> Table:
+    worst = sorted(by_client.queues, key=lambda each: (-each.discarded_messages, -(each.wait_p99_ns or 0)))
+    return Table(
+        "The clients that fared worst",
+        ["Client", "Queue", "Delivered", "Discarded", "Length (work)", "HWMark (work)", "Max (work)", "p99"],
+        [
+            [
+                str(each.client), str(each.queue), count_text(each.delivered_messages),
+                count_text(each.discarded_messages), count_text(each.length_work_units),
+                count_text(each.high_water_mark_work_units), count_text(each.max_depth_work_units),
+                duration_text(each.wait_p99_ns),
+            ]
+            for each in worst[:_WORST_ROWS]
+        ],
+        frozenset(range(2, 8)),
+        f"{min(_WORST_ROWS, len(worst))} of {len(worst)} pairs of client and queue; "
+        "`qsctl summarize` lists all of them.",
+    )  # fmt: skip
+
+
+def _facts(info: RunInfo) -> dict[str, str]:
+    facts = {
+        "Scenario": info.scenario,
+        "Model": info.model,
+        "Seed": str(info.seed),
+        "Simulated": format_duration(info.horizon_ns),
+        "Warm-up": format_duration(info.warm_up_ns),
+        "Replications": str(info.replications),
+        "Log level": info.log_level,
+        "State": info.status.value,
+        "Fingerprint": info.fingerprint or "–",
+        "Version": info.version,
+    }
+    return facts | {f"Set {path}": value for path, value in info.overrides.items()}
+
+
+def _configuration(folder: Path) -> str:
+    file = folder / SCENARIO_FILE
+    return file.read_text(encoding="utf-8") if file.is_file() else ""

@@ -1,0 +1,54 @@
+"""Figures as text, the same in every report."""
+
+from __future__ import annotations
+
+import math
+
+
+def duration_text(duration_ns: float | None) -> str:
+    """A duration to three or four digits."""
+    if duration_ns is None:
+        return "–"
+    if math.isinf(duration_ns):
+        return "∞"
+    for unit, scale in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if abs(duration_ns) >= scale:
+            return f"{duration_ns / scale:.4g} {unit}"
+    return f"{duration_ns:.4g} ns"
+
+
+def count_text(count: float | None) -> str:
+    """A count with thousands apart."""
+    if count is None:
+        return "–"
+    return f"{count:,.0f}" if float(count).is_integer() else f"{count:,.4g}"
+
+
+def percent_text(ratio: float) -> str:
+    """A ratio in percent."""
+    return f"{100 * ratio:.3g} %"
+
+
+def measure_text(measure: str, value: float | None) -> str:
+    """A measure's value in its unit."""
+    if value is None:
+        return "–"
+    if measure.startswith("latency_"):
+        return duration_text(value)
+    return percent_text(value) if measure == "loss_ratio" else count_text(value)
+
+
+MEASURE_WORDS = {
+    "discards": "Discarded messages",
+    "loss_ratio": "Share of messages lost",
+    "latency_p99": "p99 of the time in the queue",
+    "latency_mean": "Mean time in the queue",
+    "throughput": "Delivered messages a second",
+}
+
+
+def listed(words: list[str], most: int = 4) -> str:
+    """Words joined as in a sentence."""
+    if len(words) > most:
+        return f"{', '.join(words[:most])} and {len(words) - most} more"
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
