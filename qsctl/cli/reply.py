@@ -48,8 +48,7 @@ def reply(
     domain_id, settings = dds_place(service)
     wait_s = seconds(timeout, "--timeout")
     answered = rejected = 0
-    replier: QueueReplier[bytes]
-    with QueueReplier(topic, subscriber, domain_id, reply_topic=reply_topic, settings=settings) as replier:
+    with QueueReplier[bytes](topic, subscriber, domain_id, reply_topic=reply_topic, settings=settings) as replier:
         replier.wait_for_queues(wait_s)
         while not count or answered + rejected < count:
             requests: list[ReceivedSample[bytes]] = replier.receive(1, wait_s)
