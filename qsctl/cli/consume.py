@@ -36,7 +36,7 @@ def consume(
 ) -> Consumed:
     """Take samples out of a queue and acknowledge them.
 
-    Exits with 1 when there was none.
+    They are acknowledged before they are printed. Exits with 1 when there was none.
     """
     from qsctl.cli.sample_json import read_type_file, reader_of
     from qsctl.client.admin import Administration

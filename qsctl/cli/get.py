@@ -68,6 +68,7 @@ def get_data(
 def get_messages(
     queue: QueueArgument,
     select: SelectOption = "",
+    count: Annotated[int, typer.Option("--count", "-n", min=0, help="The most samples to show; 0: all.")] = 0,
     types: TypesOption = None,
     service: ServiceOption = DEFAULT_SERVICE,
     state_dir: StateDirOption = DEFAULT_STATE_DIR,
@@ -84,7 +85,8 @@ def get_messages(
         administration = Administration(connection, target)
         resource = administration.queue_named(queue)
         reader = reader_of(administration, resource, library)
-        return Messages(tuple(administration.messages(resource, selector)), reader)
+        found = administration.messages(resource, selector)
+        return Messages(tuple(found[: count or None]), reader)
 
 
 def register(app: typer.Typer) -> None:

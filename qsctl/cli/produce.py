@@ -63,7 +63,15 @@ def produce(
         typer.Option("--writer-guid", metavar="HEX", help="Default: a random one.", rich_help_panel=_IDENTITY),
     ] = "",
     first_sequence_number: Annotated[
-        int, typer.Option("--first-sequence-number", min=1, metavar="N", rich_help_panel=_IDENTITY)
+        int,
+        typer.Option(
+            "--first-sequence-number",
+            min=1,
+            max=2**62,
+            metavar="N",
+            help="The samples count up from it.",
+            rich_help_panel=_IDENTITY,
+        ),
     ] = 1,
     source_guid: Annotated[
         str,

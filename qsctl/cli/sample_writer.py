@@ -57,6 +57,12 @@ class Origin:
             UsageError: a GUID, an identity or the lifespan is not written as it must be.
         """
         writer = guid_from_hex(writer_guid) if writer_guid else Guid(os.urandom(GUID_SIZE_BYTES))
+        related = identity_from_text(related_identity) if related_identity else NIL_IDENTITY
+        if related.sequence_number >= 2**63:
+            raise UsageError(
+                f"--related-identity {related_identity!r}: its number has more than 64 bits",
+                remedy="Copy the identity that `consume` showed.",
+            )
         lifespan_ns = parse_duration(lifespan)
         if lifespan_ns == 0:
             raise UsageError("--lifespan 0 leaves no time", remedy="Give a duration such as 30s, or infinite.")
@@ -65,7 +71,7 @@ class Origin:
             first_sequence_number,
             guid_from_hex(source_guid) if source_guid else writer,
             guid_from_hex(related_source_guid) if related_source_guid else NIL_GUID,
-            identity_from_text(related_identity) if related_identity else NIL_IDENTITY,
+            related,
             lifespan_ns,
         )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -242,6 +244,21 @@ def test_a_topic_reaches_all_its_queues(qsctl: Shell) -> None:
         assert contents(qsctl("consume", queue, "-o", "json")) == ["both"]
 
 
+def test_commands_at_the_same_time_wait_for_each_other(qsctl: Shell, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "qsctl", "produce", "Orders", "--state-dir", str(tmp_path / "state"), "--text"]
+    running = [subprocess.Popen([*command, f"from {number}"], stdout=subprocess.DEVNULL) for number in range(4)]
+    assert [each.wait(timeout=60) for each in running] == [0, 0, 0, 0]
+    taken = contents(qsctl("consume", "Orders", "-n", "0", "-o", "json"))
+    assert sorted(taken) == [f"from {number}" for number in range(4)]
+
+
+def test_a_reply_names_its_request_and_its_requester(qsctl: Shell) -> None:
+    qsctl("produce", "Orders", "--text", "re", "--related-identity", "9:4", "--source-guid", "a")
+    (row,) = qsctl("consume", "Orders", "-o", "json").document
+    assert row["related_identity"] == f"{'0' * 31}9:4"
+    assert row["source_guid"] == f"{'0' * 31}a"
+
+
 def test_waiting_for_a_sample_ends_after_the_time_given(qsctl: Shell) -> None:
     assert qsctl("consume", "Orders", "--timeout", "300ms").status == 1
 
@@ -257,6 +274,7 @@ def test_waiting_for_a_sample_ends_after_the_time_given(qsctl: Shell) -> None:
         (("produce", "Orders", "--file", "."), 1, "cannot be read"),
         (("produce", "Orders", "--text", "x", "--writer-guid", "xyz"), 2, "'xyz' is not a GUID"),
         (("produce", "Orders", "--text", "x", "--lifespan", "soon"), 2, "'soon' is not a duration"),
+        (("produce", "Orders", "--text", "x", "--related-identity", f"7:{2**63}"), 2, "more than 64 bits"),
         (("produce", "Orders", "--count", "2"), 2, "--count cannot repeat standard input"),
         (("produce", "Orders", "--text", "x", "--types", "t.xml"), 2, "--types is for --json"),
         (("consume", "Oders"), 4, "there is no queue 'Oders'"),

@@ -228,6 +228,7 @@ def test_messages_are_shown_and_stay(qsctl: Shell) -> None:
     assert first["identity"] == f"{'0' * 31}7:1"
     assert (first["status"], first["size_bytes"], first["attempts"]) == ("UNDELIVERED", 3, 0)
     assert first["enqueued_at"].endswith("Z")
+    assert len(qsctl("get", "messages", "Orders", "--count", "1", "-o", "json").document) == 1
     table = qsctl("get", "messages", "Orders").out
     assert "UNDELIVERED" in table
     assert "two" in table
