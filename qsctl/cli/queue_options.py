@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from qsctl.instant import Nanoseconds
 
 DEFAULT_TYPE: Final = "DDS::String"
+MAX_NAME_LENGTH: Final = 100
+"""Three names and what goes between make a queue's full name, of at most 255 on the wire, and part of a file name."""
+
+MAX_TOPIC_LENGTH: Final = 255
 _NAME: Final = re.compile(r"[A-Za-z0-9_.]+")
+_TOPIC: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
 
 
 class WhenFull(StrEnum):
@@ -78,7 +83,7 @@ class QueueOptions:
 
         check_name(name, "queue")
         self._check()
-        topic = name if self.topic is None else self.topic
+        topic = name if self.topic is None else check_topic(self.topic)
         replacement = {
             WhenFull.REJECT: ReplacementKind.REJECT_WITHOUT_REPLACEMENT,
             WhenFull.WAIT: ReplacementKind.WAIT_WITHOUT_REPLACEMENT,
@@ -142,13 +147,31 @@ def check_name(name: str, kind: str) -> str:
     """The name itself, when XML and resource identifiers can carry it.
 
     Raises:
-        UsageError: it is empty or has other characters than letters, digits, `_` and `.`.
+        UsageError: it is empty, too long, or has other characters than letters, digits, `_` and `.`.
     """
     if not name:
         raise UsageError(f"the {kind} has no name", remedy="Give NAME, or a name attribute in the XML.")
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name!r} is no name for a {kind}", remedy="A name has letters, digits, '_' and '.' only.")
+    if len(name) > MAX_NAME_LENGTH:
+        raise UsageError(
+            f"the name of the {kind} has {len(name)} characters", remedy=f"It may have {MAX_NAME_LENGTH}; shorten it."
+        )
     return name
+
+
+def check_topic(topic: str) -> str:
+    """The topic itself, when it can be one.
+
+    Raises:
+        UsageError: it is empty, too long, or has characters that a topic or `TOPIC@SUBSCRIBER` cannot have.
+    """
+    if not _TOPIC.fullmatch(topic) or len(topic) > MAX_TOPIC_LENGTH:
+        raise UsageError(
+            f"--topic {topic[:60]!r} is no topic",
+            remedy=f"A topic has letters, digits and _ . : / - and at most {MAX_TOPIC_LENGTH} of them.",
+        )
+    return topic
 
 
 def _duration(option: str, text: str | None) -> Nanoseconds:
