@@ -82,81 +82,104 @@ def message_table(rows: Rows | Mapping[str, npt.NDArray[Any]], run_id: str, queu
         run_id: the run's.
         queues: names of the queues by index.
     """
-    sizes = np.ascontiguousarray(rows["size_bytes"])
-    work_units = np.maximum(1, (sizes + ((1 << WORK_UNIT_SHIFT) - 1)) >> WORK_UNIT_SHIFT).astype(np.int32)
-    return pa.Table.from_arrays(
-        [
-            _constant(run_id, len(rows["client_id"])),
-            pa.array(np.ascontiguousarray(rows["client_id"])),
-            _named(rows["queue"], queues),
-            pa.array(np.ascontiguousarray(rows["topic_id"])),
-            pa.array(sizes),
-            pa.array(work_units),
-            pa.array(np.ascontiguousarray(rows["enqueued_ns"])),
-            _optional(rows["wait_ns"]),
-            _optional(rows["send_ns"]),
-            _optional(rows["acknowledge_ns"]),
-            _named(rows["outcome"], [outcome.value for outcome in Outcome]),
-            pa.array(rows["discard_indication"].astype(np.bool_)),
-            pa.array(rows["attempts"].astype(np.int16)),
-        ],
-        schema=MESSAGES,
-    )
+    sizes = rows["size_bytes"]
+    work_units = np.maximum(1, (sizes + ((1 << WORK_UNIT_SHIFT) - 1)) >> WORK_UNIT_SHIFT)
+    arrays = [
+        _constant(run_id, len(sizes)),
+        _numbers(rows["client_id"], pa.int32()),
+        _named(rows["queue"], queues),
+        _numbers(rows["topic_id"], pa.int32()),
+        _numbers(sizes, pa.int32()),
+        _numbers(work_units, pa.int32()),
+        _numbers(rows["enqueued_ns"], pa.int64()),
+        _optional(rows["wait_ns"]),
+        _optional(rows["send_ns"]),
+        _optional(rows["acknowledge_ns"]),
+        _named(rows["outcome"], [outcome.value for outcome in Outcome]),
+        _booleans(rows["discard_indication"]),
+        _numbers(rows["attempts"], pa.int16()),
+    ]
+    return pa.Table.from_arrays(arrays, schema=MESSAGES)
 
 
 def event_table(
     rows: Rows | Mapping[str, npt.NDArray[Any]], run_id: str, queues: Sequence[str], events: Sequence[str]
 ) -> pa.Table:
     """Event rows (at_ns, value, client_id, queue or -1, event) as a table of `EVENTS`."""
-    return pa.Table.from_arrays(
-        [
-            _constant(run_id, len(rows["client_id"])),
-            pa.array(np.ascontiguousarray(rows["at_ns"])),
-            pa.array(np.ascontiguousarray(rows["client_id"])),
-            _named(rows["queue"], queues),
-            _named(rows["event"], events),
-            pa.array(np.ascontiguousarray(rows["value"])),
-        ],
-        schema=EVENTS,
-    )
+    arrays = [
+        _constant(run_id, len(rows["at_ns"])),
+        _numbers(rows["at_ns"], pa.int64()),
+        _numbers(rows["client_id"], pa.int32()),
+        _named(rows["queue"], queues),
+        _named(rows["event"], events),
+        _numbers(rows["value"], pa.int64()),
+    ]
+    return pa.Table.from_arrays(arrays, schema=EVENTS)
 
 
 def counter_table(columns: Mapping[str, Any], run_id: str) -> pa.Table:
     """A model's counters as a table of `COUNTERS`: one row a client and queue."""
-    rows = len(columns["client_id"])
     arrays = []
     for field in COUNTERS:
         if field.name == "run_id":
-            arrays.append(_constant(run_id, rows))
+            arrays.append(_constant(run_id, len(columns["client_id"])))
         elif field.name == "first_discard_ns":
             arrays.append(_optional(np.asarray(columns[field.name], dtype=np.int64)))
         elif pa.types.is_dictionary(field.type):
-            arrays.append(pa.array(list(columns[field.name]), pa.string()).dictionary_encode().cast(field.type))
+            arrays.append(_texts_by_number(columns[field.name]))
         elif pa.types.is_list(field.type):
             arrays.append(_lists(columns[field.name], field.type))
         else:
-            arrays.append(pa.array(np.asarray(columns[field.name]).astype(field.type.to_pandas_dtype())))
+            arrays.append(_numbers(np.asarray(columns[field.name]), field.type))
     return pa.Table.from_arrays(arrays, schema=COUNTERS)
 
 
-def _constant(text: str, count: int) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([text]))
+# Arrays are made from their buffers: `pa.array` imports pandas, which takes longer than a small simulation.
 
 
-def _named(indexes: npt.NDArray[Any], names: Sequence[str]) -> pa.Array:
-    numbers = indexes.astype(np.int32)
-    mask = numbers < 0 if indexes.dtype.kind == "i" else None
-    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=mask), pa.array(list(names), pa.string()))
+def _numbers(values: npt.NDArray[Any], kind: pa.DataType, valid: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    data = np.ascontiguousarray(values, dtype=kind.to_pandas_dtype())
+    present = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(data), [present, pa.py_buffer(data)])
 
 
 def _optional(values: npt.NDArray[Any]) -> pa.Array:
-    numbers = np.ascontiguousarray(values)
-    never = numbers < 0
-    return pa.array(numbers, mask=never if never.any() else None)
+    valid = values >= 0
+    return _numbers(values, pa.int64(), None if valid.all() else valid)
+
+
+def _booleans(values: npt.NDArray[Any]) -> pa.Array:
+    bits = np.packbits(values.astype(np.bool_), bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+
+
+def _texts(texts: Sequence[str]) -> pa.Array:
+    encoded = [str(text).encode() for text in texts]
+    offsets = np.zeros(len(encoded) + 1, np.int32)
+    offsets[1:] = np.cumsum([len(text) for text in encoded])
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+
+
+def _named(indexes: npt.NDArray[Any], names: Sequence[str]) -> pa.Array:
+    valid = indexes >= 0 if indexes.dtype.kind == "i" else None
+    if valid is not None and valid.all():
+        valid = None
+    numbers = indexes if valid is None else np.where(valid, indexes, 0)
+    return pa.DictionaryArray.from_arrays(_numbers(numbers, pa.int32(), valid), _texts(names))
+
+
+def _texts_by_number(texts: Sequence[str]) -> pa.Array:
+    numbers: dict[str, int] = {}
+    indexes = np.array([numbers.setdefault(str(text), len(numbers)) for text in texts], np.int32)
+    return pa.DictionaryArray.from_arrays(_numbers(indexes, pa.int32()), _texts(list(numbers)))
+
+
+def _constant(text: str, count: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(_numbers(np.zeros(count, np.int32), pa.int32()), _texts([text]))
 
 
 def _lists(values: Sequence[npt.NDArray[Any]], kind: pa.DataType) -> pa.Array:
     offsets = np.zeros(len(values) + 1, np.int32)
     offsets[1:] = np.cumsum([len(each) for each in values])
     flat = np.concatenate([np.asarray(each) for each in values]) if len(values) else np.empty(0)
-    return pa.ListArray.from_arrays(offsets, pa.array(flat.astype(kind.value_type.to_pandas_dtype()), kind.value_type))
+    return pa.ListArray.from_arrays(_numbers(offsets, pa.int32()), _numbers(flat, kind.value_type))

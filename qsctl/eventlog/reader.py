@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -101,12 +102,16 @@ def batches_of(folder: Path, table: str, columns: Sequence[str] | None) -> Itera
                         f"{path} does not have the columns of {table}", remedy="Another version wrote it: run it again."
                     )
                 for batch in file.iter_batches(BATCH_ROWS, columns=list(columns) if columns is not None else None):
-                    yield batch.append_column("replication", pa.array([int(number)] * len(batch), pa.int32()))
+                    yield batch.append_column("replication", _repeated(int(number), len(batch)))
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
             raise Damaged(
                 f"{path} is damaged: {reason}", remedy="Run the scenario again: the seed is in run.json."
             ) from None
+
+
+def _repeated(number: int, count: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(np.full(count, number, np.int32))])
 
 
 def _with_replication(schema: pa.Schema) -> pa.Schema:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from html import escape
 from pathlib import Path
 from typing import Any, Final
-from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
@@ -53,9 +53,9 @@ def _write(form: Form, value: Any, extra: dict[str, str], lines: list[str], dept
             attributes[attribute.name] = text
     inner: list[str] = []
     if form is SCENARIO and value.description:
-        inner.append(f"{_INDENT * (depth + 1)}<description>{escape(value.description)}</description>")
+        inner.append(f"{_INDENT * (depth + 1)}<description>{escape(value.description, quote=False)}</description>")
     if form is WORKLOAD:
-        inner.append(f"{_INDENT * (depth + 1)}<service file={quoteattr(SERVICE_FILE)}/>")
+        inner.append(f"{_INDENT * (depth + 1)}<service file="{SERVICE_FILE}"/>")
     for child in form.children:
         _write_child(child, value, inner, depth + 1, portable)
     if form.columns:
@@ -101,5 +101,5 @@ def _write_child(child: Child, value: Any, lines: list[str], depth: int, portabl
 
 
 def _tag(element: str, attributes: dict[str, str], depth: int, *, closed: bool) -> str:
-    written = "".join(f" {name}={quoteattr(text)}" for name, text in attributes.items())
+    written = "".join(f' {name}="{escape(text)}"' for name, text in attributes.items())
     return f"{_INDENT * depth}<{element}{written}{'/' if closed else ''}>"
