@@ -83,6 +83,18 @@ def scan(buffer: bytes, mark: int, start: int = 0) -> Scan:
     return Scan(bodies, gaps, at)
 
 
+def spans(buffer: bytes, start: int, end: int) -> list[tuple[int, int]]:
+    """The (start, end) of every body between two offsets of which `scan` found every frame whole."""
+    unpack, header_size = FRAME_HEADER.unpack_from, FRAME_HEADER.size
+    bodies: list[tuple[int, int]] = []
+    at = start
+    while at < end:
+        body = at + header_size
+        at = body + unpack(buffer, at)[1]
+        bodies.append((body, at))
+    return bodies
+
+
 def is_whole(header: tuple[int, int, int], body: bytes, mark: int) -> bool:
     """Whether a body is the one that its header was written for."""
     found, length, checksum = header

@@ -30,7 +30,7 @@ from qsctl.storage.codec import (
     removed_position,
 )
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.frames import FRAME_HEADER, is_whole, scan
+from qsctl.storage.frames import FRAME_HEADER, is_whole, scan, spans
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES
 from qsctl.storage.segment_log import SegmentLog
 
@@ -260,7 +260,10 @@ class SegmentStorage:
     def _metadata_files(self) -> Iterator[tuple[int, bytes, list[tuple[int, int]]]]:
         for index in list(self._metadata.sizes):
             buffer = self._metadata.read_file(index)
-            yield index, buffer, scan(buffer, self._metadata.mark, HEADER_SIZE_BYTES).bodies
+            if index in self._metadata.damaged_indexes:
+                yield index, buffer, scan(buffer, self._metadata.mark, HEADER_SIZE_BYTES).bodies
+            else:
+                yield index, buffer, spans(buffer, HEADER_SIZE_BYTES, self._metadata.sizes[index])
 
     def _payload_for_load(self, record: EnqueuedMetadata) -> bytes | None:
         """The payload of a sample; empty when it was removed since; None when damage took it."""

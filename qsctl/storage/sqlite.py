@@ -198,7 +198,12 @@ class SqliteStorage:
         held: set[int] = set()
         payloads = _Payloads(self._connection)
         removed: frozenset[int] | None = None
+        expected: int | None = None
         for number, body in self._connection.execute("SELECT number, body FROM batch ORDER BY number"):
+            if expected is not None and number != expected:
+                self._report_missing(expected, number)
+                check = True
+            expected = number + 1
             for record in self._records_of(number, body):
                 if isinstance(record, EnqueuedMetadata):
                     payload, checksum = payloads.find(record.position)
@@ -213,6 +218,10 @@ class SqliteStorage:
                     yield record.with_payload(payload)
                 elif not (check or self.damage) or (position := position_of(record)) is None or position in held:
                     yield record
+        next_number = self._number("SELECT coalesce(max(seq), 0) FROM sqlite_sequence") + 1
+        if (expected or 1) < next_number:
+            self._report_missing(expected or 1, next_number)
+        self._report_stray(held)
 
     def _records_of(self, number: int, body: bytes) -> Iterator[Metadata]:
         found = scan(body, FRAME_MARK)
@@ -260,6 +269,18 @@ class SqliteStorage:
 
     def _number(self, query: str) -> int:
         return int(self._connection.execute(query).fetchone()[0])
+
+    def _report_missing(self, first: int, following: int) -> None:
+        """Tell of batches that were stored and are not there."""
+        what = f"{following - first} batches from number {first} are missing"
+        self._tell(DamageReport(self.path, 0, 0, DamageKind.CHECKSUM, what))
+
+    def _report_stray(self, held: set[int]) -> None:
+        """Tell of user data whose metadata is not there."""
+        stray = [at for (at,) in self._connection.execute("SELECT position FROM payload") if at not in held]
+        if stray:
+            what = f"the metadata of {len(stray)} samples is gone; the samples are left out"
+            self._tell(DamageReport(self.path, 0, 0, DamageKind.CHECKSUM, what))
 
     def _report_payload(self, position: int) -> None:
         what = f"the user data of sample {position} is gone or damaged; the sample is left out"

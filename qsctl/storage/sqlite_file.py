@@ -75,6 +75,7 @@ def is_sound(path: Path) -> bool:
         sqlite3.OperationalError: the file is locked.
     """
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    connection.text_factory = bytes  # what is damaged need not be text
     try:
         rows = connection.execute("PRAGMA quick_check(1)").fetchall()
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
@@ -86,7 +87,7 @@ def is_sound(path: Path) -> bool:
         return False
     finally:
         connection.close()
-    return rows == [("ok",)] and (not tables or {"batch", "payload"} <= tables)
+    return rows == [(b"ok",)] and (not tables or {b"batch", b"payload"} <= tables)
 
 
 def format_of(path: Path) -> int:

@@ -67,6 +67,7 @@ def _rows_from_both_ends(path: Path, query: str) -> tuple[list[tuple[int, int, b
 
 def _read_rows(path: Path, query: str, rows: dict[int, tuple[int, int, bytes]]) -> bool:
     connection = sqlite3.connect(path, isolation_level=None)
+    connection.text_factory = bytes  # what is damaged need not be text
     try:
         for first, second, body in connection.execute(query):
             if isinstance(first, int) and isinstance(second, int) and isinstance(body, bytes):
