@@ -64,16 +64,11 @@ class Agenda:
 
     def advance(self, now: Nanoseconds) -> None:
         """Wake everybody whose deadline has come, in the order of deadlines."""
-        entries = self._entries
-        while entries and entries[0][0] <= now:
-            at_ns, _, sleeper = entries[0]
-            if sleeper.wakes_at_ns == at_ns:
-                heappop(entries)
-                sleeper.wakes_at_ns = INFINITE_NS
-                sleeper.advance(now)
-                self._enter(sleeper, sleeper.next_deadline())
-            else:
-                heappop(entries)
+        while (deadline := self.next_deadline()) is not None and deadline <= now:
+            sleeper = heappop(self._entries)[2]
+            sleeper.wakes_at_ns = INFINITE_NS
+            sleeper.advance(now)
+            self._enter(sleeper, sleeper.next_deadline())
 
     def _put_off(self, sleeper: Sleeper, actual: Nanoseconds | None) -> None:
         heappop(self._entries)

@@ -6,6 +6,7 @@ Decides: what may be created or deleted beside what is there, which implicit rep
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from qsctl.core.queue.outbox import Outbox
@@ -60,6 +61,12 @@ class HostedSubscriber:
         self.queues: dict[str, SharedReaderQueue] = {}
         self.implicit: dict[str, str] = {}
         """Implicit reply queue to the queue it came with."""
+
+    def put_in_order(self, declared: Iterable[SharedReaderQueueSettings]) -> None:
+        """List the queues as they are declared, each with its implicit reply queue behind it."""
+        replies = {owner: reply for reply, owner in self.implicit.items()}
+        names = [name for queue in declared for name in (queue.name, replies.get(queue.name)) if name is not None]
+        self.queues = {name: self.queues[name] for name in names}
 
     def current_settings(self) -> SharedSubscriberSettings:
         """The configuration as it is now; implicit reply queues come back by themselves."""
@@ -119,8 +126,7 @@ class Hosting:
             added += [self._add(hosted, queue) for queue in dead_letters_first]
             for queue in settings.queues:
                 added += self._add_implicit(hosted, queue)
-            declared = {queue.name: hosted.queues[queue.name] for queue in settings.queues}
-            hosted.queues = declared | hosted.queues
+            hosted.put_in_order(settings.queues)
         except Refused:
             self.remove_subscriber(participant, settings.name)
             raise
