@@ -55,7 +55,7 @@ def _write(form: Form, value: Any, extra: dict[str, str], lines: list[str], dept
     if form is SCENARIO and value.description:
         inner.append(f"{_INDENT * (depth + 1)}<description>{escape(value.description, quote=False)}</description>")
     if form is WORKLOAD:
-        inner.append(f"{_INDENT * (depth + 1)}<service file="{SERVICE_FILE}"/>")
+        inner.append(f'{_INDENT * (depth + 1)}<service file="{SERVICE_FILE}"/>')
     for child in form.children:
         _write_child(child, value, inner, depth + 1, portable)
     if form.columns:
