@@ -79,7 +79,7 @@ class Producer:
         was_alone = not self._queues
         self._queues[queue] = acknowledges
         self._renew_acknowledging()
-        again: list[Write] = []
+        again = [write for write in self._outgoing if write.identity.sequence_number not in self._open]
         for each in self._open.values():
             if queue in each.waiting_for:
                 again.append(each.write)

@@ -97,13 +97,15 @@ class _Matches:
         return gone
 
     def newly(self, services: set[str]) -> list[QueueAppeared]:
-        """The announced queues of these services that are not matched yet; they are from now on."""
+        """The announced queues of these services that are not matched yet; they are from now on.
+
+        A service that was killed and started again is a new one before the old one's lease is over.
+        """
         new: list[QueueAppeared] = []
         for handle, endpoint in self._announced.items():
             handles = self._matched.setdefault(endpoint.topic_name, set())
             if handle not in handles and endpoint.traits.get("name", "") in services:
-                if not handles:
-                    new.append(QueueAppeared(endpoint.topic_name, endpoint.traits.get("acks") == "1"))
+                new.append(QueueAppeared(endpoint.topic_name, endpoint.traits.get("acks") == "1"))
                 handles.add(handle)
             if not handles:
                 del self._matched[endpoint.topic_name]

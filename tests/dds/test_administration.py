@@ -1,0 +1,191 @@
+"""Administration over DDS: who answers, what strangers may send, and what is refused (manual, chapter 5)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+
+from qsctl.client.admin import Administration, AlreadyExists, Duplicated
+from qsctl.client.administrator import Administrator
+from qsctl.core.admin.command import GetData
+from qsctl.core.admin.reply import ReturnCode
+from qsctl.core.queue.settings import ResourceLimitSettings, SharedReaderQueueSettings
+from qsctl.errors import NoAnswer, Refused
+from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.qos import reader_qos, writer_qos
+from qsctl.transport.dds.raw import RawWriter
+from qsctl.transport.dds.wire_types import (
+    COMMAND_REPLY_TOPIC,
+    COMMAND_REQUEST_TOPIC,
+    CommandActionKind,
+    OriginalCommandReply,
+    OriginalCommandRequest,
+    ServiceKind,
+    WireQueueStatus,
+)
+
+SERVICE_DATA = GetData(ResourceIdentifier().at(ResourceKind.DATA))
+ORDERS = "/domain_participant/P/shared_subscriber/S/shared_reader_queue/Orders"
+
+
+class Stranger:
+    """A program that knows the original's members only: no identity, no names, no user data."""
+
+    def __init__(self, domain: int) -> None:
+        self.participant = Participant(domain)
+        assert self.participant.entity is not None
+        requests = self.participant.topic(COMMAND_REQUEST_TOPIC, OriginalCommandRequest)
+        replies = self.participant.topic(COMMAND_REPLY_TOPIC, OriginalCommandReply)
+        self.reader = DataReader(self.participant.entity, replies, qos=reader_qos())
+        self.writer = RawWriter(DataWriter(self.participant.entity, requests, qos=writer_qos()))
+        deadline = time.monotonic() + 10
+        while not self.writer.matched_count() or not self.matched_replies():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def matched_replies(self) -> int:
+        reader: Any = self.reader
+        return int(reader.get_subscription_matched_status().current_count)
+
+    def ask(
+        self, action: CommandActionKind, resource: str, body: str = "", service: str = "Test", count: int = 1
+    ) -> Any:
+        request: Any = OriginalCommandRequest(service, ServiceKind.QUEUING, action, resource, body, b"")  # type: ignore[arg-type]
+        assert self.writer.write(bytes(request.serialize(use_version_2=False)))
+        self.writer.flush()
+        replies: list[Any] = []
+        deadline = time.monotonic() + 10
+        while len(replies) < count and time.monotonic() < deadline:
+            replies += [each for each in self.reader.take(100) if each.sample_info.valid_data]
+            time.sleep(0.005)
+        return replies
+
+    def close(self) -> None:
+        self.participant.close()
+
+
+def test_a_request_with_the_original_members_only_is_answered(start_service: Callable[..., Any]) -> None:
+    start_service(102)
+    stranger = Stranger(102)
+    xml = (
+        '<shared_reader_queue name="New" session="s"><topic_name>N</topic_name>'
+        "<type_name>DDS::Octets</type_name></shared_reader_queue>"
+    )
+    (created,) = stranger.ask(CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", f'str://"{xml}"')
+    assert created.retcode.name == "OK", created.string_body
+    (again,) = stranger.ask(CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", f'str://"{xml}"')
+    assert again.retcode.name == "DUPLICATED"
+    (status,) = stranger.ask(CommandActionKind.GET, f"{ORDERS}/status")
+    read: Any = WireQueueStatus.deserialize(bytes(status.octet_body))
+    assert (read.queue_name, read.current_message_count) == ("P/S/Orders", 0)
+    stranger.close()
+
+
+def test_wrong_requests_are_answered_with_what_is_wrong(start_service: Callable[..., Any]) -> None:
+    start_service(103)
+    stranger = Stranger(103)
+    wrong = [
+        (CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", "file:///etc/passwd", "file://"),
+        (CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", "", "empty body"),
+        (
+            CommandActionKind.CREATE,
+            "/domain_participant/P/shared_subscriber/S",
+            "<!DOCTYPE a [<!ENTITY b 'c'>]><a/>",
+            "",
+        ),
+        (CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", "<a", ""),
+        (CommandActionKind.CREATE, ORDERS, "<shared_reader_queue/>", "nothing can be created"),
+        (CommandActionKind.GET, "/nonsense", "", "no resource kind"),
+        (CommandActionKind.GET, ORDERS, "", "cannot be read"),
+        (CommandActionKind.GET, f"{ORDERS}/message", "@nonsense = 1", "column 1"),
+        (CommandActionKind.DELETE, "/domain_participant/P", "", "cannot be deleted"),
+        (CommandActionKind.ADD_PEER, "/", "", "no command of a queuing service"),
+    ]
+    for action, resource, body, expected in wrong:
+        (reply,) = stranger.ask(action, resource, body)
+        assert reply.retcode.name == "ERROR", (resource, body)
+        assert expected in reply.string_body
+    stranger.close()
+
+
+def test_one_pattern_reaches_two_services_and_each_answers(start_service: Callable[..., Any]) -> None:
+    start_service(104, name="North1")
+    start_service(104, name="North2")
+    start_service(104, name="South")
+    administrator = Administrator(104, 10.0)
+    replies = administrator.request(SERVICE_DATA, "North*")
+    assert [reply.replying_service for reply in replies] == ["North1", "North2"]
+    assert {reply.reply.retcode for reply in replies} == {ReturnCode.OK}
+    assert [reply.replying_service for reply in administrator.request(SERVICE_DATA, "South")] == ["South"]
+    assert administrator.services("North?") == ("North1", "North2")
+    administrator.leave()
+
+
+def test_nobody_answers_where_administration_is_off_or_no_name_fits(start_service: Callable[..., Any]) -> None:
+    service = start_service(105)
+    connection = service.connection(timeout_s=0.7)
+    with pytest.raises(NoAnswer, match="no service named 'Other'"):
+        Administration(connection, "Other").service_data()
+    connection.close()
+    text = service.file.read_text().replace("<administration><domain_id>105</domain_id></administration>", "")
+    service.stop()
+    service.file.write_text(text)
+    service.start()
+    connection = service.connection(timeout_s=0.7)
+    with pytest.raises(NoAnswer):
+        Administration(connection).service_data()
+    connection.close()
+
+
+def test_the_return_codes_of_creation_travel(start_service: Callable[..., Any]) -> None:
+    service = start_service(106)
+    connection = service.connection()
+    administration = Administration(connection)
+    subscriber = parse_resource("/domain_participant/P/shared_subscriber/S")
+    settings = SharedReaderQueueSettings(name="Q", topic_name="Q", type_name="DDS::Octets", session="s")
+    administration.create_queue(subscriber, settings)
+    with pytest.raises(Duplicated):
+        administration.create_queue(subscriber, settings)
+    limited = SharedReaderQueueSettings(
+        name="Q", topic_name="Q", type_name="DDS::Octets", session="s", limits=ResourceLimitSettings(max_count=5)
+    )
+    with pytest.raises(AlreadyExists):
+        administration.create_queue(subscriber, limited)
+    connection.close()
+
+
+def test_a_daemon_answers_shutdown_with_unsupported(start_service: Callable[..., Any], tmp_path: Any) -> None:
+    service = start_service(107)
+    service.stop()
+    pid_file = tmp_path / "pid"
+    ran = subprocess.run(
+        [sys.executable, "-m", "qsctl", "serve", "-cfgFile", str(service.file), "-daemon", "--pid-file", str(pid_file)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=30,
+    )
+    assert ran.returncode == 0, ran.stderr
+    pid = int(pid_file.read_text())
+    try:
+        assert str(pid) in ran.stdout
+        connection = service.connection()
+        with pytest.raises(Refused, match=r"UNSUPPORTED.*daemon"):
+            Administration(connection).shut_down()
+        connection.close()
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + 10
+    while pid_file.exists():
+        assert time.monotonic() < deadline, "the daemon takes its process id file away when it leaves"
+        time.sleep(0.05)

@@ -1,0 +1,139 @@
+"""Peers that vanish: what a killed consumer held is redelivered, a restarted service finds its clients again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+from qsctl.client.blocking import QueueConsumer, QueueProducer
+
+LEASE_NS = 2_000_000_000
+"""The consumer's own lease is what its death is noticed by; the default is five seconds."""
+
+HOLDER = """
+import sys, time
+from qsctl.client.blocking import QueueConsumer
+from qsctl.transport.dds.participant import DomainSettings
+settings = DomainSettings(lease_duration_ns=int(sys.argv[2]))
+with QueueConsumer("Orders", "S", int(sys.argv[1]), settings=settings) as consumer:
+    consumer.wait_for_queue()
+    print("there", flush=True)
+    held = []
+    while len(held) < 100:
+        held += consumer.receive(100, 1.0)
+    print("holding", len(held), flush=True)
+    time.sleep(120)
+"""
+
+RETRIES = """
+<shared_reader_queue name="Orders" session="s">
+  <topic_name>Orders</topic_name><type_name>DDS::Octets</type_name>
+  <queue_qos><redelivery><max_delivery_retries>5</max_delivery_retries></redelivery>{more}</queue_qos>
+</shared_reader_queue>
+"""
+
+
+def test_what_a_killed_consumer_held_comes_again_marked_within_the_lease(
+    start_service: Callable[..., Any], run_python: Callable[..., subprocess.Popen[str]]
+) -> None:
+    start_service(111, queues=RETRIES.format(more=""))
+    dying = run_python(HOLDER, "111", str(LEASE_NS))
+    assert dying.stdout is not None
+    assert dying.stdout.readline().strip() == "there"
+    with QueueProducer[bytes]("Orders", 111) as producer:
+        producer.wait_for_queue()
+        for number in range(100):
+            producer.write(bytes([number]))
+        producer.wait_for_acknowledgments()
+        assert dying.stdout.readline().strip() == "holding 100"
+        with QueueConsumer[bytes]("Orders", "S", 111) as heir:
+            heir.wait_for_queue()
+            dying.send_signal(signal.SIGKILL)
+            killed_at = time.monotonic()
+            received: dict[int, bool] = {}
+            while len(received) < 100 and time.monotonic() < killed_at + 3 * LEASE_NS / 1e9:
+                for sample in heir.receive(100, 0.5):
+                    assert sample.value[0] not in received, "a sample came twice to one that acknowledged it"
+                    received[sample.value[0]] = sample.redelivered
+                    sample.acknowledge()
+                heir.flush()
+            took_s = time.monotonic() - killed_at
+    assert sorted(received) == list(range(100)), "none is lost"
+    assert all(received.values()), "all are marked as redelivered"
+    assert took_s < LEASE_NS / 1e9 + 1.0, f"{took_s:.1f} s after the kill"
+
+
+def test_a_consumer_that_leaves_in_order_hands_back_what_it_did_not_touch(start_service: Callable[..., Any]) -> None:
+    start_service(112)
+    with QueueProducer[bytes]("Orders", 112) as producer:
+        producer.wait_for_queue()
+        with QueueConsumer[bytes]("Orders", "S", 112) as first:
+            first.wait_for_queue()
+            for number in range(50):
+                producer.write(bytes([number]))
+            producer.wait_for_acknowledgments()
+            (one,) = first.receive(1)
+            one.acknowledge()
+        with QueueConsumer[bytes]("Orders", "S", 112) as second:
+            second.wait_for_queue()
+            rest: list[Any] = []
+            while len(rest) < 49:
+                batch = second.receive(50, 5.0)
+                assert batch, f"{len(rest)} of 49 came"
+                rest += batch
+            assert not any(sample.redelivered for sample in rest), "nobody had touched them"
+            assert sorted(sample.value[0] for sample in rest) == list(range(1, 50))
+            second.acknowledge_all()
+
+
+def test_persistent_samples_outlive_a_killed_service_and_its_clients_find_it_again(
+    start_service: Callable[..., Any], tmp_path: Any
+) -> None:
+    more = "<persistence><kind>PERSISTENT</kind></persistence>"
+    service = start_service(
+        113, "--persistent-storage-path", str(tmp_path), "--lease", "1s", queues=RETRIES.format(more=more)
+    )
+    with QueueProducer[bytes]("Orders", 113) as producer:
+        producer.wait_for_queue()
+        for number in range(100):
+            producer.write(bytes([number]))
+        assert producer.wait_for_acknowledgments() == 0
+        service.stop(signal.SIGKILL)
+        # Written while nobody is there: they wait in the producer's window.
+        for number in range(100, 150):
+            producer.write(bytes([number]))
+        producer.flush()
+        service.start()
+        assert producer.wait_for_acknowledgments(20.0) == 0
+        with QueueConsumer[bytes]("Orders", "S", 113) as consumer:
+            consumer.wait_for_queue()
+            values: list[int] = []
+            while len(values) < 150:
+                batch = consumer.receive(200, 5.0)
+                assert batch, f"{len(values)} of 150 came"
+                for sample in batch:
+                    values.append(sample.value[0])
+                    sample.acknowledge()
+    assert sorted(values) == list(range(150)), "none lost, none doubled"
+
+
+def test_sigterm_is_an_orderly_end(start_service: Callable[..., Any]) -> None:
+    service = start_service(114)
+    with QueueProducer[bytes]("Orders", 114) as producer, QueueConsumer[bytes]("Orders", "S", 114) as consumer:
+        producer.wait_for_queue()
+        consumer.wait_for_queue()
+        producer.write(b"x")
+        producer.wait_for_acknowledgments()
+        (sample,) = consumer.receive(1)
+        started = time.monotonic()
+        os.kill(service.pid, signal.SIGTERM)
+        time.sleep(0.3)
+        sample.acknowledge()
+        consumer.flush()
+        assert service.process.wait(20) == 0
+        assert time.monotonic() - started < 2.0, "it waits for the answer, not for the whole grace"
+    assert "unanswered=0" in service.log.read_text()
