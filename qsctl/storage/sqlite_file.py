@@ -83,7 +83,7 @@ def is_sound(path: Path) -> bool:
         if "locked" in str(error):
             raise
         return False
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):  # the latter from a message that quotes what is damaged
         return False
     finally:
         connection.close()

@@ -72,7 +72,7 @@ def _read_rows(path: Path, query: str, rows: dict[int, tuple[int, int, bytes]]) 
         for first, second, body in connection.execute(query):
             if isinstance(first, int) and isinstance(second, int) and isinstance(body, bytes):
                 rows[first] = (first, second, body)
-    except (sqlite3.Error, OverflowError):
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError):
         return False
     finally:
         connection.close()
