@@ -38,6 +38,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "compare",
     "size",
     "report",
+    "doctor",
 )
 """Modules of this package with a `register(app)`, in the order of `qsctl --help`."""
 

@@ -18,7 +18,7 @@ import vl_convert
 
 WIDE: Final = 860
 NARROW: Final = 310
-HEIGHT: Final = 240
+HEIGHT: Final = 280
 
 QUEUE_COLOURS: Final[Mapping[str, str]] = {
     "G-1": "#8c6bb1",
@@ -55,12 +55,14 @@ def depth_chart(depths: Values, limits: Values, discards: Values) -> Drawn:
         discards: `seconds`, `queue`, `messages`.
     """
     colour = _queue_colour([*depths, *limits])
+    # Room above the limits for the marks of the discards.
+    highest = max((float(each["work_units"]) for each in [*depths, *limits]), default=1.0)
     lines = (
         _chart(depths)
         .mark_line(interpolate="step-before", strokeWidth=1.5)
         .encode(
             x=alt.X("seconds:Q", title="time (s)"),
-            y=alt.Y("work_units:Q", title="depth (work units)"),
+            y=alt.Y("work_units:Q", title="depth (work units)", scale=alt.Scale(domain=[0, 1.12 * (highest or 1)])),
             color=colour,
         )
     )
@@ -105,7 +107,7 @@ def rate_chart(rates: Values, title: str) -> Drawn:
         rates: `seconds`, `queue`, `per_second`.
         title: of the vertical axis.
     """
-    return (
+    drawn: Drawn = (
         _chart(rates)
         .mark_line(interpolate="step-after", strokeWidth=1.5)
         .encode(
@@ -114,6 +116,7 @@ def rate_chart(rates: Values, title: str) -> Drawn:
             color=_queue_colour(rates),
         )
     )
+    return drawn
 
 
 def heat_chart(cells: Values, horizontal: str, vertical: str, measure: str) -> Drawn:
@@ -188,7 +191,7 @@ def _queue_colour(values: Values) -> alt.Color:
     others = [queue for queue in queues if queue not in QUEUE_COLOURS]
     colours = [QUEUE_COLOURS[queue] for queue in known]
     colours += [OTHER_COLOURS[number % len(OTHER_COLOURS)] for number in range(len(others))]
-    return alt.Color("queue:N", title="queue", scale=alt.Scale(domain=[*known, *others], range=colours))
+    return alt.Color("queue:N", title=None, scale=alt.Scale(domain=[*known, *others], range=colours))
 
 
 def picture(
@@ -203,7 +206,7 @@ def picture(
 
 
 def _svg(chart: Drawn, width: int, height: int, title: str) -> str:
-    legend = {"orient": "bottom", "direction": "horizontal", "titleFontSize": 12, "labelFontSize": 12, "columns": 3}
+    legend = {"orient": "bottom", "direction": "horizontal", "title": None, "labelFontSize": 12}
     axis = {
         "labelColor": "currentColor",
         "titleColor": "currentColor",
@@ -216,6 +219,7 @@ def _svg(chart: Drawn, width: int, height: int, title: str) -> str:
         "labelFontSize": 12,
         "titleFontSize": 12,
         "titleFontWeight": "normal",
+        "titlePadding": 10,
         "labelOverlap": True,
     }
     spec: dict[str, Any] = chart.to_dict()
@@ -228,7 +232,13 @@ def _svg(chart: Drawn, width: int, height: int, title: str) -> str:
             "font": "system-ui, sans-serif",
             "view": {"stroke": None},
             "axis": {**axis, "tickCount": 5 if width == NARROW else 10},
-            "legend": {**legend, "labelColor": "currentColor", "titleColor": "currentColor"},
+            "axisX": {"labelAngle": 0},
+            "legend": {
+                **legend,
+                "columns": 3 if width == NARROW else 7,
+                "labelColor": "currentColor",
+                "titleColor": "currentColor",
+            },
             "rule": {"color": "currentColor"},
         },
     }

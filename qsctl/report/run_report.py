@@ -119,7 +119,7 @@ def verdict(by_queue: RunSummary, by_client: RunSummary) -> list[str]:
         most = max(slow, key=lambda row: row["slow_percent_max"])
         sentences.append(
             f"{count_text(len(slow))} client(s) could not take their messages at times; the slowest, {most['client']}, "
-            f"in {most['slow_percent_max']:.0f} % of the seconds of a minute."
+            f"for up to {most['slow_percent_max']:.0f} % of a minute."
         )
     return sentences
 

@@ -96,7 +96,7 @@ def _curve(name: str, mine: list[PointMeasure], axis: str) -> Picture:
             "x": dict(each.point.values)[axis],
             "queue": each.queue,
             "mean": _scaled(name, each.interval.mean),
-            "low": _scaled(name, each.interval.low if each.interval.count > 1 else each.interval.mean),
+            "low": _scaled(name, max(0.0, each.interval.low) if each.interval.count > 1 else each.interval.mean),
             "high": _scaled(name, each.interval.high if each.interval.count > 1 else each.interval.mean),
         }
         for each in mine
