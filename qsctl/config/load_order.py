@@ -97,7 +97,7 @@ def split_sources(text: str, working_directory: Path) -> list[Source]:
 
 def _source(part: str, working_directory: Path, at: int) -> Source:
     if part.startswith(LITERAL_PREFIX):
-        return Source(f"str:// number {at}", literal=unquote_literal(part))
+        return Source(f"str://{at}", literal=unquote_literal(part))
     return _file(part.removeprefix(FILE_PREFIX), working_directory)
 
 

@@ -16,7 +16,7 @@ from lxml import etree
 from lxml.etree import _Element
 
 from qsctl.config.document import Document, text_of
-from qsctl.config.problems import Problem, Severity, did_you_mean, problem_at, shown
+from qsctl.config.problems import Problem, Severity, did_you_mean, file_of, problem_at, shown
 from qsctl.config.schema_model import SCHEMA, VENDOR_EXTENSION, ElementModel, schema_model
 from qsctl.config.structure import structure_problems
 from qsctl.shipped import shipped
@@ -160,9 +160,11 @@ def explain(root: _Element) -> list[Problem]:
     if not found:
         # The gate said no and nothing else did: its own words are better than silence.
         log: Any = _gate().error_log  # iterable, which its stub does not know
-        for entry in itertools.islice(log, PROBLEMS_MAX):
-            name = str(root.getroottree().docinfo.URL or "")
-            found.append(Problem(Severity.ERROR, name, entry.line, "", shown(entry.message)))
+        found.extend(
+            Problem(Severity.ERROR, file_of(root), entry.line, "", shown(entry.message))
+            for entry in itertools.islice(log, PROBLEMS_MAX)
+            if entry.type_name != "SCHEMAV_CVC_IDC"  # references and names are for the rules
+        )
     return found[:PROBLEMS_MAX]
 
 
