@@ -1,0 +1,80 @@
+/* A queuing service administered from C: peer DOMAIN ACTION RESOURCE BODY prints "retcode text octets-in-hex". */
+#include "service_admin.h"
+#include <dds/dds.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REQUEST RTI_Service_Admin_CommandRequest
+#define REPLY RTI_Service_Admin_CommandReply
+
+static void fail(const char *what, int code)
+{
+  fprintf(stderr, "%s: %s\n", what, dds_strretcode(-code));
+  exit(1);
+}
+
+static dds_entity_t checked(const char *what, dds_entity_t entity)
+{
+  if (entity < 0)
+    fail(what, entity);
+  return entity;
+}
+
+int main(int argc, char **argv)
+{
+  if (argc != 5)
+    fail("usage: peer DOMAIN ACTION RESOURCE BODY", DDS_RETCODE_BAD_PARAMETER);
+  dds_entity_t participant = checked("participant", dds_create_participant((dds_domainid_t) atoi(argv[1]), NULL, NULL));
+  dds_qos_t *qos = dds_create_qos();
+  dds_qset_reliability(qos, DDS_RELIABILITY_RELIABLE, DDS_SECS(1));
+  dds_qset_history(qos, DDS_HISTORY_KEEP_ALL, 0);
+  const dds_data_representation_id_t standard = DDS_DATA_REPRESENTATION_XCDR1;
+  dds_qset_data_representation(qos, 1, &standard);
+  dds_entity_t requests = checked("request topic",
+    dds_create_topic(participant, &RTI_Service_Admin_CommandRequest_desc, "rti/service/admin/command_request", qos, NULL));
+  dds_entity_t replies = checked("reply topic",
+    dds_create_topic(participant, &RTI_Service_Admin_CommandReply_desc, "rti/service/admin/command_reply", qos, NULL));
+  dds_entity_t writer = checked("writer", dds_create_writer(participant, requests, qos, NULL));
+  dds_entity_t reader = checked("reader", dds_create_reader(participant, replies, qos, NULL));
+  dds_delete_qos(qos);
+
+  dds_publication_matched_status_t sending = {0};
+  dds_subscription_matched_status_t receiving = {0};
+  for (int turn = 0; turn < 1000 && !(sending.current_count && receiving.current_count); turn++) {
+    dds_sleepfor(DDS_MSECS(10));
+    dds_get_publication_matched_status(writer, &sending);
+    dds_get_subscription_matched_status(reader, &receiving);
+  }
+  if (!sending.current_count || !receiving.current_count)
+    fail("no service", DDS_RETCODE_TIMEOUT);
+
+  REQUEST request;
+  memset(&request, 0, sizeof request);
+  request.service_name[0] = '*';
+  request.service = RTI_Service_Admin_QUEUING;
+  request.action = strcmp(argv[2], "CREATE") ? RTI_Service_Admin_GET : RTI_Service_Admin_CREATE;
+  snprintf(request.resource_identifier, sizeof request.resource_identifier, "%s", argv[3]);
+  request.string_body = argv[4];
+  int code = dds_write(writer, &request);
+  if (code < 0)
+    fail("write", code);
+
+  for (int turn = 0; turn < 1000; turn++) {
+    void *samples[1] = {NULL};
+    dds_sample_info_t info[1];
+    if (dds_take(reader, samples, info, 1, 1) > 0 && info[0].valid_data) {
+      const REPLY *reply = samples[0];
+      printf("%d\t%s\t", (int) reply->retcode, reply->string_body);
+      for (uint32_t at = 0; at < reply->octet_body._length; at++)
+        printf("%02x", reply->octet_body._buffer[at]);
+      printf("\n");
+      dds_return_loan(reader, samples, 1);
+      dds_delete(participant);
+      return 0;
+    }
+    dds_sleepfor(DDS_MSECS(10));
+  }
+  fail("no reply", DDS_RETCODE_TIMEOUT);
+  return 1;
+}
