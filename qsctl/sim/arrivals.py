@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from qsctl.errors import InvalidInput
 from qsctl.instant import SECOND_NS, Nanoseconds, later
-from qsctl.sim.kernel.merge import merge_by_time
+from qsctl.sim.kernel.merge import DIGITS, merge_by_time
 from qsctl.sim.kernel.random import exponential, logarithm, stream_key
 from qsctl.sim.kernel.records import ARRIVAL, ARRIVAL_ELIGIBLE, ARRIVAL_TRAFFIC_SHIFT, FOREVER
 from qsctl.sim.kernel.streams import (
@@ -110,6 +110,7 @@ class ArrivalStreams:
         self._keys = np.zeros(capacity, np.int64)
         self._order = np.zeros(capacity, np.int32)
         self._spare = np.zeros(capacity, np.int32)
+        self._counts = np.zeros(DIGITS, np.int64)
 
     def window(self, until_ns: Nanoseconds) -> npt.NDArray[Any]:
         """The next arrivals, at most up to `until_ns` (exclusive), in time order; `now_ns` says up to when.
@@ -126,7 +127,7 @@ class ArrivalStreams:
             kept = self._rows[:count].copy()
             self._allocate(2 * len(self._rows) + int(self.streams["count"].max()))
             self._rows[:count] = kept
-        merge_by_time(self._rows, count, start, self._ordered, self._keys, self._order, self._spare)
+        merge_by_time(self._rows, count, start, self._ordered, self._keys, self._order, self._spare, self._counts)
         self.now_ns = end
         if count > 2 * WINDOW_ROWS and self.width_ns > 1:
             self.width_ns //= 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.jit import inlined
 from qsctl.sim.kernel.records import BLOCKS_USED
 
 BLOCK_BITS: Final = 7
@@ -16,7 +16,7 @@ BLOCK: Final = 1 << BLOCK_BITS
 OCTAVES: Final = 64
 
 
-@kernel
+@inlined
 def bit_length(value: int) -> int:
     """Of a value ≥ 0, as `int.bit_length`."""
     bits = 0
@@ -27,7 +27,7 @@ def bit_length(value: int) -> int:
     return bits + (1 if value > 0 else 0)
 
 
-@kernel
+@inlined
 def bucket_of(duration_ns: int) -> int:
     """The bucket of a duration ≥ 0."""
     shift = bit_length(duration_ns) - BLOCK_BITS - 1
@@ -36,7 +36,7 @@ def bucket_of(duration_ns: int) -> int:
     return (shift << BLOCK_BITS) + (duration_ns >> shift)
 
 
-@kernel
+@inlined
 def count_wait(octaves: Any, blocks: Any, control: Any, queue: int, wait_ns: int) -> None:
     """Count one wait > 0 of a queue, in a fresh block when its octave is new."""
     bucket = bucket_of(wait_ns)

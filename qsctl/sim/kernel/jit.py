@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import numba
 from numba.core import config as numba_config
@@ -56,9 +56,18 @@ if CACHED:
     setattr(numba_config, "CACHE_DIR", str(CACHE_DIRECTORY))  # noqa: B010 - as above
 
 
+_OPTIONS: Final[dict[str, Any]] = {"cache": CACHED, "nogil": True, "error_model": "numpy", "_nrt": False}
+"""Without numba's reference counting: kernels make no arrays, and counting cost half of their time."""
+
+
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a module-level function of arrays and numbers, without the interpreter lock, cached on disk.
 
     A function made inside another one would be compiled anew in every process: numba cannot cache a closure.
     """
-    return cast("Callable[Parameters, Result]", numba.njit(cache=CACHED, nogil=True, error_model="numpy")(function))
+    return cast("Callable[Parameters, Result]", numba.njit(**_OPTIONS)(function))
+
+
+def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A kernel that its callers take in whole: a call would copy the descriptors of all its arrays."""
+    return cast("Callable[Parameters, Result]", numba.njit(**_OPTIONS, forceinline=True)(function))

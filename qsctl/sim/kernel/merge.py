@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
-
 from qsctl.sim.kernel.jit import kernel
 
 DIGIT_BITS: Final = 11
@@ -13,12 +11,14 @@ DIGITS: Final = 1 << DIGIT_BITS
 
 
 @kernel
-def merge_by_time(rows: Any, count: int, start_ns: int, ordered: Any, keys: Any, order: Any, spare: Any) -> None:
+def merge_by_time(
+    rows: Any, count: int, start_ns: int, ordered: Any, keys: Any, order: Any, spare: Any, counts: Any
+) -> None:
     """Copy the first `count` rows to `ordered`, by time; rows of one time stay in the order of their streams.
 
     Arrays:
         rows: ARRIVAL with times ≥ `start_ns`; ordered: ARRIVAL, filled.
-        keys: int64; order, spare: int32; scratch of the same length.
+        keys: int64; order, spare: int32; scratch of the same length. counts: int64[DIGITS].
     """
     widest = 0
     ascending = True
@@ -30,10 +30,10 @@ def merge_by_time(rows: Any, count: int, start_ns: int, ordered: Any, keys: Any,
             ascending = False
     if ascending:
         widest = 0
-    counts = np.zeros(DIGITS, np.int64)
     shift = 0
     while widest >> shift > 0:
-        counts[:] = 0
+        for digit in range(DIGITS):
+            counts[digit] = 0
         for i in range(count):
             counts[(keys[i] >> shift) & (DIGITS - 1)] += 1
         total = 0

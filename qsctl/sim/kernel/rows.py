@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.jit import inlined, kernel
 from qsctl.sim.kernel.records import DELIVERED, FREE, LOG_COUNT, NONE
 
 
-@kernel
+@inlined
 def wide(value: Any) -> int:
     """As a 64-bit integer: a narrower one would have each function that it reaches compiled once more."""
     return np.int64(value)  # type: ignore[return-value]
 
 
-@kernel
+@inlined
 def allocate(nodes: Any, control: Any) -> int:
     """Take a node from the free list; the caller made sure that there is one."""
     node = wide(control[FREE])
@@ -24,14 +24,14 @@ def allocate(nodes: Any, control: Any) -> int:
     return node
 
 
-@kernel
+@inlined
 def release(nodes: Any, control: Any, node: int) -> None:
     """Give a node back."""
     nodes[node].next = control[FREE]
     control[FREE] = node
 
 
-@kernel
+@inlined
 def delivered_row(
     log: Any, control: Any, born: int, moved: int, sent: int, acknowledged: int, c: int, topic: int, size: int,
     queue: int, indication: int, attempts: int,

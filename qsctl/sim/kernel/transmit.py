@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.jit import inlined, kernel
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
     ABSENCES,
@@ -23,7 +23,7 @@ from qsctl.sim.kernel.records import (
 from qsctl.sim.kernel.rows import delivered_row, wide
 
 
-@kernel
+@inlined
 def serialization(size: int, numerator: int, denominator: int) -> int:
     """Nanoseconds on the wire, rounded up."""
     if denominator == 1:
@@ -63,7 +63,7 @@ def acknowledgment_time(c: int, node: int, depart: int, size: int, clients: Any,
     return wide(time)
 
 
-@kernel
+@inlined
 def send(
     c: int, t: int, node: int, clients: Any, ports: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
 ) -> None:

@@ -95,12 +95,12 @@ def read_not_acknowledged(c: int, node: int, due: int, nodes: Any, control: Any,
 
 
 @kernel
-def next_due(c: int, lives: Any, nodes: Any, rare: Any) -> int:
-    """When the endpoint next does something by itself."""
+def next_due(c: int, t: int, lives: Any, nodes: Any, rare: Any) -> int:
+    """When, after `t`, the endpoint next does something by itself: its first returned message, or first one read."""
     endpoint = rare.endpoints[rare.more[c].endpoint]
     due = wide(FOREVER)
-    if endpoint.returned_head != NONE:
-        due = lives[endpoint.returned_head].moved
+    if endpoint.returned_head != NONE and lives[endpoint.returned_head].moved > t:
+        due = wide(lives[endpoint.returned_head].moved)
     if endpoint.reading_head != NONE:
         due = min(due, nodes[endpoint.reading_head].time)
     return due

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.kernel.heap import drop_top, replace_top
-from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.jit import inlined, kernel
 from qsctl.sim.kernel.records import (
     ARRIVAL_ELIGIBLE,
     BLOCKS_USED,
@@ -44,7 +44,7 @@ from qsctl.sim.kernel.rows import delivered_row, wide
 from qsctl.sim.models.egress_serve import acknowledge, arrive, feed, pump, settle, wake
 
 
-@kernel
+@inlined
 def take_acknowledgment(
     clients: Any, queues: Any, ports: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
 ) -> None:
@@ -84,7 +84,7 @@ def take_timer(
         wake(c, t, clients, queues, ports, nodes, lives, log, control, rare)
 
 
-@kernel
+@inlined
 def short_of_room(control: Any, rare: Any) -> bool:
     """Whether an array may be too small for the next event."""
     return bool(

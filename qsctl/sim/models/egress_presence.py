@@ -136,7 +136,7 @@ def connect(
     clients[c].flags &= ~ABSENT
     serve(c, t, clients, queues, ports, nodes, lives, log, control, rare)
     if rare.more[c].endpoint != NONE:
-        want_timer(c, next_due(c, lives, nodes, rare), control, rare)
+        want_timer(c, next_due(c, t, lives, nodes, rare), control, rare)
 
 
 @kernel

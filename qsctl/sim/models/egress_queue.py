@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.kernel.histogram import count_wait
-from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.jit import inlined, kernel
 from qsctl.sim.kernel.records import (
     BUFFERS,
     DISCARDED,
@@ -29,13 +29,13 @@ from qsctl.sim.kernel.rows import allocate, release, undelivered_row, wide
 from qsctl.sim.models.egress_endpoint import return_to_endpoint
 
 
-@kernel
+@inlined
 def work_units(size: int) -> int:
     """max(1, ceil(size / 2048)): seed 004, "Queue Max Depths"."""
     return max(1, (size + 2047) >> 11)
 
 
-@kernel
+@inlined
 def leave_buffers(c: int, size: int, control: Any, rare: Any) -> None:
     """Free the egress buffers of one message, where they are counted."""
     if control[BUFFERS] != 0:
@@ -43,7 +43,7 @@ def leave_buffers(c: int, size: int, control: Any, rare: Any) -> None:
         rare.more[c].buffered -= size
 
 
-@kernel
+@inlined
 def count_loss(c: int, q: int, t: int, size: int, topic: int, born: int, queues: Any, log: Any, control: Any) -> None:
     """Count and log a message that is lost at `t`: the queue's first loss is remembered."""
     queue = queues[c * 5 + q]
@@ -54,7 +54,7 @@ def count_loss(c: int, q: int, t: int, size: int, topic: int, born: int, queues:
         undelivered_row(log, control, born, t - born, c, topic, size, q, wide(DISCARDED), wide(0))
 
 
-@kernel
+@inlined
 def unlink_head(c: int, q: int, clients: Any, queues: Any, nodes: Any) -> int:
     """Take the oldest message off a queue."""
     queue = queues[c * 5 + q]
@@ -68,7 +68,7 @@ def unlink_head(c: int, q: int, clients: Any, queues: Any, nodes: Any) -> int:
     return node
 
 
-@kernel
+@inlined
 def discard_oldest(
     c: int, q: int, t: int, clients: Any, queues: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
 ) -> None:
@@ -91,7 +91,7 @@ def discard_oldest(
     release(nodes, control, node)
 
 
-@kernel
+@inlined
 def make_room(
     c: int, q: int, t: int, size: int, clients: Any, queues: Any, nodes: Any, lives: Any, log: Any, control: Any,
     rare: Any,
@@ -118,7 +118,7 @@ def make_room(
     return True
 
 
-@kernel
+@inlined
 def append(c: int, q: int, node: int, size: int, clients: Any, queues: Any, nodes: Any) -> None:
     """Put an admitted message at the end of its queue."""
     queue = queues[c * 5 + q]
@@ -135,7 +135,7 @@ def append(c: int, q: int, node: int, size: int, clients: Any, queues: Any, node
     queue.high_water = max(queue.high_water, queue.work)
 
 
-@kernel
+@inlined
 def enqueue(
     c: int, q: int, t: int, size: int, topic: int, clients: Any, queues: Any, nodes: Any, lives: Any, log: Any,
     control: Any, rare: Any,
@@ -159,7 +159,7 @@ def enqueue(
     return node
 
 
-@kernel
+@inlined
 def to_transmit_queue(
     c: int, q: int, t: int, node: int, clients: Any, queues: Any, nodes: Any, lives: Any, control: Any, rare: Any
 ) -> None:
@@ -197,7 +197,7 @@ def to_transmit_queue(
         client.unsent = node
 
 
-@kernel
+@inlined
 def highest(mask: int) -> int:
     """The highest priority with a message: strict priority, C-1 first."""
     if mask >= 16:

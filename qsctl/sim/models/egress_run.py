@@ -210,7 +210,7 @@ class EgressRun:
         arrays = self.arrays
         if not arrays.clients["flags"][c] & r.ABSENT:
             return
-        next_absence = self._outages.next_absence(group, self.now_ns)
+        next_absence = self._outages.next_absence(group, self.now_ns - 1)
         arrays.rare.more["next_absence"][c] = next_absence
         self._tell(self.now_ns, c, -1, 0, Event.CONNECTED)
         arrays.ensure_room()

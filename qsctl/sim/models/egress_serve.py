@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.kernel.heap import push
-from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.jit import inlined, kernel
 from qsctl.sim.kernel.records import (
     ABSENT,
     BUFFERS,
@@ -57,7 +57,7 @@ from qsctl.sim.models.egress_queue import (
 )
 
 
-@kernel
+@inlined
 def pump(
     c: int, t: int, clients: Any, queues: Any, ports: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
 ) -> bool:
@@ -90,7 +90,7 @@ def pump(
         to_transmit_queue(c, q, t, node, clients, queues, nodes, lives, control, rare)
 
 
-@kernel
+@inlined
 def settle(c: int, t: int, blocked: bool, clients: Any, control: Any, rare: Any) -> None:
     """Note when a client becomes blocked or free, and let it stand in the heap while it waits."""
     client = clients[c]
@@ -122,7 +122,7 @@ def retire(c: int, node: int, acknowledged: int, nodes: Any, lives: Any, log: An
     release(nodes, control, node)
 
 
-@kernel
+@inlined
 def acknowledge(c: int, clients: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any) -> None:
     """Take the oldest sent message off the TCP transmit queue: its acknowledgment is here.
 
@@ -197,6 +197,7 @@ def feed(
             rare.more[c].buffered += size
         budget -= 1
         blocked = pump(c, t, clients, queues, ports, nodes, lives, log, control, rare)
+    want_timer(c, next_due(c, t, lives, nodes, rare), control, rare)
     return blocked
 
 
@@ -225,7 +226,7 @@ def spool(
     wait_at_endpoint(c, node, nodes, rare)
 
 
-@kernel
+@inlined
 def serve(
     c: int, t: int, clients: Any, queues: Any, ports: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
 ) -> None:
@@ -236,7 +237,7 @@ def serve(
     settle(c, t, blocked, clients, control, rare)
 
 
-@kernel
+@inlined
 def arrive(
     c: int, q: int, t: int, size: int, topic: int, eligible: bool, clients: Any, queues: Any, ports: Any, nodes: Any,
     lives: Any, log: Any, control: Any, rare: Any,
@@ -280,11 +281,15 @@ def wake(
         serve(c, t, clients, queues, ports, nodes, lives, log, control, rare)
         return
     endpoint = rare.endpoints[more.endpoint]
+    head = endpoint.returned_head
+    stirred = head != NONE and lives[head].moved == t
     while endpoint.reading_head != NONE and nodes[endpoint.reading_head].time <= t:
         node = wide(endpoint.reading_head)
         endpoint.reading_head = nodes[node].next
-        retire(c, node, nodes[node].time, nodes, lives, log, control, rare)
+        retire(c, node, wide(nodes[node].time), nodes, lives, log, control, rare)
+        stirred = True
     blocked = pump(c, t, clients, queues, ports, nodes, lives, log, control, rare)
-    blocked = feed(c, t, blocked, clients, queues, ports, nodes, lives, log, control, rare)
+    if stirred:
+        blocked = feed(c, t, blocked, clients, queues, ports, nodes, lives, log, control, rare)
     settle(c, t, blocked, clients, control, rare)
-    want_timer(c, next_due(c, lives, nodes, rare), control, rare)
+    want_timer(c, next_due(c, t, lives, nodes, rare), control, rare)

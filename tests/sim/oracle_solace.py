@@ -1,0 +1,610 @@
+"""A Solace event broker's egress in plain Python, written from seeds 000 and 004: slow and obvious.
+
+Every acknowledgment is an event; depths are summed anew; a connection is a few lists. Where the sources are silent it
+follows the same readings as the model, one sentence each.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+
+from qsctl.instant import INFINITE_NS, later
+from qsctl.sim.kernel.random import stream_key, uniform_bits
+from qsctl.sim.models.changes import PortChange, read_changes
+from qsctl.sim.scenario import QUEUE_ORDER, Admission, Endpoint, GuaranteedOverflow, Scenario, Scheduler
+
+ACK, TIMER, CONTROL, ARRIVAL = range(4)
+WARM, SECOND, CONNECT, DISCONNECT, MARK, CHANGE = range(6)
+NEVER = -1
+
+
+@dataclass(eq=False)
+class Message:
+    born: int
+    client: int
+    size: int
+    topic: int
+    queue: int
+    moved: int = NEVER
+    sent: int = NEVER
+    acked: int = NEVER
+    attempts: int = 1
+    indication: bool = False
+    lost: bool = False
+    due: int = NEVER
+
+    @property
+    def work(self) -> int:
+        return max(1, ceil(self.size / 2048))
+
+
+@dataclass(eq=False)
+class Connection:
+    number: int
+    group: Any
+    profile: Any
+    endpoint: Endpoint | None
+    tracked: bool
+    loss_key: int
+    present: bool = True
+    epoch: int = 0
+    queues: list[list[Message]] = field(default_factory=lambda: [[] for _ in range(5)])
+    pending: list[bool] = field(default_factory=lambda: [False] * 5)
+    tcp: list[Message] = field(default_factory=list)
+    sent: int = 0
+    window: int = 0
+    transmissions: int = 0
+    last_ack: int = 0
+    link_free: int = 0
+    turn: int = 0
+    credit: int = 0
+    waiting: list[Message] = field(default_factory=list)
+    returned: list[Message] = field(default_factory=list)
+    reading: list[Message] = field(default_factory=list)
+    outstanding: int = 0
+    held: int = 0
+    wakes: set[int] = field(default_factory=set)
+    topics: dict[int, int | None] = field(default_factory=dict)
+    one_shot: bool = False
+    blocked_from: int | None = None
+    blocked: list[tuple[int, int]] = field(default_factory=list)
+    retransmissions: int = 0
+    retransmitted_by_second: list[int] = field(default_factory=list)
+    buffered: int = 0
+
+    @property
+    def in_flight(self) -> int:
+        return sum(message.size for message in self.tcp[: self.sent])
+
+
+class SolaceOracle:
+    def __init__(self, scenario: Scenario, arrivals: Any, replication: int = 0) -> None:
+        self.scenario = scenario
+        self.changes, self.outages = read_changes(scenario)
+        self.profiles = {profile.name: profile for profile in scenario.profiles}
+        self.limits = {
+            (profile.name, q): [limits.max_depth_work_units, limits.min_msg_burst, limits.weight]
+            for profile in scenario.profiles
+            for q, limits in enumerate(profile.queues[name] for name in QUEUE_ORDER)
+        }
+        self.rates = {port.name: port.rate_bits_per_second for port in scenario.ports}
+        self.port_free = dict.fromkeys(self.rates, 0)
+        endpoints = {endpoint.to: endpoint for endpoint in scenario.endpoints}
+        self.connections: list[Connection] = []
+        for group in scenario.groups:
+            profile = self.profiles[group.profile]
+            tracked = (
+                group.name in endpoints
+                or profile.guaranteed_overflow is GuaranteedOverflow.HOLD
+                or bool(self.outages.absences.get(group.name))
+                or scenario.broker.egress_buffer_bytes > 0
+            )
+            for i in range(group.count):
+                key = stream_key(scenario.seed, replication, "loss", group.name, i)
+                made = Connection(len(self.connections), group, profile, endpoints.get(group.name), tracked, key)
+                made.window = self.initial_window(made)
+                self.connections.append(made)
+        self.rows: list[tuple[Any, ...]] = []
+        self.events: list[tuple[int, int, int, int, str]] = []
+        self.counters: dict[tuple[int, int], dict[str, Any]] = {}
+        self.slow = [False] * len(self.connections)
+        self.percent = [0.0] * len(self.connections)
+        self.buffer_bytes = 0
+        self.load_set = False
+        self.now = 0
+        self.heap: list[tuple[Any, ...]] = []
+        self.sequence = 0
+        self.plan()
+        for time, client, size, topic, queue, eligible in arrivals:
+            self.at(time, ARRIVAL, 0, ("arrive", client, size, topic, queue, eligible))
+
+    def at(self, time: int, order: int, client: int, what: tuple[Any, ...]) -> None:
+        self.sequence += 1
+        heapq.heappush(self.heap, (time, order, client, self.sequence, what))
+
+    def plan(self) -> None:
+        scenario = self.scenario
+        if scenario.warm_up_ns > 0:
+            self.at(scenario.warm_up_ns, CONTROL, WARM, ("warm",))
+        for second in range(1, scenario.horizon_ns // 10**9 + 1):
+            self.at(second * 10**9, CONTROL, SECOND, ("second",))
+        for change in self.changes:
+            self.at(change.at_ns, CONTROL, CHANGE, ("change", change))
+        for connection in self.connections:
+            for start, end in self.outages.absences.get(connection.group.name, []):
+                self.at(start, CONTROL, DISCONNECT, ("disconnect", connection.number))
+                self.at(end, CONTROL, CONNECT, ("connect", connection.number))
+
+    def run(self) -> None:
+        while self.heap and self.heap[0][0] < self.scenario.horizon_ns:
+            time, order, _, _, what = heapq.heappop(self.heap)
+            self.now = time
+            getattr(self, f"do_{what[0]}")(*what[1:])
+            if order != CONTROL and what[0] != "nothing":
+                self.check_load()
+        self.now = self.scenario.horizon_ns
+        self.finish()
+
+    def count(self, c: int, q: int) -> dict[str, Any]:
+        fresh = {
+            "arrived": 0, "delivered": 0, "discarded": 0, "elided": 0, "redelivered": 0, "indications": 0, "bytes": 0,
+            "high": 0, "first": NEVER, "waits": [], "not_connected": 0, "refused": 0, "returned": 0,
+        }  # fmt: skip
+        return self.counters.setdefault((c, q), fresh)
+
+    def depth(self, connection: Connection, q: int) -> int:
+        return sum(message.work for message in connection.queues[q])
+
+    def mark_depth(self, connection: Connection, q: int) -> None:
+        counted = self.count(connection.number, q)
+        counted["high"] = max(counted["high"], self.depth(connection, q))
+
+    def row(self, message: Message, outcome: str, wait: int) -> None:
+        if message.born < self.scenario.warm_up_ns:
+            return
+        delivered = outcome == "delivered"
+        sent = message.sent - message.born if delivered and message.sent != NEVER else NEVER
+        acked = message.acked - message.born if delivered and message.acked != NEVER else NEVER
+        indication = message.indication if delivered else False
+        attempts = message.attempts if delivered or outcome == "held" else 0
+        self.rows.append(
+            (message.client, message.queue, message.topic, message.size, message.born, wait, sent, acked, outcome,
+             indication, attempts)
+        )  # fmt: skip
+
+    def lose(self, message: Message) -> None:
+        counted = self.count(message.client, message.queue)
+        counted["discarded"] += 1
+        if counted["first"] == NEVER:
+            counted["first"] = self.now
+        self.row(message, "discarded", self.now - message.born)
+
+    def buffer(self, connection: Connection, size: int) -> None:
+        self.buffer_bytes += size
+        connection.buffered += size
+
+    # What happens.
+
+    def do_nothing(self) -> None:
+        """An acknowledgment of a connection that is gone."""
+
+    def do_warm(self) -> None:
+        for (c, q), counted in list(self.counters.items()):
+            connection = self.connections[c]
+            del self.counters[c, q]
+            if connection.queues[q] or counted:
+                self.count(c, q)["high"] = self.depth(connection, q)
+
+    def do_change(self, change: Any) -> None:
+        if isinstance(change, PortChange):
+            self.rates[change.port] = change.rate_bits_per_second
+            return
+        place = ("max_depth", "burst", "weight").index(change.limit)
+        self.limits[change.profile, QUEUE_ORDER.index(change.queue)][place] = change.value
+
+    def do_arrive(self, c: int, size: int, topic: int, q: int, eligible: bool) -> None:
+        connection = self.connections[c]
+        message = Message(self.now, c, size, topic, q)
+        counted = self.count(c, q)
+        counted["arrived"] += 1
+        if q == 0 and connection.tracked:
+            self.spool(connection, message, eligible)
+            if not connection.present:
+                return
+        elif not connection.present:
+            counted["not_connected"] += 1
+            self.lose(message)
+            return
+        elif not self.elide(connection, message):
+            self.make_room(connection, message)
+            self.append(connection, message)
+        self.turn(connection)
+
+    def do_ack(self, c: int, message: Message, epoch: int) -> None:
+        connection = self.connections[c]
+        if connection.epoch != epoch:
+            return
+        assert connection.tcp[0] is message
+        connection.tcp.pop(0)
+        connection.sent -= 1
+        self.buffer(connection, -message.size)
+        tcp = connection.profile.tcp
+        if message.lost:
+            connection.window = max(connection.window // 2, tcp.mss_bytes)
+        else:
+            connection.window = max(connection.window, min(connection.window + message.size, tcp.max_window_bytes))
+        if message.queue == 0 and connection.tracked:
+            delay = connection.endpoint.acknowledge_delay_ns if connection.endpoint else 0
+            if delay == 0:
+                self.retire(connection, message)
+            else:
+                message.due = later(self.now, delay)
+                message.acked = NEVER
+                connection.reading.append(message)
+                self.wake_at(connection, message.due)
+        self.turn(connection)
+
+    def do_wake(self, c: int) -> None:
+        connection = self.connections[c]
+        if self.now not in connection.wakes or not connection.present:
+            return
+        connection.wakes.discard(self.now)
+        stirred = bool(connection.returned) and connection.returned[0].due == self.now
+        while connection.reading and connection.reading[0].due <= self.now:
+            message = connection.reading.pop(0)
+            message.acked = self.now
+            self.retire(connection, message)
+            stirred = True
+        self.pump(connection)
+        if stirred:
+            self.feed(connection)
+        self.note_blocked(connection)
+
+    def wake_at(self, connection: Connection, time: int) -> None:
+        if time < INFINITE_NS and time not in connection.wakes:
+            connection.wakes.add(time)
+            self.at(time, TIMER, connection.number, ("wake", connection.number))
+
+    # Priority queues.
+
+    def make_room(self, connection: Connection, message: Message) -> None:
+        """Below the burst a message always enters; else the oldest go while the queue is full."""
+        q = message.queue
+        queue = connection.queues[q]
+        maximum, burst, _ = self.limits[connection.profile.name, q]
+        while len(queue) >= burst and queue:
+            depth = self.depth(connection, q)
+            if connection.profile.admission is Admission.FIT:
+                depth += message.work - 1
+            if depth < maximum:
+                break
+            oldest = queue.pop(0)
+            self.buffer(connection, -oldest.size)
+            if q == 0:
+                self.count(connection.number, 0)["returned"] += 1
+                oldest.due = self.now + max(1, connection.profile.redelivery_delay_ns)
+                connection.returned.append(oldest)
+                connection.outstanding -= 1
+                self.wake_at(connection, oldest.due)
+            else:
+                connection.pending[q] = True
+                self.lose(oldest)
+
+    def append(self, connection: Connection, message: Message) -> None:
+        connection.queues[message.queue].append(message)
+        self.buffer(connection, message.size)
+        self.mark_depth(connection, message.queue)
+
+    def elide(self, connection: Connection, message: Message) -> bool:
+        """A newer message of a topic takes the place of the queued one."""
+        eliding = connection.profile.eliding
+        if not eliding.enabled or not 1 <= message.queue <= 3:
+            return False
+        if message.topic not in connection.topics:
+            if len(connection.topics) >= eliding.max_topics:
+                if not connection.one_shot:
+                    connection.one_shot = True
+                    self.events.append((self.now, connection.number, -1, eliding.max_topics, "max-eliding-topics"))
+                return False
+            connection.topics[message.topic] = None
+        queue = connection.queues[message.queue]
+        for place, queued in enumerate(queue):
+            if queued.topic == message.topic:
+                self.count(message.client, message.queue)["elided"] += 1
+                self.row(queued, "elided", self.now - queued.born)
+                queue[place] = message
+                self.buffer(connection, message.size - queued.size)
+                self.mark_depth(connection, message.queue)
+                return True
+        return False
+
+    def held_by_delay(self, connection: Connection, message: Message) -> int | None:
+        """Until when the eliding delay of its topic holds a queued message."""
+        if not connection.profile.eliding.enabled or not 1 <= message.queue <= 3:
+            return None
+        last = connection.topics.get(message.topic)
+        if last is None or last + connection.profile.eliding.delay_ns <= self.now:
+            return None
+        return last + connection.profile.eliding.delay_ns
+
+    def choose(self, connection: Connection, take: bool) -> Message | None:
+        """What the scheduler takes next."""
+        if connection.profile.scheduler is Scheduler.WEIGHTED and not connection.profile.eliding.enabled:
+            if not any(connection.queues):
+                return None
+            if not take:
+                return next(queue[0] for queue in connection.queues if queue)
+            while connection.credit <= 0 or not connection.queues[connection.turn]:
+                connection.turn = (connection.turn - 1) % 5
+                connection.credit = self.limits[connection.profile.name, connection.turn][2]
+            connection.credit -= 1
+            return connection.queues[connection.turn].pop(0)
+        ends = []
+        for q in range(4, -1, -1):
+            for message in connection.queues[q]:
+                end = self.held_by_delay(connection, message)
+                if end is None:
+                    if take:
+                        connection.queues[q].remove(message)
+                        if message.topic in connection.topics and 1 <= q <= 3:
+                            connection.topics[message.topic] = self.now
+                    return message
+                ends.append(end)
+        if ends:
+            self.wake_at(connection, min(ends))
+        return None
+
+    # TCP and port.
+
+    def initial_window(self, connection: Connection) -> int:
+        tcp = connection.profile.tcp
+        return min(tcp.mss_bytes * tcp.initial_window_segments, tcp.max_window_bytes)
+
+    def serialization(self, size: int, rate: int) -> int:
+        return -(-size * 8 * 10**9 // rate)
+
+    def pump(self, connection: Connection) -> None:
+        limit = connection.profile.tcp.transmit_queue_bytes
+        while True:
+            self.send_what_may_go(connection)
+            if sum(message.size for message in connection.tcp) >= limit:
+                return
+            message = self.choose(connection, take=True)
+            if message is None:
+                return
+            counted = self.count(message.client, message.queue)
+            counted["delivered"] += 1
+            counted["bytes"] += message.size
+            counted["waits"].append(self.now - message.born)
+            message.moved = self.now
+            message.sent = message.acked = NEVER
+            message.indication = connection.pending[message.queue]
+            connection.pending[message.queue] = False
+            counted["indications"] += message.indication
+            connection.tcp.append(message)
+
+    def send_what_may_go(self, connection: Connection) -> None:
+        while connection.sent < len(connection.tcp):
+            message = connection.tcp[connection.sent]
+            if connection.sent > 0 and connection.in_flight + message.size > connection.window:
+                return
+            connection.sent += 1
+            self.send(connection, message)
+
+    def send(self, connection: Connection, message: Message) -> None:
+        group = connection.group
+        port = group.port
+        start = max(self.now, self.port_free[port])
+        message.sent = self.port_free[port] = start + self.serialization(message.size, self.rates[port])
+        left = message.sent
+        if group.link_rate_bits_per_second:
+            left = max(left, connection.link_free) + self.serialization(message.size, group.link_rate_bits_per_second)
+            connection.link_free = left
+        acked = left + group.round_trip_ns + group.reading_delay_ns
+        if group.loss_probability > 0:
+            drawn = int(uniform_bits(np.uint64(connection.loss_key), connection.transmissions))
+            message.lost = drawn < int(group.loss_probability * 2.0**64)
+            connection.transmissions += 1
+            if message.lost:
+                acked += group.round_trip_ns
+                connection.retransmissions += 1
+        acked = max(acked, connection.last_ack)
+        for start, end in self.outages.pauses.get(group.name, []):
+            if start <= acked < end:
+                acked = end
+                break
+        connection.last_ack = acked
+        message.acked = acked
+        self.at(acked, ACK, connection.number, ("ack", connection.number, message, connection.epoch))
+        if not (message.queue == 0 and connection.tracked):
+            absence = self.outages.next_absence(group.name, self.now - 1)
+            if self.outages.absences.get(group.name) and acked >= absence:
+                message.acked = NEVER
+            self.row(message, "delivered", message.moved - message.born)
+
+    # Endpoints.
+
+    def spool(self, connection: Connection, message: Message, eligible: bool) -> None:
+        endpoint = connection.endpoint
+        if endpoint is not None:
+            full = 0 <= endpoint.max_messages <= connection.held
+            congested = eligible and 0 <= endpoint.low_priority_limit_messages <= connection.held
+            if full or congested:
+                self.count(connection.number, 0)["refused"] += 1
+                self.lose(message)
+                return
+        connection.held += 1
+        message.attempts = 0
+        connection.waiting.append(message)
+
+    def room_in_g1(self, connection: Connection, message: Message) -> bool:
+        maximum, burst, _ = self.limits[connection.profile.name, 0]
+        if len(connection.queues[0]) < max(1, burst):
+            return True
+        depth = self.depth(connection, 0)
+        if connection.profile.admission is Admission.FIT:
+            return depth + message.work <= maximum
+        return depth < maximum
+
+    def feed(self, connection: Connection) -> None:
+        endpoint = connection.endpoint
+        budget = INFINITE_NS
+        if endpoint is not None:
+            budget = endpoint.flows * endpoint.window_messages - connection.outstanding
+        hold = connection.profile.guaranteed_overflow is GuaranteedOverflow.HOLD
+        while budget > 0:
+            if connection.returned and connection.returned[0].due <= self.now:
+                source = connection.returned
+            elif connection.waiting:
+                source = connection.waiting
+            else:
+                break
+            message = source[0]
+            if hold and not self.room_in_g1(connection, message):
+                break
+            source.pop(0)
+            connection.outstanding += 1
+            self.make_room(connection, message)
+            self.append(connection, message)
+            message.attempts += 1
+            if message.attempts > 1:
+                self.count(connection.number, 0)["redelivered"] += 1
+            budget -= 1
+            self.pump(connection)
+
+    def retire(self, connection: Connection, message: Message) -> None:
+        connection.outstanding -= 1
+        connection.held -= 1
+        self.row(message, "delivered", message.moved - message.born)
+
+    def turn(self, connection: Connection) -> None:
+        self.pump(connection)
+        if connection.tracked:
+            self.feed(connection)
+        self.note_blocked(connection)
+
+    # Presence, slowness, buffers.
+
+    def do_disconnect(self, c: int, name: str = "disconnected") -> None:
+        connection = self.connections[c]
+        if not connection.present:
+            return
+        self.end_blocked(connection)
+        back: list[Message] = list(connection.reading)
+        for place, message in enumerate(connection.tcp):
+            if message.queue == 0 and connection.tracked:
+                back.append(message)
+            elif place >= connection.sent:
+                self.row(message, "delivered", message.moved - message.born)
+        dropped = 0
+        for q in range(4, -1, -1):
+            for message in connection.queues[q]:
+                if q == 0 and connection.tracked:
+                    back.append(message)
+                else:
+                    dropped += 1
+                    self.count(c, q)["not_connected"] += 1
+                    self.lose(message)
+            connection.queues[q] = []
+            connection.pending[q] = False
+        connection.waiting = back + connection.waiting
+        connection.reading, connection.tcp, connection.sent, connection.outstanding = [], [], 0, 0
+        self.buffer(connection, -connection.buffered)
+        connection.window = self.initial_window(connection)
+        connection.present = False
+        connection.epoch += 1
+        connection.last_ack = 0
+        connection.wakes = set()
+        connection.topics = {}
+        self.events.append((self.now, c, -1, dropped, name))
+
+    def do_connect(self, c: int) -> None:
+        connection = self.connections[c]
+        if connection.present:
+            return
+        connection.present = True
+        self.events.append((self.now, c, -1, 0, "connected"))
+        self.turn(connection)
+        for message in connection.returned:
+            if message.due > self.now:
+                self.wake_at(connection, message.due)
+
+    def note_blocked(self, connection: Connection) -> None:
+        """Blocked: there is data that the window or the transmit queue holds back."""
+        full = sum(message.size for message in connection.tcp) >= connection.profile.tcp.transmit_queue_bytes
+        blocked = connection.sent < len(connection.tcp)
+        if full and self.choose(connection, take=False) is not None:
+            blocked = True
+        if blocked and connection.blocked_from is None:
+            connection.blocked_from = self.now
+        elif not blocked:
+            self.end_blocked(connection)
+
+    def end_blocked(self, connection: Connection) -> None:
+        if connection.blocked_from is not None:
+            connection.blocked.append((connection.blocked_from, self.now))
+            connection.blocked_from = None
+
+    def do_second(self) -> None:
+        second = self.now // 10**9
+        for connection in self.connections:
+            spans = [*connection.blocked]
+            if connection.blocked_from is not None:
+                spans.append((connection.blocked_from, self.now))
+            slow_seconds = 0
+            for s in range(max(0, second - 60), second):
+                begin, end = s * 10**9, (s + 1) * 10**9
+                blocked = sum(max(0, min(b, end) - max(a, begin)) for a, b in spans)
+                slow_seconds += 2 * blocked >= 10**9
+            connection.retransmitted_by_second.append(connection.retransmissions)
+            history = [0, *connection.retransmitted_by_second]
+            penalty = history[-1] - history[max(0, len(history) - 61)]
+            broker = self.scenario.broker
+            share = slow_seconds * (100.0 / 60) + broker.slow_penalty_percent * penalty
+            c = connection.number
+            self.percent[c] = min(100.0, share)
+            slow = self.percent[c] >= broker.slow_threshold_percent
+            if slow != self.slow[c]:
+                self.slow[c] = slow
+                name = "slow-subscriber" if slow else "slow-subscriber-cleared"
+                self.events.append((self.now, c, -1, round(100 * self.percent[c]), name))
+
+    def check_load(self) -> None:
+        broker = self.scenario.broker
+        size = broker.egress_buffer_bytes
+        if size == 0:
+            return
+        if not self.load_set and self.buffer_bytes >= ceil(size * broker.load_factor_set_percent / 100):
+            self.load_set = True
+            self.events.append((self.now, -1, -1, 100 * self.buffer_bytes // size, "buffer-load-set"))
+        while self.buffer_bytes > size:
+            slowest = max(
+                (connection for connection in self.connections if connection.buffered > 0),
+                key=lambda connection: (self.percent[connection.number], connection.buffered, -connection.number),
+            )
+            self.do_disconnect(slowest.number, "disconnected-slow")
+            back = later(self.now, broker.slow_reconnect_ns)
+            if back < INFINITE_NS:
+                self.at(back, CONTROL, CONNECT, ("connect", slowest.number))
+        if self.load_set and self.buffer_bytes <= floor(size * broker.load_factor_clear_percent / 100):
+            self.load_set = False
+            self.events.append((self.now, -1, -1, 100 * self.buffer_bytes // size, "buffer-load-cleared"))
+
+    def finish(self) -> None:
+        for connection in self.connections:
+            for message in connection.reading:
+                self.row(message, "delivered", message.moved - message.born)
+            for place, message in enumerate(connection.tcp):
+                if place >= connection.sent or (message.queue == 0 and connection.tracked):
+                    message.acked = NEVER
+                    self.row(message, "delivered", message.moved - message.born)
+            for q in range(4, -1, -1):
+                for message in connection.queues[q]:
+                    self.row(message, "held", NEVER)
+            for message in [*connection.returned, *connection.waiting]:
+                self.row(message, "held", NEVER)

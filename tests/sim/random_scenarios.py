@@ -1,0 +1,238 @@
+"""Small random scenarios, and the same arrivals for the kernel and the oracle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from qsctl.eventlog.schema import LogLevel
+from qsctl.instant import INFINITE_NS, MILLISECOND_NS
+from qsctl.sim.arrivals import ArrivalStreams
+from qsctl.sim.kernel.records import ARRIVAL_ELIGIBLE
+from qsctl.sim.models.base import EVENT_NAMES, OUTCOMES, Stop
+from qsctl.sim.models.egress_run import EgressRun
+from qsctl.sim.scenario import (
+    Admission,
+    Broker,
+    ClientGroup,
+    ConstantArrivals,
+    ConstantSize,
+    Eliding,
+    Endpoint,
+    GuaranteedOverflow,
+    Interval,
+    MixedSize,
+    Model,
+    OnOffArrivals,
+    PoissonArrivals,
+    Port,
+    Profile,
+    Queue,
+    QueueLimits,
+    Scenario,
+    Scheduler,
+    TcpSettings,
+    TimedChange,
+    Traffic,
+    UniformSize,
+)
+
+HORIZON_NS = 40 * MILLISECOND_NS
+
+sizes = st.sampled_from(
+    [
+        ConstantSize(1), ConstantSize(1000), ConstantSize(2048), ConstantSize(5000), UniformSize(1, 9000),
+        MixedSize((100, 2049, 20_000), (1.0, 2.0, 1.0)),
+    ]
+)  # fmt: skip
+
+
+@st.composite
+def interval(draw: st.DrawFn) -> Interval:
+    start = draw(st.integers(0, HORIZON_NS))
+    duration = draw(st.integers(200_000, HORIZON_NS // 2))
+    return Interval(start, duration, draw(st.sampled_from([INFINITE_NS, HORIZON_NS // 3, 2 * duration])))
+
+
+@st.composite
+def profile(draw: st.DrawFn, name: str, rare: bool) -> Profile:
+    limits = st.builds(
+        QueueLimits,
+        max_depth_work_units=st.sampled_from([1, 2, 5, 20, 1000]),
+        min_msg_burst=st.integers(0, 5),
+        weight=st.integers(1, 3),
+    )
+    tcp = TcpSettings(
+        mss_bytes=draw(st.sampled_from([536, 1460])),
+        initial_window_segments=draw(st.sampled_from([1, 2, 10])),
+        max_window_bytes=draw(st.sampled_from([1000, 8192, 65_536])),
+        transmit_queue_bytes=draw(st.sampled_from([1, 3000, 20_000, 200_000])),
+    )
+    return Profile(
+        name,
+        queues={queue: draw(limits) for queue in Queue},
+        tcp=tcp,
+        eliding=draw(
+            st.builds(
+                Eliding,
+                enabled=st.booleans(),
+                delay_ns=st.sampled_from([0, 500_000, 3_000_000]),
+                max_topics=st.sampled_from([1, 2, 100]),
+            )
+        )
+        if rare
+        else Eliding(),
+        admission=draw(st.sampled_from(Admission)),
+        scheduler=draw(st.sampled_from(Scheduler)),
+        guaranteed_overflow=draw(st.sampled_from(GuaranteedOverflow)),
+        redelivery_delay_ns=draw(st.sampled_from([300_000, 2_000_000])),
+    )
+
+
+@st.composite
+def solace_scenarios(draw: st.DrawFn) -> Scenario:
+    """Up to three groups on two ports; every feature on in some of them."""
+    rare = draw(st.booleans())
+    groups = []
+    for i in range(draw(st.integers(1, 3))):
+        outages = st.lists(interval(), max_size=2).map(tuple)
+        groups.append(
+            ClientGroup(
+                f"g{i}",
+                port=draw(st.sampled_from(["p0", "p1"])),
+                profile=draw(st.sampled_from(["a", "b"])),
+                count=draw(st.integers(1, 2)),
+                round_trip_ns=draw(st.sampled_from([0, 100_000, 1_000_000])),
+                link_rate_bits_per_second=draw(st.sampled_from([0, 0, 20_000_000])) if rare else 0,
+                loss_probability=draw(st.sampled_from([0.0, 0.0, 0.2])) if rare else 0.0,
+                reading_delay_ns=draw(st.sampled_from([0, 0, 700_000])),
+                pauses=draw(outages) if rare else (),
+                absences=draw(outages) if rare else (),
+            )
+        )
+    traffic = []
+    for i in range(draw(st.integers(1, 4))):
+        rate = draw(st.sampled_from([200.0, 1000.0, 3000.0]))
+        arrivals = draw(
+            st.sampled_from([PoissonArrivals(rate), ConstantArrivals(rate), OnOffArrivals(3 * rate, 2_000_000, 4_000_000)])
+        )
+        traffic.append(
+            Traffic(
+                f"t{i}",
+                to=draw(st.sampled_from(groups)).name,
+                arrivals=arrivals,
+                size=draw(sizes),
+                queue=draw(st.sampled_from(Queue)),
+                topics=draw(st.sampled_from([1, 3])),
+                fan_out=draw(st.booleans()),
+                stop_ns=draw(st.sampled_from([INFINITE_NS, HORIZON_NS // 2])),
+                discard_eligible=draw(st.booleans()),
+            )
+        )
+    endpoints = [
+        Endpoint(
+            group.name,
+            flows=draw(st.integers(1, 2)),
+            window_messages=draw(st.integers(1, 6)),
+            max_messages=draw(st.sampled_from([-1, 20])),
+            low_priority_limit_messages=draw(st.sampled_from([-1, 5])),
+            acknowledge_delay_ns=draw(st.sampled_from([0, 0, 400_000, INFINITE_NS])),
+        )
+        for group in groups
+        if draw(st.booleans())
+    ]
+    depth_change = TimedChange(HORIZON_NS // 4, f"profile[a]/queue[{draw(st.sampled_from(Queue))}]/max-depth", "3")
+    changes = draw(
+        st.lists(
+            st.sampled_from(
+                [depth_change, TimedChange(HORIZON_NS // 2, "port[p0]/rate", "30000000"),
+                 TimedChange(HORIZON_NS // 3, "profile[b]/queue[D-2]/min-msg-burst", "2")]
+            ),
+            max_size=2,
+            unique=True,
+        )
+    )  # fmt: skip
+    return Scenario(
+        "random",
+        seed=draw(st.integers(0, 2**32)),
+        horizon_ns=HORIZON_NS,
+        warm_up_ns=draw(st.sampled_from([0, 0, HORIZON_NS // 3])),
+        ports=(Port("p0", draw(st.sampled_from([8_000_000, 80_000_000, 10**9]))), Port("p1", 50_000_000)),
+        profiles=(draw(profile("a", rare)), draw(profile("b", rare))),
+        groups=tuple(groups),
+        traffic=tuple(traffic),
+        endpoints=tuple(endpoints),
+        broker=Broker(
+            egress_buffer_bytes=draw(st.sampled_from([0, 0, 30_000])) if rare else 0,
+            slow_reconnect_ns=draw(st.sampled_from([INFINITE_NS, 3_000_000])),
+        ),
+        changes=tuple(changes) if rare else (),
+    )
+
+
+@st.composite
+def tibco_scenarios(draw: st.DrawFn) -> Scenario:
+    scenario = draw(solace_scenarios())
+    groups = tuple(
+        ClientGroup(
+            group.name,
+            group.port,
+            group.profile,
+            group.count,
+            round_trip_ns=group.round_trip_ns,
+            reading_delay_ns=group.reading_delay_ns,
+        )
+        for group in scenario.groups
+    )
+    traffic = tuple(
+        Traffic(f"t{i}", t.to, t.arrivals, size=t.size, fan_out=t.fan_out) for i, t in enumerate(scenario.traffic)
+    )
+    return Scenario(
+        "random", Model.TIBCO, scenario.seed, HORIZON_NS, ports=scenario.ports, profiles=scenario.profiles,
+        groups=groups, traffic=traffic,
+    )  # fmt: skip
+
+
+def arrivals_of(scenario: Scenario) -> list[tuple[int, int, int, int, int, bool]]:
+    """Time, client, size, topic, queue, discard eligible."""
+    streams = ArrivalStreams(scenario, 0)
+    found = []
+    while streams.now_ns < scenario.horizon_ns:
+        for row in streams.window(scenario.horizon_ns):
+            eligible = bool(row["tag"] & ARRIVAL_ELIGIBLE)
+            found.append(
+                (int(row["time"]), int(row["client"]), int(row["size"]), int(row["topic"]), int(row["tag"]) & 7, eligible)
+            )
+    return found
+
+
+class Ran:
+    """A model run to its end: rows and events as plain tuples."""
+
+    def __init__(self, scenario: Scenario, level: LogLevel = LogLevel.EVENTS, chunk_rows: int = 64) -> None:
+        self.run = EgressRun(scenario, 0, level, chunk_rows)
+        self.rows: list[tuple[Any, ...]] = []
+        self.events: list[tuple[int, int, int, int, str]] = []
+        while self.run.step(scenario.horizon_ns) is Stop.LOG_FULL:
+            self.drain()
+        self.drain()
+        while self.run.finish() is Stop.LOG_FULL:
+            self.drain()
+        self.drain()
+        self.counters = self.run.counters()
+
+    def drain(self) -> None:
+        for row in self.run.take_log():
+            self.rows.append(
+                (
+                    int(row["client_id"]), int(row["queue"]), int(row["topic_id"]), int(row["size_bytes"]),
+                    int(row["enqueued_ns"]), int(row["wait_ns"]), int(row["send_ns"]), int(row["acknowledge_ns"]),
+                    OUTCOMES[row["outcome"]].value, bool(row["discard_indication"]), int(row["attempts"]),
+                )
+            )  # fmt: skip
+        for row in self.run.take_events():
+            name = EVENT_NAMES[row["event"]]
+            self.events.append(
+                (int(row["at_ns"]), int(row["client_id"]), int(row["queue"]), int(row["value"]), name)
+            )

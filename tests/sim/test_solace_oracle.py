@@ -1,0 +1,76 @@
+"""The compiled Solace model against the plain one: equal to the message."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+
+from qsctl.eventlog.schema import bucket_of
+from qsctl.sim.scenario import QUEUE_ORDER, Scenario
+from tests.sim.oracle_solace import SolaceOracle
+from tests.sim.random_scenarios import Ran, arrivals_of, solace_scenarios
+
+TOTALS = {
+    "congestion-discards", "not-connected-discards", "spool-discards", "returned", "retransmissions", "slow-percent",
+    "paused", "resumed", "depth-changed", "burst-changed",
+}  # fmt: skip
+EXAMPLES = 2000 if settings.default.max_examples > 1000 else 150  # type: ignore[union-attr]
+
+
+def counted(oracle: SolaceOracle) -> dict[tuple[int, str], dict[str, Any]]:
+    found = {}
+    for (c, q), counts in oracle.counters.items():
+        queue = oracle.connections[c].queues[q]
+        if counts["arrived"] or counts["delivered"] or queue:
+            histogram = Counter(bucket_of(wait) for wait in counts["waits"])
+            found[c, QUEUE_ORDER[q].value] = {
+                "arrived_messages": counts["arrived"],
+                "delivered_messages": counts["delivered"],
+                "discarded_messages": counts["discarded"],
+                "elided_messages": counts["elided"],
+                "redelivered_messages": counts["redelivered"],
+                "discard_indications": counts["indications"],
+                "delivered_bytes": counts["bytes"],
+                "length_messages": len(queue),
+                "length_work_units": sum(message.work for message in queue),
+                "high_water_mark_work_units": counts["high"],
+                "first_discard_ns": counts["first"],
+                "wait_sum_ns": sum(counts["waits"]),
+                "wait_max_ns": max(counts["waits"], default=0),
+                "histogram": dict(histogram),
+            }
+    return found
+
+
+def kernel_counted(ran: Ran) -> dict[tuple[int, str], dict[str, Any]]:
+    columns = ran.counters
+    found = {}
+    for i, (c, queue) in enumerate(zip(columns["client_id"], columns["queue"], strict=True)):
+        entry = {
+            name: int(values[i])
+            for name, values in columns.items()
+            if name.endswith(("_messages", "_units", "_bytes", "_ns", "indications"))
+            and name not in {"max_depth_work_units", "observed_ns", "expired_messages", "dead_messages"}
+        }
+        pairs = zip(columns["histogram_bucket"][i], columns["histogram_count"][i], strict=True)
+        entry["histogram"] = {int(bucket): int(count) for bucket, count in pairs}
+        found[int(c), queue] = entry
+    return found
+
+
+def compare(scenario: Scenario) -> None:
+    oracle = SolaceOracle(scenario, arrivals_of(scenario))
+    oracle.run()
+    ran = Ran(scenario)
+    assert ran.rows == oracle.rows
+    assert kernel_counted(ran) == counted(oracle)
+    assert sorted(event for event in ran.events if event[4] not in TOTALS) == sorted(oracle.events)
+    assert list(ran.run.slow_percent) == oracle.percent
+
+
+@settings(max_examples=EXAMPLES)
+@given(solace_scenarios())
+def test_the_kernel_and_the_plain_model_agree_to_the_message(scenario: Scenario) -> None:
+    compare(scenario)
