@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Generic
 
 from qsctl.client import blocking
 from qsctl.client.awaitable import Awaitable
@@ -13,7 +14,7 @@ from qsctl.identity import NIL_GUID, Guid
 from qsctl.transport.dds.participant import DomainSettings
 
 
-class QueueConsumer(Awaitable["blocking.QueueConsumer[Value]"]):
+class QueueConsumer(Awaitable[blocking.QueueConsumer[Value]], Generic[Value]):
     """Takes samples out of a queue; any number of tasks may share it."""
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable
+from typing import Generic
 
 from qsctl.client import blocking
 from qsctl.client.awaitable import Awaitable
@@ -13,7 +14,7 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.transport.dds.participant import DomainSettings
 
 
-class QueueProducer(Awaitable["blocking.QueueProducer[Value]"]):
+class QueueProducer(Awaitable[blocking.QueueProducer[Value]], Generic[Value]):
     """Writes samples to the queues of a topic; any number of tasks may share it."""
 
     def __init__(

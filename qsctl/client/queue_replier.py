@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Generic
 
 from qsctl.client import blocking_requests
 from qsctl.client.awaitable import Awaitable
@@ -13,7 +13,7 @@ from qsctl.identity import SampleIdentity
 from qsctl.transport.dds.participant import DomainSettings
 
 
-class QueueReplier(Awaitable["blocking_requests.QueueReplier[Value]"]):
+class QueueReplier(Awaitable[blocking_requests.QueueReplier[Value]], Generic[Value]):
     """Takes requests and sends replies; any number of tasks may share it."""
 
     def __init__(

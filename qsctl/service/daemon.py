@@ -182,7 +182,8 @@ class Daemon:
             try:
                 self._turn([])
                 self._reconcile()
-                self.log.info("started", queues=len(self.engine.queues()))
+                port = {} if self.metrics is None else {"metrics_port": self.metrics.port}
+                self.log.info("started", queues=len(self.engine.queues()), **port)
                 if on_start is not None:
                     on_start()
                 self._serve()

@@ -1,0 +1,98 @@
+"""A running service for tests over DDS: a process of its own, found ready, ended by its own process id."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from qsctl.client.dds_connection import DdsConnection
+from qsctl.transport.dds.participant import DomainSettings
+
+CONFIGURATION = """
+<dds>
+  <queuing_service name="{name}">
+    <administration><domain_id>{domain}</domain_id>{administration}</administration>
+    {service}
+    <domain_participant name="P">
+      <domain_id>{domain}</domain_id>
+      <shared_subscriber name="S">
+        <session_settings><session name="s"/></session_settings>
+        {queues}
+      </shared_subscriber>
+    </domain_participant>
+  </queuing_service>
+</dds>
+"""
+
+ORDERS = """
+<shared_reader_queue name="Orders" session="s">
+  <topic_name>Orders</topic_name><type_name>DDS::Octets</type_name>
+</shared_reader_queue>
+"""
+
+QUICK = DomainSettings()
+"""Loopback and the usual lease, as a service's."""
+
+
+class ServiceProcess:
+    """`qsctl serve` as a process."""
+
+    def __init__(self, directory: Path, domain: int, *arguments: str, **parts: str) -> None:
+        self.domain = domain
+        self.name = parts.get("name", "Test")
+        self.file = directory / f"{self.name}.xml"
+        values = {"name": self.name, "administration": "", "service": "", "queues": ORDERS} | parts
+        self.file.write_text(CONFIGURATION.format(domain=domain, **values), encoding="utf-8")
+        self.log = directory / f"{self.name}.log"
+        self._arguments = arguments
+        self.directory = directory
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            begins_at = log.tell()
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "qsctl", "serve", str(self.file), "--verbosity", "3", *self._arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                cwd=self.directory,
+            )
+        deadline = time.monotonic() + 30
+        while b"'started'" not in self.log.read_bytes()[begins_at:]:
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.02)
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def connection(self, timeout_s: float = 10.0) -> DdsConnection:
+        return DdsConnection(self.domain, timeout_s, QUICK)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        assert self.process is not None
+        if self.process.poll() is None:
+            os.kill(self.process.pid, number)
+        return self.process.wait(20)
+
+
+StartService = Callable[..., ServiceProcess]
+
+
+def eventually(is_so: Callable[[], bool], timeout_s: float = 10.0) -> bool:
+    """Look again and again until something is so, or the time is over."""
+    deadline = time.monotonic() + timeout_s
+    while not is_so():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True

@@ -1,0 +1,268 @@
+"""The wrappers of chapter 8, blocking and awaitable, against a running service."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from qsctl.client.blocking import QueueConsumer, QueueProducer
+from qsctl.client.blocking_requests import QueueReplier, QueueRequester
+from qsctl.client.queue_consumer import QueueConsumer as AwaitableConsumer
+from qsctl.client.queue_producer import QueueProducer as AwaitableProducer
+from qsctl.client.queue_replier import QueueReplier as AwaitableReplier
+from qsctl.client.queue_requester import QueueRequester as AwaitableRequester
+from qsctl.errors import NoAnswer, UsageError
+from tests.dds.service_process import ServiceProcess
+
+QUEUES = """
+<shared_reader_queue name="Orders" session="s">
+  <topic_name>Orders</topic_name><type_name>DDS::Octets</type_name>
+</shared_reader_queue>
+<shared_reader_queue name="Quotes" session="s">
+  <topic_name>Quotes</topic_name><type_name>DDS::Octets</type_name><reply_type>DDS::Octets</reply_type>
+</shared_reader_queue>
+<shared_reader_queue name="Riddles" session="s">
+  <topic_name>Riddles</topic_name><type_name>DDS::Octets</type_name><reply_type>DDS::Octets</reply_type>
+</shared_reader_queue>
+<shared_reader_queue name="Small" session="s">
+  <topic_name>Small</topic_name><type_name>DDS::Octets</type_name>
+  <queue_qos><resource_limits><queue_allocation_settings><max_count>3</max_count></queue_allocation_settings>
+  </resource_limits></queue_qos>
+</shared_reader_queue>
+<shared_reader_queue name="Silent" session="s">
+  <topic_name>Silent</topic_name><type_name>DDS::Octets</type_name>
+  <queue_qos><reliability><app_ack_sample_to_producer>false</app_ack_sample_to_producer></reliability></queue_qos>
+</shared_reader_queue>
+<shared_reader_queue name="Feedback" session="s">
+  <topic_name>Feedback</topic_name><type_name>DDS::Octets</type_name>
+  <queue_qos><distribution><kind>ROUND_ROBIN</kind><property><value><element>
+    <name>ALLOW_CONSUMER_FEEDBACK</name><value>1</value></element></value></property></distribution></queue_qos>
+</shared_reader_queue>
+"""
+DOMAIN = 141
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    running = ServiceProcess(tmp_path_factory.mktemp("service"), DOMAIN, queues=QUEUES)
+    yield running
+    running.stop()
+
+
+class Words:
+    """A codec: text as UTF-8."""
+
+    def encode(self, value: str) -> bytes:
+        return value.encode()
+
+    def decode(self, payload: bytes) -> str:
+        return payload.decode()
+
+
+@pytest.mark.usefixtures("service")
+class TestBlocking:
+    def test_values_travel_through_a_codec_in_order(self) -> None:
+        with (
+            QueueProducer("Orders", DOMAIN, codec=Words()) as producer,
+            QueueConsumer("Orders", "S", DOMAIN, codec=Words()) as consumer,
+        ):
+            assert producer.wait_for_queue() == ("Orders@S",)
+            consumer.wait_for_queue()
+            written = [producer.write(word) for word in ("uno", "dos", "tres")]
+            assert producer.wait_for_acknowledgments() == 0
+            assert [each.identity for each in producer.take_settled()] == written
+            words: list[str] = []
+            for sample in consumer:
+                words.append(sample.value)
+                sample.acknowledge()
+                if len(words) == 3:
+                    break
+            assert words == ["uno", "dos", "tres"]
+            with pytest.raises(UsageError, match="not held"):
+                sample.acknowledge()
+
+    def test_a_full_queue_rejects_and_the_producer_is_told_which(self) -> None:
+        with QueueProducer[bytes]("Small", DOMAIN) as producer:
+            producer.wait_for_queue()
+            written = [producer.write(b"x") for _ in range(5)]
+            assert producer.wait_for_acknowledgments() == 2
+            assert [each.identity for each in producer.take_settled() if not each.accepted] == written[3:]
+
+    def test_a_queue_that_acknowledges_nothing_settles_at_once(self) -> None:
+        with (
+            QueueProducer[bytes]("Silent", DOMAIN) as producer,
+            QueueConsumer[bytes]("Silent", "S", DOMAIN) as consumer,
+        ):
+            producer.wait_for_queue()
+            consumer.wait_for_queue()
+            producer.write(b"said once")
+            assert producer.wait_for_acknowledgments(0.5) == 0
+            (sample,) = consumer.receive(1)
+            assert sample.value == b"said once"
+            sample.acknowledge()
+
+    def test_a_sample_of_five_megabytes_travels_whole(self) -> None:
+        payload = bytes(range(256)) * 20_000
+        with (
+            QueueProducer[bytes]("Orders", DOMAIN) as producer,
+            QueueConsumer[bytes]("Orders", "S", DOMAIN) as consumer,
+        ):
+            producer.wait_for_queue()
+            consumer.wait_for_queue()
+            producer.write(payload)
+            assert producer.wait_for_acknowledgments(20) == 0
+            (sample,) = consumer.receive(1, 20)
+            assert sample.value == payload
+            sample.acknowledge()
+            with pytest.raises(UsageError, match="too large"):
+                producer.write(bytes(40_000_000))
+
+    def test_a_consumer_that_closes_its_ears_is_not_sent_to(self) -> None:
+        with (
+            QueueProducer[bytes]("Feedback", DOMAIN) as producer,
+            QueueConsumer[bytes]("Feedback", "S", DOMAIN, feedback=True) as consumer,
+        ):
+            producer.wait_for_queue()
+            consumer.wait_for_queue()
+            consumer.set_availability(False)
+            anyio.run(anyio.sleep, 0.3)
+            producer.write(b"later")
+            producer.wait_for_acknowledgments()
+            assert consumer.receive(1, 0.5) == []
+            consumer.set_availability(True, 0)
+            (sample,) = consumer.receive(1)
+            assert sample.value == b"later"
+            sample.acknowledge()
+        with QueueConsumer[bytes]("Feedback", "S", DOMAIN) as deaf, pytest.raises(UsageError, match="without feedback"):
+            deaf.set_availability(True)
+
+    def test_a_queue_that_is_nowhere_is_no_answer(self) -> None:
+        with QueueProducer[bytes]("Nowhere", DOMAIN) as producer, pytest.raises(NoAnswer, match="'Nowhere'"):
+            producer.wait_for_queue(0.3)
+
+    def test_every_reply_finds_its_request(self) -> None:
+        def serve(ready: threading.Event, count: int) -> None:
+            with QueueReplier[bytes]("Quotes", "S", DOMAIN) as replier:
+                replier.wait_for_queues()
+                ready.set()
+                for request in replier:
+                    replier.reply(request, request.value.upper())
+                    count -= 1
+                    if not count:
+                        break
+                assert replier.wait_for_acknowledgments() == 0
+
+        ready = threading.Event()
+        server = threading.Thread(target=serve, args=(ready, 21))
+        server.start()
+        with QueueRequester("Quotes", "S", DOMAIN) as one, QueueRequester("Quotes", "S", DOMAIN) as other:
+            one.wait_for_queues()
+            other.wait_for_queues()
+            assert ready.wait(10)
+            sent = [
+                (requester, requester.send(f"{at}".encode() + b"a")) for at in range(10) for requester in (one, other)
+            ]
+            for at, (requester, identity) in reversed(list(enumerate(sent))):
+                assert requester.replies(identity) == [f"{at // 2}A".encode()]
+            assert one.request(b"last") == b"LAST"
+            assert one.replies(sent[0][1], 1, 0.2) == [], "one reply each"
+        server.join(10)
+
+    def test_a_request_without_a_replier_is_no_answer(self) -> None:
+        with QueueRequester("Riddles", "S", DOMAIN) as requester, pytest.raises(NoAnswer, match="no reply"):
+            requester.wait_for_queues()
+            requester.request(b"anybody?", 0.4)
+
+
+@pytest.mark.usefixtures("service")
+class TestAwaitable:
+    def test_tasks_share_a_producer_and_a_consumer(self) -> None:
+        async def main() -> list[int]:
+            values: list[int] = []
+            async with (
+                AwaitableProducer[bytes]("Orders", DOMAIN, window_count=50) as producer,
+                AwaitableConsumer[bytes]("Orders", "S", DOMAIN) as consumer,
+            ):
+                await producer.wait_for_queue()
+                await consumer.wait_for_queue()
+
+                async def consume() -> None:
+                    async for sample in consumer:
+                        values.append(int.from_bytes(sample.value, "big"))
+                        await consumer.acknowledge(sample)
+                        if len(values) >= 120:
+                            return
+
+                with anyio.fail_after(30):
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(consume)
+                        tasks.start_soon(producer.write_all, [n.to_bytes(2, "big") for n in range(100)])
+                        for number in range(100, 120):
+                            tasks.start_soon(producer.write, number.to_bytes(2, "big"))
+                    assert await producer.wait_for_acknowledgments() == 0
+                    assert len(await producer.take_settled()) == 120
+            return values
+
+        assert sorted(anyio.run(main)) == list(range(120))
+
+    def test_requests_of_many_tasks_are_answered(self) -> None:
+        async def main() -> set[bytes]:
+            answers: set[bytes] = set()
+            async with (
+                AwaitableRequester("Quotes", "S", DOMAIN) as requester,
+                AwaitableReplier[bytes]("Quotes", "S", DOMAIN) as replier,
+            ):
+                await requester.wait_for_queues()
+                await replier.wait_for_queues()
+
+                async def serve() -> None:
+                    async for request in replier:
+                        await replier.reply(request, request.value + b"!")
+
+                async def ask(at: int) -> None:
+                    answers.add(await requester.request(b"%d" % at))
+
+                with anyio.fail_after(30):
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(serve)
+                        async with anyio.create_task_group() as asking:
+                            for at in range(8):
+                                asking.start_soon(ask, at)
+                        tasks.cancel_scope.cancel()
+            return answers
+
+        assert {b"%d!" % at for at in range(8)} <= anyio.run(main)
+
+    def test_a_cancelled_wait_ends_soon(self) -> None:
+        async def main() -> float:
+            async with AwaitableConsumer[bytes]("Orders", "S", DOMAIN) as consumer:
+                begun = anyio.current_time()
+                with anyio.move_on_after(0.1):
+                    await consumer.receive(1, 30.0)
+                return anyio.current_time() - begun
+
+        assert anyio.run(main) < 2.0
+
+
+def test_the_command_line_asks_and_answers(service: Any, run_python: Callable[..., Any], tmp_path: Path) -> None:
+    del tmp_path
+    replier = run_python(
+        "import sys; sys.argv[1:] = ['reply', 'Quotes@S', '--text', 'quote for {}', '--count', '1', '--service', "
+        f"'dds:{DOMAIN}']; from qsctl.cli.app import main; main()"
+    )
+    asked = subprocess.run(
+        [sys.executable, "-m", "qsctl", "request", "Quotes@S", "--text", "EURUSD", "--service", f"dds:{DOMAIN}"],
+        capture_output=True,
+        text=True,
+        cwd=service.directory,
+        timeout=40,
+    )
+    assert (asked.returncode, asked.stdout.strip()) == (0, "quote for EURUSD"), asked.stderr
+    assert replier.wait(20) == 0
