@@ -216,6 +216,8 @@ class SegmentStorage:
         next_position = max(next_position, max(enqueued, default=-1) + 1, max(removed, default=-1) + 1)
         stray = self._locations.keys() - enqueued
         self._report_unfinished([position for position in stray if position >= next_position])
+        if self.damage:
+            self._stray_files = {self._locations[position] >> _OFFSET_BITS for position in stray}
         self._remove(chain(stray, removed & self._locations.keys()))
         for position in sorted(enqueued - removed - self._locations.keys()):
             what = f"the user data of sample {position} is gone; the sample is left out"
@@ -248,7 +250,6 @@ class SegmentStorage:
             what = f"{len(positions)} samples were begun and not finished: their metadata is not there"
             path = self._metadata.path(max(self._metadata.last_index, 0))
             self._more_damage.append(DamageReport(path, 0, 0, DamageKind.TORN_TAIL, what))
-            self._stray_files = {self._locations[position] >> _OFFSET_BITS for position in positions}
 
     def _report_unreadable(self, index: int, start: int, end: int, error: msgspec.MsgspecError) -> None:
         what = f"a record that this version cannot read: {error}"

@@ -183,6 +183,8 @@ class SqliteStorage:
         if self.path.stat().st_size and not is_sound(self.path):
             self.damage += salvage(self.path, self.settings)
         version = format_of(self.path)
+        if version == 0 and self.path.stat().st_size:
+            self._report_unfinished()
         if version not in (0, FORMAT_VERSION):
             raise Refused(
                 f"{self.path} has format {version}; this version reads format {FORMAT_VERSION}",
@@ -269,6 +271,12 @@ class SqliteStorage:
 
     def _number(self, query: str) -> int:
         return int(self._connection.execute(query).fetchone()[0])
+
+    def _report_unfinished(self) -> None:
+        """Tell of a file without tables: a crash while it was made, or damage that leaves no trace of them."""
+        size_bytes = self.path.stat().st_size
+        what = "the file has no tables: begun and never finished"
+        self._tell(DamageReport(self.path, 0, size_bytes, DamageKind.TORN_TAIL, what))
 
     def _report_missing(self, first: int, following: int) -> None:
         """Tell of batches that were stored and are not there."""

@@ -23,6 +23,7 @@ FRAME_MARK: Final = 0x5153_4442
 
 BUSY_TIMEOUT_S: Final = 5.0
 
+_MAGIC: Final = b"SQLite format 3\0"
 _TABLES: Final = (
     "CREATE TABLE batch (number INTEGER PRIMARY KEY AUTOINCREMENT, record_count INTEGER NOT NULL, body BLOB NOT NULL)",
     "CREATE TABLE payload (position INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, body BLOB NOT NULL)",
@@ -74,6 +75,9 @@ def is_sound(path: Path) -> bool:
     Raises:
         sqlite3.OperationalError: the file is locked.
     """
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            return False
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     connection.text_factory = bytes  # what is damaged need not be text
     try:

@@ -1,0 +1,449 @@
+"""The embedded service: state between commands, one command at a time, restart after anything."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from qsctl.config.filesystem import FilesystemSettings
+from qsctl.config.settings import ServiceConfiguration, ServicePersistenceSettings, ServiceQosSettings
+from qsctl.core.admin.command import CreateQueue, DeleteQueue, GetMessages, GetStatus, Shutdown
+from qsctl.core.admin.reply import MessageData, ReturnCode
+from qsctl.core.messages import AckResponse, Delivery, SampleFlag, Write
+from qsctl.core.queue.settings import (
+    PersistenceKind,
+    PersistenceSettings,
+    RedeliverySettings,
+    SampleBufferSettings,
+    SharedReaderQueueSettings,
+)
+from qsctl.core.statistics.status import SharedReaderQueueStatus
+from qsctl.errors import Damaged, NoAnswer, Refused
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.resource import ResourceKind, parse_resource
+from qsctl.service.embedded import DEFAULT_SETTINGS, EmbeddedService, open_embedded
+
+SUBSCRIBER = parse_resource("/domain_participant/DomainParticipant/shared_subscriber/SharedSubscriber")
+WRITER = Guid(bytes(15) + b"\x07")
+FULL_NAME = "DomainParticipant/SharedSubscriber/"
+
+VOLATILE = PersistenceSettings()
+IN_MEMORY = PersistenceSettings(PersistenceKind.PERSISTENT)
+ON_DISK = PersistenceSettings(PersistenceKind.PERSISTENT, in_memory_state=False)
+PERSISTENCE = {"volatile": VOLATILE, "in-memory": IN_MEMORY, "on-disk": ON_DISK}
+
+
+def queue(name: str = "Orders", persistence: PersistenceSettings = VOLATILE) -> SharedReaderQueueSettings:
+    return SharedReaderQueueSettings(
+        name,
+        name,
+        persistence=persistence,
+        redelivery=RedeliverySettings(max_delivery_retries=10),
+        sample_buffer=SampleBufferSettings(min_size_bytes=64),
+    )
+
+
+def create(service: EmbeddedService, settings: SharedReaderQueueSettings) -> ReturnCode:
+    return service.request(CreateQueue(SUBSCRIBER, settings))[0].retcode
+
+
+def write(service: EmbeddedService, *payloads: bytes, topic: str = "Orders", start: int = 0) -> list[AckResponse]:
+    samples = [
+        Write("DomainParticipant", topic, SampleIdentity(WRITER, start + at), payload)
+        for at, payload in enumerate(payloads)
+    ]
+    return [answer.response for answer in service.write(samples)]
+
+
+def messages(service: EmbeddedService, name: str = "Orders") -> list[MessageData]:
+    resource = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, name).at(ResourceKind.MESSAGE)
+    replies = service.request(GetMessages(resource))
+    return [reply.body for reply in replies if isinstance(reply.body, MessageData)]
+
+
+def status(service: EmbeddedService, name: str = "Orders") -> SharedReaderQueueStatus:
+    resource = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, name).at(ResourceKind.STATUS)
+    body = service.request(GetStatus(resource))[0].body
+    assert isinstance(body, SharedReaderQueueStatus)
+    return body
+
+
+@pytest.fixture(params=PERSISTENCE)
+def persistence(request: pytest.FixtureRequest) -> PersistenceSettings:
+    return PERSISTENCE[request.param]
+
+
+def test_state_survives_between_commands(tmp_path: Path, persistence: PersistenceSettings) -> None:
+    with open_embedded(tmp_path / "s") as service:
+        assert service.application_name == "qsctl"
+        assert create(service, queue(persistence=persistence)) is ReturnCode.OK
+    with open_embedded(tmp_path / "s") as service:
+        assert create(service, queue(persistence=persistence)) is ReturnCode.DUPLICATED
+        assert write(service, b"one", b"x" * 1_000) == [AckResponse.ACCEPTED] * 2
+    with open_embedded(tmp_path / "s") as service:
+        assert [each.payload for each in messages(service)] == [b"one", b"x" * 1_000]
+        assert status(service).current_message_count == 2
+    with open_embedded(tmp_path / "s") as service:
+        (delivery,) = service.receive(FULL_NAME + "Orders", 1, 0.0)
+        assert (delivery.payload, delivery.flags) == (b"one", SampleFlag.NONE)
+        service.acknowledge(delivery, ok=True)
+    with open_embedded(tmp_path / "s") as service:
+        (delivery,) = service.receive(FULL_NAME + "Orders", 5, 0.0)
+        assert delivery.payload == b"x" * 1_000
+        assert delivery.flags == SampleFlag.NONE, "what nobody took is not redelivered"
+        assert status(service).total.acknowledged_message_count == 1
+        assert service.damage == []
+
+
+def test_a_duplicate_of_a_retired_sample_is_known_in_the_next_command(
+    tmp_path: Path, persistence: PersistenceSettings
+) -> None:
+    with open_embedded(tmp_path / "s") as service:
+        create(service, queue(persistence=persistence))
+        write(service, b"one")
+        service.acknowledge(service.receive(FULL_NAME + "Orders", 1, 0.0)[0], ok=True)
+    with open_embedded(tmp_path / "s") as service:
+        assert write(service, b"one") == [AckResponse.ACCEPTED]
+        assert messages(service) == []
+
+
+def test_a_consumer_killed_before_it_acknowledges_gets_its_samples_again_flagged(
+    tmp_path: Path, persistence: PersistenceSettings
+) -> None:
+    with open_embedded(tmp_path / "s") as service:
+        create(service, queue(persistence=persistence))
+        write(service, b"one", b"two")
+    child = os.fork()
+    if child == 0:
+        with open_embedded(tmp_path / "s") as service:
+            service.receive(FULL_NAME + "Orders", 1, 0.0)
+            os._exit(0)
+    os.waitpid(child, 0)
+    with open_embedded(tmp_path / "s") as service:
+        found = service.receive(FULL_NAME + "Orders", 5, 0.0)
+        assert [(each.payload, each.flags, each.attempt) for each in found] == [
+            (b"one", SampleFlag.REDELIVERED, 1),
+            (b"two", SampleFlag.NONE, 1),
+        ]
+
+
+def test_a_rejected_sample_comes_back_unflagged_with_an_attempt_more(tmp_path: Path) -> None:
+    with open_embedded(tmp_path / "s") as service:
+        create(service, queue())
+        write(service, b"one")
+        service.acknowledge(service.receive(FULL_NAME + "Orders", 1, 0.0)[0], ok=False)
+    with open_embedded(tmp_path / "s") as service:
+        (delivery,) = service.receive(FULL_NAME + "Orders", 1, 0.0)
+        assert (delivery.flags, delivery.attempt) == (SampleFlag.NONE, 2)
+
+
+def test_no_more_samples_leave_the_queue_than_were_asked_for(tmp_path: Path) -> None:
+    with open_embedded(tmp_path / "s") as service:
+        create(service, queue())
+        write(service, *(b"%d" % at for at in range(10)))
+        first = service.receive(FULL_NAME + "Orders", 3, 0.0)
+        second = service.receive(FULL_NAME + "Orders", 2, 0.0)
+        assert [each.payload for each in first + second] == [b"0", b"1", b"2", b"3", b"4"]
+        service.acknowledge_all(first + second, ok=True)
+        assert status(service).current_sent_message_count == 0
+        assert service.receive(FULL_NAME + "Orders", 0, 0.0) == []
+        assert len(messages(service)) == 5
+
+
+def test_deleting_a_queue_deletes_its_files(tmp_path: Path, persistence: PersistenceSettings) -> None:
+    name = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, "Orders")
+    with open_embedded(tmp_path / "s") as service:
+        create(service, queue(persistence=persistence))
+        write(service, b"one")
+    with open_embedded(tmp_path / "s") as service:
+        assert service.request(DeleteQueue(name))[0].retcode is ReturnCode.OK
+    assert not list((tmp_path / "s").rglob("*Orders*"))
+    with open_embedded(tmp_path / "s") as service:
+        assert create(service, queue(persistence=persistence)) is ReturnCode.OK
+        assert messages(service) == []
+
+
+def test_files_left_by_a_crash_while_a_queue_was_deleted_are_not_found_again(
+    tmp_path: Path, persistence: PersistenceSettings
+) -> None:
+    name = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, "Orders")
+    with open_embedded(tmp_path / "s") as service:
+        create(service, queue(persistence=persistence))
+        write(service, b"one")
+    left = {path: path.read_bytes() for path in (tmp_path / "s").rglob("*Orders*")}
+    with open_embedded(tmp_path / "s") as service:
+        service.request(DeleteQueue(name))
+    for path, content in left.items():
+        path.write_bytes(content)
+    with open_embedded(tmp_path / "s") as service:
+        create(service, queue(persistence=persistence))
+        assert messages(service) == []
+
+
+def test_a_persistent_queue_whose_name_can_be_no_file_is_refused_by_the_service(tmp_path: Path) -> None:
+    with open_embedded(tmp_path / "s") as service:
+        settings = replace(queue(persistence=IN_MEMORY), topic_name="a/b")
+        (reply,) = service.request(CreateQueue(SUBSCRIBER, settings))
+        assert reply.retcode is ReturnCode.ERROR
+        assert "'a/b' cannot be part of a file name" in reply.text
+        assert create(service, replace(queue(), topic_name="a/b")) is ReturnCode.OK, "a volatile one may"
+    with open_embedded(tmp_path / "s") as service:
+        assert write(service, b"one", topic="a/b") == [AckResponse.ACCEPTED]
+
+
+class TestShutdown:
+    def test_volatile_samples_and_counters_go_and_persistent_samples_stay(self, tmp_path: Path) -> None:
+        subscriber = replace(
+            DEFAULT_SETTINGS.participants[0].subscribers[0],
+            queues=(queue("V"), queue("P", IN_MEMORY), queue("D", ON_DISK)),
+        )
+        settings = replace(
+            DEFAULT_SETTINGS, participants=(replace(DEFAULT_SETTINGS.participants[0], subscribers=(subscriber,)),)
+        )
+        with open_embedded(tmp_path / "s", configuration=settings) as service:
+            for name in "VPD":
+                write(service, b"one", topic=name)
+            create(service, queue("Created"))
+        with open_embedded(tmp_path / "s", configuration=settings) as service:
+            assert service.request(Shutdown())[0].retcode is ReturnCode.OK
+            with pytest.raises(Refused, match="the service is shut down"):
+                service.request(Shutdown())
+        with open_embedded(tmp_path / "s", configuration=settings) as service:
+            assert [len(messages(service, name)) for name in "VPD"] == [0, 1, 1]
+            assert status(service, "P").total.received_message_count == 0
+            assert create(service, queue("Created")) is ReturnCode.OK, "it was gone"
+
+    def test_a_persistent_service_state_keeps_the_queues_that_were_created(self, tmp_path: Path) -> None:
+        kept = ServiceQosSettings(ServicePersistenceSettings(PersistenceKind.PERSISTENT))
+        configuration = ServiceConfiguration("c", DEFAULT_SETTINGS, service_qos=kept)
+        with open_embedded(tmp_path / "s", configuration=configuration) as service:
+            create(service, queue())
+            service.request(Shutdown())
+        with open_embedded(tmp_path / "s", configuration=configuration) as service:
+            assert create(service, queue()) is ReturnCode.DUPLICATED
+
+    def test_a_shutdown_cut_short_is_finished_by_the_next_command(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with open_embedded(tmp_path / "s") as service:
+            create(service, queue())
+            write(service, b"one")
+        monkeypatch.setattr(EmbeddedService, "_end_instance", lambda self: self._stores.close())
+        with open_embedded(tmp_path / "s") as service:
+            service.request(Shutdown())
+        monkeypatch.undo()
+        with open_embedded(tmp_path / "s") as service:
+            assert create(service, queue()) is ReturnCode.OK
+            assert messages(service) == []
+
+
+class TestOneAtATime:
+    def test_a_second_command_waits_for_the_first(self, tmp_path: Path) -> None:
+        with open_embedded(tmp_path / "s") as service:
+            create(service, queue())
+            opened = threading.Event()
+
+            def other() -> None:
+                with open_embedded(tmp_path / "s", wait_s=20.0):
+                    opened.set()
+
+            thread = threading.Thread(target=other)
+            thread.start()
+            assert not opened.wait(0.1)
+        assert opened.wait(20.0)
+        thread.join()
+
+    def test_a_second_command_that_has_waited_enough_says_who_holds_it(self, tmp_path: Path) -> None:
+        pattern = (
+            rf"process {os.getpid()} \(since 20..-..-.. ..:..:.. UTC\) is using the state directory .*; waited 0.05 s"
+        )
+        with open_embedded(tmp_path / "s"):
+            with pytest.raises(NoAnswer, match=pattern) as caught, open_embedded(tmp_path / "s", wait_s=0.05):
+                pass
+            assert "--timeout" in caught.value.remedy
+        assert not (tmp_path / "s" / "lock.holder").exists()
+
+    def test_a_killed_holder_does_not_stand_in_the_way(self, tmp_path: Path) -> None:
+        child = os.fork()
+        if child == 0:
+            with open_embedded(tmp_path / "s"):
+                os._exit(0)
+        os.waitpid(child, 0)
+        assert (tmp_path / "s" / "lock.holder").exists()
+        with open_embedded(tmp_path / "s", wait_s=0.0):
+            pass
+
+    def test_a_consumer_that_waits_lets_a_producer_in(self, tmp_path: Path) -> None:
+        with open_embedded(tmp_path / "s") as service:
+            create(service, queue())
+        found: list[list[Delivery]] = []
+
+        def consume() -> None:
+            with open_embedded(tmp_path / "s") as service:
+                found.append(service.receive(FULL_NAME + "Orders", 1, 20.0))
+                service.acknowledge(found[0][0], ok=True)
+
+        thread = threading.Thread(target=consume)
+        thread.start()
+        time.sleep(0.2)
+        with open_embedded(tmp_path / "s") as service:
+            write(service, b"here")
+        thread.join(20.0)
+        assert [each.payload for each in found[0]] == [b"here"]
+        with open_embedded(tmp_path / "s") as service:
+            assert messages(service) == []
+
+    def test_a_consumer_waits_no_longer_than_it_said(self, tmp_path: Path) -> None:
+        with open_embedded(tmp_path / "s") as service:
+            create(service, queue())
+            assert service.receive(FULL_NAME + "Orders", 1, 0.1) == []
+
+    def test_many_processes_at_once_lose_nothing(self, tmp_path: Path) -> None:
+        with open_embedded(tmp_path / "s") as service:
+            create(service, queue())
+        context = multiprocessing.get_context("fork")
+        children = [context.Process(target=_produce, args=(tmp_path / "s", number)) for number in range(4)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(60)
+            assert child.exitcode == 0
+        with open_embedded(tmp_path / "s") as service:
+            assert len(messages(service)) == 4 * 5 * 3
+
+
+def _produce(state_dir: Path, number: int) -> None:
+    for start in range(0, 15, 3):
+        with open_embedded(state_dir, wait_s=60.0) as service:
+            write(service, b"a", b"b", b"c", start=1_000 * number + start)
+
+
+class TestDamage:
+    def test_a_damaged_store_is_restored_around_and_told_once(self, tmp_path: Path) -> None:
+        with open_embedded(tmp_path / "s") as service:
+            create(service, queue(persistence=IN_MEMORY))
+            for at in range(5):
+                write(service, b"%d" % at, start=at)
+        path = tmp_path / "s" / "QSOrders@SharedSubscriber@0@qsctl_m0.db"
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+        with open_embedded(tmp_path / "s") as service:
+            assert len(messages(service)) == 4
+            assert service.damage
+            assert all(report.file.name.startswith("QSOrders") for report in service.damage)
+        assert (tmp_path / "s" / f"{path.name}.damaged").read_bytes() == bytes(content)
+        with open_embedded(tmp_path / "s") as service:
+            assert len(messages(service)) == 4
+            assert not service.damage
+
+    def test_damaged_statistics_start_again_from_zero_and_are_told(self, tmp_path: Path) -> None:
+        with open_embedded(tmp_path / "s") as service:
+            create(service, queue())
+            write(service, b"one")
+        (tmp_path / "s" / "statistics.bin").write_bytes(b"\xff\x00 nonsense")
+        with open_embedded(tmp_path / "s") as service:
+            assert status(service).total.received_message_count == 0
+            assert status(service).current_message_count == 1
+            assert [report.file.name for report in service.damage] == ["statistics.bin"]
+
+    def test_an_unreadable_instance_file_is_said_and_nothing_is_touched(self, tmp_path: Path) -> None:
+        with open_embedded(tmp_path / "s") as service:
+            create(service, queue())
+        (tmp_path / "s" / "instance.json").write_text("{")
+        with pytest.raises(Damaged, match=r"instance\.json"), open_embedded(tmp_path / "s"):
+            pass
+        assert (tmp_path / "s" / "QSservice@qsctl.db").exists()
+
+    def test_a_state_of_a_later_version_is_refused(self, tmp_path: Path) -> None:
+        with open_embedded(tmp_path / "s"):
+            pass
+        file = tmp_path / "s" / "instance.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 2}))
+        with pytest.raises(Refused, match="has format 2"), open_embedded(tmp_path / "s"):
+            pass
+
+    def test_after_an_error_of_the_disk_nothing_more_is_done(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with open_embedded(tmp_path / "s") as service:
+            create(service, queue())
+            write(service, b"kept")
+
+            def refuse(descriptor: int, data: bytes, offset: int) -> int:
+                raise OSError(28, "No space left on device")
+
+            monkeypatch.setattr(os, "pwrite", refuse)
+            with pytest.raises(Damaged, match="No space left on device"):
+                write(service, b"lost", start=10)
+            monkeypatch.undo()
+            with pytest.raises(Refused, match="stopped at an earlier error"):
+                write(service, b"again", start=11)
+        with open_embedded(tmp_path / "s") as service:
+            assert [each.payload for each in messages(service)] == [b"kept"]
+
+
+def test_the_directory_and_its_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    with open_embedded(tmp_path / "s") as service:
+        create(service, queue())
+        create(service, queue("P", ON_DISK))
+        write(service, b"one")
+        write(service, b"one", topic="P")
+    for path in [tmp_path / "s", *(tmp_path / "s").rglob("*")]:
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_files_stand_in_the_configured_directory(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    filesystem = FilesystemSettings(directory=tmp_path / "data", file_prefix="X")
+    configuration = ServiceConfiguration("c", DEFAULT_SETTINGS, filesystem=filesystem)
+    with open_embedded(tmp_path / "s", configuration=configuration) as service:
+        create(service, queue("P", IN_MEMORY))
+        write(service, b"one", topic="P")
+    assert {path.name for path in (tmp_path / "data").iterdir()} == {
+        "Xservice@qsctl.db",
+        "XP@SharedSubscriber@0@qsctl_d0.db",
+        "XP@SharedSubscriber@0@qsctl_m0.db",
+    }
+    with open_embedded(tmp_path / "s") as service:
+        assert len(messages(service, "P")) == 1, "the instance knows where its files are"
+
+
+def test_a_store_does_not_grow_without_bounds(tmp_path: Path, persistence: PersistenceSettings) -> None:
+    def size() -> int:
+        return sum(path.stat().st_size for path in (tmp_path / "s").rglob("*") if path.is_file())
+
+    sizes: list[int] = []
+    with open_embedded(tmp_path / "s") as service:
+        create(service, queue(persistence=persistence))
+    for number in range(5):
+        with open_embedded(tmp_path / "s") as service:
+            write(service, *[b"x" * 200] * 2_500, start=number * 2_500)
+            service.acknowledge_all(service.receive(FULL_NAME + "Orders", 2_500, 0.0), ok=True)
+        sizes.append(size())
+    assert max(sizes) < 2.2 * sizes[0] + 1_000_000
+
+
+def test_time_is_what_the_driver_says(tmp_path: Path) -> None:
+    clock = [1_700_000_000_000_000_000]
+    now: Callable[[], int] = lambda: clock[0]  # noqa: E731
+    settings = replace(queue(), lifespan_ns=5_000_000_000)
+    with open_embedded(tmp_path / "s", now=now) as service:
+        create(service, settings)
+        write(service, b"one")
+        assert messages(service)[0].enqueued_at_ns == clock[0]
+    clock[0] += 4_000_000_000
+    with open_embedded(tmp_path / "s", now=now) as service:
+        assert len(messages(service)) == 1
+    clock[0] += 2_000_000_000
+    with open_embedded(tmp_path / "s", now=now) as service:
+        assert messages(service) == []
+        assert status(service).total.expired_message_count == 1
