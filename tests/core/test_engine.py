@@ -34,7 +34,7 @@ from qsctl.core.queue.settings import (
 from qsctl.core.records import Enqueued, QueueCreated, Record, ServiceStarted
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Damaged, NotFound, Refused
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.resource import parse_resource
 
 PARTICIPANT = parse_resource("/domain_participant/P")
@@ -270,8 +270,13 @@ def test_a_dead_letter_queue_in_use_is_not_deleted() -> None:
 
 def test_a_consumer_that_only_guesses_changes_nothing() -> None:
     one = engine()
-    strays: list[Inbound] = [acknowledge(1), ConsumerJoined("P/S/none", READER), write(1, "None")]
+    strays: list[Inbound] = [
+        acknowledge(1),
+        ConsumerJoined("P/S/none", READER),
+        ConsumerJoined("P/S/orders", NIL_GUID),
+        write(1, "None"),
+    ]
     for stray in strays:
         one.receive(0, stray)
-    assert one.refused_message_count == 3
+    assert one.refused_message_count == 4
     assert one.take_ready() == ([], [], [])

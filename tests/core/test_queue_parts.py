@@ -10,7 +10,7 @@ from qsctl.core.queue.agenda import Agenda
 from qsctl.core.queue.consumer import Consumer, Ring
 from qsctl.core.queue.dispatch import Lane
 from qsctl.core.queue.held import RETIRED_IDENTITIES_MAX, Held
-from qsctl.core.queue.lifespan import Lifespans, expiry
+from qsctl.core.queue.lifespan import Lifespans, QueueLifespan
 from qsctl.core.queue.limits import SAMPLE_METADATA_BYTES, Limits
 from qsctl.core.queue.outbox import Outbox
 from qsctl.core.queue.sample import Cause, Sample
@@ -106,10 +106,12 @@ def test_a_lane_that_nobody_serves_does_not_keep_the_dead() -> None:
 
 
 def test_a_producers_lifespan_wins_even_when_it_is_longer() -> None:
-    assert expiry(10, 5, 20, 100) == 15
-    assert expiry(10, 500, 20, 100) == 510
-    assert expiry(10, INFINITE_NS, 20, 100) == 120
-    assert expiry(10, INFINITE_NS, 20, INFINITE_NS) == INFINITE_NS
+    lifespan = QueueLifespan(100)
+    assert lifespan.expiry(10, 5, 20) == 15
+    assert lifespan.expiry(10, 500, 20) == 510
+    assert lifespan.expiry(10, INFINITE_NS, 20) == 120
+    assert lifespan.expiry(10, INFINITE_NS, 21) == 121
+    assert QueueLifespan(INFINITE_NS).expiry(10, INFINITE_NS, 20) == INFINITE_NS
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.booleans()), max_size=200), st.integers(0, 50))

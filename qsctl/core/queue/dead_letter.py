@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from qsctl.core.queue.lifespan import expiry
 from qsctl.core.queue.sample import Sample
 from qsctl.core.records import DeadLetterReason, RemovalCause
-from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.instant import Nanoseconds
 
 REASONS: Final[dict[RemovalCause, DeadLetterReason]] = {
     RemovalCause.EXPIRED: DeadLetterReason.LIFESPAN,
@@ -20,7 +19,7 @@ REASONS: Final[dict[RemovalCause, DeadLetterReason]] = {
 
 
 def letter(
-    now: Nanoseconds, sample: Sample, position: int, source: str, reason: DeadLetterReason, lifespan_ns: Nanoseconds
+    now: Nanoseconds, sample: Sample, position: int, source: str, reason: DeadLetterReason, expires_at_ns: Nanoseconds
 ) -> Sample:
     """The sample as the dead-letter queue holds it: same identity and payload, a new life.
 
@@ -30,7 +29,7 @@ def letter(
         position: its place in the dead-letter queue.
         source: `<topic>@<subscriber>` of that queue.
         reason: why it is dead.
-        lifespan_ns: the dead-letter queue's own; the producer's is over, or was for another queue.
+        expires_at_ns: by the dead-letter queue's own lifespan; the producer's is over, or was for another queue.
     """
     return Sample(
         position=position,
@@ -38,7 +37,7 @@ def letter(
         payload=sample.payload,
         size_bytes=sample.size_bytes,
         enqueued_at_ns=now,
-        expires_at_ns=expiry(now, INFINITE_NS, now, lifespan_ns),
+        expires_at_ns=expires_at_ns,
         source_guid=sample.source_guid,
         related_source_guid=sample.related_source_guid,
         related_identity=sample.related_identity,

@@ -33,7 +33,7 @@ from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.dead_letter import REASONS, letter
 from qsctl.core.queue.dispatch import Lane, Lanes
 from qsctl.core.queue.held import Held
-from qsctl.core.queue.lifespan import Lifespans, expiry
+from qsctl.core.queue.lifespan import Lifespans, QueueLifespan
 from qsctl.core.queue.limits import Limits
 from qsctl.core.queue.outbox import Outbox
 from qsctl.core.queue.persistence import enqueued_record, on_disk_over_bytes
@@ -75,7 +75,7 @@ class SampleLifecycle:
         "_availability",
         "_dead_letters",
         "_is_limited",
-        "_lifespan_ns",
+        "_lifespan",
         "_marks_last",
         "_on_disk_over_bytes",
         "_outbox",
@@ -124,7 +124,7 @@ class SampleLifecycle:
         self._redelivery = Redelivery(settings.redelivery)
         self._times_out = settings.redelivery.response_timeout_ns < INFINITE_NS
         self._is_limited = self.limits.limited
-        self._lifespan_ns = settings.lifespan_ns
+        self._lifespan = QueueLifespan(settings.lifespan_ns)
         self._acknowledges = settings.app_ack_sample_to_producer
         self._marks_last = settings.distribution.mark_last_undelivered_sample
         self._availability: dict[Guid, ConsumerAvailability] = {}
@@ -172,7 +172,9 @@ class SampleLifecycle:
             self.limits.find_full(now)
             events.append(SampleBounced(now, self.name, sample.identity, BounceReason.QUEUE_FULL))
             return False
-        dead = letter(now, sample, self.held.next_position, source.label, reason, self.settings.lifespan_ns)
+        dead = letter(
+            now, sample, self.held.next_position, source.label, reason, self._lifespan.expiry(now, INFINITE_NS, now)
+        )
         payload_from = (source.name, sample.position) if sample.payload is None else None
         self._dispatch(now, self._hold(now, dead, now, payload_from))
         return True
@@ -185,8 +187,8 @@ class SampleLifecycle:
             write.payload,
             len(write.payload),
             now,
-            expiry(received_at_ns, lifespan_ns, now, self._lifespan_ns)
-            if lifespan_ns < INFINITE_NS or self._lifespan_ns < INFINITE_NS
+            self._lifespan.expiry(received_at_ns, lifespan_ns, now)
+            if lifespan_ns < INFINITE_NS or self._lifespan.is_finite
             else INFINITE_NS,
             write.source_guid,
             write.related_source_guid,

@@ -14,17 +14,31 @@ from qsctl.instant import INFINITE_NS, Nanoseconds, later
 _FIRST_FINAL_STATE = SampleState.DELIVERED
 
 
-def expiry(
-    written_at_ns: Nanoseconds, lifespan_ns: Nanoseconds, enqueued_at_ns: Nanoseconds, queue_lifespan_ns: Nanoseconds
-) -> Nanoseconds:
-    """The instant at which a sample expires.
+class QueueLifespan:
+    """The lifespan of a queue, and what it makes of a sample's own.
 
-    A producer's lifespan, when finite, takes precedence over the queue's, be it longer or shorter. It runs from the
-    arrival of the sample, the queue's from the moment it is held: a sample may wait outside a full queue.
+    Samples of one instant share one number: a million of them wait at a time.
     """
-    if lifespan_ns < INFINITE_NS:
-        return later(written_at_ns, lifespan_ns)
-    return later(enqueued_at_ns, queue_lifespan_ns)
+
+    __slots__ = ("_at_ns", "_expiry_ns", "_lifespan_ns", "is_finite")
+
+    def __init__(self, lifespan_ns: Nanoseconds) -> None:
+        self.is_finite = lifespan_ns < INFINITE_NS
+        self._lifespan_ns = lifespan_ns
+        self._at_ns = self._expiry_ns = -1
+
+    def expiry(self, written_at_ns: Nanoseconds, lifespan_ns: Nanoseconds, enqueued_at_ns: Nanoseconds) -> Nanoseconds:
+        """The instant at which a sample expires.
+
+        A producer's lifespan, when finite, takes precedence over the queue's, be it longer or shorter. It runs from the
+        arrival of the sample, the queue's from the moment it is held: a sample may wait outside a full queue.
+        """
+        if lifespan_ns < INFINITE_NS:
+            return later(written_at_ns, lifespan_ns)
+        if enqueued_at_ns != self._at_ns:
+            self._at_ns = enqueued_at_ns
+            self._expiry_ns = later(enqueued_at_ns, self._lifespan_ns)
+        return self._expiry_ns
 
 
 class Lifespans:

@@ -124,7 +124,13 @@ class SharedReaderQueue(SampleLifecycle):
         """Seat a consumer behind the others; a second time changes its window at the most.
 
         A requester's reader, one with a source GUID, makes the queue route by address (section 2.11.3).
+
+        Refuses:
+            The nil GUID, which names nobody.
         """
+        if joined.consumer_guid == NIL_GUID:
+            self.refused_count += 1
+            return
         known = self.consumers.get(joined.consumer_guid)
         if known is not None:
             if known.source_guid == joined.source_guid:
