@@ -137,8 +137,7 @@ def _with_single(value: Any, child: Child, form: Form, override: _Override, dept
 
 def _with_one_of_many(value: Any, child: Child, form: Form, override: _Override, depth: int) -> Any:
     elements: tuple[Any, ...] = getattr(value, child.field)
-    keys = _keys(form, elements)
-    chosen = _chosen(keys, form, override, depth)
+    chosen = _chosen(form, elements, override, depth)
     changed = tuple(
         _replaced(form, each, override, depth + 1) if index in chosen else each for index, each in enumerate(elements)
     )
@@ -165,7 +164,7 @@ def _with_mapping(value: Any, child: Child, form: Form, override: _Override, dep
 def _with_column(value: Any, columns: Columns, override: _Override, depth: int) -> Any:
     count = len(getattr(value, columns.attributes[0].field))
     numbered = Form(columns.element, type(value), columns.attributes)
-    chosen = _chosen([str(index + 1) for index in range(count)], numbered, override, depth)
+    chosen = _chosen(numbered, range(count), override, depth)
     if depth + 1 != len(override.steps) - 1:
         raise _lost(numbered, value, override, depth + 1)
     attribute = numbered.attribute(override.steps[depth + 1].name)
@@ -180,20 +179,30 @@ def _with_column(value: Any, columns: Columns, override: _Override, depth: int) 
     return dataclasses.replace(value, **{attribute.field: new})
 
 
-def _keys(form: Form, elements: Sequence[Any]) -> list[str]:
+def _names(form: Form, elements: Sequence[Any]) -> list[str]:
+    """What the elements are called; none where they have no name."""
     key = form.attribute(form.key) if form.key else None
-    if key is None:
-        return [str(index + 1) for index in range(len(elements))]
-    return [str(getattr(each, key.field)) for each in elements]
+    return [] if key is None else [str(getattr(each, key.field)) for each in elements]
 
 
-def _chosen(keys: Sequence[str], form: Form, override: _Override, depth: int) -> set[int]:
+def _keys(form: Form, elements: Sequence[Any]) -> list[str]:
+    """What tells the elements apart: their names, or numbers from 1 where there are none or two are alike."""
+    names = _names(form, elements)
+    if names and len(set(names)) == len(names):
+        return names
+    return [str(index + 1) for index in range(len(elements))]
+
+
+def _chosen(form: Form, elements: Sequence[Any], override: _Override, depth: int) -> set[int]:
+    """The elements that a step means; a name that several have means all of them."""
+    keys = _keys(form, elements)
     step = override.steps[depth]
     if step.key == EVERY and keys:
         return set(range(len(keys)))
     if step.key is None and len(keys) == 1:
         return {0}
     chosen = {index for index, key in enumerate(keys) if key == step.key}
+    chosen = chosen or {index for index, name in enumerate(_names(form, elements)) if name == step.key}
     if not chosen:
         raise _not_among(keys, form, override, depth)
     return chosen
