@@ -129,7 +129,7 @@ def test_what_no_honest_peer_would_send_hurts_nobody(start_service: Callable[...
             values: list[bytes] = []
             while len(values) < 2:
                 batch = consumer.receive(10, 5.0)
-                assert batch
+                assert batch, values
                 values += [sample.value for sample in batch if sample.identity.writer_guid == held.writer_guid]
                 consumer.acknowledge_all()
             assert values == [b"held", b"still served"], "a stranger's answer settles nothing"

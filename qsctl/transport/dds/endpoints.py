@@ -243,6 +243,10 @@ class QueueEndpoints:
                     self.malformed_count += 1
                     continue
                 sender = frame.sender
+                if sender == NIL_GUID:
+                    # Nobody's: a sample that nobody holds has no holder either.
+                    self.malformed_count += 1
+                    continue
                 if not frame.answers:
                     self._take_leave(sender, inbox)
                 for identity, response in frame.answers:
