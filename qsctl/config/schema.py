@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 PROBLEMS_MAX: Final = 200
 """More than these are not shown for one document: a file of nonsense is not worth more."""
 
+EXPLAINED_ELEMENTS_MAX: Final = 50_000
+"""In larger documents the gate explains too: xmlschema takes a minute for a million elements."""
+
 QOS_TAGS: Final = (
     "participant_qos",
     "publisher_qos",
@@ -156,7 +159,11 @@ def _unknown_extension(element: _Element, model: ElementModel) -> Problem:
 def explain(root: _Element) -> list[Problem]:
     """Every departure from the schema: those of structure from the schema's model, the rest from xmlschema."""
     found = list(itertools.islice(structure_problems(root, schema_model()), PROBLEMS_MAX))
-    found.extend(dict.fromkeys(itertools.islice(_explanations(root), PROBLEMS_MAX)))
+    if len(found) >= PROBLEMS_MAX:
+        return found
+    size = sum(1 for _ in itertools.islice(root.iter(), EXPLAINED_ELEMENTS_MAX + 1))
+    explanations = _explanations(root) if size <= EXPLAINED_ELEMENTS_MAX else _gate_explanations(root)
+    found.extend(dict.fromkeys(itertools.islice(explanations, PROBLEMS_MAX)))
     if not found:
         # The gate said no and nothing else did: its own words are better than silence.
         log: Any = _gate().error_log  # iterable, which its stub does not know
@@ -187,6 +194,39 @@ def _explanations(root: _Element) -> Iterator[Problem]:
         else:
             yield _value_problem(element, reason, model.type_of(element))
 
+
+def _gate_explanations(root: _Element) -> Iterator[Problem]:
+    """Wrong values and attributes by the places that the gate's own log names."""
+    model = schema_model()
+    log: Any = _gate().error_log
+    tree = root.getroottree()
+    for entry in log:
+        if not entry.path or entry.type_name in _GATE_SAID_ELSEWHERE:
+            continue
+        places = tree.xpath(entry.path)
+        element = places[0] if isinstance(places, list) and places else None
+        if not isinstance(element, etree._Element):
+            continue
+        attribute = _GATE_ATTRIBUTE.search(entry.message)
+        if attribute:
+            yield _attribute_problem(element, attribute[1])
+        else:
+            yield _value_problem(element, entry.message, model.type_of(element))
+
+
+_GATE_ATTRIBUTE = re.compile(r"attribute '([A-Za-z_]+)'")
+_GATE_SAID_ELSEWHERE: Final = frozenset(
+    {
+        "SCHEMAV_CVC_IDC",
+        "SCHEMAV_ELEMENT_CONTENT",
+        "SCHEMAV_CVC_COMPLEX_TYPE_3_2_1",  # an attribute that is not allowed
+        "SCHEMAV_CVC_COMPLEX_TYPE_3_2_2",
+        "SCHEMAV_CVC_COMPLEX_TYPE_4",  # an attribute that is missing
+        "SCHEMAV_CVC_COMPLEX_TYPE_2_3",  # text among elements
+        "SCHEMAV_CVC_TYPE_3_1_2",  # elements in a value
+        "SCHEMAV_CVC_TYPE_3_1_1",
+    }
+)
 
 _ATTRIBUTE = re.compile(r"attribute ([A-Za-z_]+)=")
 _SAID_ELSEWHERE: Final = (
