@@ -208,17 +208,18 @@ _WORDS = {
 def sentence(comparison: Comparison) -> str:
     """Which is better on what, in words."""
     wins: dict[Verdict, list[str]] = {Verdict.A: [], Verdict.B: []}
-    undecided = 0
-    several = len({difference.point.key for difference in comparison.differences}) > 1
-    for difference in comparison.differences:
-        if difference.measure not in HEADLINES:
-            continue
-        if difference.verdict in wins:
-            place = f" at {difference.point}" if several else ""
-            what = f"{_WORDS[difference.measure]} of {difference.queue}{place}{_share(difference)}"
-            wins[difference.verdict].append(what)
-        elif difference.verdict is Verdict.UNDECIDED:
-            undecided += 1
+    shown = [each for each in comparison.differences if each.measure in HEADLINES]
+    points = len({each.point.key for each in shown})
+    for measure, queue in dict.fromkeys(
+        (measure, each.queue) for measure in HEADLINES for each in shown if each.measure == measure
+    ):
+        mine = [each for each in shown if (each.measure, each.queue) == (measure, queue)]
+        for verdict, what in wins.items():
+            better = [each for each in mine if each.verdict is verdict]
+            if better:
+                place = f" at {len(better)} of {points} points" if points > 1 else _share(better[0])
+                what.append(f"{_WORDS[measure]} of {queue}{place}")
+    undecided = sum(each.verdict is Verdict.UNDECIDED for each in shown)
     parts = [f"{verdict.value} is better on {_listed(what)}" for verdict, what in wins.items() if what]
     if not parts:
         parts = [

@@ -60,7 +60,7 @@ def open_sweep(folder: Path, plan: SweepPlan) -> None:
     Raises:
         InvalidInput: it holds a sweep of another scenario or seed, or something else.
     """
-    digest = scenario_digest(dataclasses.replace(plan.scenario, replications=1))
+    digest = scenario_digest(dataclasses.replace(plan.scenario, replications=1, seed=0))
     wanted = dict(plan_document(plan, digest))
     file = folder / SWEEP_FILE
     if file.exists():

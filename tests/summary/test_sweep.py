@@ -1,0 +1,284 @@
+"""Sweeps on Spark give what the same tasks give in this process, go on where they stopped, and size what follows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qsctl.errors import Damaged, InvalidInput, UsageError
+from qsctl.instant import SECOND_NS
+from qsctl.sim.scenario import (
+    ClientGroup,
+    ConstantArrivals,
+    ConstantSize,
+    Endpoint,
+    Interval,
+    PoissonArrivals,
+    Port,
+    Profile,
+    Queue,
+    Scenario,
+    Traffic,
+)
+from qsctl.sim.sweep import Point, Task, parse_axes, plan_sweep, point_seed, run_task
+from qsctl.sim.targets import parse_setting, parse_target
+from qsctl.summary.compare import Verdict, compare, sentence
+from qsctl.summary.points import MEASURES, interval_of, point_measures
+from qsctl.summary.session import SparkOptions
+from qsctl.summary.size import size
+from qsctl.summary.sweep import SweepProgress, TaskRunner, run_sweep
+from qsctl.summary.sweep_folder import PointResult, finished, open_sweep, read_results, write_results
+
+DEPTH = "profile[default]/queue[D-1]/max-depth"
+TCP_QUEUE_BYTES = 262_144
+
+
+def overloaded(**changes: Any) -> Scenario:
+    """One client, one queue, twice what the port carries, for a second."""
+    plain = Scenario(
+        name="overloaded", horizon_ns=SECOND_NS, seed=11, ports=(Port("p", 8_000_000),), profiles=(Profile("default"),),
+        groups=(ClientGroup("c", port="p", profile="default"),),
+        traffic=(Traffic("t", to="c", arrivals=PoissonArrivals(2000), size=ConstantSize(1000)),),
+    )  # fmt: skip
+    return dataclasses.replace(plain, **changes)
+
+
+def results_here(plan: Any) -> list[PointResult]:
+    return [
+        PointResult(task.point, task.replication, task.seed, tuple(run_task(plan.scenario, task)))
+        for task in plan.tasks()
+    ]
+
+
+def test_axes_are_paths_with_values_also_where_a_name_holds_an_equals_sign() -> None:
+    axes = parse_axes(["profile[a=b]/queue[D-1]/max-depth=1,2", "horizon=1s"])
+    assert [(axis.path, axis.values) for axis in axes] == [
+        ("profile[a=b]/queue[D-1]/max-depth", ("1", "2")),
+        ("horizon", ("1s",)),
+    ]
+
+
+@pytest.mark.parametrize("text", ["horizon", "horizon=", "=1", "horizon=1s,,2s", "horizon=1s,1s"])
+def test_an_axis_that_is_none_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match="--grid"):
+        parse_axes([text])
+
+
+def test_a_plan_refuses_a_path_that_leads_nowhere_and_a_value_that_cannot_be() -> None:
+    with pytest.raises(UsageError, match="no profile"):
+        plan_sweep(overloaded(), parse_axes(["profile[none]/queue[D-1]/max-depth=1,2"]), 1)
+    with pytest.raises(InvalidInput):
+        plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,many"]), 1)
+    with pytest.raises(UsageError, match="0 replications"):
+        plan_sweep(overloaded(), (), 0)
+
+
+def test_a_point_s_seed_depends_on_its_values_alone() -> None:
+    small = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,200"]), 2)
+    large = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=50,100,200", "horizon=1s"]), 3)
+    seeds = {task.point.key: task.seed for task in small.tasks()}
+    assert len(set(seeds.values())) == 2
+    other = Point((("horizon", "1s"), (DEPTH, "100")))
+    assert point_seed(11, other) == point_seed(11, Point(tuple(reversed(other.values))))
+    assert point_seed(11, other) != point_seed(12, other)
+    common = plan_sweep(overloaded(), large.axes, 2, common_random_numbers=True)
+    assert {task.seed for task in common.tasks()} == {11}
+
+
+def test_a_folder_takes_up_the_same_sweep_and_refuses_another(tmp_path: Path) -> None:
+    plan = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,200"]), 2)
+    open_sweep(tmp_path / "sweep", plan)
+    results = results_here(plan)
+    write_results(tmp_path / "sweep", results[:3])
+    write_results(tmp_path / "sweep", results[3:])
+    read = read_results(tmp_path / "sweep")
+    assert sorted(read, key=str) == sorted(results, key=str)
+    open_sweep(tmp_path / "sweep", plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,200,300"]), 5))
+    with pytest.raises(InvalidInput, match="another seed"):
+        open_sweep(tmp_path / "sweep", plan_sweep(overloaded(seed=12), plan.axes, 2))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(InvalidInput, match="holds no sweep"):
+        open_sweep(tmp_path / "full", plan)
+    next((tmp_path / "sweep" / "points").glob("part-*")).write_bytes(b"PAR1")
+    with pytest.raises(Damaged, match="cannot be read"):
+        read_results(tmp_path / "sweep")
+
+
+@pytest.mark.spark
+def test_a_sweep_on_spark_gives_what_the_tasks_give_here_and_goes_on_where_it_stopped(
+    tmp_path: Path, options: SparkOptions
+) -> None:
+    plan = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,400", "group[c]/count=1,2"]), 2)
+    expected = results_here(plan)
+    open_sweep(tmp_path / "sweep", plan)
+    write_results(tmp_path / "sweep", expected[:3])
+    told: list[SweepProgress] = []
+    assert run_sweep(plan, tmp_path / "sweep", options, told.append) == expected
+    assert (told[0].done, told[0].reused, told[-1].done) == (3, 3, 8)
+    assert finished(read_results(tmp_path / "sweep")) == {(each.point.key, each.replication) for each in expected}
+    told.clear()
+    assert run_sweep(plan, tmp_path / "sweep", options, told.append) == expected
+    assert [progress.reused for progress in told] == [8]
+
+
+@pytest.mark.spark
+def test_a_task_that_cannot_be_simulated_is_one_message_with_its_point(options: SparkOptions) -> None:
+    point = Point((("traffic[t]/to", "nobody"),))
+    with pytest.raises(InvalidInput, match="to=nobody"):
+        TaskRunner(overloaded(), options).run([Task(point, 0, 1)])
+
+
+def test_two_sweeps_with_common_random_numbers_are_paired(tmp_path: Path) -> None:
+    folders = []
+    for name, scenario in (("a", overloaded()), ("b", overloaded(ports=(Port("p", 12_000_000),)))):
+        plan = plan_sweep(scenario, parse_axes([f"{DEPTH}=100,400"]), 3)
+        open_sweep(tmp_path / name, plan)
+        write_results(tmp_path / name, results_here(plan))
+        folders.append(tmp_path / name)
+    comparison = compare(*folders, 0.95)
+    losses = [each for each in comparison.differences if each.measure == "loss_ratio"]
+    assert len(losses) == 2
+    assert all(each.paired and each.verdict is Verdict.B for each in losses)
+    assert "B is better on losses of D-1" in sentence(comparison)
+    assert sentence(compare(folders[0], folders[0], 0.95)) == "A and B give the same."
+    with pytest.raises(InvalidInput, match="not of one kind"):
+        compare(folders[0], tmp_path, 0.95)
+
+
+def test_an_interval_holds_the_mean_and_one_observation_tells_no_width() -> None:
+    assert interval_of([1.0, 3.0], 0.95).mean == 2.0
+    assert interval_of([1.0, 3.0], 0.95).half_width == pytest.approx(12.7062047362)
+    assert interval_of([5.0], 0.95).half_width == float("inf")
+
+
+def test_measures_of_a_point_are_means_over_its_replications() -> None:
+    results = results_here(plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100"]), 3))
+    discards = next(each for each in point_measures(results, 0.95) if each.measure == "discards")
+    values = [result.figures[0].discarded_messages for result in results]
+    assert discards.interval.mean == pytest.approx(sum(values) / 3)
+    assert (discards.smallest, discards.largest) == (min(values), max(values))
+
+
+@pytest.mark.parametrize(
+    "text", ["discards", "discards(D-1)", "speed(D-1)<1", "discards(D-1)=5", "loss_ratio(D-1)<x", "latency_p99(D-1)<5"]
+)
+def test_a_target_that_is_none_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_target(text, tuple(MEASURES))
+
+
+def test_targets_and_settings_are_read_as_written() -> None:
+    target = parse_target("latency_p99(G-1) < 50ms", tuple(MEASURES))
+    assert (target.measure, target.queue, target.operator, target.bound) == ("latency_p99", "G-1", "<", 50e6)
+    assert parse_target("loss_ratio(D-1)<=0.1%", tuple(MEASURES)).bound == pytest.approx(0.001)
+    setting = parse_setting("max-depth(D-1)")
+    assert (setting.path, setting.low, setting.high) == ("profile[*]/queue[D-1]/max-depth", 2, 262_144)
+    assert parse_setting("group[c]/count=1,5,3").choices == (1, 3, 5)
+    for text in ("max-depth(Z-9)", "max-depth(D-1)=1..5", "group[c]/count", "max-depth(D-1)=a..b"):
+        with pytest.raises(UsageError):
+            parse_setting(text)
+
+
+def paused_client() -> Scenario:
+    """200 messages a second to a client that reads nothing for two seconds."""
+    return Scenario(
+        name="paused", horizon_ns=6 * SECOND_NS, ports=(Port("p"),), profiles=(Profile("default"),),
+        groups=(ClientGroup("c", port="p", profile="default", pauses=(Interval(SECOND_NS, 2 * SECOND_NS),)),),
+        traffic=(Traffic("t", to="c", arrivals=ConstantArrivals(200), size=ConstantSize(2048)),),
+    )  # fmt: skip
+
+
+def burst() -> Scenario:
+    """2,000 messages a second of 1,000 bytes for two seconds, to a port that carries 1,000 a second."""
+    return Scenario(
+        name="burst", horizon_ns=6 * SECOND_NS, ports=(Port("p", 8_000_000),), profiles=(Profile("default"),),
+        groups=(ClientGroup("c", port="p", profile="default", round_trip_ns=1000),),
+        traffic=(
+            Traffic("t", to="c", arrivals=ConstantArrivals(2000), size=ConstantSize(1000), stop_ns=2 * SECOND_NS),
+        ),
+    )  # fmt: skip
+
+
+def flows() -> Scenario:
+    """Worked example W1: ten flows with a window of 255 messages of 20,480 bytes, all outstanding at once."""
+    return Scenario(
+        name="flows", horizon_ns=4 * SECOND_NS, ports=(Port("p"),), profiles=(Profile("default"),),
+        groups=(ClientGroup("c", port="p", profile="default", pauses=(Interval(0, 3 * SECOND_NS),)),),
+        endpoints=(Endpoint("c", flows=10, window_messages=255),),
+        traffic=(
+            Traffic("t", to="c", queue=Queue.G_1, arrivals=ConstantArrivals(2000), size=ConstantSize(20480)),
+        ),
+    )  # fmt: skip
+
+
+KNOWN: Sequence[tuple[Scenario, str, str, int]] = [
+    # What arrives in the pause, less what the TCP transmit queue takes: a message may enter while that is below its
+    # maximum.
+    (paused_client(), "discards(D-1)=0", "max-depth(D-1)=100..500", 2 * 200 - TCP_QUEUE_BYTES // 2048),
+    # Arrivals less departures during the burst, less the transmit queue, which overshoots by one message.
+    (burst(), "discards(D-1)=0", "max-depth(D-1)=1000..2500", (2000 - 1000) * 2 - (TCP_QUEUE_BYTES // 1000 + 1) + 1),
+    # 25,500 work units less the 13 messages of ten units in the transmit queue; the last one enters a queue that is
+    # below its limit by one.
+    (flows(), "redelivered(G-1)=0", "max-depth(G-1)=20000..30000", 25_500 - 13 * 10 - 10 + 1),
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("scenario", "target", "setting", "known"), KNOWN, ids=["pause", "burst", "flows"])
+def test_sizing_finds_what_follows_from_the_scenario(
+    scenario: Scenario, target: str, setting: str, known: int, options: SparkOptions
+) -> None:
+    sizing = size(
+        scenario,
+        [parse_target(target, tuple(MEASURES))],
+        [parse_setting(setting)],
+        confidence=0.95,
+        most_replications=2,
+        options=options,
+    )
+    assert sizing.answer is not None
+    assert sizing.answer.values == (known,)
+    assert sizing.monotone
+    tried = {candidate.values[0]: candidate.met for candidate in sizing.candidates}
+    assert tried[known]
+    assert not tried[known - 1]
+
+
+@pytest.mark.spark
+def test_sizing_says_when_nothing_in_the_range_is_enough_and_when_a_queue_is_empty(options: SparkOptions) -> None:
+    targets = [parse_target("discards(D-1)=0", tuple(MEASURES))]
+    arguments: dict[str, Any] = {"confidence": 0.95, "most_replications": 2, "options": options}
+    small = size(paused_client(), targets, [parse_setting("max-depth(D-1)=10..20")], **arguments)
+    assert small.answer is None
+    with pytest.raises(UsageError, match="no message comes to a queue D-3"):
+        size(
+            paused_client(),
+            [parse_target("discards(D-3)=0", tuple(MEASURES))],
+            [parse_setting("max-depth(D-1)")],
+            **arguments,
+        )
+
+
+@pytest.mark.spark
+def test_sizing_among_listed_values_takes_the_one_with_the_least_memory(options: SparkOptions) -> None:
+    sizing = size(
+        paused_client(),
+        [
+            parse_target("discards(D-1)=0", tuple(MEASURES)),
+            parse_target("latency_max(D-1)<10s", tuple(MEASURES)),
+        ],
+        [parse_setting("max-depth(D-1)=100,300,900"), parse_setting("max-depth(G-1)=10,20")],
+        confidence=0.95,
+        most_replications=2,
+        options=options,
+    )
+    assert sizing.answer is not None
+    assert sizing.answer.values == (300, 10)
+    assert len(sizing.candidates) == 6
+    assert json.dumps([candidate.memory_bytes for candidate in sizing.candidates])
