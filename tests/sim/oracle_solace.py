@@ -171,7 +171,7 @@ class SolaceOracle:
         sent = message.sent - message.born if delivered and message.sent != NEVER else NEVER
         acked = message.acked - message.born if delivered and message.acked != NEVER else NEVER
         indication = message.indication if delivered else False
-        attempts = message.attempts if delivered or outcome == "held" else 0
+        attempts = min(message.attempts, 255) if delivered or outcome == "held" else 0
         self.rows.append(
             (message.client, message.queue, message.topic, message.size, message.born, wait, sent, acked, outcome,
              indication, attempts)

@@ -56,9 +56,7 @@ class TibcoOracle:
 
     def row(self, client: int, message: dict[str, int], outcome: str, wait: int, sent: int, acked: int) -> None:
         attempts = 0 if outcome == "discarded" else 1
-        self.rows.append(
-            (client, 1, 0, message["size"], message["born"], wait, sent, acked, outcome, False, attempts)
-        )
+        self.rows.append((client, 1, 0, message["size"], message["born"], wait, sent, acked, outcome, False, attempts))
 
     def depth(self, client: int) -> int:
         return sum(max(1, ceil(message["size"] / 2048)) for message in self.message_queue[client])

@@ -51,7 +51,7 @@ sizes = st.sampled_from(
 @st.composite
 def interval(draw: st.DrawFn) -> Interval:
     start = draw(st.integers(0, HORIZON_NS))
-    duration = draw(st.integers(200_000, HORIZON_NS // 2))
+    duration = draw(st.integers(1000, HORIZON_NS // 2))
     return Interval(start, duration, draw(st.sampled_from([INFINITE_NS, HORIZON_NS // 3, 2 * duration])))
 
 
@@ -115,7 +115,9 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
     for i in range(draw(st.integers(1, 4))):
         rate = draw(st.sampled_from([200.0, 1000.0, 3000.0]))
         arrivals = draw(
-            st.sampled_from([PoissonArrivals(rate), ConstantArrivals(rate), OnOffArrivals(3 * rate, 2_000_000, 4_000_000)])
+            st.sampled_from(
+                [PoissonArrivals(rate), ConstantArrivals(rate), OnOffArrivals(3 * rate, 2_000_000, 4_000_000)]
+            )
         )
         traffic.append(
             Traffic(
@@ -202,7 +204,14 @@ def arrivals_of(scenario: Scenario) -> list[tuple[int, int, int, int, int, bool]
         for row in streams.window(scenario.horizon_ns):
             eligible = bool(row["tag"] & ARRIVAL_ELIGIBLE)
             found.append(
-                (int(row["time"]), int(row["client"]), int(row["size"]), int(row["topic"]), int(row["tag"]) & 7, eligible)
+                (
+                    int(row["time"]),
+                    int(row["client"]),
+                    int(row["size"]),
+                    int(row["topic"]),
+                    int(row["tag"]) & 7,
+                    eligible,
+                )
             )
     return found
 
@@ -233,6 +242,4 @@ class Ran:
             )  # fmt: skip
         for row in self.run.take_events():
             name = EVENT_NAMES[row["event"]]
-            self.events.append(
-                (int(row["at_ns"]), int(row["client_id"]), int(row["queue"]), int(row["value"]), name)
-            )
+            self.events.append((int(row["at_ns"]), int(row["client_id"]), int(row["queue"]), int(row["value"]), name))

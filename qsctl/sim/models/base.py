@@ -35,7 +35,8 @@ LOG_ROW: Final = np.dtype(
     ]
 )
 """One message, 48 bytes. `queue` indexes `scenario.QUEUE_ORDER`, `outcome` indexes `OUTCOMES`; the three durations
-count from `enqueued_ns` and are `NEVER` where it did not happen; work units are max(1, ceil(size / 2048))."""
+count from `enqueued_ns` and are `NEVER` where it did not happen; work units are max(1, ceil(size / 2048)).
+`attempts` counts to 255 and stays there."""
 
 NEVER: Final = -1
 """A duration of something that did not happen: null in the event log."""

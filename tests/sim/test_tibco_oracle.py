@@ -1,0 +1,53 @@
+"""The compiled TIBCO model against the plain one: equal to the message; and its difference from Solace (W9)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from qsctl.errors import InvalidInput
+from qsctl.eventlog.schema import LogLevel
+from qsctl.sim.models import tibco
+from qsctl.sim.scenario import (
+    ClientGroup,
+    ConstantArrivals,
+    Model,
+    Port,
+    Profile,
+    Queue,
+    Scenario,
+    Traffic,
+)
+from tests.sim.oracle_tibco import TibcoOracle
+from tests.sim.random_scenarios import Ran, arrivals_of, tibco_scenarios
+
+EXAMPLES = 2000 if settings.default.max_examples > 1000 else 100  # type: ignore[union-attr]
+
+
+@settings(max_examples=EXAMPLES)
+@given(tibco_scenarios())
+def test_the_kernel_and_the_plain_model_agree_to_the_message(scenario: Scenario) -> None:
+    oracle = TibcoOracle(scenario, arrivals_of(scenario))
+    oracle.run()
+    ran = Ran(scenario)
+    topicless = [(*row[:2], 0, *row[3:]) for row in ran.rows]
+    assert topicless == oracle.rows
+    columns = ran.counters
+    for i, c in enumerate(columns["client_id"]):
+        assert columns["discarded_messages"][i] == oracle.slow_consumer[c]
+        assert columns["delivered_messages"][i] == oracle.delivered[c]
+        assert columns["high_water_mark_work_units"][i] == oracle.high[c]
+        assert columns["length_messages"][i] == len(oracle.message_queue[c])
+
+
+def test_a_priority_queue_is_refused_because_the_broker_has_only_one() -> None:
+    scenario = Scenario(
+        "x",
+        Model.TIBCO,
+        ports=(Port("p"),),
+        profiles=(Profile("d"),),
+        groups=(ClientGroup("g", "p", "d"),),
+        traffic=(Traffic("t", "g", ConstantArrivals(1.0), queue=Queue.D_3),),
+    )
+    with pytest.raises(InvalidInput, match="one message queue"):
+        tibco.prepare(scenario, 0, LogLevel.COUNTERS)

@@ -1,0 +1,168 @@
+"""Worked examples from the sources and from the field, by arithmetic and by simulation.
+
+W1 to W3: the vendor's tuning guide and cloud defaults for guaranteed flows. W4: seed 004, "Priority Queue Min Burst".
+W5: counters of a captured broker. W6, W7: consumers that stop reading or acknowledging. W8: window over round trip.
+W9: seeds 000 and 003 side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from qsctl.eventlog.schema import LogLevel
+from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
+from qsctl.sim.models.base import Event
+from qsctl.sim.scenario import (
+    ConstantArrivals,
+    ConstantSize,
+    Interval,
+    Model,
+    Queue,
+    QueueLimits,
+    TcpSettings,
+    Traffic,
+)
+from tests.sim.brokers import ONE_AT_A_TIME, broker, limits, run
+
+
+def guaranteed(messages: int, size: int) -> Traffic:
+    """So many messages within the first second."""
+    return Traffic("g", "c", ConstantArrivals(float(messages)), ConstantSize(size), Queue.G_1, stop_ns=SECOND_NS)
+
+
+@pytest.mark.parametrize(("window", "work_units"), [(255, 25_500), (25, 2_500)])
+def test_w1_ten_flows_of_20480_bytes_fill_g1_with_flows_times_window(window: int, work_units: int) -> None:
+    size = 20_480
+    assert 10 * window * -(-size // 2048) == work_units
+    scenario = broker(
+        guaranteed(5_000, size), endpoint={"flows": 10, "window_messages": window}, tcp=ONE_AT_A_TIME,
+        pauses=(Interval(0, 10 * SECOND_NS),), horizon_ns=2 * SECOND_NS,
+    )  # fmt: skip
+    made, _, _ = run(scenario)
+    in_transmit_queue = 10
+    assert made.counters()["high_water_mark_work_units"][0] == work_units - in_transmit_queue
+    assert (work_units > QueueLimits().max_depth_work_units) == (window == 255)
+
+
+@pytest.mark.parametrize(("burst", "returned"), [(50_000, False), (49_000, True)])
+def test_w2_a_thousand_endpoints_of_window_50_need_a_burst_of_50_000(burst: int, returned: bool) -> None:
+    assert 1000 * 50 == 50_000
+    scenario = broker(
+        guaranteed(60_000, 100), endpoint={"flows": 1000, "window_messages": 50}, tcp=ONE_AT_A_TIME,
+        queues={**limits(), Queue.G_1: QueueLimits(20_000, burst)}, pauses=(Interval(0, 10 * SECOND_NS),),
+        horizon_ns=SECOND_NS + 1,
+    )  # fmt: skip
+    _, _, events = run(scenario, LogLevel.EVENTS)
+    assert (Event.RETURNED in events["event"]) == returned
+
+
+def test_w3_a_burst_below_flows_times_window_throttles_and_loses_nothing() -> None:
+    size = 200_000
+    delivered = {}
+    for burst in (4, 255, 66_000):
+        scenario = broker(
+            guaranteed(200, size), endpoint={"flows": 1, "window_messages": 255},
+            queues={**limits(), Queue.G_1: QueueLimits(200, burst)}, horizon_ns=4 * SECOND_NS,
+            tcp=TcpSettings(max_window_bytes=262_144), rate_bits_per_second=100_000_000,
+            redelivery_delay_ns=10 * SECOND_NS,
+        )  # fmt: skip
+        made, _, _ = run(scenario)
+        columns = made.counters()
+        delivered[burst] = int(columns["delivered_messages"][0])
+        assert columns["discarded_messages"][0] == 0
+    assert delivered[255] == delivered[66_000] == 200
+    assert delivered[4] < 150
+
+
+def test_w4_with_three_queued_and_a_burst_of_four_one_more_enters_however_large() -> None:
+    huge = 10 * 2048
+    scenario = broker(
+        Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(huge), stop_ns=5 * MILLISECOND_NS),
+        queues=limits(2, burst=4), tcp=ONE_AT_A_TIME, pauses=(Interval(0, SECOND_NS),), horizon_ns=SECOND_NS // 2,
+    )  # fmt: skip
+    made, _, _ = run(scenario)
+    columns = made.counters()
+    assert columns["length_messages"][0] == 4
+    assert columns["length_work_units"][0] == 40
+    assert columns["discarded_messages"][0] == 0
+    more = replace(scenario, traffic=(replace(scenario.traffic[0], stop_ns=6 * MILLISECOND_NS),))
+    columns = run(more)[0].counters()
+    assert (columns["length_messages"][0], columns["discarded_messages"][0]) == (4, 1)
+
+
+def test_w5_egress_discards_are_told_by_cause_and_add_up() -> None:
+    captured = {"congestion": 893, "not connected": 5_672, "spool": 56_934_618}
+    assert sum(captured.values()) == 56_941_183
+    scenario = broker(
+        Traffic("d", "c", ConstantArrivals(10_000.0), ConstantSize(2000)),
+        Traffic("g", "c", ConstantArrivals(5_000.0), ConstantSize(2000), Queue.G_1),
+        endpoint={"max_messages": 50}, queues=limits(20), rate_bits_per_second=50_000_000,
+        absences=(Interval(SECOND_NS, SECOND_NS),), horizon_ns=3 * SECOND_NS,
+    )  # fmt: skip
+    made, rows, events = run(scenario, LogLevel.EVENTS)
+    causes = {
+        event: int(events["value"][events["event"] == event].sum())
+        for event in (Event.CONGESTION_DISCARDS, Event.NOT_CONNECTED_DISCARDS, Event.SPOOL_DISCARDS)
+    }
+    assert all(causes.values())
+    assert sum(causes.values()) == made.counters()["discarded_messages"].sum() == (rows["outcome"] == 1).sum()
+
+
+def test_w6_who_stops_reading_becomes_slow_and_who_acknowledges_late_does_not() -> None:
+    minute = 70 * SECOND_NS
+    direct = broker(
+        Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(1000)), horizon_ns=minute,
+        pauses=(Interval(SECOND_NS, minute),), queues=limits(100),
+    )  # fmt: skip
+    made, _, events = run(direct, LogLevel.EVENTS)
+    assert Event.SLOW_SUBSCRIBER in events["event"]
+    assert made.slow_percent[0] == pytest.approx(100.0)
+    late = broker(
+        Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(1000), Queue.G_1), horizon_ns=minute,
+        endpoint={"acknowledge_delay_ns": 5 * SECOND_NS},
+    )  # fmt: skip
+    made, _, events = run(late, LogLevel.EVENTS)
+    assert Event.SLOW_SUBSCRIBER not in events["event"]
+    assert made.slow_percent[0] == 0.0
+
+
+@pytest.mark.parametrize("window", [5, 3])
+def test_w7_a_consumer_that_acknowledges_nothing_gets_the_first_window_and_no_more(window: int) -> None:
+    scenario = broker(
+        guaranteed(100, 1000), endpoint={"window_messages": window, "acknowledge_delay_ns": INFINITE_NS},
+        horizon_ns=2 * SECOND_NS,
+    )  # fmt: skip
+    made, rows, _ = run(scenario, LogLevel.MESSAGES)
+    delivered = rows[rows["outcome"] == 0]
+    assert made.counters()["delivered_messages"][0] == window
+    assert list(delivered["enqueued_ns"]) == sorted(rows["enqueued_ns"])[:window]
+    assert (delivered["acknowledge_ns"] == -1).all()
+    assert len(rows) == 100
+
+
+def test_w8_256_kilobytes_over_100_milliseconds_cap_a_connection_near_21_megabits() -> None:
+    assert pytest.approx(21e6, rel=0.01) == 262_144 * 8 / 0.1
+    assert pytest.approx(12.5e6) == 10**9 * 0.1 / 8
+    scenario = broker(
+        Traffic("t", "c", ConstantArrivals(50_000.0), ConstantSize(1000)), round_trip_ns=100 * MILLISECOND_NS,
+        horizon_ns=20 * SECOND_NS, warm_up_ns=5 * SECOND_NS, queues=limits(1000),
+    )  # fmt: skip
+    made, _, _ = run(scenario)
+    bits = 8 * made.counters()["delivered_bytes"][0] / 15
+    assert bits == pytest.approx(21e6, rel=0.02)
+
+
+def test_w9_solace_discards_the_oldest_and_tibco_the_arriving_one() -> None:
+    solace = broker(
+        Traffic("t", "c", ConstantArrivals(1000.0), ConstantSize(2048), stop_ns=20 * MILLISECOND_NS),
+        queues=limits(5), tcp=ONE_AT_A_TIME, pauses=(Interval(0, SECOND_NS),), horizon_ns=SECOND_NS // 2,
+    )  # fmt: skip
+    _, first, _ = run(solace, LogLevel.MESSAGES)
+    _, second, _ = run(replace(solace, model=Model.TIBCO), LogLevel.MESSAGES)
+    held = [np.sort(rows["enqueued_ns"][rows["outcome"] == 5]) // MILLISECOND_NS for rows in (first, second)]
+    assert list(held[0]) == [15, 16, 17, 18, 19]
+    assert list(held[1]) == [1, 2, 3, 4, 5]
+    assert (first["outcome"] == 1).sum() == (second["outcome"] == 1).sum() == 14
