@@ -21,6 +21,9 @@ SIDE_FILES: Final = ("-journal", "-wal", "-shm")
 FRAME_MARK: Final = 0x5153_4442
 """Begins every record of a batch: only metadata stands in one."""
 
+_FORMAT_VERSION_MAX: Final = 255
+"""A larger number is no later version but damage."""
+
 BUSY_TIMEOUT_S: Final = 5.0
 
 _MAGIC: Final = b"SQLite format 3\0"
@@ -76,13 +79,15 @@ def is_sound(path: Path) -> bool:
         sqlite3.OperationalError: the file is locked.
     """
     with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            return False
+        head = file.read(20)
+    if head[:16] != _MAGIC or not {*head[18:20]} <= {1, 2}:  # the latter: formats that can be written and read
+        return False
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     connection.text_factory = bytes  # what is damaged need not be text
     try:
         rows = connection.execute("PRAGMA quick_check(1)").fetchall()
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        tables = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name <> 'sqlite_sequence'")}
     except sqlite3.OperationalError as error:
         if "locked" in str(error):
             raise
@@ -91,7 +96,9 @@ def is_sound(path: Path) -> bool:
         return False
     finally:
         connection.close()
-    return rows == [(b"ok",)] and (not tables or {b"batch", b"payload"} <= tables)
+    if tables and (tables != {statement.encode() for statement in _TABLES} and version == FORMAT_VERSION):
+        return False
+    return rows == [(b"ok",)] and (0 < version <= _FORMAT_VERSION_MAX if tables else version == 0)
 
 
 def format_of(path: Path) -> int:

@@ -11,8 +11,8 @@ from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import open_private, sync_directory
 from qsctl.storage.sqlite_file import SIDE_FILES, connect, create_tables
 
-_BATCHES = "SELECT number, record_count, body FROM batch ORDER BY number"
-_PAYLOADS = "SELECT position, checksum, body FROM payload ORDER BY position"
+_BATCHES = "SELECT * FROM batch ORDER BY 1"
+_PAYLOADS = "SELECT * FROM payload ORDER BY 1"
 
 
 def salvage(path: Path, settings: FilesystemSettings) -> list[DamageReport]:
