@@ -1,0 +1,231 @@
+"""Commands and replies on the wire: what is sent is what is read, and the manual's own spellings are understood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qsctl.core.admin.command import (
+    Command,
+    CreateQueue,
+    CreateSubscriber,
+    DeleteQueue,
+    DeleteSubscriber,
+    FlushQueue,
+    GetData,
+    GetMessages,
+    GetStatus,
+    Shutdown,
+)
+from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, Reply, ReturnCode, ServiceData
+from qsctl.core.messages import CommandReply
+from qsctl.core.queue.settings import (
+    DistributionSettings,
+    PersistenceKind,
+    PersistenceSettings,
+    RedeliverySettings,
+    ReplacementKind,
+    ResourceLimitSettings,
+    SessionSettings,
+    SharedReaderQueueSettings,
+)
+from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings
+from qsctl.core.statistics.status import Counters, SharedReaderQueueStatus, StatisticMetrics, StatisticVariable
+from qsctl.errors import Refused, UsageError
+from qsctl.identity import NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
+from qsctl.transport.dds import bodies
+from qsctl.transport.dds.bodies import octets_of
+from qsctl.transport.dds.commands import command_from_wire, request_from_octets, wire_request, xml_of_body
+from qsctl.transport.dds.replies import queue_domains, reply_from_octets, reply_octets
+from qsctl.transport.dds.wire_types import CommandReplyRetcode, OriginalCommandReply
+
+SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
+QUEUE = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, "Q")
+REQUEST = SampleIdentity(Guid(b"r" * 16), 2**40 + 1)
+SERVICE = ServiceSettings("Test")
+
+
+class Snippets:
+    """Reads bodies with `config`, as a service does."""
+
+    def queue(self, xml: str, subscriber: ResourceIdentifier) -> SharedReaderQueueSettings:
+        from qsctl.config.snippet import read_queue_snippet
+
+        return read_queue_snippet(xml, SERVICE, source="the body")
+
+    def subscriber(self, xml: str, participant: ResourceIdentifier) -> SharedSubscriberSettings:
+        from qsctl.config.snippet import read_subscriber_snippet
+
+        return read_subscriber_snippet(xml, SERVICE, source="the body")
+
+
+queues = st.builds(
+    SharedReaderQueueSettings,
+    name=st.from_regex(r"[A-Za-z0-9_.]{1,20}", fullmatch=True),
+    topic_name=st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,20}", fullmatch=True),
+    type_name=st.just("DDS::Octets"),
+    session=st.just("s"),
+    distribution=st.builds(
+        DistributionSettings,
+        unacked_threshold=st.integers(-1, 1000),
+        allow_consumer_feedback=st.booleans(),
+        mark_last_undelivered_sample=st.booleans(),
+    ),
+    lifespan_ns=st.integers(1, 10**15),
+    redelivery=st.builds(
+        RedeliverySettings, max_delivery_retries=st.integers(0, 100), response_timeout_ns=st.integers(1, 10**15)
+    ),
+    persistence=st.builds(
+        PersistenceSettings, kind=st.sampled_from(PersistenceKind), in_memory_state=st.booleans(), restore=st.booleans()
+    ),
+    app_ack_sample_to_producer=st.booleans(),
+    limits=st.builds(
+        ResourceLimitSettings,
+        max_count=st.integers(10, 1000),
+        max_in_memory_bytes=st.integers(1, 10**9),
+        high_watermark_percent=st.integers(51, 100),
+        low_watermark_percent=st.integers(1, 50),
+        replacement=st.sampled_from(ReplacementKind),
+    ),
+)
+
+
+def over_the_wire(command: Command) -> Command:
+    request = request_from_octets(octets_of(wire_request(command, "Test*", REQUEST)))
+    assert request is not None
+    assert request.service_name == "Test*"
+    assert bodies.identity_from_wire(request.request_identity) == REQUEST
+    return command_from_wire(request, Snippets())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        DeleteQueue(QUEUE),
+        FlushQueue(QUEUE.at(ResourceKind.MESSAGE), "@sample_queue_status = SENT_MESSAGE_STATUS"),
+        GetStatus(QUEUE.at(ResourceKind.STATUS)),
+        GetStatus(ResourceIdentifier().at(ResourceKind.STATUS)),
+        GetData(ResourceIdentifier().at(ResourceKind.DATA)),
+        GetMessages(QUEUE.at(ResourceKind.MESSAGE), ""),
+        DeleteSubscriber(SUBSCRIBER),
+        Shutdown(),
+    ],
+)
+def test_a_command_arrives_as_it_was_sent(command: Command) -> None:
+    assert over_the_wire(command) == command
+
+
+@given(queues)
+def test_the_settings_of_a_queue_arrive_as_they_were_sent(settings: SharedReaderQueueSettings) -> None:
+    assert over_the_wire(CreateQueue(SUBSCRIBER, settings)) == CreateQueue(SUBSCRIBER, settings)
+
+
+def test_a_subscriber_arrives_with_its_queues_and_a_session_of_its_own() -> None:
+    queue = SharedReaderQueueSettings(
+        name="Q", topic_name="T", type_name="DDS::Octets", session="s", dead_letter_queue="D"
+    )
+    dead = SharedReaderQueueSettings(name="D", topic_name="D", session="s", is_dead_letter=True)
+    settings = SharedSubscriberSettings("New", (SessionSettings("s", dequeue_period_ns=5),), (queue, dead))
+    arrived = over_the_wire(CreateSubscriber(SUBSCRIBER.parent, settings))
+    assert isinstance(arrived, CreateSubscriber)
+    assert {each.name: each for each in arrived.settings.queues} == {"Q": queue, "D": dead}
+    assert arrived.settings.sessions == settings.sessions
+    bare = over_the_wire(CreateSubscriber(SUBSCRIBER.parent, SharedSubscriberSettings("Bare")))
+    assert isinstance(bare, CreateSubscriber)
+    assert [session.name for session in bare.settings.sessions] == ["session"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'str://"<a b="c"/>"',
+        'str://"<a b=\\"c\\"/>"',
+        '  str://"<a b="c"/>"  ',
+        '<a b="c"/>',
+    ],
+)
+def test_a_body_is_read_in_every_spelling_of_the_manual(body: str) -> None:
+    assert xml_of_body(body) == '<a b="c"/>'
+
+
+def test_a_remote_body_never_names_a_file() -> None:
+    with pytest.raises(Refused, match="file://"):
+        xml_of_body("file:///etc/passwd")
+    with pytest.raises(UsageError, match="empty"):
+        xml_of_body('str://""')
+
+
+def test_texts_longer_than_the_wire_takes_are_told_before_they_are_sent() -> None:
+    with pytest.raises(UsageError, match="target has 256 octets"):
+        wire_request(Shutdown(), "x" * 256, REQUEST)
+    long = ResourceIdentifier(((ResourceKind.DOMAIN_PARTICIPANT, "é" * 1100),))
+    with pytest.raises(UsageError, match="resource identifier"):
+        wire_request(GetData(long), "x", REQUEST)
+
+
+@given(st.binary(max_size=200))
+def test_octets_that_are_no_request_are_nobodys(octets: bytes) -> None:
+    request = request_from_octets(octets)
+    assert request is None or isinstance(request.service_name, str)
+
+
+STATUS = SharedReaderQueueStatus(
+    "P/S/Q",
+    Counters(*range(1, 13)),
+    Counters(*range(21, 33)),
+    7,
+    0,
+    7,
+    3,
+    *[
+        StatisticVariable(StatisticMetrics(5000, at, 0.5, 0.25, 1.0, 0.125), (StatisticMetrics(60_000, at),))
+        for at in range(4)
+    ],
+)
+DATA = ServiceData(
+    (QueueData("P/S/Q", "T", str(QUEUE), "Type", False, True), QueueData("P/S/D", "D", "/x", "", True, False)),
+    ("/domain_participant/P",),
+    (str(SUBSCRIBER),),
+)
+MESSAGE = MessageData(
+    "P/S/Q", 2**33, MessageStatus.SENT, REQUEST, b"\x01\x02", 2, 10**18 + 5, 3, True, "T@S", "LIFESPAN"
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "reply"),
+    [
+        (GetStatus(QUEUE), Reply(ReturnCode.OK, body=STATUS)),
+        (GetData(ResourceIdentifier()), Reply(ReturnCode.OK, "said", body=DATA)),
+        (GetData(QUEUE), Reply(ReturnCode.OK, body=DATA.queues[0])),
+        (GetMessages(QUEUE), Reply(ReturnCode.OK, body=MESSAGE)),
+        (DeleteQueue(QUEUE), Reply(ReturnCode.ERROR, "there is none", not_found=True)),
+        (Shutdown(), Reply(ReturnCode.UNSUPPORTED, "a daemon", native_retcode=3)),
+    ],
+)
+def test_a_reply_arrives_as_it_was_sent(command: Command, reply: Reply) -> None:
+    octets = reply_octets(CommandReply(REQUEST, "Service", reply, intermediate=True), {"P": 7})
+    read = reply_from_octets(octets, command)
+    assert read is not None
+    assert (read.request, read.replying_service, read.reply, read.intermediate) == (REQUEST, "Service", reply, True)
+
+
+def test_a_service_tells_the_domain_of_each_queue() -> None:
+    octets = octets_of(bodies.wire_service_data(DATA, {"P": 7}))
+    assert queue_domains(octets) == {str(QUEUE): 7, "/x": -1}
+
+
+def test_a_reply_with_the_original_members_only_is_read() -> None:
+    wire: Any = OriginalCommandReply(CommandReplyRetcode.DUPLICATED, 0, "there already", b"")  # type: ignore[arg-type]
+    read = reply_from_octets(octets_of(wire), Shutdown())
+    assert read is not None
+    assert (read.reply.retcode, read.reply.text, read.request) == (ReturnCode.DUPLICATED, "there already", NIL_IDENTITY)
+
+
+def test_a_dead_letter_gives_back_what_it_holds() -> None:
+    octets = bodies.dead_letter_octets("T@S", REQUEST, 1, b"payload")
+    assert bodies.dead_letter_from_octets(octets) == bodies.DeadLetter("T@S", REQUEST, "MAX_RETRIES", b"payload")

@@ -1,0 +1,99 @@
+"""Frames: what is packed is what the generated type reads, and nothing that comes in can break the parser."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS
+from qsctl.transport.dds import frames, raw
+from qsctl.transport.dds.wire_types import WireAcknowledgmentFrame, WireFrame
+
+guids = st.binary(min_size=16, max_size=16).map(Guid)
+identities = st.builds(SampleIdentity, guids, st.integers(0, 2**63 - 1))
+lifespans = st.one_of(st.just(INFINITE_NS), st.integers(0, (2**31 - 1) * 10**9 - 1))
+samples = st.tuples(
+    identities, st.binary(max_size=40), guids, guids, identities, guids, st.integers(0, 2**32 - 1), lifespans
+)
+
+
+def test_the_binding_carries_bytes_here_and_lays_them_out_as_we_do() -> None:
+    assert raw.uses_raw_functions()
+    assert raw.batching_functions() is not None
+
+
+@given(st.lists(samples, max_size=5))
+def test_a_frame_gives_back_what_was_packed(given_samples: list[tuple[object, ...]]) -> None:
+    frame = frames.frame_of([frames.pack_sample(*each) for each in given_samples])  # type: ignore[arg-type]
+    parsed = frames.parse_frame(frame, "P", "T")
+    assert [
+        (
+            each.identity,
+            each.payload,
+            each.source_guid,
+            each.related_source_guid,
+            each.related_identity,
+            each.related_reader_guid,
+            each.flags,
+            each.lifespan_ns,
+        )
+        for each in parsed
+    ] == given_samples
+    assert {(each.participant, each.topic_name) for each in parsed} <= {("P", "T")}
+
+
+@given(st.lists(samples, max_size=3))
+def test_the_hand_packed_bytes_are_those_of_the_type(given_samples: list[tuple[object, ...]]) -> None:
+    frame = frames.frame_of([frames.pack_sample(*each) for each in given_samples])  # type: ignore[arg-type]
+    by_type = bytes(WireFrame.deserialize(frame).serialize(use_version_2=False))
+    assert frame.startswith(by_type)
+    assert not frame[len(by_type) :].strip(b"\0")
+
+
+@given(
+    guids,
+    st.text(max_size=40).filter(lambda name: "\0" not in name),
+    st.lists(st.tuples(identities, st.integers(0, 1)), max_size=6),
+)
+def test_answers_give_back_what_was_packed_and_are_those_of_the_type(
+    sender: Guid, queue: str, answers: list[tuple[SampleIdentity, int]]
+) -> None:
+    packed = frames.pack_answers(sender, queue, answers)
+    assert frames.parse_answers(packed) == (sender, queue, answers)
+    assert bytes(WireAcknowledgmentFrame.deserialize(packed).serialize(use_version_2=False)) == packed
+
+
+@given(st.binary(max_size=300))
+def test_no_octets_do_more_than_be_refused(octets: bytes) -> None:
+    for data in (octets, frames.ENCAPSULATION + octets):
+        for parse in (lambda: frames.parse_frame(data, "P", "T"), lambda: frames.parse_answers(data)):  # noqa: B023
+            try:
+                parse()
+            except frames.MalformedFrame as refusal:
+                assert str(refusal)
+
+
+@given(st.lists(samples, min_size=1, max_size=3), st.data())
+def test_a_frame_cut_anywhere_is_refused(given_samples: list[tuple[object, ...]], data: st.DataObject) -> None:
+    frame = frames.frame_of([frames.pack_sample(*each) for each in given_samples])  # type: ignore[arg-type]
+    padding = 3
+    cut = data.draw(st.integers(0, len(frame) - 1 - padding))
+    with pytest.raises(frames.MalformedFrame):
+        frames.parse_frame(frame[:cut], "P", "T")
+
+
+def test_a_claim_of_four_billion_samples_costs_nothing() -> None:
+    with pytest.raises(frames.MalformedFrame, match="claims 4294967295 samples"):
+        frames.parse_frame(frames.ENCAPSULATION + b"\xff\xff\xff\xff" + bytes(200), "P", "T")
+    with pytest.raises(frames.MalformedFrame, match="acknowledgments"):
+        frames.parse_answers(frames.ENCAPSULATION + bytes(16) + b"\xff\xff\xff\xff" + bytes(200))
+
+
+@given(st.lists(st.binary(min_size=4, max_size=20_000), max_size=40))
+def test_frames_keep_the_order_and_stay_below_one_message(packed: list[bytes]) -> None:
+    cut = frames.frames_of(packed)
+    assert sum(count for _, count in cut) == len(packed)
+    assert b"".join(frame[8:] for frame, _ in cut) == b"".join(packed)
+    assert all(len(frame) <= frames.FRAME_BYTES_TARGET + 8 or count == 1 for frame, count in cut)
