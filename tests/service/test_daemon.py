@@ -1,0 +1,153 @@
+"""How a service starts, is told apart, and is refused (manual, chapter 4): the command line of `qsctl serve`."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from qsctl.cli.original_options import ORIGINAL_OPTIONS, in_our_spelling
+from qsctl.core.events import BounceReason, QueueFilled, SampleBounced, SampleReceived
+from qsctl.identity import NIL_IDENTITY
+from qsctl.service.background import systemd_unit
+from qsctl.service.heap import heap_snapshots
+from qsctl.service.logger import ServiceLog, Verbosity, dds_verbosity
+
+CONFIGURATION = """
+<dds><queuing_service name="A">{more}
+  <domain_participant name="P"><domain_id>{domain}</domain_id>{participant}
+    <shared_subscriber name="S"><session_settings><session name="s"/></session_settings>
+      <shared_reader_queue name="Q" session="s"><topic_name>T</topic_name><type_name>DDS::Octets</type_name>{queue}
+      </shared_reader_queue></shared_subscriber>
+  </domain_participant></queuing_service></dds>
+"""
+
+
+def serve(tmp_path: Path, *arguments: str, domain: int = 151, **parts: str) -> subprocess.CompletedProcess[str]:
+    parts = {"more": "", "participant": "", "queue": ""} | parts
+    file = tmp_path / "a.xml"
+    file.write_text(CONFIGURATION.format(domain=domain, **parts), encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "-m", "qsctl", "serve", *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=60
+    )
+
+
+def test_every_option_of_the_original_has_a_spelling_of_ours() -> None:
+    arguments = ["serve", "-cfgFile", "a.xml", "-cfgName", "A", "-verbosity", "3", "-var", "X=-daemon", "-daemon"]
+    assert in_our_spelling(arguments) == [
+        "serve", "--cfg-file", "a.xml", "--cfg-name", "A", "--verbosity", "3", "--var", "X=-daemon", "--daemon",
+    ]  # fmt: skip
+    assert in_our_spelling(["get", "-var"]) == ["get", "-var"]
+    assert in_our_spelling(["serve", "-verbosity=2", "--", "-daemon"]) == ["serve", "--verbosity=2", "--", "-daemon"]
+    assert len(ORIGINAL_OPTIONS) == 16
+    from typer.main import get_command
+
+    from qsctl.cli.app import build_app
+
+    command = get_command(build_app()).commands["serve"]  # type: ignore[attr-defined]
+    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    assert set(ORIGINAL_OPTIONS.values()) <= known
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts", "status", "message"),
+    [
+        ((), {}, 2, "no configuration file is given"),
+        (("a.xml", "-cfgName", "B"), {}, 1, "there is no such <queuing_service>"),
+        (("a.xml", "-cfgRemote", "-remoteAdministrationDomainId", "5"), {}, 7, "-cfgRemote"),
+        (("a.xml", "-persistentStoragePath", "/nowhere/at/all"), {}, 1, "/nowhere/at/all"),
+        (("a.xml", "--interface", "nosuch0"), {}, 7, "DDS does not start in domain 151 on interface 'nosuch0'"),
+        (("a.xml", "-domainIdBase", "200"), {}, 2, "domain id 351"),
+        (
+            ("a.xml",),
+            {
+                "participant": "<participant_qos><property><value><element><name>dds.sec.auth.identity_ca</name>"
+                "<value>file:ca.pem</value></element></value></property></participant_qos>"
+            },
+            7,
+            "no DDS Security",
+        ),
+        (
+            ("a.xml",),
+            {"queue": "<queue_qos><replication><enabled>true</enabled></replication></queue_qos>"},
+            7,
+            "replicated",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words_with_its_status(
+    tmp_path: Path, arguments: tuple[str, ...], parts: dict[str, str], status: int, message: str
+) -> None:
+    ran = serve(tmp_path, *arguments, **parts)
+    assert ran.returncode == status, ran.stderr
+    assert message in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_daemon_that_cannot_start_says_why_to_who_started_it(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ran = serve(tmp_path, "a.xml", "--daemon", "--metrics-port", port, domain=152)
+    assert ran.returncode == 7
+    assert f"127.0.0.1:{port}" in ran.stderr
+
+
+def test_the_version_is_told_in_both_spellings(tmp_path: Path) -> None:
+    assert serve(tmp_path, "-version").stdout == serve(tmp_path, "--version").stdout != ""
+
+
+def test_a_unit_runs_the_same_command_line_in_the_foreground() -> None:
+    unit = systemd_unit(["serve", "a b.xml", "--daemon", "--print-unit"])
+    assert "-m qsctl serve 'a b.xml'" in unit
+    assert "--daemon" not in unit
+    assert "KillSignal=SIGTERM" in unit
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "words"),
+    [
+        (Verbosity.SILENT, []),
+        (Verbosity.EXCEPTIONS, ["failed"]),
+        (Verbosity.WARNINGS, ["failed", "queue_full"]),
+        (Verbosity.INFORMATION, ["failed", "queue_full", "refused"]),
+        (Verbosity.DDS_WARNINGS, ["failed", "queue_full", "refused"]),
+        (Verbosity.TRACING, ["failed", "queue_full", "refused", "SampleReceived"]),
+    ],
+)
+def test_each_verbosity_shows_its_lines_and_those_below(verbosity: Verbosity, words: list[str]) -> None:
+    stream = StringIO()
+    log = ServiceLog("A", verbosity, stream=stream)
+    log.error("failed")
+    log.tell(
+        [
+            QueueFilled(1, "Q"),
+            SampleBounced(1, "Q", NIL_IDENTITY, BounceReason.QUEUE_FULL),
+            SampleReceived(1, "Q", NIL_IDENTITY, 5),
+        ]
+    )
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == len(words)
+    assert all(f"event='{word}'" in line for word, line in zip(words, lines, strict=True))
+
+
+def test_dds_speaks_from_verbosity_four_on() -> None:
+    assert [dds_verbosity(each) for each in Verbosity] == [
+        "none", "severe", "severe", "severe", "warning", "warning", "config",
+    ]  # fmt: skip
+
+
+def test_heap_snapshots_are_named_as_the_manual_says(tmp_path: Path) -> None:
+    import os
+    import time
+
+    with heap_snapshots("A", 1, tmp_path):
+        deadline = time.monotonic() + 10
+        expected = tmp_path / f"RTI_A{os.getpid()}0.log"
+        while not expected.exists() or not expected.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert expected.read_text().startswith("traced bytes: ")

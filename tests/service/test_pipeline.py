@@ -1,0 +1,287 @@
+"""Turns ahead of the disk: nothing leaves before it is stored, in order, and queues found on disk are adopted."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import anyio
+import pytest
+
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.core.admin.command import CreateQueue, DeleteQueue, Shutdown
+from qsctl.core.admin.reply import ReturnCode
+from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.messages import (
+    Acknowledgment,
+    CommandReply,
+    CommandRequest,
+    ConsumerJoined,
+    Delivery,
+    Inbound,
+    Outbound,
+    Write,
+    WriteAcknowledgment,
+)
+from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
+from qsctl.core.ready import Ready
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.errors import Damaged, InvalidInput, Refused
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.resource import ResourceKind, parse_resource
+from qsctl.service.in_process import serve_in_process
+from qsctl.service.loop import ServiceLoop
+from qsctl.service.pipeline import PipelinedLoop
+from qsctl.service.restore import restore
+from qsctl.service.stores import Stores
+from qsctl.transport.embedded import embedded_pair
+
+WRITER, READER = Guid(b"w" * 16), Guid(b"r" * 16)
+SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
+ON_DISK = PersistenceSettings(PersistenceKind.PERSISTENT, in_memory_state=False)
+IN_MEMORY = PersistenceSettings(PersistenceKind.PERSISTENT)
+
+
+def queue(name: str = "orders", persistence: PersistenceSettings = IN_MEMORY) -> SharedReaderQueueSettings:
+    return SharedReaderQueueSettings(name, name.capitalize(), persistence=persistence)
+
+
+def service(directory: Path, *queues: SharedReaderQueueSettings, keeps_state: bool = False) -> ServiceLoop:
+    participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", queues=queues),))
+    engine = ServiceEngine(ServiceSettings("app", (participant,)), started_at=1, journal=Journal.PERSISTENT_ONLY)
+    filesystem = FilesystemSettings(synchronization=Synchronization.FULL)
+    stores = Stores(directory, filesystem, "app", keeps_service_state=keeps_state)
+    restore(engine, stores, 1)
+    loop = ServiceLoop(engine, stores)
+    loop.turn()
+    return loop
+
+
+def writes(*numbers: int, topic: str = "Orders") -> list[Inbound]:
+    return [Write("P", topic, SampleIdentity(WRITER, number), b"%d" % number) for number in numbers]
+
+
+def command(each: CreateQueue | DeleteQueue | Shutdown) -> CommandRequest:
+    return CommandRequest(SampleIdentity(READER, 1), "*", each)
+
+
+def messages_of(finished: Sequence[Ready]) -> list[Outbound]:
+    return [message for ready in finished for message in ready.messages]
+
+
+def numbers_of(messages: Sequence[Outbound]) -> list[int]:
+    return [each.identity.sequence_number for each in messages if isinstance(each, WriteAcknowledgment)]
+
+
+def payloads_of(messages: Sequence[Outbound]) -> list[bytes | None]:
+    return [each.payload for each in messages if isinstance(each, Delivery)]
+
+
+@pytest.fixture(params=["in-memory", "on-disk"])
+def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServiceLoop]:
+    loop = service(tmp_path, queue(persistence=IN_MEMORY if request.param == "in-memory" else ON_DISK))
+    yield loop
+    loop.stores.close()
+
+
+def test_no_acknowledgment_leaves_before_its_sample_is_stored(
+    loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, let_through = threading.Event(), threading.Event()
+    real = Stores.append
+
+    def slow(self: Stores, records: Sequence[object]) -> None:
+        entered.set()
+        assert let_through.wait(10)
+        real(self, records)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Stores, "append", slow)
+    finished = threading.Event()
+    pipeline = PipelinedLoop(loop, finished.set)
+    pipeline.begin(writes(1, 2))
+    assert entered.wait(10)
+    pipeline.begin(writes(3))
+    assert pipeline.take_finished() == []
+    assert not pipeline.is_idle
+    let_through.set()
+    assert finished.wait(10)
+    assert numbers_of(messages_of(pipeline.drain())) == [1, 2, 3]
+    assert pipeline.is_idle
+    pipeline.close()
+
+
+def test_turns_finish_in_their_order_with_every_payload(loop: ServiceLoop) -> None:
+    pipeline = PipelinedLoop(loop)
+    pipeline.begin([ConsumerJoined("P/S/orders", READER)])
+    for number in range(200):
+        pipeline.begin(writes(number))
+    messages = messages_of(pipeline.drain())
+    assert numbers_of(messages) == list(range(200))
+    assert payloads_of(messages) == [b"%d" % number for number in range(200)]
+    pipeline.close()
+
+
+def test_what_was_begun_survives_and_what_was_acknowledged_is_gone(tmp_path: Path) -> None:
+    loop = service(tmp_path, queue())
+    pipeline = PipelinedLoop(loop)
+    pipeline.begin(writes(*range(10)))
+    pipeline.begin([ConsumerJoined("P/S/orders", READER, unacked_threshold=3)])
+    deliveries = [each for each in messages_of(pipeline.drain()) if isinstance(each, Delivery)]
+    pipeline.begin([Acknowledgment(each.queue, READER, each.identity) for each in deliveries])
+    pipeline.close()
+    loop.stores.close()
+    again = service(tmp_path, queue())
+    found = again.turn([ConsumerJoined("P/S/orders", READER)]).messages
+    assert sorted(payloads_of(found)) == [b"%d" % number for number in range(4, 10)]  # type: ignore[type-var]
+    again.stores.close()
+
+
+def test_a_disk_that_refuses_stops_the_pipeline(loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Stores, records: Sequence[object]) -> None:
+        raise Damaged("the disk refuses")
+
+    monkeypatch.setattr(Stores, "append", refuse)
+    pipeline = PipelinedLoop(loop)
+    pipeline.begin(writes(1))
+    with pytest.raises(Damaged, match="the disk refuses"):
+        pipeline.drain()
+    pipeline.close()
+
+
+def test_a_queue_created_again_finds_the_samples_that_an_earlier_run_left(tmp_path: Path) -> None:
+    first = service(tmp_path)
+    pipeline = PipelinedLoop(first)
+    pipeline.begin([command(CreateQueue(SUBSCRIBER, queue())), *writes(1, 2)])
+    assert numbers_of(messages_of(pipeline.drain())) == [1, 2]
+    pipeline.close()
+    first.stores.close()
+    second = service(tmp_path)
+    pipeline = PipelinedLoop(second)
+    pipeline.begin([command(CreateQueue(SUBSCRIBER, queue())), *writes(3), ConsumerJoined("P/S/orders", READER)])
+    messages = messages_of(pipeline.drain())
+    assert payloads_of(messages) == [b"1", b"2", b"3"]
+    pipeline.close()
+    second.stores.close()
+
+
+def test_a_queue_that_is_not_to_be_restored_begins_empty(tmp_path: Path) -> None:
+    settings = queue(persistence=PersistenceSettings(PersistenceKind.PERSISTENT, restore=False))
+    first = service(tmp_path, settings)
+    first.turn(writes(1, 2))
+    first.stores.close()
+    second = service(tmp_path, settings)
+    assert payloads_of(second.turn([*writes(3), ConsumerJoined("P/S/orders", READER)]).messages) == [b"3"]
+    second.stores.close()
+
+
+def test_a_volatile_queue_leaves_no_file(tmp_path: Path) -> None:
+    loop = service(tmp_path, queue(persistence=PersistenceSettings()))
+    assert numbers_of(loop.turn(writes(1)).messages) == [1]
+    assert list(tmp_path.iterdir()) == []
+    loop.stores.close()
+
+
+def test_a_dead_letter_is_stored_before_it_leaves_its_queue(tmp_path: Path) -> None:
+    dead = SharedReaderQueueSettings("dead", "Dead", is_dead_letter=True, persistence=ON_DISK)
+    orders = SharedReaderQueueSettings("orders", "Orders", persistence=ON_DISK, dead_letter_queue="dead")
+    loop = service(tmp_path, orders, dead)
+    order: list[str] = []
+    for name, store in loop.stores._queues.items():
+        real = store.append
+        store.append = lambda records, name=name, real=real: (order.append(name), real(records))  # type: ignore
+    loop.turn([*writes(1), ConsumerJoined("P/S/orders", READER)])
+    order.clear()
+    loop.turn([Acknowledgment("P/S/orders", READER, SampleIdentity(WRITER, 1), 0)])  # type: ignore[arg-type]
+    assert order == ["P/S/dead", "P/S/orders"]
+    loop.stores.close()
+    again = service(tmp_path, orders, dead)
+    assert payloads_of(again.turn([ConsumerJoined("P/S/dead", READER)]).messages) == [b"1"]
+    again.stores.close()
+
+
+def test_two_queues_never_share_a_file(tmp_path: Path) -> None:
+    twin = DomainParticipantSettings("P2", 0, (SharedSubscriberSettings("S", queues=(queue(),)),))
+    one = DomainParticipantSettings("P1", 0, (SharedSubscriberSettings("S", queues=(queue(),)),))
+    engine = ServiceEngine(ServiceSettings("app", (one, twin)), started_at=1, journal=Journal.PERSISTENT_ONLY)
+    stores = Stores(tmp_path, FilesystemSettings(), "app", keeps_service_state=False)
+    with pytest.raises(Refused, match="P1/S/orders and P2/S/orders would share the file"):
+        restore(engine, stores, 1)
+    stores.close()
+
+
+def test_the_directory_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="does not exist"):
+        Stores(tmp_path / "nowhere", FilesystemSettings(), "app", keeps_service_state=True)
+
+
+def test_the_configuration_survives_where_it_is_kept(tmp_path: Path) -> None:
+    loop = service(tmp_path, keeps_state=True)
+    loop.turn([command(CreateQueue(SUBSCRIBER, queue()))])
+    loop.stores.close()
+    again = service(tmp_path, keeps_state=True)
+    assert [resource.name for resource in again.engine.queues()] == ["orders"]
+    deleted = DeleteQueue(SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, "orders"))
+    (reply,) = again.turn([command(deleted)]).messages
+    assert isinstance(reply, CommandReply)
+    assert reply.reply.retcode is ReturnCode.OK
+    again.stores.close()
+    last = service(tmp_path, keeps_state=True)
+    assert not last.engine.queues()
+    assert [path.name for path in tmp_path.iterdir()] == ["QSservice@app.db"]
+    last.stores.close()
+
+
+@pytest.mark.parametrize("end", ["shutdown", "peer gone"])
+def test_a_service_in_the_same_program_answers_over_a_transport(tmp_path: Path, end: str) -> None:
+    loop = service(tmp_path, queue())
+    answers: list[Outbound] = []
+
+    async def client(count: int) -> None:
+        mine, theirs = embedded_pair(messages_max=50)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve_in_process, loop, theirs)
+            for number in range(count):
+                await mine.send(writes(number))
+            await mine.send([ConsumerJoined("P/S/orders", READER)])
+            while len(answers) < 2 * count:
+                answers.extend(await mine.receive())  # type: ignore[arg-type]
+            if end == "shutdown":
+                await mine.send([command(Shutdown())])
+                answers.extend(await mine.receive())  # type: ignore[arg-type]
+            else:
+                await mine.aclose()
+
+    with_timeout(client, 120)
+    assert numbers_of(answers) == list(range(120))
+    assert payloads_of(answers) == [b"%d" % number for number in range(120)]
+    assert isinstance(answers[-1], CommandReply) is (end == "shutdown")
+    loop.stores.close()
+
+
+def test_a_disk_that_refuses_ends_the_service_in_the_same_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = service(tmp_path, queue())
+
+    def refuse(descriptor: int, data: bytes, offset: int) -> int:
+        raise OSError(28, "No space left on device")
+
+    async def client(number: int) -> None:
+        mine, theirs = embedded_pair()
+        await mine.send(writes(number))
+        await serve_in_process(loop, theirs)
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+    with pytest.raises(Damaged, match="No space left on device"):
+        with_timeout(client, 1)
+    monkeypatch.undo()
+
+
+def with_timeout(client: object, argument: int) -> None:
+    async def bounded() -> None:
+        with anyio.fail_after(30):
+            await client(argument)  # type: ignore[operator]
+
+    anyio.run(bounded)
