@@ -11,6 +11,7 @@ import pytest
 from qsctl.core.admin.command import GetMessages
 from qsctl.core.admin.host import AdminHost
 from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.events import SampleRemoved
 from qsctl.core.messages import (
     Acknowledgment,
     AckResponse,
@@ -31,7 +32,7 @@ from qsctl.core.queue.settings import (
     RedeliverySettings,
     SharedReaderQueueSettings,
 )
-from qsctl.core.records import Enqueued, QueueCreated, Record, ServiceStarted
+from qsctl.core.records import Enqueued, QueueCreated, Record, RemovalCause, ServiceStarted
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Damaged, NotFound, Refused
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
@@ -99,6 +100,15 @@ def test_a_batch_is_handed_over_once() -> None:
     assert one.take_ready() == ([], [], [])
     one.receive(0, write(2))
     assert len(first.messages) == 1
+
+
+def test_a_sample_past_its_lifespan_has_expired_even_when_its_rejection_comes_first() -> None:
+    one = engine(queue(lifespan_ns=10))
+    one.receive(0, ConsumerJoined("P/S/orders", READER))
+    one.receive(0, write(1))
+    one.receive(10, replace_response(acknowledge(1)))
+    removed = [event for event in one.take_ready().events if isinstance(event, SampleRemoved)]
+    assert [event.cause for event in removed] == [RemovalCause.EXPIRED]
 
 
 def test_thousands_of_queues_share_one_timer() -> None:

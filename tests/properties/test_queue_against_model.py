@@ -93,8 +93,9 @@ class QueueMachine(RuleBasedStateMachine):
         waits=st.booleans(),
         buries=st.booleans(),
         dead_max=st.sampled_from([-1, 2]),
+        joined=st.integers(0, 3),
     )
-    def begin(self, retries, threshold, timeout, lifespan, max_count, waits, buries, dead_max):  # type: ignore[no-untyped-def]
+    def begin(self, retries, threshold, timeout, lifespan, max_count, waits, buries, dead_max, joined):  # type: ignore[no-untyped-def]
         policy = ReplacementKind.WAIT_WITHOUT_REPLACEMENT if waits else ReplacementKind.REJECT_WITHOUT_REPLACEMENT
         orders = SharedReaderQueueSettings(
             "orders",
@@ -123,6 +124,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.engine = self.fresh()
         self.engine.finish_restore(0)
         self.turn()
+        for consumer in CONSUMERS[:joined]:
+            self.join(consumer)
 
     def fresh(self) -> ServiceEngine:
         return ServiceEngine(self.settings, started_at=self.now, journal=Journal.EVERYTHING)
@@ -326,4 +329,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueAgainstModel = QueueMachine.TestCase
-TestQueueAgainstModel.settings = settings(stateful_step_count=40)
+TestQueueAgainstModel.settings = settings(max_examples=max(100, settings().max_examples), stateful_step_count=50)
