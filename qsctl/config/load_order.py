@@ -7,9 +7,10 @@ product's, the user's, and what the command line names. Later ones override. A s
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -65,7 +66,9 @@ def sources_in_order(
             ordered.append(_file(str(source), working_directory))
         else:
             ordered.extend(split_sources(source, working_directory))
-    return [source for source in _once(ordered) if source.named or (source.path and source.path.is_file())]
+    kept = [source for source in _once(ordered) if source.named or (source.path and source.path.is_file())]
+    literals = itertools.count(1)
+    return [source if source.path else replace(source, name=f"{LITERAL_PREFIX}{next(literals)}") for source in kept]
 
 
 def _once(sources: Sequence[Source]) -> Iterator[Source]:
@@ -92,12 +95,12 @@ _SOURCE = re.compile(
 def split_sources(text: str, working_directory: Path) -> list[Source]:
     """The sources of `a.xml;b.xml;str://"<dds>…</dds>"`; semicolons inside a literal's quotes are its own."""
     parts = _SOURCE.findall(text)
-    return [_source(part.strip(), working_directory, at) for at, part in enumerate(parts, 1) if part.strip()]
+    return [_source(part.strip(), working_directory) for part in parts if part.strip()]
 
 
-def _source(part: str, working_directory: Path, at: int) -> Source:
+def _source(part: str, working_directory: Path) -> Source:
     if part.startswith(LITERAL_PREFIX):
-        return Source(f"str://{at}", literal=unquote_literal(part))
+        return Source(LITERAL_PREFIX, literal=unquote_literal(part))
     return _file(part.removeprefix(FILE_PREFIX), working_directory)
 
 

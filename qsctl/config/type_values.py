@@ -135,7 +135,7 @@ class Values:
         if given is None:
             raise _refuse(here, None, f"a value: {case.member.name} holds for all values that have no case")
         label = self._native_shape(union.discriminator, given, here)
-        number = int(label) if hasattr(label, "value") else label
+        number = getattr(label, "value", label)
         others = {known for other in union.cases if other is not case for known in other.labels}
         if (number not in case.labels and not case.is_default) or number in others:
             raise _refuse(here, given, f"a value that selects {case.member.name}")
@@ -215,7 +215,7 @@ class Values:
 
     def _plain_union(self, union: Union, value: Any) -> object:
         label = value.discriminator
-        number = label.value if hasattr(label, "value") else label
+        number = getattr(label, "value", label)
         case = next((each for each in union.cases if number in each.labels), None)
         case = case or next((each for each in union.cases if each.is_default), None)
         discriminator = self._plain_shape(union.discriminator, label)

@@ -17,7 +17,7 @@ from qsctl.config.problems import Problem, did_you_mean, problem_at
 
 _REFERENCE = re.compile(r"\$\(\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\)")
 _UNFINISHED = re.compile(r"\$\(")
-_EXPANDED_CHARACTERS_MAX: Final = 16 * 1024 * 1024
+_EXPANDED_CHARACTERS_MAX: Final = 1024 * 1024
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
