@@ -14,7 +14,7 @@ from typing import TextIO
 
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import PersistenceKind
-from qsctl.errors import Refused
+from qsctl.errors import InvalidInput, Refused
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.service.background import written_pid
 from qsctl.service.daemon import GRACE_NS, Daemon, DaemonOptions, stopped_by_signals
@@ -67,6 +67,12 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
         Damaged: the stored state cannot be read, or the disk refuses.
     """
     _refuse_replication(configuration)
+    directory = configuration.filesystem.directory or Path.cwd()
+    if not directory.is_dir():
+        raise InvalidInput(
+            f"the directory of the persistent storage, {directory}, does not exist",
+            remedy="Make it, or name another with -persistentStoragePath or <filesystem><directory>.",
+        )
     level = Verbosity(options.verbosity)
     settings = DomainSettings(
         interface=options.interface,
@@ -85,7 +91,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             configuration,
             DaemonOptions(
                 places=places,
-                storage_directory=configuration.filesystem.directory or Path.cwd(),
+                storage_directory=directory,
                 runs_in_background=options.runs_in_background,
                 metrics_port=options.metrics_port,
                 metrics_address=options.metrics_address,

@@ -56,7 +56,7 @@ class Producer:
         self._queues: dict[str, bool] = {}
         self._acknowledging: frozenset[str] = frozenset()
         self._open: dict[int, _Open] = {}
-        self._outgoing: list[Write] = []
+        self._outgoing: dict[int, Write] = {}
         self._settled: deque[Settled] = deque()
 
     @property
@@ -79,14 +79,14 @@ class Producer:
         was_alone = not self._queues
         self._queues[queue] = acknowledges
         self._renew_acknowledging()
-        again = [write for write in self._outgoing if write.identity.sequence_number not in self._open]
-        for each in self._open.values():
-            if queue in each.waiting_for:
-                again.append(each.write)
-            elif was_alone and not each.waiting_for:
+        outgoing = {number: write for number, write in self._outgoing.items() if number not in self._open}
+        for number, each in self._open.items():
+            if was_alone and not each.waiting_for:
                 each.waiting_for = self._acknowledging
-                again.append(each.write)
-        self._outgoing = again
+                outgoing[number] = each.write
+            elif queue in each.waiting_for or number in self._outgoing:
+                outgoing[number] = each.write
+        self._outgoing = outgoing
         if not acknowledges:
             self._settle_unanswered()
 
@@ -132,7 +132,7 @@ class Producer:
             lifespan_ns=lifespan_ns,
         )
         if self._queues:
-            self._outgoing.append(write)
+            self._outgoing[number] = write
             if not self._acknowledging:
                 self._settled.append(Settled(identity, True))
                 return identity
@@ -154,8 +154,8 @@ class Producer:
 
     def take_writes(self) -> list[Write]:
         """The samples to send now, in order."""
-        outgoing = self._outgoing
-        self._outgoing = []
+        outgoing = list(self._outgoing.values())
+        self._outgoing = {}
         return outgoing
 
     def take_settled(self) -> list[Settled]:
@@ -166,12 +166,15 @@ class Producer:
 
     def _settle(self, number: int, each: _Open) -> None:
         del self._open[number]
+        # An answer that comes while the sample is about to be sent again makes that needless.
+        self._outgoing.pop(number, None)
         self._settled.append(Settled(each.write.identity, not each.rejected))
 
     def _settle_unanswered(self) -> None:
         for number, each in list(self._open.items()):
             if not each.waiting_for:
-                self._settle(number, each)
+                del self._open[number]
+                self._settled.append(Settled(each.write.identity, True))
 
     def _renew_acknowledging(self) -> None:
         self._acknowledging = frozenset(queue for queue, acknowledges in self._queues.items() if acknowledges)

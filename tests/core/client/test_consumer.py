@@ -1,0 +1,90 @@
+"""Consumers, requesters and repliers as state machines (manual, sections 2.5 and 2.11)."""
+
+from __future__ import annotations
+
+import pytest
+
+from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.producer import Producer
+from qsctl.core.client.replier import Replier
+from qsctl.core.client.requester import Requester
+from qsctl.core.messages import Acknowledgment, AckResponse, Delivery
+from qsctl.errors import UsageError
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+
+ME = Guid(b"c" * 16)
+WRITER = Guid(b"w" * 16)
+
+
+def delivery(
+    number: int, *, flags: int = 0, source: Guid = NIL_GUID, related: SampleIdentity = NIL_IDENTITY
+) -> Delivery:
+    identity = SampleIdentity(WRITER, number)
+    return Delivery("T@S", ME, number, identity, b"x", source_guid=source, related_identity=related, flags=flags)
+
+
+def test_a_sample_is_answered_once() -> None:
+    consumer = Consumer("T@S", ME)
+    consumer.receive(delivery(1))
+    (taken,) = consumer.take(5)
+    consumer.acknowledge(taken.identity, AckResponse.REJECTED)
+    assert consumer.take_answers() == [Acknowledgment("T@S", ME, taken.identity, AckResponse.REJECTED)]
+    assert consumer.take_answers() == []
+    with pytest.raises(UsageError, match="not held"):
+        consumer.acknowledge(taken.identity)
+
+
+def test_a_sample_that_comes_again_before_it_is_taken_is_taken_once() -> None:
+    consumer = Consumer("T@S", ME)
+    consumer.receive(delivery(1))
+    consumer.receive(delivery(1, flags=1))
+    assert [each.flags for each in consumer.take(5)] == [1]
+    assert consumer.held_count == 1
+
+
+def test_acknowledging_all_settles_what_was_taken_and_nothing_else() -> None:
+    consumer = Consumer("T@S", ME)
+    for number in range(5):
+        consumer.receive(delivery(number))
+    consumer.take(2)
+    assert consumer.touched_count == 2
+    assert consumer.acknowledge_all() == 2
+    assert (consumer.waiting_count, consumer.held_count, consumer.touched_count) == (3, 3, 0)
+
+
+def test_availability_is_checked() -> None:
+    consumer = Consumer("T@S", ME)
+    assert consumer.availability(False, 3).unacked_threshold == 3
+    with pytest.raises(UsageError, match="-2"):
+        consumer.availability(True, -2)
+
+
+def test_a_reply_goes_to_its_request_and_a_strange_one_is_acknowledged_away() -> None:
+    requester = Requester(Producer("Q", WRITER), Consumer("QReply@S", ME))
+    first, second = requester.request(b"1"), requester.request(b"2")
+    for number, related in ((1, second), (2, first), (3, second), (4, SampleIdentity(ME, 9))):
+        requester.consumer.receive(delivery(number, related=related))
+    requester.sort_replies()
+    assert [each.identity.sequence_number for each in requester.take_replies(second)] == [1, 3]
+    assert [each.identity.sequence_number for each in requester.take_replies(first)] == [2]
+    assert requester.take_replies(first) == []
+    assert requester.dropped_count == 1
+    assert len(requester.consumer.take_answers()) == 4
+    requester.forget(first)
+    assert requester.open_count == 1
+
+
+def test_a_reply_carries_the_request_and_its_source() -> None:
+    replier = Replier(Consumer("Q@S", ME), Producer("QReply", WRITER))
+    replier.producer.queue_appeared("QReply@S", True)
+    request = delivery(7, source=Guid(b"a" * 16))
+    replier.consumer.receive(request)
+    replier.consumer.take(1)
+    replier.reply(request, b"answer")
+    (write,) = replier.producer.take_writes()
+    assert (write.related_source_guid, write.related_identity) == (Guid(b"a" * 16), request.identity)
+    replier.finish(request)
+    with pytest.raises(UsageError, match="not held"):
+        replier.finish(request)
+    with pytest.raises(UsageError, match="no source GUID"):
+        replier.reply(delivery(8), b"answer")
