@@ -36,7 +36,7 @@ def run_page(folder: Path, options: SparkOptions | None = None) -> Page:
     by_queue = summarize_run(
         folder,
         by=("queue",),
-        measures={"queues", "delays", "windows", "littles_law"},
+        measures={"queues", "delays", "windows"},
         window_ns=window_ns,
         options=options,
     )
@@ -45,7 +45,7 @@ def run_page(folder: Path, options: SparkOptions | None = None) -> Page:
     alone = None
     if worst is not None and by_queue.level != "counters":
         alone = summarize_run(
-            folder, clients=[worst], measures={"queues", "windows", "depth"}, window_ns=window_ns, options=options
+            folder, clients=[worst], measures={"windows", "depth"}, window_ns=window_ns, options=options
         )
     lost = [each for each in by_queue.queues if each.loss_ratio > 0]
     return Page(
@@ -54,7 +54,7 @@ def run_page(folder: Path, options: SparkOptions | None = None) -> Page:
         f"seed {info.seed}, {count_text(info.arrived_messages)} messages",
         good=not lost,
         verdict=verdict(by_queue, by_client),
-        pictures=_pictures(folder, info, by_queue, alone, worst),
+        pictures=_pictures(folder, info, by_queue, by_client, alone, worst),
         tables=[_queue_table("By queue, all clients together", by_queue.queues), _client_table(by_client)],
         facts=_facts(info),
         reproduce=info.reproduce,
@@ -125,11 +125,16 @@ def verdict(by_queue: RunSummary, by_client: RunSummary) -> list[str]:
 
 
 def _pictures(
-    folder: Path, info: RunInfo, by_queue: RunSummary, alone: RunSummary | None, worst: str | None
+    folder: Path,
+    info: RunInfo,
+    by_queue: RunSummary,
+    by_client: RunSummary,
+    alone: RunSummary | None,
+    worst: str | None,
 ) -> list[Picture]:
     pictures = []
     if alone is not None and worst is not None:
-        pictures.append(_depth_picture(alone, worst))
+        pictures.append(_depth_picture(alone, by_client, worst))
     shares = latency_shares(folder)
     if shares:
         pictures.append(
@@ -151,10 +156,10 @@ def _pictures(
     return pictures
 
 
-def _depth_picture(alone: RunSummary, worst: str) -> Picture:
+def _depth_picture(alone: RunSummary, by_client: RunSummary, worst: str) -> Picture:
     first = min((row["replication"] for row in alone.tables["depth"]), default=0)
     rows = [row for row in alone.tables["depth"] if row["replication"] == first]
-    used = [figures for figures in alone.queues if figures.high_water_mark_work_units]
+    used = [each for each in by_client.queues if each.client == worst and each.high_water_mark_work_units]
     # A limit far above what was ever reached would flatten everything else.
     highest = max((figures.high_water_mark_work_units or 0 for figures in used), default=0)
     limits = [

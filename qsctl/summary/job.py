@@ -27,7 +27,7 @@ from qsctl.summary.loss import losses
 from qsctl.summary.observation import Observation
 from qsctl.summary.recorded_run import RecordedRun, read_run
 from qsctl.summary.run_summary import RunSummary, queue_figures
-from qsctl.summary.session import SparkOptions, spark_session
+from qsctl.summary.session import SparkOptions, spark_session, tune
 from qsctl.summary.slow_subscriber import slow_subscribers
 from qsctl.summary.throughput import windows
 
@@ -35,6 +35,9 @@ DEFAULT_BY: Final = ("client", "queue")
 
 QUICK: Final = frozenset({"queues", "delays", "intervals"})
 """What one pass over the log and one over some of its buckets give."""
+
+FIGURES: Final = frozenset({"queues", "delays", "losses", "intervals"})
+"""What is rolled up from one tally: asking for one gives `queues` and `delays` too."""
 
 ALL: Final = frozenset(tables.SCHEMAS)
 
@@ -104,7 +107,7 @@ def summarize_runs(
         folders: run folders; several are told apart by their run, whatever `by` says.
         by: words of `tables.KEYS`: what the figures are of.
         window_ns: the length of the windows of throughput and depth.
-        measures: names of `tables.SCHEMAS`; `queues` and `delays` are always computed.
+        measures: names of `tables.SCHEMAS`, at least one.
         exact: percentiles by a second pass over the log; else from the histogram, with its stated error.
         confidence: of the intervals over replications.
         clients: names; only their messages count. All when empty.
@@ -119,8 +122,10 @@ def summarize_runs(
     """
     asked = _checked(by, window_ns, measures, exact, confidence, tuple(clients), len(folders))
     facts = [read_run(folder) for folder in folders]
-    spark = spark_session(options, brief=sum(run.bytes for run in facts) < BRIEF_BYTES)
+    brief = sum(run.bytes for run in facts) < BRIEF_BYTES
+    spark = spark_session(options, brief=brief)
     with spark_faults():
+        tune(spark, brief=brief)
         parts = [_tables_of_run(spark, run, asked) for run in facts]
         merged = {
             name: functools.reduce(DataFrame.unionByName, [part.frames[name] for part in parts if name in part.frames])
@@ -145,7 +150,7 @@ def summarize_runs(
         horizon_ns=facts[0].horizon_ns,
         replications=max(len(run.replications) for run in facts),
         window_ns=window_ns,
-        queues=queue_figures(collected.pop("queues"), collected["delays"]),
+        queues=queue_figures(collected.pop("queues", []), collected.get("delays", [])),
         tables={name: rows for name, rows in collected.items() if name in asked.measures},
         notes=tuple(notes),
     )
@@ -174,24 +179,28 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked) -> _Par
     messages = with_client_names(read_messages(spark, run), counters)
     if asked.clients:
         messages = messages.where(f.col("client").isin(*asked.clients))
-    tallied = counting.tally(messages, observation, keys).persist()
-    limits = counting.limits_of(counters, [key for key in keys if key != "topic_id"])
-    queues = counting.queues(tallied, limits, observation, keys).persist()
-    ranked = delay.ranks(counting.histogram(tallied, keys), keys).persist()
-    if asked.exact:
-        values, error = delay.exact_values(messages, ranked, observation, keys), 0.0
-    else:
-        values, error = delay.bucket_values(ranked, keys), delay.BUCKET_ERROR
-    frames = {"queues": queues, "delays": delay.delays(queues, values, keys, error)}
-    if "losses" in asked.measures:
-        frames["losses"] = losses(queues)
-    if "intervals" in asked.measures and len(run.replications) > 1:
-        each = list(dict.fromkeys([*keys, "replication"]))
-        per_run = counting.queues(tallied, limits, observation, each)
-        bucketed = delay.bucket_values(delay.ranks(counting.histogram(tallied, each), each), each)
-        frames["intervals"] = _intervals(
-            per_run, delay.delays(per_run, bucketed, each, delay.BUCKET_ERROR), keys, run, asked
-        )
+    frames: dict[str, DataFrame] = {}
+    kept: list[DataFrame] = []
+    if asked.measures & FIGURES:
+        tallied = counting.tally(messages, observation, keys).persist()
+        limits = counting.limits_of(counters, [key for key in keys if key != "topic_id"])
+        queues = counting.queues(tallied, limits, observation, keys).persist()
+        ranked = delay.ranks(counting.histogram(tallied, keys), keys).persist()
+        kept = [tallied, queues, ranked]
+        if asked.exact:
+            values, error = delay.exact_values(messages, ranked, observation, keys), 0.0
+        else:
+            values, error = delay.bucket_values(ranked, keys), delay.BUCKET_ERROR
+        frames |= {"queues": queues, "delays": delay.delays(queues, values, keys, error)}
+        if "losses" in asked.measures:
+            frames["losses"] = losses(queues)
+        if "intervals" in asked.measures and len(run.replications) > 1:
+            each = list(dict.fromkeys([*keys, "replication"]))
+            per_run = counting.queues(tallied, limits, observation, each)
+            bucketed = delay.bucket_values(delay.ranks(counting.histogram(tallied, each), each), each)
+            frames["intervals"] = _intervals(
+                per_run, delay.delays(per_run, bucketed, each, delay.BUCKET_ERROR), keys, run, asked
+            )
     if asked.measures & {"windows", "depth"}:
         moved = windows(messages, keys, asked.window_ns)
         frames |= {
@@ -204,9 +213,8 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked) -> _Par
         frames["littles_law"] = littles_law(messages, observation, keys)
 
     def release() -> None:
-        tallied.unpersist()
-        queues.unpersist()
-        ranked.unpersist()
+        for frame in kept:
+            frame.unpersist()
 
     return _Part(frames, release)
 
@@ -268,7 +276,7 @@ def _collected(frames: Mapping[str, DataFrame], out: Path | None) -> tuple[dict[
             return (frames[name].limit(MOST_ROWS_SHOWN + 1) if name in growing else frames[name]).collect()
 
     # First the table that computes what the others share; then all at once, for each is mostly planning.
-    first = "delays"
+    first = "delays" if "delays" in frames else min(frames)
     found = {first: collect(first)}
     with ThreadPoolExecutor(max_workers=PLANNING_THREADS) as pool:
         rest = [name for name in frames if name != first]
@@ -301,8 +309,10 @@ def _checked(
             remedy=f"Use some of {', '.join(tables.KEYS)}, separated by commas.",
         )
     strange = sorted(set(measures) - ALL)
-    if strange:
-        raise UsageError(f"there is no measure {strange[0]!r}", remedy=f"Use some of {', '.join(sorted(ALL))}.")
+    if strange or not measures:
+        raise UsageError(
+            f"there is no measure {(strange or [''])[0]!r}", remedy=f"Use some of {', '.join(sorted(ALL))}."
+        )
     if window_ns <= 0:
         raise UsageError("a window must be longer than nothing", remedy="Write it as in --window 1s.")
     if not 0.0 < confidence < 1.0:

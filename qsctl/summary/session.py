@@ -52,6 +52,7 @@ class _Running:
 
     session: SparkSession
     settings: dict[str, str]
+    given: frozenset[str]
     gateway: Gateway | None
     folder: Path
 
@@ -85,8 +86,7 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         environment: read for `QSCTL_SPARK_*`.
         folder: where Spark may write; removed at exit.
     """
-    written = environment.get(CONF_VARIABLE, "").replace("\n", ";").split(";")
-    from_environment = parse_conf(filter(None, (text.strip() for text in written)), CONF_VARIABLE)
+    from_environment = _conf_of(environment)
     named = options.master or environment.get(MASTER_VARIABLE, "") or from_environment.get("spark.master", "")
     master = options.conf.get("spark.master", "") if not options.master and "spark.master" in options.conf else named
     master = master or DEFAULT_MASTER
@@ -116,6 +116,16 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
     return {**settings, **from_environment, **options.conf, "spark.master": master}
 
 
+def _conf_of(environment: Mapping[str, str]) -> dict[str, str]:
+    written = environment.get(CONF_VARIABLE, "").replace("\n", ";").split(";")
+    return parse_conf(filter(None, (text.strip() for text in written)), CONF_VARIABLE)
+
+
+def _given(options: SparkOptions, environment: Mapping[str, str]) -> frozenset[str]:
+    """The settings that the user chose."""
+    return frozenset({*options.conf, *_conf_of(environment)})
+
+
 def spark_session(options: SparkOptions | None = None, *, brief: bool = False) -> SparkSession:
     """The session of this process; started at the first call, started anew where the settings differ.
 
@@ -143,8 +153,23 @@ def spark_session(options: SparkOptions | None = None, *, brief: bool = False) -
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    _running = _Running(session, settings, gateway, folder)
+    _running = _Running(session, settings, _given(options, os.environ), gateway, folder)
     return session
+
+
+def tune(spark: SparkSession, *, brief: bool) -> None:
+    """Set how queries are planned from here on.
+
+    Args:
+        spark: the session; on a cluster its own settings stay.
+        brief: the tables are small: one task a stage and no planning anew between stages, each of which costs more
+            than the work. Settings that the user gave stay as they are.
+    """
+    if _running is None or not _running.settings["spark.master"].startswith("local"):
+        return
+    for name, value in {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}.items():
+        if name not in _running.given:
+            spark.conf.set(name, value if brief else _running.settings[name])
 
 
 def stop_spark() -> None:
