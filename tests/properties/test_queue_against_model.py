@@ -215,6 +215,13 @@ class QueueMachine(RuleBasedStateMachine):
             assert sample.holder is not None
             self.settle(sample.holder, sample.number, accepted)
 
+    @rule(data=st.data(), accepted=st.booleans())
+    def settle_late(self, data: st.DataObject, accepted: bool) -> None:
+        failed = [sample for sample in self.model.samples if sample.past]
+        if failed:
+            sample = data.draw(st.sampled_from(failed))
+            self.settle(data.draw(st.sampled_from(sample.past)), sample.number, accepted)
+
     def settle(self, consumer: Guid, number: int, accepted: bool) -> None:
         self.receive(Acknowledgment(QUEUE, consumer, SampleIdentity(WRITER, number), AckResponse(int(accepted))))
         self.model.settle(self.now, consumer, number, accepted)
