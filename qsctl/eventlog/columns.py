@@ -83,7 +83,7 @@ def message_table(rows: Rows | Mapping[str, npt.NDArray[Any]], run_id: str, queu
         queues: names of the queues by index.
     """
     sizes = rows["size_bytes"]
-    work_units = np.maximum(1, (sizes + ((1 << WORK_UNIT_SHIFT) - 1)) >> WORK_UNIT_SHIFT)
+    work_units = np.maximum(1, ((sizes - 1) >> WORK_UNIT_SHIFT) + 1)
     arrays = [
         _constant(run_id, len(sizes)),
         _numbers(rows["client_id"], pa.int32()),

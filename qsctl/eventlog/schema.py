@@ -52,8 +52,10 @@ MESSAGES: Final = pa.schema(
         pa.field("attempts", pa.int16(), nullable=False),
     ]
 )
-"""One row a message, in the order in which their fate was settled.
+"""One row a message, in the order in which their fate was settled; those of the warm-up too.
 
+The warm-up restarts statistics, not the log: a message that came before its end and left after it is counted as
+delivered or lost, so it must have its row. Whoever counts leaves out what happened before `warm_up_ns` of `run.json`.
 `wait_ns`: from entering the queue to leaving it, for a delivered message by being sent, for a discarded, elided,
 expired or dead one by that. `send_ns`: to its last byte leaving the port. `acknowledge_ns`: to its acknowledgment.
 `replication` (int32) comes from the folder's name.

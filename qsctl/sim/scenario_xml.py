@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 import msgspec
 from lxml import etree
@@ -125,7 +125,8 @@ def schema_problems(root: etree._Element, name: str) -> list[Problem]:
     schema = _schema()
     if schema.validate(root):
         return []
-    return [Problem(Severity.ERROR, name, entry.line, "", shown(entry.message)) for entry in schema.error_log.filter_from_errors()]
+    entries = cast("Iterable[Any]", schema.error_log)
+    return [Problem(Severity.ERROR, name, entry.line, "", shown(entry.message)) for entry in entries]
 
 
 def _with_absolute_traces(scenario: Scenario, folder: Path, reading: Reading) -> Scenario:
