@@ -76,10 +76,14 @@ class Validation(Result):
     def blocks(self) -> Sequence[Block]:
         """The problems as a compiler prints them, then a line that sums up."""
         blocks: list[Block] = [TextBlock(text, _STYLES[severity]) for severity, text in self.texts]
-        files = "1 file" if self.file_count == 1 else f"{self.file_count} files"
-        counts = f"{self.error_count} errors, {self.warning_count} warnings"
+        files = _counted(self.file_count, "file")
+        counts = f"{_counted(self.error_count, 'error')}, {_counted(self.warning_count, 'warning')}"
         verdict = f"{files} valid ({counts})" if self.valid else f"not valid: {counts} in {files}"
         return [*blocks, TextBlock(verdict, "good" if self.valid else "bad")]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def validate(

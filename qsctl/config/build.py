@@ -5,7 +5,6 @@ The last step checks every value's type with pydantic; ranges were the schema's,
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -207,15 +206,3 @@ def _distributed_logger(scope: Scope) -> DistributedLoggerSettings:
         thread_priority=word("priority", inside=thread),
         thread_stack_size=word("stack_size", inside=thread),
     )
-
-
-def with_options(
-    configuration: ServiceConfiguration, *, persistent_storage_path: str = "", persistent_file_prefix: str = ""
-) -> ServiceConfiguration:
-    """The configuration with the overrides of the command line (Table 4.1: -persistentStoragePath and -FilePrefix)."""
-    filesystem = configuration.filesystem
-    if persistent_storage_path:
-        filesystem = replace(filesystem, directory=Path(persistent_storage_path))
-    if persistent_file_prefix:
-        filesystem = replace(filesystem, file_prefix=persistent_file_prefix)
-    return replace(configuration, filesystem=filesystem)

@@ -69,15 +69,15 @@ class SubscriberBuilder:
         name = " ".join((element.get("name") or "").split())
         scope = Scope(self.reading, f"{parent_path}/shared_subscriber[{name}]", (Layer(element),))
         self.reading.elements[scope.path] = element
-        sessions = {each.get("name", "").strip(): each for each in element.findall("session_settings/session")}
+        sessions = element.findall("session_settings/session")
+        by_session = {each.get("name", "").strip(): self.inherited(each, sample_buffer) for each in sessions}
+        by_service = self.inherited(None, sample_buffer)
         queues = [child for child in element if child.tag in QUEUE_TAGS]
         return SharedSubscriberSettings(
             name=name,
-            sessions=tuple(self._session(each, scope.path) for each in element.findall("session_settings/session")),
+            sessions=tuple(self._session(each, scope.path) for each in sessions),
             queues=tuple(
-                build_queue(
-                    queue, self.inherited(sessions.get(queue.get("session", "").strip()), sample_buffer), scope.path
-                )
+                build_queue(queue, by_session.get(queue.get("session", "").strip(), by_service), scope.path)
                 for queue in queues
             ),
             qos=build_qos(scope, ("publisher_qos", "subscriber_qos"), self.libraries),

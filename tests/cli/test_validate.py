@@ -35,7 +35,7 @@ def test_a_bad_file_has_status_1_and_says_where_what_and_how(run: Any) -> None:
     assert done.exit_code == 1
     assert f"{MISPRINT}:40: error: <reponse_timeout> is not allowed in <redelivery>" in done.stdout
     assert "Did you mean response_timeout?" in done.stdout
-    assert done.stdout.endswith("not valid: 1 errors, 0 warnings in 1 file\n")
+    assert done.stdout.endswith("not valid: 1 error, 0 warnings in 1 file\n")
 
 
 def test_all_problems_of_all_files_come_in_one_run_as_json(run: Any) -> None:
