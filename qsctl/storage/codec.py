@@ -72,12 +72,12 @@ class _EnqueuedHead(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=Fals
     position: int
 
 
-class _RememberedHead(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
-    queue: str
-    next_position: int
-
-
 class _RemovedHead(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
+    queue: str
+    position: int
+
+
+class _RememberedHead(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
     queue: str
     position: int
 
@@ -109,9 +109,15 @@ _encode = msgspec.msgpack.Encoder().encode
 decode_metadata = msgspec.msgpack.Decoder(Metadata).decode
 """Read a metadata record. Raises msgspec.DecodeError or msgspec.ValidationError."""
 
-_decode_enqueued = msgspec.msgpack.Decoder(_EnqueuedHead).decode
-_decode_remembered = msgspec.msgpack.Decoder(_RememberedHead).decode
-_decode_removed = msgspec.msgpack.Decoder(_RemovedHead).decode
+decode_head = msgspec.msgpack.Decoder(_EnqueuedHead | _RemovedHead | _RememberedHead).decode
+"""Read no more than the position of a record with one of the tags below; of `Remembered`, the first free position.
+
+Raises msgspec.DecodeError or msgspec.ValidationError."""
+
+ENQUEUED_TAG: Final = 1
+REMOVED_TAG: Final = 4
+REMEMBERED_TAG: Final = 5
+"""What the second byte of a metadata record says it is."""
 
 
 def metadata_of(record: Enqueued) -> EnqueuedMetadata:
@@ -153,31 +159,13 @@ def encode(records: Iterable[Record]) -> Encoded:
     return Encoded(metadata, positions, data, removed)
 
 
-def enqueued_position(body: bytes) -> int | None:
-    """The position of the sample that a metadata record enqueues; None for any other record.
-
-    Raises:
-        msgspec.MsgspecError: the record cannot be read.
-    """
-    return _decode_enqueued(body).position if body[1:2] == b"\x01" else None
-
-
 def removed_position(body: bytes) -> int | None:
     """The position of the sample that a metadata record removes; None for any other record.
 
     Raises:
         msgspec.MsgspecError: the record cannot be read.
     """
-    return _decode_removed(body).position if body[1:2] == b"\x04" else None
-
-
-def remembered_position(body: bytes) -> int | None:
-    """The first position that was free when a store was compacted; None for any other metadata record.
-
-    Raises:
-        msgspec.MsgspecError: the record cannot be read.
-    """
-    return _decode_remembered(body).next_position if body[1:2] == b"\x05" else None
+    return decode_head(body).position if body[1] == REMOVED_TAG else None
 
 
 def position_of(record: Metadata) -> int | None:

@@ -18,19 +18,20 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record
 from qsctl.errors import Damaged
 from qsctl.storage.codec import (
+    ENQUEUED_TAG,
     POSITION,
+    REMEMBERED_TAG,
+    REMOVED_TAG,
     Encoded,
     EnqueuedMetadata,
+    decode_head,
     decode_metadata,
     encode,
-    enqueued_position,
     metadata_of,
     position_of,
-    remembered_position,
-    removed_position,
 )
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.frames import FRAME_HEADER, is_whole, scan, spans
+from qsctl.storage.frames import FRAME_HEADER, body_length, is_whole, scan, spans
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES
 from qsctl.storage.segment_log import SegmentLog
 
@@ -71,8 +72,6 @@ class SegmentStorage:
         """Samples whose user data damage took."""
         self._stray_files: set[int] = set()
         """Data files with samples of which there is no metadata; the next `compact` rewrites them."""
-        self._cached_file = (-1, b"")
-        """The data file that `load` reads from, by index."""
         self._record_count = 0
         self._kept_count = 0
         self._failed = False
@@ -120,24 +119,34 @@ class SegmentStorage:
         """See `Storage.load`. Records about a sample that damage took away are left out."""
         check = bool(self.damage)
         held: set[int] = set()
+        location_of, decode = self._locations.get, decode_metadata
+        file_index, buffer_of_file = -1, b""
+        overhead = FRAME_HEADER.size + POSITION.size
         for index, buffer, bodies in self._metadata_files():
             for start, end in bodies:
                 try:
-                    record = decode_metadata(buffer[start:end])
+                    record = decode(buffer[start:end])
                 except msgspec.MsgspecError as error:
                     self._report_unreadable(index, start, end, error)
                     check = True
                     continue
-                if isinstance(record, EnqueuedMetadata):
-                    payload = self._payload_for_load(record)
-                    if payload is None:
+                if type(record) is EnqueuedMetadata:
+                    location = location_of(record.position)
+                    payload = b""
+                    if location is not None:
+                        if location >> _OFFSET_BITS != file_index:
+                            file_index = location >> _OFFSET_BITS
+                            buffer_of_file = self._data.read_file(file_index)
+                        offset = location & _OFFSET_MASK
+                        length = body_length(buffer_of_file, offset)
+                        payload = buffer_of_file[offset + overhead : offset + FRAME_HEADER.size + length]
+                    elif record.position in self._missing:
                         check = True
                         continue
                     held.add(record.position)
                     yield record.with_payload(payload)
                 elif not check or (position := position_of(record)) is None or position in held:
                     yield record
-        self._cached_file = (-1, b"")
 
     def payload(self, position: int) -> bytes:
         """See `Storage.payload`.
@@ -201,12 +210,19 @@ class SegmentStorage:
             raise self._refusal(error) from error
 
     def _open(self) -> None:
+        position_at = POSITION.unpack_from
         for index, content in self._data.open():
             self._frame_counts[index] = len(content.found.bodies)
-            self._live_counts[index] = 0
-            for start, end in content.found.bodies:
-                if end - start >= POSITION.size:
-                    self._place(POSITION.unpack_from(content.buffer, start)[0], index, start - FRAME_HEADER.size)
+            start_of_file = (index << _OFFSET_BITS) - FRAME_HEADER.size
+            inside = {
+                position_at(content.buffer, start)[0]: start_of_file + start
+                for start, end in content.found.bodies
+                if end - start >= POSITION.size
+            }
+            for position in self._locations.keys() & inside.keys():
+                self._live_counts[self._locations[position] >> _OFFSET_BITS] -= 1
+            self._live_counts[index] = len(inside)
+            self._locations.update(inside)
         enqueued: set[int] = set()
         removed: set[int] = set()
         next_position = 0
@@ -229,17 +245,18 @@ class SegmentStorage:
         self, index: int, buffer: bytes, bodies: list[tuple[int, int]], enqueued: set[int], removed: set[int]
     ) -> int:
         """Note which samples come and go; give the first position that was free when the log was compacted."""
+        head = decode_head
         next_position = 0
         self._record_count += len(bodies)
         for start, end in bodies:
-            body = buffer[start:end]
+            kind = buffer[start + 1]
             try:
-                if (position := enqueued_position(body)) is not None:
-                    enqueued.add(position)
-                elif (position := removed_position(body)) is not None:
-                    removed.add(position)
-                elif (position := remembered_position(body)) is not None:
-                    next_position = max(next_position, position)
+                if kind == ENQUEUED_TAG:
+                    enqueued.add(head(buffer[start:end]).position)
+                elif kind == REMOVED_TAG:
+                    removed.add(head(buffer[start:end]).position)
+                elif kind == REMEMBERED_TAG:
+                    next_position = max(next_position, head(buffer[start:end]).position)
             except msgspec.MsgspecError as error:
                 self._report_unreadable(index, start, end, error)
         return next_position
@@ -265,19 +282,6 @@ class SegmentStorage:
                 yield index, buffer, scan(buffer, self._metadata.mark, HEADER_SIZE_BYTES).bodies
             else:
                 yield index, buffer, spans(buffer, HEADER_SIZE_BYTES, self._metadata.sizes[index])
-
-    def _payload_for_load(self, record: EnqueuedMetadata) -> bytes | None:
-        """The payload of a sample; empty when it was removed since; None when damage took it."""
-        location = self._locations.get(record.position)
-        if location is None:
-            return None if record.position in self._missing else b""
-        file_index, offset = location >> _OFFSET_BITS, location & _OFFSET_MASK
-        if self._cached_file[0] != file_index:
-            self._cached_file = (file_index, self._data.read_file(file_index))
-        buffer = self._cached_file[1]
-        length = FRAME_HEADER.unpack_from(buffer, offset)[1]
-        start = offset + FRAME_HEADER.size
-        return buffer[start + POSITION.size : start + length]
 
     def _write_data(self, encoded: Encoded) -> tuple[int, int]:
         if not encoded.positions:
