@@ -28,7 +28,7 @@ from qsctl.storage.frames import scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header
 from tests.service.crash_program import QUEUE, key_of
 
-KILLS = int(os.environ.get("QSCTL_TEST_KILLS", "15"))
+KILLS = int(os.environ.get("QSCTL_TEST_KILLS", "10"))
 """How often each test kills. The long run: QSCTL_TEST_KILLS=200."""
 
 
