@@ -1,0 +1,141 @@
+"""A standalone master and two workers on loopback: a sweep gives there what it gives here, also when a worker dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from qsctl.instant import SECOND_NS
+from qsctl.sim.scenario import ClientGroup, ConstantSize, PoissonArrivals, Port, Profile, Scenario, Traffic
+from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
+from qsctl.summary.java import JavaRuntime, find_java
+from qsctl.summary.session import SparkOptions, stop_spark
+from qsctl.summary.sweep import SweepProgress, run_sweep
+from qsctl.summary.sweep_folder import PointResult
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def overloaded() -> Scenario:
+    return Scenario(
+        name="overloaded", horizon_ns=SECOND_NS, seed=11, ports=(Port("p", 8_000_000),), profiles=(Profile("default"),),
+        groups=(ClientGroup("c", port="p", profile="default"),),
+        traffic=(Traffic("t", to="c", arrivals=PoissonArrivals(2000), size=ConstantSize(1000)),),
+    )  # fmt: skip
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(java: JavaRuntime, log: IO[bytes], environment: dict[str, str], *arguments: str) -> subprocess.Popen[bytes]:
+    import pyspark
+
+    jars = Path(pyspark.__file__).parent / "jars" / "*"
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.nio", "sun.nio.ch")]
+    return subprocess.Popen(
+        [str(java.executable), "-Xmx256m", *opened, "-cp", str(jars), *arguments],
+        stdout=log, stderr=log, env=environment, start_new_session=True,
+    )  # fmt: skip
+
+
+def answers(port: int, seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"nobody listens at {port}")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The master's address, and its two workers, one core each."""
+    import pyspark
+
+    java = find_java()
+    if java.modules and "jdk.incubator.vector" not in java.modules:
+        pytest.skip("Spark's own scripts start executors with a module that this Java does not have")
+    environment = {
+        **os.environ, "JAVA_HOME": str(java.home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "127.0.0.1",
+        "SPARK_HOME": str(Path(pyspark.__file__).parent), "PYSPARK_PYTHON": sys.executable,
+    }  # fmt: skip
+    # Spark's own scripts tell its workers this; without them it looks for a place where it was built.
+    core = next((Path(pyspark.__file__).parent / "jars").glob("spark-core_*.jar"))
+    environment["SPARK_SCALA_VERSION"] = core.name.removeprefix("spark-core_").partition("-")[0]
+    port = free_port()
+    processes: list[subprocess.Popen[bytes]] = []
+    stop_spark()
+    with (tmp_path / "cluster.log").open("wb") as log:
+        try:
+            master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port))
+            processes.append(start(java, log, environment, *master, "--webui-port", str(free_port())))
+            answers(port)
+            for number in range(2):
+                worker = (
+                    "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "600m",
+                    "--work-dir", str(tmp_path / f"worker-{number}"), "--webui-port", str(free_port()),
+                    f"spark://127.0.0.1:{port}",
+                )  # fmt: skip
+                processes.append(start(java, log, environment, *worker))
+            yield f"spark://127.0.0.1:{port}", processes[1:]
+        finally:
+            stop_spark()
+            for process in reversed(processes):
+                process.terminate()
+            for process in processes:
+                process.wait(timeout=30)
+
+
+def executors_of(worker: subprocess.Popen[bytes]) -> list[int]:
+    """The processes that a worker started, by its id."""
+    children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children")
+    found = [int(each) for each in children.read_text().split()] if children.exists() else []
+    return found or [
+        int(each.name)
+        for each in Path("/proc").iterdir()
+        if each.name.isdigit() and f"\nPPid:\t{worker.pid}\n" in status_of(each)
+    ]
+
+
+def status_of(process: Path) -> str:
+    with contextlib.suppress(OSError):
+        return (process / "status").read_text()
+    return ""
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["both-live", "one-dies"])
+def test_a_sweep_on_a_cluster_gives_what_the_tasks_give_here(
+    kill: bool, cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    master, workers = cluster
+    plan = plan_sweep(overloaded(), parse_axes(["profile[default]/queue[D-1]/max-depth=50,100,200,400,800"]), 20)
+    expected = [
+        PointResult(task.point, task.replication, task.seed, tuple(run_task(plan.scenario, task)))
+        for task in plan.tasks()
+    ]
+    killed = threading.Event()
+
+    def told(progress: SweepProgress) -> None:
+        if kill and progress.done and not killed.is_set():
+            for process in [*executors_of(workers[0]), workers[0].pid]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            killed.set()
+
+    settings: dict[str, Any] = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.cores.max": "2"}
+    assert run_sweep(plan, tmp_path / "sweep", SparkOptions(master, settings), told) == expected
+    assert killed.is_set() is kill
