@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import multiprocessing
 import os
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,65 +11,28 @@ import pytest
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.config.settings import ServiceConfiguration, ServicePersistenceSettings, ServiceQosSettings
-from qsctl.core.admin.command import CreateQueue, DeleteQueue, GetMessages, GetStatus, Shutdown
-from qsctl.core.admin.reply import MessageData, ReturnCode
-from qsctl.core.messages import AckResponse, Delivery, SampleFlag, Write
+from qsctl.core.admin.command import CreateQueue, DeleteQueue, Shutdown
+from qsctl.core.admin.reply import ReturnCode
+from qsctl.core.messages import AckResponse, SampleFlag
 from qsctl.core.queue.settings import (
     PersistenceKind,
     PersistenceSettings,
-    RedeliverySettings,
-    SampleBufferSettings,
-    SharedReaderQueueSettings,
 )
-from qsctl.core.statistics.status import SharedReaderQueueStatus
-from qsctl.errors import Damaged, NoAnswer, Refused
-from qsctl.identity import Guid, SampleIdentity
-from qsctl.resource import ResourceKind, parse_resource
+from qsctl.errors import Refused
+from qsctl.resource import ResourceKind
 from qsctl.service.embedded import DEFAULT_SETTINGS, EmbeddedService, open_embedded
-
-SUBSCRIBER = parse_resource("/domain_participant/DomainParticipant/shared_subscriber/SharedSubscriber")
-WRITER = Guid(bytes(15) + b"\x07")
-FULL_NAME = "DomainParticipant/SharedSubscriber/"
-
-VOLATILE = PersistenceSettings()
-IN_MEMORY = PersistenceSettings(PersistenceKind.PERSISTENT)
-ON_DISK = PersistenceSettings(PersistenceKind.PERSISTENT, in_memory_state=False)
-PERSISTENCE = {"volatile": VOLATILE, "in-memory": IN_MEMORY, "on-disk": ON_DISK}
-
-
-def queue(name: str = "Orders", persistence: PersistenceSettings = VOLATILE) -> SharedReaderQueueSettings:
-    return SharedReaderQueueSettings(
-        name,
-        name,
-        persistence=persistence,
-        redelivery=RedeliverySettings(max_delivery_retries=10),
-        sample_buffer=SampleBufferSettings(min_size_bytes=64),
-    )
-
-
-def create(service: EmbeddedService, settings: SharedReaderQueueSettings) -> ReturnCode:
-    return service.request(CreateQueue(SUBSCRIBER, settings))[0].retcode
-
-
-def write(service: EmbeddedService, *payloads: bytes, topic: str = "Orders", start: int = 0) -> list[AckResponse]:
-    samples = [
-        Write("DomainParticipant", topic, SampleIdentity(WRITER, start + at), payload)
-        for at, payload in enumerate(payloads)
-    ]
-    return [answer.response for answer in service.write(samples)]
-
-
-def messages(service: EmbeddedService, name: str = "Orders") -> list[MessageData]:
-    resource = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, name).at(ResourceKind.MESSAGE)
-    replies = service.request(GetMessages(resource))
-    return [reply.body for reply in replies if isinstance(reply.body, MessageData)]
-
-
-def status(service: EmbeddedService, name: str = "Orders") -> SharedReaderQueueStatus:
-    resource = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, name).at(ResourceKind.STATUS)
-    body = service.request(GetStatus(resource))[0].body
-    assert isinstance(body, SharedReaderQueueStatus)
-    return body
+from tests.service.embedded_commands import (
+    FULL_NAME,
+    IN_MEMORY,
+    ON_DISK,
+    PERSISTENCE,
+    SUBSCRIBER,
+    create,
+    messages,
+    queue,
+    status,
+    write,
+)
 
 
 @pytest.fixture(params=PERSISTENCE)
@@ -243,152 +202,6 @@ class TestShutdown:
         with open_embedded(tmp_path / "s") as service:
             assert create(service, queue()) is ReturnCode.OK
             assert messages(service) == []
-
-
-class TestOneAtATime:
-    def test_a_second_command_waits_for_the_first(self, tmp_path: Path) -> None:
-        with open_embedded(tmp_path / "s") as service:
-            create(service, queue())
-            opened = threading.Event()
-
-            def other() -> None:
-                with open_embedded(tmp_path / "s", wait_s=20.0):
-                    opened.set()
-
-            thread = threading.Thread(target=other)
-            thread.start()
-            assert not opened.wait(0.1)
-        assert opened.wait(20.0)
-        thread.join()
-
-    def test_a_second_command_that_has_waited_enough_says_who_holds_it(self, tmp_path: Path) -> None:
-        pattern = (
-            rf"process {os.getpid()} \(since 20..-..-.. ..:..:.. UTC\) is using the state directory .*; waited 0.05 s"
-        )
-        with open_embedded(tmp_path / "s"):
-            with pytest.raises(NoAnswer, match=pattern) as caught, open_embedded(tmp_path / "s", wait_s=0.05):
-                pass
-            assert "--timeout" in caught.value.remedy
-        assert not (tmp_path / "s" / "lock.holder").exists()
-
-    def test_a_killed_holder_does_not_stand_in_the_way(self, tmp_path: Path) -> None:
-        child = os.fork()
-        if child == 0:
-            with open_embedded(tmp_path / "s"):
-                os._exit(0)
-        os.waitpid(child, 0)
-        assert (tmp_path / "s" / "lock.holder").exists()
-        with open_embedded(tmp_path / "s", wait_s=0.0):
-            pass
-
-    def test_a_consumer_that_waits_lets_a_producer_in(self, tmp_path: Path) -> None:
-        with open_embedded(tmp_path / "s") as service:
-            create(service, queue())
-        found: list[list[Delivery]] = []
-
-        def consume() -> None:
-            with open_embedded(tmp_path / "s") as service:
-                found.append(service.receive(FULL_NAME + "Orders", 1, 20.0))
-                service.acknowledge(found[0][0], ok=True)
-
-        thread = threading.Thread(target=consume)
-        thread.start()
-        time.sleep(0.2)
-        with open_embedded(tmp_path / "s") as service:
-            write(service, b"here")
-        thread.join(20.0)
-        assert [each.payload for each in found[0]] == [b"here"]
-        with open_embedded(tmp_path / "s") as service:
-            assert messages(service) == []
-
-    def test_a_consumer_waits_no_longer_than_it_said(self, tmp_path: Path) -> None:
-        with open_embedded(tmp_path / "s") as service:
-            create(service, queue())
-            assert service.receive(FULL_NAME + "Orders", 1, 0.1) == []
-
-    def test_many_processes_at_once_lose_nothing(self, tmp_path: Path) -> None:
-        with open_embedded(tmp_path / "s") as service:
-            create(service, queue())
-        context = multiprocessing.get_context("fork")
-        children = [context.Process(target=_produce, args=(tmp_path / "s", number)) for number in range(4)]
-        for child in children:
-            child.start()
-        for child in children:
-            child.join(60)
-            assert child.exitcode == 0
-        with open_embedded(tmp_path / "s") as service:
-            assert len(messages(service)) == 4 * 5 * 3
-
-
-def _produce(state_dir: Path, number: int) -> None:
-    for start in range(0, 15, 3):
-        with open_embedded(state_dir, wait_s=60.0) as service:
-            write(service, b"a", b"b", b"c", start=1_000 * number + start)
-
-
-class TestDamage:
-    def test_a_damaged_store_is_restored_around_and_told_once(self, tmp_path: Path) -> None:
-        with open_embedded(tmp_path / "s") as service:
-            create(service, queue(persistence=IN_MEMORY))
-            for at in range(5):
-                write(service, b"%d" % at, start=at)
-        path = tmp_path / "s" / "QSOrders@SharedSubscriber@0@qsctl_m0.db"
-        content = bytearray(path.read_bytes())
-        content[len(content) // 2] ^= 1
-        path.write_bytes(content)
-        with open_embedded(tmp_path / "s") as service:
-            assert len(messages(service)) == 4
-            assert service.damage
-            assert all(report.file.name.startswith("QSOrders") for report in service.damage)
-        assert (tmp_path / "s" / f"{path.name}.damaged").read_bytes() == bytes(content)
-        with open_embedded(tmp_path / "s") as service:
-            assert len(messages(service)) == 4
-            assert not service.damage
-
-    def test_damaged_statistics_start_again_from_zero_and_are_told(self, tmp_path: Path) -> None:
-        with open_embedded(tmp_path / "s") as service:
-            create(service, queue())
-            write(service, b"one")
-        (tmp_path / "s" / "statistics.bin").write_bytes(b"\xff\x00 nonsense")
-        with open_embedded(tmp_path / "s") as service:
-            assert status(service).total.received_message_count == 0
-            assert status(service).current_message_count == 1
-            assert [report.file.name for report in service.damage] == ["statistics.bin"]
-
-    def test_an_unreadable_instance_file_is_said_and_nothing_is_touched(self, tmp_path: Path) -> None:
-        with open_embedded(tmp_path / "s") as service:
-            create(service, queue())
-        (tmp_path / "s" / "instance.json").write_text("{")
-        with pytest.raises(Damaged, match=r"instance\.json"), open_embedded(tmp_path / "s"):
-            pass
-        assert (tmp_path / "s" / "QSservice@qsctl.db").exists()
-
-    def test_a_state_of_a_later_version_is_refused(self, tmp_path: Path) -> None:
-        with open_embedded(tmp_path / "s"):
-            pass
-        file = tmp_path / "s" / "instance.json"
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 2}))
-        with pytest.raises(Refused, match="has format 2"), open_embedded(tmp_path / "s"):
-            pass
-
-    def test_after_an_error_of_the_disk_nothing_more_is_done(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with open_embedded(tmp_path / "s") as service:
-            create(service, queue())
-            write(service, b"kept")
-
-            def refuse(descriptor: int, data: bytes, offset: int) -> int:
-                raise OSError(28, "No space left on device")
-
-            monkeypatch.setattr(os, "pwrite", refuse)
-            with pytest.raises(Damaged, match="No space left on device"):
-                write(service, b"lost", start=10)
-            monkeypatch.undo()
-            with pytest.raises(Refused, match="stopped at an earlier error"):
-                write(service, b"again", start=11)
-        with open_embedded(tmp_path / "s") as service:
-            assert [each.payload for each in messages(service)] == [b"kept"]
 
 
 def test_the_directory_and_its_files_are_for_their_owner_alone(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
-from qsctl.core.records import Enqueued, Record, Remembered, Removed
+from qsctl.core.records import Enqueued, Record, Remembered
 from qsctl.errors import Damaged, InvalidInput
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.storage.damage import DamageKind
@@ -333,41 +333,6 @@ def test_a_failed_sync_stops_the_store_for_nobody_knows_what_is_on_disk(
     monkeypatch.undo()
     with pytest.raises(Damaged, match="an earlier write may not have reached the disk"):
         store.append([enqueued(2)])
-
-
-def test_files_roll_at_their_maximum_and_dead_data_files_go(tmp_path: Path) -> None:
-    store = opened(tmp_path, SMALL)
-    for position in range(100):
-        store.append([enqueued(position, b"x" * 100)])
-    names = {path.name for path in tmp_path.iterdir()}
-    assert {"QSOrder@S@0@qsctl_d0.db", "QSOrder@S@0@qsctl_d5.db", "QSOrder@S@0@qsctl_m3.db"} <= names
-    assert all(path.stat().st_size < 1024 + 300 for path in tmp_path.iterdir())
-    assert all(path.stat().st_mode & 0o777 == 0o600 for path in tmp_path.iterdir())
-    store.append([removed(position) for position in range(50)])
-    assert not file_of(tmp_path, "d", 0).exists()
-    assert file_of(tmp_path, "d", 8).exists()
-    store.append([removed(position) for position in range(50, 100)])
-    left = [path.name for path in tmp_path.iterdir() if "_d" in path.name]
-    assert len(left) == 1, "the newest file stays: the index always increases"
-    store.close()
-    again = opened(tmp_path, SMALL)
-    assert not again.damage
-    assert [each.position for each in again.load() if isinstance(each, Removed)] == list(range(100))
-    again.close()
-
-
-def test_sparse_data_files_are_rewritten_as_the_store_is_compacted(tmp_path: Path) -> None:
-    store = opened(tmp_path, SMALL)
-    for position in range(100):
-        store.append([enqueued(position, b"%03d" % position * 40)])
-    store.append([removed(position) for position in range(100) if position % 10])
-    before = sum(path.stat().st_size for path in tmp_path.iterdir())
-    keep = [enqueued(position, b"") for position in range(0, 100, 10)]
-    store.compact(keep)
-    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < before / 4
-    for position in range(0, 100, 10):
-        assert store.payload(position) == b"%03d" % position * 40
-    store.close()
 
 
 def test_a_link_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
