@@ -27,7 +27,7 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="FORMAT",
-        help="How to print the result: table, json, jsonl, yaml or csv.",
+        help="How to print the result: table, json, jsonl, yaml, csv or, where there is one, xml.",
         rich_help_panel="Output",
     ),
 ]

@@ -12,7 +12,7 @@ import typer
 
 from qsctl.cli.command import command
 from qsctl.cli.options import VariableOption, variables_of
-from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, plain
+from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, plain
 from qsctl.cli.validate import ConfigNameOption, DefaultFilesOption
 
 
@@ -24,7 +24,6 @@ class EffectiveConfiguration(Result):
     configuration: Plain
     values: tuple[Mapping[str, Plain], ...]
     text: str
-    as_xml: bool
     with_origins: bool
 
     field_help: ClassVar[Mapping[str, str]] = {
@@ -49,9 +48,7 @@ class EffectiveConfiguration(Result):
         return self.text
 
     def blocks(self) -> Sequence[Block]:
-        """The XML where it is asked for, else the values."""
-        if self.as_xml:
-            return [TextBlock(self.text.rstrip("\n"))]
+        """The values, entity by entity."""
         columns = [Column("path", "Path"), Column("value", "Value")]
         if self.with_origins:
             columns.append(Column("origin", "Origin"))
@@ -73,7 +70,6 @@ def render_configuration(
     config_name: ConfigNameOption = None,
     var: VariableOption = None,
     origins: Annotated[bool, typer.Option("--origins", help="Say where each value comes from.")] = False,
-    xml: Annotated[bool, typer.Option("--xml", help="Print XML: a file that says everything itself.")] = False,
     path: Annotated[
         str | None,
         typer.Option("--path", metavar="PATTERN", help="Only values whose path matches, as in '*redelivery*'."),
@@ -122,7 +118,6 @@ def render_configuration(
         configuration=settings,
         values=tuple(values),
         text=configuration_text(configuration, with_qos_defaults=True),
-        as_xml=xml,
         with_origins=origins,
     )
 
@@ -136,7 +131,7 @@ def register(app: typer.Typer) -> None:
         examples=(
             "qsctl render service.xml --origins  # every value, and where it comes from",
             "qsctl render service.xml --origins --path '*redelivery*'",
-            "qsctl render service.xml --xml > effective.xml",
+            "qsctl render service.xml -o xml > effective.xml",
             "qsctl render profiles.xml service.xml --config-name Orders -o json",
         ),
     )(render_configuration)

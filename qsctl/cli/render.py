@@ -29,6 +29,7 @@ class OutputFormat(StrEnum):
     JSONL = "jsonl"
     YAML = "yaml"
     CSV = "csv"
+    XML = "xml"
 
 
 _STYLES = {"plain": "", "good": "green", "bad": "bold red", "faint": "dim"}
@@ -66,6 +67,8 @@ def show(result: Result, output: OutputFormat) -> None:
             yaml.safe_dump(_listed(result.document()), sys.stdout, sort_keys=False, allow_unicode=True)
         case OutputFormat.CSV:
             print(_csv(result.rows()), end="")
+        case OutputFormat.XML:
+            print(result.xml().rstrip("\n"))
     sys.stdout.flush()
 
 

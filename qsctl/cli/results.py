@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from qsctl.errors import ExitStatus
+from qsctl.errors import ExitStatus, UsageError
 
 Plain: TypeAlias = bool | int | float | str | Sequence["Plain"] | Mapping[str, "Plain"] | None
 Row: TypeAlias = Mapping[str, Plain]
@@ -97,6 +97,14 @@ class Result:
         if isinstance(document, Sequence) and not isinstance(document, str):
             return [row for row in document if isinstance(row, Mapping)]
         return [{"value": document}]
+
+    def xml(self) -> str:
+        """A document for `-o xml`, where the result is one.
+
+        Raises:
+            UsageError: this command's result has no XML.
+        """
+        raise UsageError("this command prints no XML", remedy="Choose -o table, json, jsonl, yaml or csv.")
 
     def blocks(self) -> Sequence[Block]:
         """What a person sees, in order."""

@@ -83,3 +83,9 @@ def test_the_shipped_completion_is_what_the_program_generates(shell: str) -> Non
     shipped = json.loads(run("completion", shell, "-o", "json").stdout)["script"]
     assert shipped.strip() == generated.strip()
     assert generated.strip()
+
+
+def test_a_result_without_xml_says_which_formats_it_has() -> None:
+    done = run("completion", "bash", "-o", "xml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "-o table, json" in done.stderr

@@ -116,10 +116,10 @@ def test_render_says_where_each_value_comes_from(run: Any) -> None:
 
 
 def test_rendered_xml_renders_to_itself(run: Any, tmp_path: Path) -> None:
-    once = run("render", EXAMPLE, "--xml").stdout
+    once = run("render", EXAMPLE, "-o", "xml").stdout
     (tmp_path / "rendered.xml").write_text(once)
     assert run("validate", "rendered.xml", "--strict").exit_code == 0
-    assert run("render", "rendered.xml", "--xml").stdout == once
+    assert run("render", "rendered.xml", "-o", "xml").stdout == once
 
 
 def test_render_as_table_json_and_yaml(run: Any) -> None:
