@@ -32,12 +32,12 @@ def run_progress(name: str, replications: int) -> Iterator[Callable[[Progress], 
     done: dict[int, float] = {}
     messages: dict[int, int] = {}
     with Bar(*columns, console=console(sys.stderr), transient=True) as bar:
-        task = bar.add_task(name, total=float(replications), messages=0)
+        task = bar.add_task(f"{name}: preparing", total=float(replications), messages=0)
 
         def told(progress: Progress) -> None:
             done[progress.replication] = progress.simulated_ns / progress.horizon_ns
             messages[progress.replication] = progress.messages
-            bar.update(task, completed=sum(done.values()), messages=sum(messages.values()))
+            bar.update(task, description=name, completed=sum(done.values()), messages=sum(messages.values()))
 
         yield told
 

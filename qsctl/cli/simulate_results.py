@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.simulate_figures import losses_of
-from qsctl.cli.summarize_results import Summary, figures_row, queue_blocks, short_duration
+from qsctl.cli.summarize_results import Summary, figures_row, place_of, queue_blocks, short_duration
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class Simulated(SimulateResult):
             )
         blocks += queue_blocks(self.queues)
         blocks += self._losses()
+        blocks += self._repeats()
         blocks += [TextBlock(note, "faint") for note in self.notes]
         blocks.append(TextBlock(f"Run folder: {self.folder}"))
         return blocks
@@ -106,12 +107,22 @@ class Simulated(SimulateResult):
     def _headline(self) -> str:
         several = f", {self.replications} replications" if self.replications > 1 else ""
         source = "Spark, from the event log" if self.computed_by == "spark" else "the simulator's own counters"
-        rate = self.simulated_messages / self.elapsed_s / 1e6 if self.elapsed_s > 0 else 0.0
+        rate = self.simulated_messages / max(self.elapsed_s, 1e-9)
+        speed = f"{rate / 1e6:.1f} M/s" if rate >= 1e6 else f"{rate / 1e3:,.0f} k/s"
         return (
             f"{self.scenario}: {MODEL_NAMES[self.model]}, {self.clients:,} client{'s' * (self.clients != 1)}, "
             f"{short_duration(self.horizon_ns)}, seed {self.seed}{several}\n"
-            f"{self.simulated_messages:,} messages in {self.elapsed_s:.2f} s ({rate:.1f} M/s); figures by {source}."
+            f"{self.simulated_messages:,} messages in {self.elapsed_s:.2f} s ({speed}); figures by {source}."
         )
+
+    def _repeats(self) -> list[Block]:
+        """Deliveries after the first: guaranteed messages that G-1 had no room for, samples that were not accepted."""
+        repeated = [each for each in self.queues if each.redelivered_messages]
+        lines = [
+            f"{place_of(each)}: {each.redelivered_messages:,} deliveries were repeats."
+            for each in repeated[:_MOST_LOSSES]
+        ]
+        return [TextBlock("\n".join(lines))] if lines else []
 
     def _losses(self) -> list[Block]:
         lost = losses_of(self.queues)
