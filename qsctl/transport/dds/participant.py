@@ -198,6 +198,12 @@ class Participant:
         self._topics: dict[str, Topic[Any]] = {}
 
     def _cannot_start(self, error: DDSException) -> Unavailable:
+        if self.settings.tcp is not None:
+            return Unavailable(
+                f"DDS does not start in domain {self.domain_id} over TCP: {error.msg}",
+                remedy="This build of Cyclone DDS has perhaps no TCP (the wheels of PyPI have none): remove the "
+                "dds.transport.tcp properties, or install a build with TCP.",
+            )
         return Unavailable(
             f"DDS does not start in domain {self.domain_id} on interface {self.settings.interface!r}: {error.msg}",
             remedy="Choose an interface of `ip address`; 'lo' is the loopback.",

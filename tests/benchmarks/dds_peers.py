@@ -1,0 +1,195 @@
+"""One producer or consumer of the broker benchmark: `dds_peers.py BROKER WHERE ROLE COUNT SIZE RATE`.
+
+A payload begins with the instant it was written at; the consumer prints how many came, when, and how late (JSON).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+WINDOW = 1000
+BURST = 50
+_STAMP = struct.Struct("<d")
+
+
+def stamped(size_bytes: int) -> bytes:
+    return _STAMP.pack(time.time()) + bytes(size_bytes - _STAMP.size)
+
+
+def paced(count: int, rate: float) -> Iterator[int]:
+    """Bursts whose sizes sum to `count`; at `rate` a second when it is not 0."""
+    begun = time.monotonic()
+    done = 0
+    while done < count:
+        burst = min(BURST, count - done) if not rate else max(1, min(BURST, int(rate / 500), count - done))
+        if rate:
+            time.sleep(max(0.0, begun + done / rate - time.monotonic()))
+        yield burst
+        done += burst
+
+
+class Seen:
+    """What a consumer saw."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first_s = 0.0
+        self.latencies: list[float] = []
+
+    def take(self, payloads: list[bytes]) -> None:
+        now = time.time()
+        self.first_s = self.first_s or now
+        self.count += len(payloads)
+        for payload in payloads[:: max(1, len(payloads) // 20)]:
+            self.latencies.append((now - _STAMP.unpack_from(payload)[0]) * 1000)
+
+    def show(self) -> None:
+        sys.stdout.write(
+            json.dumps(
+                {
+                    "count": self.count,
+                    "first_s": self.first_s,
+                    "last_s": time.time(),
+                    "latencies_ms": self.latencies or [0.0],
+                }
+            )
+        )
+
+
+def qsctl_produce(where: str, count: int, size: int, rate: float) -> None:
+    from qsctl.client.blocking import QueueProducer
+
+    with QueueProducer[bytes]("Orders", int(where), window_count=WINDOW) as producer:
+        producer.wait_for_queue(30)
+        for burst in paced(count, rate):
+            for _ in range(burst):
+                producer.write(stamped(size))
+            producer.flush()
+        assert producer.wait_for_acknowledgments(120) == 0
+
+
+def qsctl_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
+    from qsctl.client.blocking import QueueConsumer
+
+    seen = Seen()
+    with QueueConsumer[bytes]("Orders", "S", int(where)) as consumer:
+        consumer.wait_for_queue(30)
+        while seen.count < count:
+            samples = consumer.receive(min(1000, count - seen.count), 60)
+            if not samples:
+                break
+            seen.take([sample.value for sample in samples])
+            consumer.acknowledge_all()
+            consumer.flush()
+    return seen
+
+
+def redis_produce(where: str, count: int, size: int, rate: float) -> None:
+    import redis
+
+    client = redis.Redis(port=int(where))
+    for burst in paced(count, rate):
+        pipe = client.pipeline(transaction=False)
+        for _ in range(burst):
+            pipe.xadd("orders", {"p": stamped(size)})
+        pipe.execute()
+
+
+def redis_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
+    import os
+
+    import redis
+
+    client: Any = redis.Redis(port=int(where))
+    # Another consumer was first.
+    with contextlib.suppress(redis.ResponseError):
+        client.xgroup_create("orders", "s", id="0", mkstream=True)
+    seen = Seen()
+    while seen.count < count:
+        answer = client.xreadgroup(
+            "s", str(os.getpid()), {"orders": ">"}, count=min(500, count - seen.count), block=60_000
+        )
+        if not answer:
+            break
+        entries = answer[0][1]
+        seen.take([fields[b"p"] for _, fields in entries])
+        client.xack("orders", "s", *[identity for identity, _ in entries])
+    return seen
+
+
+def rabbitmq_connection(where: str) -> Any:
+    import pika
+
+    return pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", int(where)))
+
+
+def rabbitmq_produce(where: str, count: int, size: int, rate: float, durable: bool = False) -> None:
+    import pika
+
+    connection = rabbitmq_connection(where)
+    channel = connection.channel()
+    channel.queue_declare("orders", durable=durable)
+    properties = pika.BasicProperties(delivery_mode=2 if durable else 1)
+    # pika's blocking confirms wait for each message; a window of confirms needs its callbacks.
+    confirmed = 0
+
+    def on_confirm(frame: Any) -> None:
+        nonlocal confirmed
+        method = frame.method
+        confirmed = method.delivery_tag if method.multiple else max(confirmed, method.delivery_tag)
+
+    channel._impl.confirm_delivery(on_confirm)
+    sent = 0
+    for burst in paced(count, rate):
+        for _ in range(burst):
+            channel.basic_publish("", "orders", stamped(size), properties)
+        sent += burst
+        connection.process_data_events(0)
+        while sent - confirmed > WINDOW:
+            connection.process_data_events(0.01)
+    while confirmed < sent:
+        connection.process_data_events(0.01)
+    connection.close()
+
+
+def rabbitmq_consume(where: str, count: int, _size: int, _rate: float, durable: bool = False) -> Seen:
+    connection = rabbitmq_connection(where)
+    channel = connection.channel()
+    channel.queue_declare("orders", durable=durable)
+    channel.basic_qos(prefetch_count=WINDOW)
+    seen = Seen()
+    batch: list[bytes] = []
+    for method, _, body in channel.consume("orders", inactivity_timeout=60):
+        if method is None:
+            break
+        batch.append(body)
+        if len(batch) >= 100 or seen.count + len(batch) >= count or not channel.get_waiting_message_count():
+            seen.take(batch)
+            batch = []
+            channel.basic_ack(method.delivery_tag, multiple=True)
+        if seen.count >= count:
+            break
+    channel.cancel()
+    connection.close()
+    return seen
+
+
+def main() -> None:
+    broker, where, role, count, size, rate = sys.argv[1:7]
+    arguments = (where, int(count), int(size), float(rate))
+    name, _, kind = broker.partition("-")
+    extra = (True,) if kind == "durable" else ()
+    run: Callable[..., Seen | None] = globals()[f"{name}_{role}"]
+    seen = run(*arguments, *extra)
+    if seen is not None:
+        seen.show()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""A long run compressed: many samples through four producers and four consumers, each a process (nightly).
+
+Run it with QSCTL_NIGHTLY=1; QSCTL_SOAK_COUNT changes the number of samples.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qsctl.client.admin import Administration
+
+NIGHTLY = bool(os.environ.get("QSCTL_NIGHTLY"))
+SAMPLE_COUNT = int(os.environ.get("QSCTL_SOAK_COUNT", "2000000"))
+PEERS = 4
+DOMAIN = 181
+GROWTH_MAX_BYTES = 64 * 1024 * 1024
+"""What the service may have grown between a tenth of the way and the end."""
+
+QUEUE = """
+<shared_reader_queue name="Orders" session="s">
+  <topic_name>Orders</topic_name><type_name>DDS::Octets</type_name>
+  <datareader_qos><resource_limits><max_samples>4096</max_samples></resource_limits></datareader_qos>
+  <queue_qos>
+    <redelivery><max_delivery_retries>3</max_delivery_retries></redelivery>
+    <resource_limits>
+      <queue_allocation_settings><max_count>20000</max_count></queue_allocation_settings>
+      <replacement_policy><kind>WAIT_WITHOUT_REPLACEMENT</kind></replacement_policy>
+    </resource_limits>
+  </queue_qos>
+</shared_reader_queue>
+"""
+"""Bounded, and it lets producers wait: the flow control from the consumers back to the producers is what is soaked."""
+
+PRODUCER = """
+import sys
+from qsctl.client.blocking import QueueProducer
+domain, first, count = map(int, sys.argv[1:4])
+with QueueProducer("Orders", domain) as producer:
+    producer.wait_for_queue(60)
+    for number in range(first, first + count):
+        producer.write(number.to_bytes(8, "big") + bytes(248))
+        if number % 50 == 49:
+            producer.turn()
+    print("rejected", producer.wait_for_acknowledgments(300), flush=True)
+"""
+
+CONSUMER = """
+import sys
+from qsctl.client.blocking import QueueConsumer
+domain, idle_s = int(sys.argv[1]), float(sys.argv[2])
+with QueueConsumer("Orders", "S", domain, unacked_threshold=500) as consumer, open(sys.argv[3], "wb") as seen:
+    consumer.wait_for_queue(60)
+    print("there", flush=True)
+    while samples := consumer.receive(1000, idle_s):
+        for sample in samples:
+            seen.write(sample.value[:8])
+        consumer.acknowledge_all()
+        consumer.flush()
+"""
+
+
+def resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not NIGHTLY, reason="takes minutes: set QSCTL_NIGHTLY=1")
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads memory from /proc")
+def test_nothing_is_lost_or_doubled_and_memory_stays_flat(
+    start_service: Callable[..., Any], run_python: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    service = start_service(DOMAIN, queues=QUEUE)
+    files = [tmp_path / f"seen{at}" for at in range(PEERS)]
+    consumers = [run_python(CONSUMER, str(DOMAIN), "20", str(file)) for file in files]
+    for consumer in consumers:
+        assert consumer.stdout is not None
+        assert consumer.stdout.readline().strip() == "there"
+    share = SAMPLE_COUNT // PEERS
+    begun = time.monotonic()
+    producers = [run_python(PRODUCER, str(DOMAIN), str(at * share), str(share)) for at in range(PEERS)]
+    memory: list[int] = []
+    while any(producer.poll() is None for producer in producers):
+        memory.append(resident_bytes(service.pid))
+        time.sleep(0.5)
+    took_s = time.monotonic() - begun
+    for producer in producers:
+        assert producer.stdout is not None
+        assert producer.stdout.read().strip() == "rejected 0"
+    for consumer in consumers:
+        assert consumer.wait(120) == 0
+    seen = bytearray(share * PEERS)
+    for file in files:
+        data = file.read_bytes()
+        for at in range(0, len(data), 8):
+            seen[int.from_bytes(data[at : at + 8], "big")] += 1
+    assert seen.count(1) == len(seen), f"{seen.count(0)} lost, {len(seen) - seen.count(0) - seen.count(1)} doubled"
+    connection = service.connection()
+    (status,) = Administration(connection).statuses()
+    assert status.current_message_count == 0
+    assert status.total.acknowledged_message_count == share * PEERS
+    connection.close()
+    early = memory[len(memory) // 10]
+    sys.stdout.write(
+        f"{share * PEERS} samples in {took_s:.1f} s, {share * PEERS / took_s:,.0f} a second; resident "
+        f"{early / 2**20:.0f} MiB at a tenth, {max(memory) / 2**20:.0f} at most, {memory[-1] / 2**20:.0f} at the end\n"
+    )
+    assert memory[-1] - early < GROWTH_MAX_BYTES
