@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from qsctl.errors import InvalidInput
 from qsctl.instant import SECOND_NS, Nanoseconds, later
+from qsctl.sim.kernel.jit import as_records
 from qsctl.sim.kernel.merge import DIGITS, merge_by_time
 from qsctl.sim.kernel.random import exponential, logarithm, stream_key
 from qsctl.sim.kernel.records import ARRIVAL, ARRIVAL_ELIGIBLE, ARRIVAL_TRAFFIC_SHIFT, FOREVER
@@ -95,18 +96,19 @@ class ArrivalStreams:
             topic_base += topics
             rate += per_second
             rows.append(streams)
-        self.streams = np.concatenate(rows) if rows else np.zeros(0, STREAM)
-        self.trace = np.concatenate([*self._traces, np.zeros(1, TRACE_ROW)])
+        self.streams = as_records(np.concatenate(rows) if rows else np.zeros(0, STREAM))
+        self.trace = as_records(np.concatenate([*self._traces, np.zeros(1, TRACE_ROW)]))
         self.table = np.array(self._table or [0.0], np.float64)
         self.now_ns: Nanoseconds = 0
         """Windows were given up to here."""
         self.width_ns: Nanoseconds = max(1, int(WINDOW_ROWS / rate * SECOND_NS)) if rate > 0 else SECOND_NS
         self._allocate(WINDOW_ROWS + WINDOW_ROWS // 4)
-        start_streams(self.streams, self.table, self.trace)
+        with np.errstate(over="ignore"):
+            start_streams(self.streams, self.table, self.trace)
 
     def _allocate(self, capacity: int) -> None:
-        self._rows = np.zeros(capacity, ARRIVAL)
-        self._ordered = np.zeros(capacity, ARRIVAL)
+        self._rows = as_records(np.zeros(capacity, ARRIVAL))
+        self._ordered = as_records(np.zeros(capacity, ARRIVAL))
         self._keys = np.zeros(capacity, np.int64)
         self._order = np.zeros(capacity, np.int32)
         self._spare = np.zeros(capacity, np.int32)
@@ -121,7 +123,8 @@ class ArrivalStreams:
         end = min(until_ns, start + self.width_ns)
         count, stream = 0, 0
         while True:
-            count, stream = fill_window(self.streams, stream, end, self._rows, count, self.table, self.trace)
+            with np.errstate(over="ignore"):  # for the wrapping integers of kernels that are plain Python
+                count, stream = fill_window(self.streams, stream, end, self._rows, count, self.table, self.trace)
             if stream == len(self.streams):
                 break
             kept = self._rows[:count].copy()
@@ -165,7 +168,7 @@ class ArrivalStreams:
                 rows = read_trace(Path(path), clients)
                 rows["time"] += traffic.start_ns
                 streams["kind"] = TRACE
-                streams["trace"], streams["trace_end"] = self._trace_rows, self._trace_rows + len(rows)
+                streams["cursor"], streams["cursor_end"] = self._trace_rows, self._trace_rows + len(rows)
                 self._traces.append(rows)
                 self._trace_rows += len(rows)
                 topics = max(topics, int(rows["topic"].max(initial=0)) + 1)

@@ -41,7 +41,7 @@ def read_trace(path: Path, client_count: int) -> npt.NDArray[Any]:
         )
     rows = np.zeros(table.num_rows, TRACE_ROW)
     rows["time"] = _integers(path, table, "time_ns", 0, 2**61)
-    rows["size"] = _integers(path, table, "size_bytes", 1, SIZE_MASK)
+    rows["bytes"] = _integers(path, table, "size_bytes", 1, SIZE_MASK)
     rows["topic"] = _integers(path, table, "topic_id", 0, 2**31 - 1, absent=0)
     rows["client"] = _integers(path, table, "client", 0, client_count - 1, absent=-1)
     rows["queue"] = _queues(path, table)

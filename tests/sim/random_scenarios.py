@@ -207,7 +207,7 @@ def arrivals_of(scenario: Scenario) -> list[tuple[int, int, int, int, int, bool]
                 (
                     int(row["time"]),
                     int(row["client"]),
-                    int(row["size"]),
+                    int(row["bytes"]),
                     int(row["topic"]),
                     int(row["tag"]) & 7,
                     eligible,

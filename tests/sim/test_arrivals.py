@@ -109,7 +109,7 @@ def test_exponential_bursts_and_modulated_rates_have_the_mean_rate() -> None:
 
 def test_sizes_follow_their_distributions() -> None:
     def sizes(size: Any) -> Any:
-        return rows(scenario(Traffic("t", "g", ConstantArrivals(1000.0), size=size)))["size"]
+        return rows(scenario(Traffic("t", "g", ConstantArrivals(1000.0), size=size)))["bytes"]
 
     assert set(sizes(ConstantSize(7))) == {7}
     uniform_sizes = sizes(UniformSize(10, 13))
@@ -169,7 +169,7 @@ def test_common_random_numbers_hold_whatever_changes_elsewhere() -> None:
     theirs = rows(other)
     theirs = theirs[theirs["tag"] >> 8 == 1]
     assert (mine["time"] == theirs["time"]).all()
-    assert (mine["size"] == theirs["size"]).all()
+    assert (mine["bytes"] == theirs["bytes"]).all()
     assert (mine["client"] + 2 == theirs["client"]).all()
 
 

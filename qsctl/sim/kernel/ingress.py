@@ -48,7 +48,7 @@ def admit_ingress(
     for i in range(count):
         row = rows[i]
         t = row.time
-        size = row.size
+        size = row.bytes
         publisher = row.tag >> ARRIVAL_TRAFFIC_SHIFT
         if row.tag & ARRIVAL_FIRST:
             while cursor[0] < cursor[1] and ring[cursor[0] % places, 0] <= t:

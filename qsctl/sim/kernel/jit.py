@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import numba
+import numpy as np
+import numpy.typing as npt
 from numba.core import config as numba_config
 
 Parameters = ParamSpec("Parameters")
@@ -54,6 +56,11 @@ CACHED: Final = COMPILED and _writable(CACHE_DIRECTORY)
 
 if CACHED:
     setattr(numba_config, "CACHE_DIR", str(CACHE_DIRECTORY))  # noqa: B010 - as above
+
+
+def as_records(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A structured array whose rows have their fields as attributes also where kernels are plain Python."""
+    return array if COMPILED else array.view(np.recarray)
 
 
 _OPTIONS: Final[dict[str, Any]] = {"cache": CACHED, "nogil": True, "error_model": "numpy", "_nrt": False}

@@ -42,8 +42,8 @@ STREAM: Final = np.dtype(
         ("states", "i4"),
         ("state_table", "i4"),
         ("fixed", "i4"),
-        ("trace", "i8"),
-        ("trace_end", "i8"),
+        ("cursor", "i8"),
+        ("cursor_end", "i8"),
     ],
     align=True,
 )
@@ -60,7 +60,7 @@ SIZE_LOGNORMAL: Final = 2
 SIZE_MIXED: Final = 3
 
 TRACE_ROW: Final = np.dtype(
-    [("time", "i8"), ("size", "i4"), ("topic", "i4"), ("client", "i4"), ("queue", "i4")], align=True
+    [("time", "i8"), ("bytes", "i4"), ("topic", "i4"), ("client", "i4"), ("queue", "i4")], align=True
 )
 """A recorded arrival; `client` and `queue` are -1 where the trace leaves them to the traffic."""
 
@@ -138,7 +138,7 @@ def start_streams(streams: Any, table: Any, trace: Any) -> None:
     for i in range(len(streams)):
         stream = streams[i]
         if stream.kind == TRACE:
-            stream.next = trace[stream.trace].time if stream.trace < stream.trace_end else FOREVER
+            stream.next = trace[stream.cursor].time if stream.cursor < stream.cursor_end else FOREVER
             continue
         if stream.kind == CONSTANT:
             stream.gaps = -1
@@ -170,8 +170,8 @@ def fill_window(streams: Any, first: int, until: int, rows: Any, count: int, tab
             tag = stream.tag
             topic = stream.topic_base
             if stream.kind == TRACE:
-                recorded = trace[stream.trace]
-                size = recorded.size
+                recorded = trace[stream.cursor]
+                size = recorded.bytes
                 topic += recorded.topic
                 if recorded.client >= 0:
                     begin += recorded.client
@@ -188,15 +188,15 @@ def fill_window(streams: Any, first: int, until: int, rows: Any, count: int, tab
                 row = rows[count]
                 row.time = t
                 row.client = client
-                row.size = min(size, SIZE_MASK)
+                row.bytes = min(size, SIZE_MASK)
                 row.topic = topic
                 row.tag = tag
                 tag &= ~ARRIVAL_FIRST
                 count += 1
             stream.emitted += 1
             if stream.kind == TRACE:
-                stream.trace += 1
-                stream.next = trace[stream.trace].time if stream.trace < stream.trace_end else FOREVER
+                stream.cursor += 1
+                stream.next = trace[stream.cursor].time if stream.cursor < stream.cursor_end else FOREVER
             else:
                 stream.next = draw_next(stream, t, table)
     return count, len(streams)

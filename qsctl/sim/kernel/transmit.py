@@ -41,15 +41,15 @@ def acknowledgment_time(c: int, node: int, depart: int, size: int, clients: Any,
     """
     client = clients[c]
     more = rare.more[c]
-    flags = client.flags
+    flags = client.traits
     if flags & LINK:
         depart = max(more.link_free, depart) + serialization(size, more.link_num, more.link_den)
         more.link_free = depart
     time = depart + client.delay
     if flags & LOSSY:
-        lives[node].flags &= ~LIFE_LOST
+        lives[node].traits &= ~LIFE_LOST
         if uniform_bits(more.key, more.sent) < more.loss:
-            lives[node].flags |= LIFE_LOST
+            lives[node].traits |= LIFE_LOST
             time += more.round_trip
             more.retransmissions += 1
         more.sent += 1
@@ -75,23 +75,23 @@ def send(
     depart = max(t, port.free) + serialization(size, port.num, port.den)
     port.free = depart
     time = depart + client.delay
-    if client.flags & (LOSSY | PAUSES | LINK):
+    if client.traits & (LOSSY | PAUSES | LINK):
         time = acknowledgment_time(c, node, depart, size, clients, lives, rare)
     nodes[node].time = time
     client.inflight += size
     if client.next_ack == FOREVER:
         client.next_ack = time
     queue = tag >> SIZE_BITS
-    if queue == 0 and client.flags & TRACKED:
+    if queue == 0 and client.traits & TRACKED:
         lives[node].sent = depart
     elif control[LOG_FROM] != FOREVER:
         life = lives[node]
         born = life.born
         if born >= control[LOG_FROM]:
             acknowledged = time
-            if client.flags & ABSENCES and time >= rare.more[c].next_absence:
+            if client.traits & ABSENCES and time >= rare.more[c].next_absence:
                 acknowledged = wide(NONE)
             delivered_row(
                 log, control, born, life.moved, depart, acknowledged, c, wide(life.topic), size, queue,
-                1 if life.flags & LIFE_INDICATION else 0, wide(life.attempts),
+                1 if life.traits & LIFE_INDICATION else 0, wide(life.attempts),
             )  # fmt: skip

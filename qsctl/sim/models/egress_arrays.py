@@ -12,6 +12,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.histogram import BLOCK
+from qsctl.sim.kernel.jit import as_records
 from qsctl.sim.models.base import EVENT_ROW, LOG_ROW, Rows
 from qsctl.sim.models.egress_layout import Layout, empty_octaves
 
@@ -24,9 +25,9 @@ class EgressArrays:
 
     def __init__(self, layout: Layout, level: LogLevel, warm_up_ns: Nanoseconds, chunk_rows: int) -> None:
         count = len(layout.names)
-        self.clients = layout.clients
-        self.queues = layout.queues
-        self.ports = layout.ports
+        self.clients = as_records(layout.clients)
+        self.queues = as_records(layout.queues)
+        self.ports = as_records(layout.ports)
         self.nodes = np.zeros(0, r.NODE)
         self.lives = np.zeros(0, r.LIFE)
         self.control = np.zeros(r.CONTROL_SLOTS, np.int64)
@@ -37,15 +38,15 @@ class EgressArrays:
         self._chunk_rows = chunk_rows if logged else 0
         self.log: Rows = np.zeros(0, LOG_ROW)
         self.rare = r.Rare(
-            more=layout.more,
-            heap=np.zeros(count + 16, r.HEAP),
-            timers=np.zeros(count + 16, r.HEAP),
+            more=as_records(layout.more),
+            heap=as_records(np.zeros(count + 16, r.HEAP)),
+            timers=as_records(np.zeros(count + 16, r.HEAP)),
             octaves=empty_octaves(count * r.QUEUES),
             blocks=np.zeros((FIRST_BLOCKS, BLOCK), np.int64),
-            endpoints=layout.endpoints,
+            endpoints=as_records(layout.endpoints),
             pauses=layout.pauses,
-            elided=layout.elided,
-            events=np.zeros(count + 16, EVENT_ROW),
+            elided=as_records(layout.elided),
+            events=as_records(np.zeros(count + 16, EVENT_ROW)),
         )
         self._enlarge_nodes(max(FIRST_NODES, 4 * count))
 
@@ -118,4 +119,4 @@ class EgressArrays:
 def _longer(array: npt.NDArray[Any], count: int = 0) -> npt.NDArray[Any]:
     longer = np.zeros((count or 2 * len(array), *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
-    return longer
+    return longer if array.dtype.names is None else as_records(longer)

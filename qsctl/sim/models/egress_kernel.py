@@ -22,6 +22,7 @@ from qsctl.sim.kernel.records import (
     FREE,
     GROW,
     HEAP_COUNT,
+    INDEX,
     LOAD_CHANGED,
     LOAD_FALL,
     LOAD_RISE,
@@ -59,9 +60,9 @@ def take_acknowledgment(
         return
     acknowledge(c, clients, nodes, lives, log, control, rare)
     blocked = pump(c, t, clients, queues, ports, nodes, lives, log, control, rare)
-    if client.flags & TRACKED:
+    if client.traits & TRACKED:
         blocked = feed(c, t, blocked, clients, queues, ports, nodes, lives, log, control, rare)
-    if blocked or (client.flags & EAGER and client.inflight > 0):
+    if blocked or (client.traits & EAGER and client.inflight > 0):
         replace_top(heap, control[HEAP_COUNT], client.next_ack, c)
     else:
         client.queued = 0
@@ -82,6 +83,17 @@ def take_timer(
     control[TIMER_COUNT] -= 1
     if rare.more[c].timer == t:
         wake(c, t, clients, queues, ports, nodes, lives, log, control, rare)
+
+
+@inlined
+def next_due_anywhere(control: Any, rare: Any) -> int:
+    """When the first blocked client's acknowledgment or the first timer comes."""
+    due = wide(FOREVER)
+    if control[HEAP_COUNT] > 0:
+        due = wide(rare.heap[0].time)
+    if control[TIMER_COUNT] > 0:
+        due = min(due, wide(rare.timers[0].time))
+    return due
 
 
 @inlined
@@ -126,10 +138,11 @@ def advance(
 
     Source: seeds 000, 003 and 004; queue disciplines in `egress_queue`, service in `egress_serve`.
     """
-    heap = rare.heap
-    timers = rare.timers
     position = control[POSITION]
-    logged = control[LOG_FROM]
+    if position < 0:
+        return REACHED
+    logging = control[LOG_FROM] != FOREVER
+    due = next_due_anywhere(control, rare)
     result = REACHED
     while True:
         if position < count and arrivals[position].time < until:
@@ -138,53 +151,43 @@ def advance(
         else:
             t = FOREVER
             bound = until_acknowledged
-        if control[LOG_COUNT] >= control[LOG_LIMIT]:
+        if logging and control[LOG_COUNT] >= control[LOG_LIMIT]:
             result = LOG_FULL
             break
-        next_ack = heap[0].time if control[HEAP_COUNT] > 0 else FOREVER
-        next_timer = timers[0].time if control[TIMER_COUNT] > 0 else FOREVER
-        if next_ack <= bound or next_timer <= bound:
-            if short_of_room(control, rare):
-                result = GROW
+        if due > bound:
+            if t == FOREVER:
                 break
-            control[NOW] = min(next_ack, next_timer)
-            if next_ack <= next_timer:
-                take_acknowledgment(clients, queues, ports, nodes, lives, log, control, rare)
-            else:
-                take_timer(clients, queues, ports, nodes, lives, log, control, rare)
-        elif t == FOREVER:
-            break
-        else:
-            c = wide(arrivals[position].client)
-            size = wide(arrivals[position].size)
+            # A mask tells the compiler that an index is not negative: it would else count from the end.
+            c = wide(arrivals[position].client) & INDEX
+            size = wide(arrivals[position].bytes)
             client = clients[c]
             if client.queued == 0:
                 while client.next_ack <= t:
-                    node = client.head
-                    size_sent = nodes[node].tag & SIZE_MASK
-                    client.inflight -= size_sent
-                    client.tcp_bytes -= size_sent
+                    node = client.head & INDEX
+                    acknowledged = nodes[node].tag & SIZE_MASK
+                    client.inflight -= acknowledged
+                    client.tcp_bytes -= acknowledged
                     if client.window < client.window_max:
-                        client.window = min(client.window + size_sent, client.window_max)
+                        client.window = min(client.window + acknowledged, client.window_max)
                     after = nodes[node].next
                     nodes[node].next = control[FREE]
                     control[FREE] = node
                     client.head = after
-                    client.next_ack = FOREVER if after == NONE else nodes[after].time
-            node = control[FREE]
-            if node == NONE:
+                    client.next_ack = FOREVER if after == NONE else nodes[after & INDEX].time
+            if control[FREE] == NONE:
                 result = GROW
                 break
             q = wide(arrivals[position].tag & 7)
             inflight = client.inflight
             if (
-                client.flags == 0
+                client.traits == 0
                 and client.mask == 0
                 and client.unsent == NONE
                 and client.tcp_bytes < client.tcp_limit
                 and (inflight == 0 or inflight + size <= client.window)
             ):
                 # Nothing queued, window open: straight through to the port.
+                node = control[FREE] & INDEX
                 control[FREE] = nodes[node].next
                 queue = queues[c * 5 + q]
                 queue.arrived += 1
@@ -195,7 +198,7 @@ def advance(
                 if indication != 0:
                     queue.pending = 0
                     queue.indications += 1
-                port = ports[client.port]
+                port = ports[client.port & INDEX]
                 depart = max(t, port.free)
                 if port.den == 1:
                     depart += size * port.num
@@ -212,24 +215,33 @@ def advance(
                     client.head = node
                     client.next_ack = time
                 else:
-                    nodes[client.tail].next = node
+                    nodes[client.tail & INDEX].next = node
                 client.tail = node
-                if t >= logged:
+                if logging and t >= control[LOG_FROM]:
                     delivered_row(
                         log, control, t, t, depart, time, c, wide(arrivals[position].topic), size, q, wide(indication),
                         wide(1),
                     )  # fmt: skip
-            else:
-                if short_of_room(control, rare):
-                    result = GROW
-                    break
-                eligible = arrivals[position].tag & ARRIVAL_ELIGIBLE != 0
-                topic = wide(arrivals[position].topic)
-                arrive(
-                    c, q, t, size, topic, eligible, clients, queues, ports, nodes, lives, log, control, rare
-                )  # fmt: skip
-            position += 1
+                position += 1
+                continue
+            if short_of_room(control, rare):
+                result = GROW
+                break
+            eligible = arrivals[position].tag & ARRIVAL_ELIGIBLE != 0
+            topic = wide(arrivals[position].topic)
             control[NOW] = t
+            position += 1
+            arrive(c, q, t, size, topic, eligible, clients, queues, ports, nodes, lives, log, control, rare)
+        else:
+            if short_of_room(control, rare):
+                result = GROW
+                break
+            control[NOW] = due
+            if control[HEAP_COUNT] > 0 and rare.heap[0].time == due:
+                take_acknowledgment(clients, queues, ports, nodes, lives, log, control, rare)
+            else:
+                take_timer(clients, queues, ports, nodes, lives, log, control, rare)
+        due = next_due_anywhere(control, rare)
         if control[BUFFERS] != 0 and not control[LOAD_FALL] < control[EGRESS_BYTES] < control[LOAD_RISE]:
             result = LOAD_CHANGED
             break

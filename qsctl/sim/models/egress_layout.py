@@ -164,7 +164,7 @@ def lay_out(scenario: Scenario, replication: int, outages: Outages, topic_ranges
         more["endpoint"] = np.arange(first, first + size)
         _lay_queues(scenario, profile, layout.queues[first * QUEUES : (first + size) * QUEUES])
         flags = _flags(scenario, group, profile, group.name in endpoints, outages)
-        layout.clients["flags"][span] = flags
+        layout.clients["traits"][span] = flags
         more["next_absence"] = outages.next_absence(group.name, -1)
         _lay_endpoint(layout.endpoints[span], endpoints.get(group.name), flags & TRACKED != 0)
         if flags & ELIDING:

@@ -38,7 +38,7 @@ def log_unfinished(c: int, node: int, sent: bool, nodes: Any, lives: Any, log: A
         tag = nodes[node].tag
         delivered_row(
             log, control, life.born, life.moved, life.sent if sent else NONE, wide(NONE), c, wide(life.topic),
-            tag & SIZE_MASK, tag >> SIZE_BITS, 1 if life.flags & LIFE_INDICATION else 0, wide(life.attempts),
+            tag & SIZE_MASK, tag >> SIZE_BITS, 1 if life.traits & LIFE_INDICATION else 0, wide(life.attempts),
         )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def disconnect(
     dropped = 0
     first = NONE
     last = NONE
-    tracked = client.flags & TRACKED != 0
+    tracked = client.traits & TRACKED != 0
     node = rare.endpoints[more.endpoint].reading_head if tracked else NONE
     if node != NONE:
         first = node
@@ -121,7 +121,7 @@ def disconnect(
     client.window = more.window_initial
     client.queued = 0
     client.blocked = 0
-    client.flags |= ABSENT
+    client.traits |= ABSENT
     more.timer = FOREVER
     more.last_ack = 0
     forget_topics(c, rare)
@@ -133,7 +133,7 @@ def connect(
     c: int, t: int, clients: Any, queues: Any, ports: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
 ) -> None:
     """The client is back: its endpoint sends again."""
-    clients[c].flags &= ~ABSENT
+    clients[c].traits &= ~ABSENT
     serve(c, t, clients, queues, ports, nodes, lives, log, control, rare)
     if rare.more[c].endpoint != NONE:
         want_timer(c, next_due(c, t, lives, nodes, rare), control, rare)
@@ -143,7 +143,7 @@ def connect(
 def hold(c: int, clients: Any, queues: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any) -> None:
     """Log what one client's queues and endpoint hold when the run ends; the state is spent by it."""
     client = clients[c]
-    tracked = client.flags & TRACKED != 0
+    tracked = client.traits & TRACKED != 0
     endpoint_index = rare.more[c].endpoint
     if tracked:
         node = rare.endpoints[endpoint_index].reading_head

@@ -84,7 +84,7 @@ def discard_oldest(
         return_to_endpoint(c, t, node, nodes, lives, control, rare)
         return
     queues[c * 5 + q].pending = 1
-    if clients[c].flags & ELIDING and lives[node].slot >= 0:
+    if clients[c].traits & ELIDING and lives[node].slot >= 0:
         rare.elided[lives[node].slot].node = NONE
     topic = wide(lives[node].topic) if control[LOG_FROM] != FOREVER else 0
     count_loss(c, q, t, size, topic, nodes[node].time, queues, log, control)
@@ -147,12 +147,12 @@ def enqueue(
     node = allocate(nodes, control)
     nodes[node].time = t
     append(c, q, node, size, clients, queues, nodes)
-    if q == 0 or clients[c].flags & ELIDING or control[LOG_FROM] != FOREVER:
+    if q == 0 or clients[c].traits & ELIDING or control[LOG_FROM] != FOREVER:
         life = lives[node]
         life.topic = topic
         life.slot = NONE
         life.attempts = 1
-        life.flags = 0
+        life.traits = 0
     if control[BUFFERS] != 0:
         control[EGRESS_BYTES] += size
         rare.more[c].buffered += size
@@ -181,11 +181,11 @@ def to_transmit_queue(
     if indication != 0:
         queue.pending = 0
         queue.indications += 1
-    if control[LOG_FROM] != FOREVER or client.flags & TRACKED:
+    if control[LOG_FROM] != FOREVER or client.traits & TRACKED:
         life = lives[node]
         life.born = nodes[node].time
         life.moved = t
-        life.flags = LIFE_INDICATION if indication != 0 else 0
+        life.traits = LIFE_INDICATION if indication != 0 else 0
     client.tcp_bytes += size
     nodes[node].next = NONE
     if client.head == NONE:

@@ -20,6 +20,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, later
 from qsctl.sim.arrivals import ArrivalStreams
 from qsctl.sim.kernel import records as r
+from qsctl.sim.kernel.jit import as_records
 from qsctl.sim.models.base import CHUNK_ROWS, EVENT_ROW, Event, Rows, Stop
 from qsctl.sim.models.changes import PortChange, QueueChange, read_changes
 from qsctl.sim.models.egress_arrays import EgressArrays
@@ -50,7 +51,7 @@ class EgressRun:
         self.arrays = EgressArrays(layout, level, scenario.warm_up_ns, chunk_rows)
         self._ingress = Ingress(scenario, streams)
         self._ranges = streams.client_ranges
-        self._rows = np.zeros(0, r.ARRIVAL)
+        self._rows = as_records(np.zeros(0, r.ARRIVAL))
         broker = scenario.broker
         self._slow = SlowSubscribers(
             scenario.seed, replication, len(layout.names), broker.slow_penalty_percent, broker.slow_threshold_percent
@@ -198,7 +199,7 @@ class EgressRun:
 
     def _disconnect(self, c: int, event: Event = Event.DISCONNECTED) -> None:
         arrays = self.arrays
-        if arrays.clients["flags"][c] & r.ABSENT:
+        if arrays.clients["traits"][c] & r.ABSENT:
             return
         dropped = disconnect(
             c, self.now_ns, arrays.clients, arrays.queues, arrays.nodes, arrays.lives, arrays.log, arrays.control,
@@ -208,7 +209,7 @@ class EgressRun:
 
     def _connect(self, c: int, group: str) -> None:
         arrays = self.arrays
-        if not arrays.clients["flags"][c] & r.ABSENT:
+        if not arrays.clients["traits"][c] & r.ABSENT:
             return
         next_absence = self._outages.next_absence(group, self.now_ns - 1)
         arrays.rare.more["next_absence"][c] = next_absence

@@ -75,7 +75,7 @@ def pump(
         if mask == 0:
             return bool(client.unsent != NONE)
         full = bool(client.tcp_bytes >= client.tcp_limit)
-        if client.flags & ELIDING:
+        if client.traits & ELIDING:
             node = take_ready(c, t, not full, clients, queues, nodes, lives, control, rare)
             if node == NONE:
                 return bool(client.unsent != NONE)
@@ -85,7 +85,7 @@ def pump(
         else:
             if full:
                 return True
-            q = weighted(c, wide(mask), queues, rare.more) if client.flags & WEIGHTED else highest(wide(mask))
+            q = weighted(c, wide(mask), queues, rare.more) if client.traits & WEIGHTED else highest(wide(mask))
             node = unlink_head(c, q, clients, queues, nodes)
         to_transmit_queue(c, q, t, node, clients, queues, nodes, lives, control, rare)
 
@@ -101,7 +101,7 @@ def settle(c: int, t: int, blocked: bool, clients: Any, control: Any, rare: Any)
     elif client.blocked != 0:
         client.blocked = 0
         rare.more[c].blocked_ns += t - rare.more[c].blocked_since
-    if client.queued == 0 and (blocked or (client.flags & EAGER and client.inflight > 0)):
+    if client.queued == 0 and (blocked or (client.traits & EAGER and client.inflight > 0)):
         client.queued = 1
         push(rare.heap, control[HEAP_COUNT], client.next_ack, c)
         control[HEAP_COUNT] += 1
@@ -117,7 +117,7 @@ def retire(c: int, node: int, acknowledged: int, nodes: Any, lives: Any, log: An
     if life.born >= control[LOG_FROM]:
         delivered_row(
             log, control, life.born, life.moved, life.sent, acknowledged, c, wide(life.topic),
-            nodes[node].tag & SIZE_MASK, wide(0), 1 if life.flags & LIFE_INDICATION else 0, wide(life.attempts),
+            nodes[node].tag & SIZE_MASK, wide(0), 1 if life.traits & LIFE_INDICATION else 0, wide(life.attempts),
         )  # fmt: skip
     release(nodes, control, node)
 
@@ -136,7 +136,7 @@ def acknowledge(c: int, clients: Any, nodes: Any, lives: Any, log: Any, control:
     client.inflight -= size
     client.tcp_bytes -= size
     leave_buffers(c, size, control, rare)
-    if client.flags & LOSSY and lives[node].flags & LIFE_LOST:
+    if client.traits & LOSSY and lives[node].traits & LIFE_LOST:
         client.window = max(client.window >> 1, rare.more[c].mss)
     elif client.window < client.window_max:
         client.window = min(client.window + size, client.window_max)
@@ -144,7 +144,7 @@ def acknowledge(c: int, clients: Any, nodes: Any, lives: Any, log: Any, control:
     client.head = after
     time = nodes[node].time
     client.next_ack = FOREVER if after == NONE or after == client.unsent else nodes[after].time
-    if tag >> SIZE_BITS == 0 and client.flags & TRACKED:
+    if tag >> SIZE_BITS == 0 and client.traits & TRACKED:
         delay = rare.endpoints[rare.more[c].endpoint].acknowledge_delay
         if delay == 0:
             retire(c, node, time, nodes, lives, log, control, rare)
@@ -184,7 +184,7 @@ def feed(
         if node == NONE:
             break
         size = nodes[node].tag & SIZE_MASK
-        if clients[c].flags & HOLD and not fits(c, size, clients, queues):
+        if clients[c].traits & HOLD and not fits(c, size, clients, queues):
             break
         take_from_endpoint(c, node, nodes, rare)
         make_room(c, g1, t, size, clients, queues, nodes, lives, log, control, rare)
@@ -222,7 +222,7 @@ def spool(
     life.topic = topic
     life.slot = NONE
     life.attempts = 0
-    life.flags = 0
+    life.traits = 0
     wait_at_endpoint(c, node, nodes, rare)
 
 
@@ -232,7 +232,7 @@ def serve(
 ) -> None:
     """Everything a client can do at `t`."""
     blocked = pump(c, t, clients, queues, ports, nodes, lives, log, control, rare)
-    if clients[c].flags & TRACKED:
+    if clients[c].traits & TRACKED:
         blocked = feed(c, t, blocked, clients, queues, ports, nodes, lives, log, control, rare)
     settle(c, t, blocked, clients, control, rare)
 
@@ -243,7 +243,7 @@ def arrive(
     lives: Any, log: Any, control: Any, rare: Any,
 ) -> None:  # fmt: skip
     """A message arrives for a client that is not plain, open and empty."""
-    flags = clients[c].flags
+    flags = clients[c].traits
     queues[c * 5 + q].arrived += 1
     if q == 0 and flags & TRACKED:
         spool(c, t, size, topic, eligible, queues, nodes, lives, log, control, rare)
@@ -273,7 +273,7 @@ def wake(
     client = clients[c]
     more = rare.more[c]
     more.timer = FOREVER
-    if client.flags & ABSENT:
+    if client.traits & ABSENT:
         return
     while client.next_ack <= t and client.queued == 0:
         acknowledge(c, clients, nodes, lives, log, control, rare)

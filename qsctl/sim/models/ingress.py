@@ -10,6 +10,7 @@ import numpy.typing as npt
 from qsctl.instant import Nanoseconds
 from qsctl.sim.arrivals import ArrivalStreams
 from qsctl.sim.kernel.ingress import admit_ingress
+from qsctl.sim.kernel.jit import as_records
 from qsctl.sim.models.base import Event
 from qsctl.sim.models.egress_layout import line_rate
 from qsctl.sim.scenario import Scenario
@@ -30,7 +31,7 @@ class Ingress:
         rate = broker.ingress_rate_bits_per_second
         self._num, self._den = line_rate("the broker's ingress", rate) if rate else (0, 1)
         self._filters = bool(rate) or int(streams.streams["size_max"].max(initial=0)) > self._size_max
-        self._filters = self._filters or bool((streams.trace["size"] > self._size_max).any())
+        self._filters = self._filters or bool((streams.trace["bytes"] > self._size_max).any())
         self._held = np.zeros(self._publishers, np.int64)
         self._ring = np.zeros((1, 3), np.int64)
         self._cursor = np.zeros(4, np.int64)
@@ -63,4 +64,4 @@ class Ingress:
             (int(at), -1, -1, int(size), Event.MESSAGE_TOO_BIG if big else Event.INGRESS_DISCARD)
             for at, size, _, big in refusals[:refused]
         ]
-        return np.concatenate([left, rows[:kept]]), events
+        return as_records(np.concatenate([left, rows[:kept]])), events

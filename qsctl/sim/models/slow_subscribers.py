@@ -60,7 +60,7 @@ class SlowSubscribers:
     def _probe(self, place: int, clients: npt.NDArray[Any], more: npt.NDArray[Any]) -> None:
         lossy = np.flatnonzero(more["loss"])
         for c in lossy:
-            moved = more["sent"][c] != self._sent[c] or clients["inflight"][c] > 0 or clients["flags"][c] & ABSENT
+            moved = more["sent"][c] != self._sent[c] or clients["inflight"][c] > 0 or clients["traits"][c] & ABSENT
             self._sent[c] = more["sent"][c]
             self._idle[c] = 0 if moved else self._idle[c] + 1
             if self._idle[c] < KEEPALIVE_IDLE_SECONDS:

@@ -1,0 +1,249 @@
+"""Single rules of the Solace model, one sentence each; and that a run is the same however it is cut and repeated."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qsctl.errors import InvalidInput
+from qsctl.eventlog.schema import LogLevel
+from qsctl.instant import MILLISECOND_NS, SECOND_NS
+from qsctl.sim.kernel import records
+from qsctl.sim.models.base import EVENT_NAMES, OUTCOMES, Event, Stop
+from qsctl.sim.models.egress_eliding import MAX_ELIDING_TOPICS_EVENT
+from qsctl.sim.models.egress_run import EgressRun
+from qsctl.sim.scenario import (
+    Broker,
+    ConstantArrivals,
+    ConstantSize,
+    Eliding,
+    Interval,
+    Model,
+    PoissonArrivals,
+    Queue,
+    TimedChange,
+    Traffic,
+)
+from tests.sim.brokers import ONE_AT_A_TIME, broker, limits, run
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def stalled(*traffic: Traffic, **changed: Any) -> Any:
+    """A client that reads nothing for the whole run: what arrives queues up behind one message."""
+    given = {"tcp": ONE_AT_A_TIME, "pauses": (Interval(0, 100 * SECOND_NS),), "horizon_ns": SECOND_NS, **changed}
+    return broker(*traffic, **given)
+
+
+def every_ms(count: int, size: int = 100, **others: Any) -> Traffic:
+    name = others.pop("name", "t")
+    stop = count * MILLISECOND_NS
+    return Traffic(name, "c", ConstantArrivals(1000.0), ConstantSize(size), stop_ns=stop, **others)
+
+
+def test_the_codes_of_kernels_and_of_the_log_are_the_same() -> None:
+    words = [OUTCOMES[i] for i in (records.DELIVERED, records.DISCARDED, records.OUTCOME_ELIDED, records.HELD)]
+    assert words == ["delivered", "discarded", "elided", "held"]
+    assert Event.MAX_ELIDING_TOPICS == MAX_ELIDING_TOPICS_EVENT
+    assert len(EVENT_NAMES) == len(Event)
+
+
+def test_the_message_after_a_discard_carries_the_indication_once() -> None:
+    scenario = broker(
+        every_ms(20), queues=limits(5), tcp=ONE_AT_A_TIME, pauses=(Interval(0, 30 * MILLISECOND_NS),),
+        horizon_ns=SECOND_NS,
+    )  # fmt: skip
+    made, rows, _ = run(scenario, LogLevel.MESSAGES)
+    delivered = rows[rows["outcome"] == 0]
+    assert list(delivered["discard_indication"]) == [0, 1, 0, 0, 0, 0]
+    assert made.counters()["discard_indications"][0] == 1
+
+
+def test_lowering_a_depth_leaves_what_is_queued() -> None:
+    change = TimedChange(50 * MILLISECOND_NS, "profile[d]/queue[D-1]/max-depth", "2")
+    scenario = stalled(every_ms(40), queues=limits(1000), changes=(change,))
+    assert run(scenario)[0].counters()["length_messages"][0] == 39
+    later = replace(scenario, traffic=(*scenario.traffic, replace(every_ms(61, name="u"), start_ns=60_000_000)))
+    columns = run(later)[0].counters()
+    assert (columns["length_messages"][0], columns["max_depth_work_units"][0]) == (2, 2)
+
+
+def test_a_newer_message_of_a_topic_replaces_the_queued_one() -> None:
+    eliding = Eliding(enabled=True, max_topics=10)
+    made, rows, _ = run(stalled(every_ms(50, topics=5), eliding=eliding), LogLevel.MESSAGES)
+    columns = made.counters()
+    assert columns["length_messages"][0] <= 5
+    assert columns["elided_messages"][0] + columns["length_messages"][0] + 1 == 50
+    assert columns["discarded_messages"][0] == 0
+    assert (rows["outcome"] == 2).sum() == columns["elided_messages"][0]
+
+
+def test_a_delay_spaces_the_deliveries_of_a_topic() -> None:
+    eliding = Eliding(enabled=True, delay_ns=10 * MILLISECOND_NS)
+    _, rows, _ = run(broker(every_ms(100), eliding=eliding, horizon_ns=SECOND_NS), LogLevel.MESSAGES)
+    delivered = rows[rows["outcome"] == 0]
+    left = np.sort(delivered["enqueued_ns"] + delivered["wait_ns"])
+    assert (np.diff(left) >= 10 * MILLISECOND_NS).all()
+    assert len(delivered) == 11
+
+
+def test_topics_beyond_the_limit_are_not_elided_and_told_once() -> None:
+    eliding = Eliding(enabled=True, max_topics=1)
+    made, _, events = run(stalled(every_ms(50, topics=5), eliding=eliding), LogLevel.EVENTS)
+    assert (events["event"] == Event.MAX_ELIDING_TOPICS).sum() == 1
+    assert made.counters()["length_messages"][0] > 5
+
+
+def test_buffer_load_is_told_at_its_thresholds_and_the_slowest_goes_above_100_percent() -> None:
+    scenario = broker(
+        every_ms(200, size=1000), count=2, tcp=ONE_AT_A_TIME, pauses=(Interval(0, SECOND_NS),),
+        horizon_ns=SECOND_NS // 2, broker=Broker(egress_buffer_bytes=100_000, slow_reconnect_ns=300 * MILLISECOND_NS),
+    )  # fmt: skip
+    made, _, events = run(scenario, LogLevel.EVENTS)
+    events = events[events["event"] != Event.PAUSED]
+    order = [EVENT_NAMES[event] for event in events["event"]]
+    assert order[:3] == ["buffer-load-set", "disconnected-slow", "buffer-load-cleared"]
+    assert "connected" in order
+    assert list(events["value"][:1]) == [80]
+    assert made.counters()["discarded_messages"].sum() > 50
+
+
+def test_a_message_too_big_is_refused_at_ingress_with_an_event() -> None:
+    scenario = broker(every_ms(3, size=5000), horizon_ns=SECOND_NS, broker=Broker(max_message_bytes=4999))
+    _made, rows, events = run(scenario, LogLevel.EVENTS)
+    assert len(rows) == 0
+    assert list(events["event"]) == [Event.MESSAGE_TOO_BIG] * 3
+    assert list(events["value"]) == [5000] * 3
+
+
+def test_a_publisher_cannot_take_the_ingress_buffers_of_another() -> None:
+    greedy = Traffic("greedy", "c", ConstantArrivals(10_000.0), ConstantSize(1000))
+    modest = Traffic("modest", "c", ConstantArrivals(100.0), ConstantSize(1000), Queue.D_3)
+    scenario = broker(
+        greedy, modest, horizon_ns=SECOND_NS,
+        broker=Broker(ingress_buffer_bytes=20_000, ingress_rate_bits_per_second=8_000_000),
+    )  # fmt: skip
+    _made, rows, events = run(scenario, LogLevel.EVENTS)
+    assert (events["event"] == Event.INGRESS_DISCARD).sum() > 8000
+    assert (rows["queue"] == 3).sum() >= 95
+    assert len(rows) == pytest.approx(1000, rel=0.03)
+    assert (np.diff(np.sort(rows["enqueued_ns"])) > 0).all()
+
+
+def test_an_absent_clients_direct_messages_are_lost_and_its_guaranteed_ones_come_again() -> None:
+    scenario = broker(
+        every_ms(30), every_ms(30, name="g", queue=Queue.G_1), horizon_ns=SECOND_NS,
+        absences=(Interval(10 * MILLISECOND_NS, 10 * MILLISECOND_NS),),
+    )  # fmt: skip
+    _made, rows, events = run(scenario, LogLevel.EVENTS)
+    direct, guaranteed = rows[rows["queue"] == 1], rows[rows["queue"] == 0]
+    assert (direct["outcome"] == 1).sum() == 10
+    assert (guaranteed["outcome"] == 0).sum() == 30
+    assert [EVENT_NAMES[e] for e in events["event"]][:2] == ["disconnected", "connected"]
+
+
+def test_a_lossy_idle_connection_misses_keepalives_and_is_slower_for_it() -> None:
+    scenario = broker(every_ms(5), loss_probability=0.5, horizon_ns=60 * SECOND_NS)
+    made, _, _ = run(scenario)
+    assert 10 < made.slow_percent[0] < 50
+    assert run(replace(scenario, broker=Broker(slow_penalty_percent=0.0)))[0].slow_percent[0] == 0
+
+
+def test_warm_up_resets_counters_and_never_state() -> None:
+    scenario = stalled(every_ms(50), warm_up_ns=30 * MILLISECOND_NS)
+    made, rows, _ = run(scenario, LogLevel.MESSAGES)
+    columns = made.counters()
+    assert columns["arrived_messages"][0] == 20
+    assert columns["length_messages"][0] == 49
+    assert columns["high_water_mark_work_units"][0] == 49
+    assert len(rows) == 20
+    quiet = replace(scenario, traffic=(every_ms(10),))
+    assert run(quiet)[0].counters()["high_water_mark_work_units"][0] == 9
+
+
+def digest(step_ns: int, chunk_rows: int) -> bytes:
+    scenario = broker(
+        Traffic("t", "c", PoissonArrivals(3000.0)), Traffic("u", "c", PoissonArrivals(2000.0), queue=Queue.G_1),
+        count=3, rate_bits_per_second=50_000_000, queues=limits(50), loss_probability=0.01, horizon_ns=SECOND_NS,
+    )  # fmt: skip
+    made = EgressRun(scenario, 0, LogLevel.MESSAGES, chunk_rows)
+    parts, until = [], 0
+    while made.now_ns < scenario.horizon_ns:
+        until = min(until + step_ns, scenario.horizon_ns)
+        while made.step(until) is Stop.LOG_FULL:
+            parts.append(made.take_log().tobytes())
+    while made.finish() is Stop.LOG_FULL:
+        parts.append(made.take_log().tobytes())
+    return b"".join([*parts, made.take_log().tobytes()])
+
+
+def test_a_run_is_the_same_however_it_is_stepped_and_drained() -> None:
+    whole = digest(SECOND_NS, 1 << 20)
+    assert len(whole) > 100_000
+    assert digest(1_234_567, 100) == whole
+    assert digest(100 * MILLISECOND_NS, 7) == whole
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"groups": ()}, "no clients"),
+        ({"changes": (TimedChange(1, "profile[d]/queue[D-1]/colour", "1"),)}, "cannot change during a run"),
+        ({"changes": (TimedChange(1, "profile[x]/queue[D-1]/max-depth", "1"),)}, "no profile 'x', but d"),
+        ({"changes": (TimedChange(1, "profile[d]/queue[D-1]/max-depth", "0"),)}, "not between 1"),
+        ({"changes": (TimedChange(1, "client[c]/pause", "soon"),)}, "'soon' is not a duration"),
+    ],
+)
+def test_a_scenario_that_cannot_be_simulated_is_refused_with_what_is_allowed(changed: Any, message: str) -> None:
+    scenario = replace(broker(), **changed)
+    with pytest.raises(InvalidInput, match=message) as caught:
+        EgressRun(scenario, 0, LogLevel.COUNTERS)
+    assert caught.value.remedy
+
+
+def test_an_unknown_port_or_profile_is_refused_by_name() -> None:
+    scenario = broker()
+    group = scenario.groups[0]
+    for broken in (replace(group, port="q"), replace(group, profile="q")):
+        with pytest.raises(InvalidInput, match="'q'; there is"):
+            EgressRun(replace(scenario, groups=(broken,)), 0, LogLevel.COUNTERS)
+
+
+def test_the_models_are_told_apart() -> None:
+    from qsctl.sim.models import solace, tibco
+
+    with pytest.raises(InvalidInput, match="not solace"):
+        solace.prepare(replace(broker(), model=Model.TIBCO), 0, LogLevel.COUNTERS)
+    with pytest.raises(InvalidInput, match="not tibco"):
+        tibco.prepare(broker(), 0, LogLevel.COUNTERS)
+
+
+def test_without_the_compiler_the_kernels_are_plain_python_with_the_same_result() -> None:
+    program = (
+        "import hashlib, warnings\nwarnings.simplefilter('error')\n"
+        "from tests.sim.test_solace_rules import small\nprint(small())\n"
+    )
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == small()
+
+
+def small() -> str:
+    scenario = broker(
+        Traffic("t", "c", PoissonArrivals(2000.0), topics=3),
+        Traffic("u", "c", PoissonArrivals(1000.0), queue=Queue.G_1),
+        count=2, rate_bits_per_second=20_000_000, queues=limits(20), loss_probability=0.02, eliding=Eliding(True),
+        horizon_ns=SECOND_NS // 4,
+    )  # fmt: skip
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    import hashlib
+
+    return f"{len(rows)} {hashlib.blake2b(rows.tobytes(), digest_size=8).hexdigest()}"
