@@ -39,6 +39,9 @@ class Verbosity(IntEnum):
 
 DEFAULT_VERBOSITY: Final = Verbosity.EXCEPTIONS
 
+_TOLD: Final = frozenset({QueueFilled, SampleDeadLettered, SampleBounced, HighWatermarkPassed, LowWatermarkPassed})
+"""What is told below tracing: told apart by type first, for there are four other events a sample."""
+
 _DDS_WORDS: Final = {Verbosity.DDS_WARNINGS: "warning", Verbosity.TRACING: "warning", Verbosity.DDS_TRACING: "config"}
 
 
@@ -117,7 +120,7 @@ class ServiceLog:
         if not self._tells_events:
             return
         traces = self._verbosity >= Verbosity.TRACING
-        for event in events:
+        for event in events if traces else [event for event in events if type(event) in _TOLD]:
             match event:
                 case QueueFilled():
                     self.warning("queue_full", queue=event.queue)
@@ -129,9 +132,10 @@ class ServiceLog:
                     self.info("high_watermark", queue=event.queue)
                 case LowWatermarkPassed():
                     self.info("low_watermark", queue=event.queue)
+                case SampleDeadLettered():
+                    self.info("dead_lettered", queue=event.queue, to=event.to_queue, sample=str(event.identity))
                 case _:
-                    if traces:
-                        self.trace(type(event).__name__, queue=event.queue, sample=str(event.identity))
+                    self.trace(type(event).__name__, queue=event.queue, sample=str(event.identity))
 
     def _write(self, level: Verbosity, event: str, fields: dict[str, object]) -> None:
         if self._verbosity < level:

@@ -70,10 +70,11 @@ class Consumer:
 
     def acknowledge_all(self, response: AckResponse = AckResponse.ACCEPTED) -> int:
         """Answer every sample that was taken; those still waiting stay. Gives their number."""
-        waiting = {delivery.identity for delivery in self._waiting}
+        waiting = {delivery.identity: delivery for delivery in self._waiting}
         taken = [identity for identity in self._held if identity not in waiting]
-        for identity in taken:
-            self.acknowledge(identity, response)
+        queue, guid = self.queue, self.consumer_guid
+        self._answers += [Acknowledgment(queue, guid, identity, response) for identity in taken]
+        self._held = waiting
         return len(taken)
 
     def availability(

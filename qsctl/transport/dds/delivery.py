@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from qsctl.core.messages import Delivery, Inbound, ProducerLeft, QueueName, WriteAcknowledgment
+from qsctl.core.messages import Inbound, ProducerLeft, QueueName
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID
 from qsctl.transport.dds.endpoints import QueueEndpoints, TopicEndpoints
@@ -56,7 +56,7 @@ class DomainDelivery:
                 self._open_queue(name, subscriber, queue)
 
     def poll(self) -> list[Inbound]:
-        """Everything that has come since the last call: consumers first, so that they are there for the samples."""
+        """What has come, a turn's share of it: consumers first, so that they are there for the samples."""
         inbox: list[Inbound] = []
         changes = self._presence.look()
         for endpoint in changes.vanished:
@@ -70,17 +70,15 @@ class DomainDelivery:
                 topic.poll(inbox)
         return inbox
 
-    def deliver(self, delivery: Delivery, payload: bytes) -> None:
-        """Send a sample to its consumer, with this turn's flush."""
-        queue = self._queues.get(delivery.queue)
-        if queue is not None:
-            queue.deliver(delivery, payload)
+    @property
+    def queues(self) -> Mapping[QueueName, QueueEndpoints]:
+        """The endpoints of each queue, by its full name."""
+        return self._queues
 
-    def answer(self, answer: WriteAcknowledgment) -> None:
-        """Answer a producer, with this turn's flush."""
-        topic = self._topic_of_queue.get(answer.queue)
-        if topic is not None:
-            topic.answer(answer.queue, answer.identity, answer.response)
+    @property
+    def topics(self) -> Mapping[QueueName, TopicEndpoints]:
+        """The endpoints of the topic that feeds a queue, by the queue's full name; dead-letter queues have none."""
+        return self._topic_of_queue
 
     def flush(self) -> bool:
         """Send the turn's frames. False: something waits for room in a peer, call again soon."""
@@ -151,13 +149,13 @@ class DomainDelivery:
             topic = self._topics.get(endpoint.topic_name)
             if topic is not None and endpoint.guid != NIL_GUID and endpoint.traits.get("role") == "producer":
                 # What the producer wrote before it left is read before it is told to have left.
-                topic.poll(inbox)
+                topic.poll_all(inbox)
                 inbox.append(ProducerLeft(self.name, endpoint.topic_name, endpoint.guid))
                 topic.writer_vanished(endpoint.guid)
             return
         for queue in self._queues.values():
             if queue.topic_name == endpoint.topic_name:
-                queue.poll(inbox)
+                queue.poll_all(inbox)
                 queue.reader_vanished(endpoint, inbox)
         for topic in self._topics.values():
             if producer_acknowledgment_topic(topic.topic_name) == endpoint.topic_name:

@@ -42,6 +42,11 @@ from qsctl.transport.dds.wire_types import (
 SAMPLE_SIZE_BYTES_MAX: Final = 32 * 1024 * 1024
 """A larger sample is refused with a negative acknowledgment, well below what the transport could carry."""
 
+FRAMES_AT_ONCE: Final = 4
+TURN_MESSAGES: Final = 256
+"""A turn takes about so many messages of a reader and no more: while the service works, its peers get their answers
+and work too. A turn that took all of a producer's window made the two wait for each other."""
+
 UNCLAIMED_ANSWERS_MAX: Final = 100_000
 """Answers kept for producers whose reader is not discovered yet."""
 
@@ -110,8 +115,9 @@ class TopicEndpoints:
             lane.close()
 
     def poll(self, inbox: list[Inbound]) -> None:
-        """Move everything that is there into the inbox."""
-        while taken := self._inlet.take():
+        """Move what is there into the inbox, a turn's share of it."""
+        enough = len(inbox) + TURN_MESSAGES
+        while len(inbox) < enough and (taken := self._inlet.take(FRAMES_AT_ONCE)):
             for data in taken:
                 try:
                     writes = frames.parse_frame(data, self._name, self.topic_name)
@@ -119,6 +125,13 @@ class TopicEndpoints:
                     self.malformed_count += 1
                     continue
                 inbox.extend(writes)
+
+    def poll_all(self, inbox: list[Inbound]) -> None:
+        """Move everything that is there into the inbox."""
+        before = -1
+        while len(inbox) > before:
+            before = len(inbox)
+            self.poll(inbox)
 
     def answer(self, queue: str, identity: SampleIdentity, response: int) -> None:
         """Answer a producer for one of the queues."""
@@ -229,13 +242,14 @@ class QueueEndpoints:
         return bool(self._joining)
 
     def poll(self, inbox: list[Inbound]) -> None:
-        """Move everything that is there into the inbox: attached consumers, availability, answers."""
+        """Move what is there into the inbox, a turn's share: attached consumers, availability, answers."""
         if self._joining:
             self._let_join(inbox)
         if self._availability is not None:
             self._poll_availability(self._availability, inbox)
         name = self.name
-        while taken := self._answers.take():
+        enough = len(inbox) + TURN_MESSAGES
+        while len(inbox) < enough and (taken := self._answers.take(FRAMES_AT_ONCE)):
             for data in taken:
                 try:
                     frame = frames.parse_answers(data)
@@ -255,6 +269,13 @@ class QueueEndpoints:
                         self.malformed_count += 1
                     else:
                         inbox.append(Acknowledgment(name, sender, identity, kind))
+
+    def poll_all(self, inbox: list[Inbound]) -> None:
+        """Move everything that is there into the inbox."""
+        before = -1
+        while len(inbox) > before:
+            before = len(inbox)
+            self.poll(inbox)
 
     def _take_leave(self, guid: Guid, inbox: list[Inbound]) -> None:
         lane = self._lanes.pop(guid, None)

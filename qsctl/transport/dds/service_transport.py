@@ -27,6 +27,7 @@ from qsctl.transport.dds.administration import AdminEndpoints, LoggerEndpoint, M
 from qsctl.transport.dds.bodies import dead_letter_octets
 from qsctl.transport.dds.commands import SnippetReader
 from qsctl.transport.dds.delivery import DomainDelivery
+from qsctl.transport.dds.endpoints import QueueEndpoints, TopicEndpoints
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
 
 HURRY_NS: Nanoseconds = MILLISECOND_NS
@@ -67,6 +68,8 @@ class ServiceTransport:
         self.application_name = application_name
         self._domain_ids = {name: place.domain_id for name, place in places.participants.items()}
         self._deliveries: dict[str, DomainDelivery] = {}
+        self._queues: dict[QueueName, QueueEndpoints] = {}
+        self._topics: dict[QueueName, TopicEndpoints] = {}
         self._administration: AdminEndpoints | None = None
         self._monitoring: MonitoringEndpoint | None = None
         self.logger: LoggerEndpoint | None = None
@@ -108,9 +111,11 @@ class ServiceTransport:
         """Host exactly these queues: the shared subscriber's name and the settings of each, by its full name."""
         for name, delivery in self._deliveries.items():
             delivery.reconcile({queue: each for queue, each in queues.items() if queue.split("/", 1)[0] == name})
+        self._queues = {name: each for delivery in self._deliveries.values() for name, each in delivery.queues.items()}
+        self._topics = {name: each for delivery in self._deliveries.values() for name, each in delivery.topics.items()}
 
     def poll(self) -> list[Inbound]:
-        """Everything that has come; does not wait."""
+        """What has come, a turn's share of it; does not wait. Empty: there is nothing."""
         inbox: list[Inbound] = []
         if self._administration is not None:
             inbox += self._administration.poll()
@@ -120,23 +125,20 @@ class ServiceTransport:
 
     def put(self, messages: Sequence[Message]) -> None:
         """Put messages into frames, in order; they leave with `flush`."""
-        deliveries = self._deliveries
+        queues, topics = self._queues, self._topics
         for message in messages:
-            kind = type(message)
-            if kind is Delivery:
-                assert isinstance(message, Delivery)
-                delivery = deliveries.get(message.queue.split("/", 1)[0])
-                if delivery is not None:
-                    delivery.deliver(message, _payload_of(message))
-            elif kind is WriteAcknowledgment:
-                assert isinstance(message, WriteAcknowledgment)
-                delivery = deliveries.get(message.queue.split("/", 1)[0])
-                if delivery is not None:
-                    delivery.answer(message)
-            elif isinstance(message, CommandReply):
+            if type(message) is Delivery:
+                queue = queues.get(message.queue)
+                if queue is not None:
+                    queue.deliver(message, _payload_of(message))
+            elif type(message) is WriteAcknowledgment:
+                topic = topics.get(message.queue)
+                if topic is not None:
+                    topic.answer(message.queue, message.identity, message.response)
+            elif type(message) is CommandReply:
                 if self._administration is not None:
                     self._administration.reply(message, self._domain_ids)
-            elif isinstance(message, StatusPublication) and self._monitoring is not None:
+            elif type(message) is StatusPublication and self._monitoring is not None:
                 self._monitoring.publish(message)
 
     def flush(self) -> bool:
@@ -179,6 +181,8 @@ class ServiceTransport:
         for delivery in self._deliveries.values():
             delivery.close()
         self._deliveries.clear()
+        self._queues.clear()
+        self._topics.clear()
         for participant in self._participants:
             participant.close()
         self._participants.clear()
@@ -209,9 +213,8 @@ class ServiceTransport:
 
 
 def _payload_of(delivery: Delivery) -> bytes:
-    assert delivery.payload is not None, "the driver puts payloads back before it sends"
+    payload = delivery.payload
+    assert payload is not None, "the driver puts payloads back before it sends"
     if delivery.dead_letter_reason is None:
-        return delivery.payload
-    return dead_letter_octets(
-        delivery.dead_letter_from, delivery.identity, delivery.dead_letter_reason, delivery.payload
-    )
+        return payload
+    return dead_letter_octets(delivery.dead_letter_from, delivery.identity, delivery.dead_letter_reason, payload)
