@@ -1,0 +1,197 @@
+"""The plain Solace model: clients that go and come, slow subscribers, the broker's buffers, the end of the run."""
+
+from __future__ import annotations
+
+from math import ceil, floor
+from typing import Any
+
+from qsctl.instant import INFINITE_NS, later
+from qsctl.sim.scenario import Admission, GuaranteedOverflow
+from tests.sim.oracle_connection import NEVER, Connection, Message
+
+CONTROL = 2
+CONNECT = 2
+
+
+class WholeBroker:
+    connections: list[Connection]
+    scenario: Any
+    outages: Any
+    events: list[Any]
+    slow: list[bool]
+    percent: list[float]
+    now: int
+    buffer_bytes: int
+    load_set: bool
+
+    def do_disconnect(self, c: int, name: str = "disconnected") -> None:
+        connection = self.connections[c]
+        if not connection.present:
+            return
+        self.end_blocked(connection)
+        back: list[Message] = list(connection.reading)
+        for place, message in enumerate(connection.tcp):
+            if message.queue == 0 and connection.tracked:
+                back.append(message)
+            elif place >= connection.sent:
+                self.row(message, "delivered", message.moved - message.born)
+        dropped = 0
+        for q in range(4, -1, -1):
+            for message in connection.queues[q]:
+                if q == 0 and connection.tracked:
+                    back.append(message)
+                else:
+                    dropped += 1
+                    self.count(c, q)["not_connected"] += 1
+                    self.lose(message)
+            connection.queues[q] = []
+            connection.pending[q] = False
+        connection.waiting = back + connection.waiting
+        connection.reading, connection.tcp, connection.sent, connection.outstanding = [], [], 0, 0
+        self.buffer(connection, -connection.buffered)
+        connection.window = self.initial_window(connection)
+        connection.present = False
+        connection.epoch += 1
+        connection.last_ack = 0
+        connection.wakes = set()
+        connection.topics = {}
+        self.events.append((self.now, c, -1, dropped, name))
+
+    def do_connect(self, c: int) -> None:
+        connection = self.connections[c]
+        if connection.present:
+            return
+        connection.present = True
+        self.events.append((self.now, c, -1, 0, "connected"))
+        self.turn(connection)
+        for message in connection.returned:
+            if message.due > self.now:
+                self.wake_at(connection, message.due)
+
+    def note_blocked(self, connection: Connection) -> None:
+        """Blocked: there is data that the window or the transmit queue holds back."""
+        full = sum(message.size for message in connection.tcp) >= connection.profile.tcp.transmit_queue_bytes
+        blocked = connection.sent < len(connection.tcp)
+        if full and self.choose(connection, take=False) is not None:
+            blocked = True
+        if blocked and connection.blocked_from is None:
+            connection.blocked_from = self.now
+        elif not blocked:
+            self.end_blocked(connection)
+
+    def end_blocked(self, connection: Connection) -> None:
+        if connection.blocked_from is not None:
+            connection.blocked.append((connection.blocked_from, self.now))
+            connection.blocked_from = None
+
+    def do_second(self) -> None:
+        second = self.now // 10**9
+        for connection in self.connections:
+            spans = [*connection.blocked]
+            if connection.blocked_from is not None:
+                spans.append((connection.blocked_from, self.now))
+            slow_seconds = 0
+            for s in range(max(0, second - 60), second):
+                begin, end = s * 10**9, (s + 1) * 10**9
+                blocked = sum(max(0, min(b, end) - max(a, begin)) for a, b in spans)
+                slow_seconds += 2 * blocked >= 10**9
+            connection.retransmitted_by_second.append(connection.retransmissions)
+            history = [0, *connection.retransmitted_by_second]
+            penalty = history[-1] - history[max(0, len(history) - 61)]
+            broker = self.scenario.broker
+            share = slow_seconds * (100.0 / 60) + broker.slow_penalty_percent * penalty
+            c = connection.number
+            self.percent[c] = min(100.0, share)
+            slow = self.percent[c] >= broker.slow_threshold_percent
+            if slow != self.slow[c]:
+                self.slow[c] = slow
+                name = "slow-subscriber" if slow else "slow-subscriber-cleared"
+                self.events.append((self.now, c, -1, round(100 * self.percent[c]), name))
+
+    def check_load(self) -> None:
+        broker = self.scenario.broker
+        size = broker.egress_buffer_bytes
+        if size == 0:
+            return
+        if not self.load_set and self.buffer_bytes >= ceil(size * broker.load_factor_set_percent / 100):
+            self.load_set = True
+            self.events.append((self.now, -1, -1, 100 * self.buffer_bytes // size, "buffer-load-set"))
+        while self.buffer_bytes > size:
+            slowest = max(
+                (connection for connection in self.connections if connection.buffered > 0),
+                key=lambda connection: (self.percent[connection.number], connection.buffered, -connection.number),
+            )
+            self.do_disconnect(slowest.number, "disconnected-slow")
+            back = later(self.now, broker.slow_reconnect_ns)
+            if back < INFINITE_NS:
+                self.at(back, CONTROL, CONNECT, ("connect", slowest.number))
+        if self.load_set and self.buffer_bytes <= floor(size * broker.load_factor_clear_percent / 100):
+            self.load_set = False
+            self.events.append((self.now, -1, -1, 100 * self.buffer_bytes // size, "buffer-load-cleared"))
+
+    def finish(self) -> None:
+        for connection in self.connections:
+            for message in connection.reading:
+                self.row(message, "delivered", message.moved - message.born)
+            for place, message in enumerate(connection.tcp):
+                if place >= connection.sent or (message.queue == 0 and connection.tracked):
+                    message.acked = NEVER
+                    self.row(message, "delivered", message.moved - message.born)
+            for q in range(4, -1, -1):
+                for message in connection.queues[q]:
+                    self.row(message, "held", NEVER)
+            for message in [*connection.returned, *connection.waiting]:
+                self.row(message, "held", NEVER)
+
+    def spool(self, connection: Connection, message: Message, eligible: bool) -> None:
+        endpoint = connection.endpoint
+        if endpoint is not None:
+            full = 0 <= endpoint.max_messages <= connection.held
+            congested = eligible and 0 <= endpoint.low_priority_limit_messages <= connection.held
+            if full or congested:
+                self.count(connection.number, 0)["refused"] += 1
+                self.lose(message)
+                return
+        connection.held += 1
+        message.attempts = 0
+        connection.waiting.append(message)
+
+    def room_in_g1(self, connection: Connection, message: Message) -> bool:
+        maximum, burst, _ = self.limits[connection.profile.name, 0]
+        if len(connection.queues[0]) < max(1, burst):
+            return True
+        depth = self.depth(connection, 0)
+        if connection.profile.admission is Admission.FIT:
+            return depth + message.work <= maximum
+        return depth < maximum
+
+    def feed(self, connection: Connection) -> None:
+        endpoint = connection.endpoint
+        budget = INFINITE_NS
+        if endpoint is not None:
+            budget = endpoint.flows * endpoint.window_messages - connection.outstanding
+        hold = connection.profile.guaranteed_overflow is GuaranteedOverflow.HOLD
+        while budget > 0:
+            if connection.returned and connection.returned[0].due <= self.now:
+                source = connection.returned
+            elif connection.waiting:
+                source = connection.waiting
+            else:
+                break
+            message = source[0]
+            if hold and not self.room_in_g1(connection, message):
+                break
+            source.pop(0)
+            connection.outstanding += 1
+            self.make_room(connection, message)
+            self.append(connection, message)
+            message.attempts += 1
+            if message.attempts > 1:
+                self.count(connection.number, 0)["redelivered"] += 1
+            budget -= 1
+            self.pump(connection)
+
+    def retire(self, connection: Connection, message: Message) -> None:
+        connection.outstanding -= 1
+        connection.held -= 1
+        self.row(message, "delivered", message.moved - message.born)

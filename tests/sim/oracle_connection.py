@@ -1,0 +1,70 @@
+"""What the plain Solace model keeps of a message and of a connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+from qsctl.sim.scenario import Endpoint
+
+NEVER = -1
+
+
+@dataclass(eq=False)
+class Message:
+    born: int
+    client: int
+    size: int
+    topic: int
+    queue: int
+    moved: int = NEVER
+    sent: int = NEVER
+    acked: int = NEVER
+    attempts: int = 1
+    indication: bool = False
+    lost: bool = False
+    due: int = NEVER
+
+    @property
+    def work(self) -> int:
+        return max(1, ceil(self.size / 2048))
+
+
+@dataclass(eq=False)
+class Connection:
+    number: int
+    group: Any
+    profile: Any
+    endpoint: Endpoint | None
+    tracked: bool
+    loss_key: int
+    present: bool = True
+    epoch: int = 0
+    queues: list[list[Message]] = field(default_factory=lambda: [[] for _ in range(5)])
+    pending: list[bool] = field(default_factory=lambda: [False] * 5)
+    tcp: list[Message] = field(default_factory=list)
+    sent: int = 0
+    window: int = 0
+    transmissions: int = 0
+    last_ack: int = 0
+    link_free: int = 0
+    turn: int = 0
+    credit: int = 0
+    waiting: list[Message] = field(default_factory=list)
+    returned: list[Message] = field(default_factory=list)
+    reading: list[Message] = field(default_factory=list)
+    outstanding: int = 0
+    held: int = 0
+    wakes: set[int] = field(default_factory=set)
+    topics: dict[int, int | None] = field(default_factory=dict)
+    one_shot: bool = False
+    blocked_from: int | None = None
+    blocked: list[tuple[int, int]] = field(default_factory=list)
+    retransmissions: int = 0
+    retransmitted_by_second: list[int] = field(default_factory=list)
+    buffered: int = 0
+
+    @property
+    def in_flight(self) -> int:
+        return sum(message.size for message in self.tcp[: self.sent])
