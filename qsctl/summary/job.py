@@ -44,7 +44,7 @@ ALL: Final = frozenset(tables.SCHEMAS)
 PLANNING_THREADS: Final = 3
 """Small tables computed side by side."""
 
-BRIEF_BYTES: Final = 64 << 20
+BRIEF_BYTES: Final = 16 << 20
 """A log below this size is read faster than Java's better compiler warms up."""
 
 MOST_ROWS_SHOWN: Final = 20_000

@@ -24,7 +24,14 @@ from qsctl.summary.session import SparkOptions, stop_spark
 from qsctl.summary.sweep import SweepProgress, run_sweep
 from qsctl.summary.sweep_folder import PointResult
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.environ.get("HYPOTHESIS_PROFILE") != "nightly",
+        reason="starts five Java machines: run at night, or with HYPOTHESIS_PROFILE=nightly",
+    ),
+]
 
 
 def overloaded() -> Scenario:

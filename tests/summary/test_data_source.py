@@ -1,0 +1,51 @@
+"""`spark.read.format("qsctl")`: a run folder or a scenario as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from qsctl.sim.overrides import apply_overrides
+from qsctl.sim.run import run, simulate_counters
+from qsctl.sim.scenario_xml import find_scenario, read_scenario
+from qsctl.summary.data_source import QsctlDataSource
+
+pytestmark = pytest.mark.spark
+
+SMALL = {"horizon": "100ms", "group[desks]/count": "2"}
+
+
+@pytest.fixture
+def reader(spark: Any) -> Any:
+    spark.dataSource.register(QsctlDataSource)
+    return spark.read.format("qsctl")
+
+
+def test_a_run_folder_and_its_scenario_give_the_counters_of_the_simulator(reader: Any, tmp_path: Path) -> None:
+    scenario = apply_overrides(read_scenario(find_scenario("burst")), SMALL)
+    report = run(scenario, tmp_path / "run", replications=2)
+    logged = reader.option("table", "messages").load(str(tmp_path / "run"))
+    assert logged.count() == report.info.arrived_messages
+    options = {f"set.{path}": value for path, value in SMALL.items()}
+    simulated = reader.option("table", "counters").options(**options, replications=2).load("burst")
+    found = {
+        (row["replication"], row["client"], row["queue"]): row["delivered_messages"] for row in simulated.collect()
+    }
+    assert found == {
+        (number, row["client"], row["queue"]): row["delivered_messages"]
+        for number in range(2)
+        for row in simulate_counters(scenario, number).to_pylist()
+    }
+
+
+def test_what_cannot_be_read_is_told_when_it_is_loaded(reader: Any) -> None:
+    for options, path, message in (
+        ({"table": "messages"}, "burst", "messages are read from a run folder"),
+        ({"table": "none"}, "burst", "no table 'none'"),
+        ({}, "no-such", "no-such"),
+    ):
+        with pytest.raises(AnalysisException, match=message):
+            reader.options(**{"table": "counters", **options}).load(path).collect()
