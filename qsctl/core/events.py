@@ -69,7 +69,10 @@ class DuplicateDropped(msgspec.Struct, frozen=True, array_like=True, tag="duplic
 
 
 class SampleSent(msgspec.Struct, frozen=True, array_like=True, tag="sent", gc=False):
-    """It went to a consumer: state Sent. `attempt` counts from 1."""
+    """It went to a consumer: state Sent. `attempt` counts from 1.
+
+    `redelivered` is the sample's flag: it may have been with a consumer before, also when a restart cut that short.
+    """
 
     at_ns: Nanoseconds
     queue: str
@@ -77,6 +80,7 @@ class SampleSent(msgspec.Struct, frozen=True, array_like=True, tag="sent", gc=Fa
     consumer_guid: Guid
     attempt: int
     enqueued_at_ns: Nanoseconds
+    redelivered: bool = False
 
 
 class SampleReturned(msgspec.Struct, frozen=True, array_like=True, tag="returned", gc=False):

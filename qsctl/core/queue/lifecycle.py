@@ -259,7 +259,9 @@ class SampleLifecycle:
                 sample.dead_letter_reason,
             )
         )
-        self._outbox.events.append(SampleSent(now, self.name, sample.identity, guid, attempt, sample.enqueued_at_ns))
+        self._outbox.events.append(
+            SampleSent(now, self.name, sample.identity, guid, attempt, sample.enqueued_at_ns, sample.redelivered)
+        )
 
     def _fail(self, now: Nanoseconds, sample: Sample, reason: ReturnReason) -> None:
         """A delivery failed: the sample expires, goes back to the front of the queue, or is given up."""

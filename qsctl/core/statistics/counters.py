@@ -294,7 +294,7 @@ class QueueStatistics:
     def _count_sent(self, event: SampleSent) -> None:
         self._sent += 1
         self._sent_in_period += 1
-        if event.attempt > 1:
+        if event.attempt > 1 or event.redelivered:
             self._redelivered += 1
             return
         waited_ns = event.at_ns - event.enqueued_at_ns

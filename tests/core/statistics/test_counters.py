@@ -53,6 +53,11 @@ ONE_EACH: list[tuple[Event, dict[str, int]]] = [
     (DuplicateDropped(0, Q, NIL_IDENTITY), {}),
     (sent(0), {"sent_message_count": 1}),
     (sent(0, attempt=2), {"sent_message_count": 1, "redelivered_message_count": 1}),
+    # A restart cut a delivery short: the next one is the first attempt still, and may be the second delivery.
+    (
+        SampleSent(0, Q, NIL_IDENTITY, NIL_GUID, 1, 0, redelivered=True),
+        {"sent_message_count": 1, "redelivered_message_count": 1},
+    ),
     (SampleReturned(0, Q, NIL_IDENTITY, NIL_GUID, ReturnReason.TIMED_OUT), {"timeout_message_count": 1}),
     (SampleReturned(0, Q, NIL_IDENTITY, NIL_GUID, ReturnReason.REJECTED), {}),
     (SampleReturned(0, Q, NIL_IDENTITY, NIL_GUID, ReturnReason.CONSUMER_LEFT), {}),
