@@ -9,7 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from qsctl.client.admin import Administration
 from qsctl.client.blocking import QueueConsumer, QueueProducer
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.resource import parse_resource
 
 LEASE_NS = 2_000_000_000
 """The consumer's own lease is what its death is noticed by; the default is five seconds."""
@@ -137,3 +140,21 @@ def test_sigterm_is_an_orderly_end(start_service: Callable[..., Any]) -> None:
         assert service.process.wait(20) == 0
         assert time.monotonic() - started < 2.0, "it waits for the answer, not for the whole grace"
     assert "unanswered=0" in service.log.read_text()
+
+
+def test_queues_created_at_run_time_outlive_the_service_where_its_state_is_persistent(
+    start_service: Callable[..., Any], tmp_path: Any
+) -> None:
+    service_qos = "<service_qos><persistence><kind>PERSISTENT</kind></persistence></service_qos>"
+    service = start_service(115, "--persistent-storage-path", str(tmp_path), service=service_qos)
+    connection = service.connection()
+    subscriber = parse_resource("/domain_participant/P/shared_subscriber/S")
+    settings = SharedReaderQueueSettings(name="New", topic_name="New", type_name="DDS::Octets", session="s")
+    Administration(connection).create_queue(subscriber, settings)
+    connection.close()
+    service.stop(signal.SIGKILL)
+    service.start()
+    connection = service.connection()
+    topics = {queue.topic_name for queue in Administration(connection).service_data().queues}
+    connection.close()
+    assert topics == {"Orders", "New"}
