@@ -174,7 +174,7 @@ class SharedReaderQueueRun:
         while self._next_arrival() == now:
             row = self._window[self._position]
             self._position += 1
-            self._offer(now, int(row["client"]), int(row["size"]))
+            self._offer(now, int(row["client"]), int(row["bytes"]))
         while self._agenda and self._agenda[0][0] <= now:
             _, _, kind, peer, what = heapq.heappop(self._agenda)
             self._do(now, kind, peer, what)
