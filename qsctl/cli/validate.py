@@ -96,6 +96,7 @@ def validate(
     default_files: DefaultFilesOption = True,
 ) -> Validation:
     """Check configuration files against the schema and the rules of the manual."""
+    from qsctl.cli.validate_transport import transport_problems
     from qsctl.config.load import check_files
     from qsctl.config.problems import Severity, has_errors, strictly
 
@@ -113,6 +114,7 @@ def validate(
                 strict=strict,
             )
         )
+        found.extend(transport_problems(file, config_name, variables, default_files=default_files))
     problems = list(dict.fromkeys(strictly(found) if strict else found))
     rows = []
     for problem in problems:

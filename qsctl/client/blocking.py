@@ -6,8 +6,9 @@ ones, in `queue_producer` and its siblings, are these with their waits in a work
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
-from typing import Generic, Self, cast
+from typing import Final, Generic, Self, cast
 
 from qsctl.client.session import FOREVER_S, ClientSession, Codec, RawOctets, Value, Wrapper, new_guid
 from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, Consumer
@@ -18,6 +19,9 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.transport.dds.client_ports import ConsumerPort, ProducerPort, QueueAppeared, QueueVanished
 from qsctl.transport.dds.client_ports import require_size as _require_size
 from qsctl.transport.dds.participant import DomainSettings
+
+SETTLED_KEPT_COUNT: Final = 100_000
+"""Settled samples that a producer keeps for `take_settled`: one that is never asked must not grow."""
 
 
 class ReceivedSample(Generic[Value]):
@@ -77,7 +81,7 @@ class QueueProducer(Wrapper, Generic[Value]):
         self.state = Producer(topic_name, new_guid(), window_count=window_count, source_guid=source_guid)
         self._port = ProducerPort(self._session.domain.participant, topic_name, self.state.writer_guid)
         self._session.domain.add(self._port)
-        self._settled: list[Settled] = []
+        self._settled: deque[Settled] = deque(maxlen=SETTLED_KEPT_COUNT)
         self._rejected_count = 0
 
     def __enter__(self) -> Self:
@@ -137,8 +141,9 @@ class QueueProducer(Wrapper, Generic[Value]):
         return rejected
 
     def take_settled(self) -> list[Settled]:
-        """The samples settled since the last call, in the order of their answers."""
-        settled, self._settled = self._settled, []
+        """The samples settled since the last call, in the order of their answers; the last `SETTLED_KEPT_COUNT`."""
+        settled = list(self._settled)
+        self._settled.clear()
         return settled
 
     def turn(self) -> None:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.errors import Refused
 from qsctl.transport.dds.participant import LOOPBACK, DomainSettings
-from qsctl.transport.dds.qos import map_qos, properties_of
+from qsctl.transport.dds.qos import map_qos
 from qsctl.transport.dds.service_transport import DomainPlace, ServicePlaces
-from qsctl.transport.dds.tcp import map_transport, require_met
+from qsctl.transport.dds.tcp import map_transport, properties_of, require_met
 
 _PARTICIPANT_QOS = "participant_qos"
 

@@ -108,18 +108,6 @@ def map_qos(xml: str) -> MappedQos:
     return MappedQos(tuple(policies), tuple(unsupported))
 
 
-def properties_of(xml: str) -> dict[str, str]:
-    """The name and value pairs of a QoS element's `<property>`."""
-    if not xml.strip():
-        return {}
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    element = etree.fromstring(xml.encode(), parser)
-    return {
-        (each.findtext("name") or "").strip(): (each.findtext("value") or "").strip()
-        for each in element.iterfind("property/value/element")
-    }
-
-
 def _kind(element: Any, *, allowed: Mapping[str, Any]) -> Any:
     text = (element.findtext("kind") or "").strip()
     word = text.removeprefix("DDS_")

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from lxml import etree
+
 from qsctl.errors import Refused
 
 LOAD_PLUGINS: Final = "dds.transport.load_plugins"
@@ -49,6 +51,18 @@ class TransportMapping:
 
     tcp: TcpSettings | None = None
     unmet: tuple[UnmetProperty, ...] = ()
+
+
+def properties_of(qos_xml: str) -> dict[str, str]:
+    """The name and value pairs of a QoS element's `<property>`, from its canonical XML text."""
+    if not qos_xml.strip():
+        return {}
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    element = etree.fromstring(qos_xml.encode(), parser)
+    return {
+        (each.findtext("name") or "").strip(): (each.findtext("value") or "").strip()
+        for each in element.iterfind("property/value/element")
+    }
 
 
 def map_transport(properties: Mapping[str, str]) -> TransportMapping:
