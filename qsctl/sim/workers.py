@@ -27,7 +27,7 @@ def _begin(stop: Event, told: multiprocessing.Queue[Progress]) -> None:
     """Set up a worker: what it shares with its parent. Ctrl-C reaches the parent, which sets `stop`."""
     import signal
 
-    global _stop, _told  # noqa: PLW0603 - a spawned process has no other place for what its initializer is given
+    global _stop, _told
     _stop, _told = stop, told
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -10,7 +10,7 @@ from qsctl.sim.scenario import Admission, GuaranteedOverflow
 from tests.sim.oracle_connection import NEVER, Connection, Message
 
 CONTROL = 2
-CONNECT = 2
+CONNECT = 1
 
 
 class WholeBroker:

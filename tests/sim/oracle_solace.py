@@ -19,7 +19,8 @@ from tests.sim.oracle_broker import CONNECT, CONTROL, WholeBroker
 from tests.sim.oracle_connection import NEVER, Connection, Message
 
 ACK, TIMER, _, ARRIVAL = range(4)
-WARM, SECOND, _, DISCONNECT, MARK, CHANGE = range(6)
+SECOND, _, DISCONNECT, MARK, CHANGE = range(5)
+BEFORE_ALL = -1
 
 
 class SolaceOracle(WholeBroker):
@@ -70,7 +71,7 @@ class SolaceOracle(WholeBroker):
     def plan(self) -> None:
         scenario = self.scenario
         if scenario.warm_up_ns > 0:
-            self.at(scenario.warm_up_ns, CONTROL, WARM, ("warm",))
+            self.at(scenario.warm_up_ns, BEFORE_ALL, 0, ("warm",))
         for second in range(1, scenario.horizon_ns // 10**9 + 1):
             self.at(second * 10**9, CONTROL, SECOND, ("second",))
         for change in self.changes:
@@ -85,7 +86,7 @@ class SolaceOracle(WholeBroker):
             time, order, _, _, what = heapq.heappop(self.heap)
             self.now = time
             getattr(self, f"do_{what[0]}")(*what[1:])
-            if order != CONTROL and what[0] != "nothing":
+            if order not in {BEFORE_ALL, CONTROL} and what[0] != "nothing":
                 self.check_load()
         self.now = self.scenario.horizon_ns
         self.finish()
@@ -105,8 +106,6 @@ class SolaceOracle(WholeBroker):
         counted["high"] = max(counted["high"], self.depth(connection, q))
 
     def row(self, message: Message, outcome: str, wait: int) -> None:
-        if message.born < self.scenario.warm_up_ns:
-            return
         delivered = outcome == "delivered"
         sent = message.sent - message.born if delivered and message.sent != NEVER else NEVER
         acked = message.acked - message.born if delivered and message.acked != NEVER else NEVER

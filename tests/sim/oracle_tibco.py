@@ -35,11 +35,18 @@ class TibcoOracle:
         self.heap: list[tuple[Any, ...]] = [
             (time, 1, 0, i, (client, size)) for i, (time, client, size, *_) in enumerate(arrivals)
         ]
+        if scenario.warm_up_ns > 0:
+            self.heap.append((scenario.warm_up_ns, -1, 0, 0, None))
         heapq.heapify(self.heap)
 
     def run(self) -> None:
         while self.heap and self.heap[0][0] < self.horizon:
             now, kind, client, _, what = heapq.heappop(self.heap)
+            if kind < 0:
+                self.slow_consumer = [0 for _ in self.groups]
+                self.delivered = [0 for _ in self.groups]
+                self.high = [self.depth(each) for each in range(len(self.groups))]
+                continue
             if kind == 0:
                 done = self.send_queue[client].pop(0)
                 grown = self.window[client] + done["size"]

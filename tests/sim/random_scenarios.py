@@ -191,8 +191,8 @@ def tibco_scenarios(draw: st.DrawFn) -> Scenario:
         Traffic(f"t{i}", t.to, t.arrivals, size=t.size, fan_out=t.fan_out) for i, t in enumerate(scenario.traffic)
     )
     return Scenario(
-        "random", Model.TIBCO, scenario.seed, HORIZON_NS, ports=scenario.ports, profiles=scenario.profiles,
-        groups=groups, traffic=traffic,
+        "random", Model.TIBCO, scenario.seed, HORIZON_NS, scenario.warm_up_ns, ports=scenario.ports,
+        profiles=scenario.profiles, groups=groups, traffic=traffic,
     )  # fmt: skip
 
 

@@ -217,8 +217,8 @@ HOLD: Final = 512
 POSITION: Final = 0
 LOG_COUNT: Final = 1
 LOG_LIMIT: Final = 2
-LOG_FROM: Final = 3
-"""Messages that arrived before this are not logged: the warm-up, or FOREVER at level counters."""
+LOGGING: Final = 3
+"""1 while messages are logged, those of the warm-up too; 0 at level counters."""
 FREE: Final = 4
 HEAP_COUNT: Final = 5
 TIMER_COUNT: Final = 6

@@ -12,7 +12,7 @@ from qsctl.sim.kernel.records import (
     LIFE_INDICATION,
     LIFE_LOST,
     LINK,
-    LOG_FROM,
+    LOGGING,
     LOSSY,
     NONE,
     PAUSES,
@@ -84,14 +84,12 @@ def send(
     queue = tag >> SIZE_BITS
     if queue == 0 and client.traits & TRACKED:
         lives[node].sent = depart
-    elif control[LOG_FROM] != FOREVER:
+    elif control[LOGGING] != 0:
         life = lives[node]
-        born = life.born
-        if born >= control[LOG_FROM]:
-            acknowledged = time
-            if client.traits & ABSENCES and time >= rare.more[c].next_absence:
-                acknowledged = wide(NONE)
-            delivered_row(
-                log, control, born, life.moved, depart, acknowledged, c, wide(life.topic), size, queue,
-                1 if life.traits & LIFE_INDICATION else 0, wide(life.attempts),
-            )  # fmt: skip
+        acknowledged = time
+        if client.traits & ABSENCES and time >= rare.more[c].next_absence:
+            acknowledged = wide(NONE)
+        delivered_row(
+            log, control, life.born, life.moved, depart, acknowledged, c, wide(life.topic), size, queue,
+            1 if life.traits & LIFE_INDICATION else 0, wide(life.attempts),
+        )  # fmt: skip

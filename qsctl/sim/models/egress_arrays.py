@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from qsctl.eventlog.schema import LogLevel
-from qsctl.instant import Nanoseconds
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.histogram import BLOCK
 from qsctl.sim.kernel.jit import as_records
@@ -23,7 +22,7 @@ FIRST_BLOCKS: Final = 1 << 10
 class EgressArrays:
     """What the kernels change in place."""
 
-    def __init__(self, layout: Layout, level: LogLevel, warm_up_ns: Nanoseconds, chunk_rows: int) -> None:
+    def __init__(self, layout: Layout, level: LogLevel, chunk_rows: int) -> None:
         count = len(layout.names)
         self.clients = as_records(layout.clients)
         self.queues = as_records(layout.queues)
@@ -33,7 +32,7 @@ class EgressArrays:
         self.control = np.zeros(r.CONTROL_SLOTS, np.int64)
         self.control[r.FREE] = r.NONE
         logged = level is not LogLevel.COUNTERS
-        self.control[r.LOG_FROM] = warm_up_ns if logged else r.FOREVER
+        self.control[r.LOGGING] = logged
         self.control[r.LOG_LIMIT] = chunk_rows if logged else r.FOREVER
         self._chunk_rows = chunk_rows if logged else 0
         self.log: Rows = np.zeros(0, LOG_ROW)

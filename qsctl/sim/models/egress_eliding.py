@@ -16,7 +16,7 @@ from qsctl.sim.kernel.records import (
     EGRESS_BYTES,
     EVENT_COUNT,
     FOREVER,
-    LOG_FROM,
+    LOGGING,
     NONE,
     OUTCOME_ELIDED,
     SIZE_BITS,
@@ -71,7 +71,7 @@ def replace_queued(
     old = nodes[node].tag & SIZE_MASK
     born = nodes[node].time
     queue.elided += 1
-    if born >= control[LOG_FROM]:
+    if control[LOGGING] != 0:
         undelivered_row(log, control, born, t - born, c, topic, old, q, wide(OUTCOME_ELIDED), wide(0))
     queue.work += work_units(size) - work_units(old)
     queue.high_water = max(queue.high_water, queue.work)

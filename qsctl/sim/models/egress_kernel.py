@@ -27,9 +27,9 @@ from qsctl.sim.kernel.records import (
     LOAD_FALL,
     LOAD_RISE,
     LOG_COUNT,
-    LOG_FROM,
     LOG_FULL,
     LOG_LIMIT,
+    LOGGING,
     MESSAGES,
     NONE,
     NOW,
@@ -141,7 +141,7 @@ def advance(
     position = control[POSITION]
     if position < 0:
         return REACHED
-    logging = control[LOG_FROM] != FOREVER
+    logging = control[LOGGING] != 0
     due = next_due_anywhere(control, rare)
     result = REACHED
     while True:
@@ -217,7 +217,7 @@ def advance(
                 else:
                     nodes[client.tail & INDEX].next = node
                 client.tail = node
-                if logging and t >= control[LOG_FROM]:
+                if logging:
                     delivered_row(
                         log, control, t, t, depart, time, c, wide(arrivals[position].topic), size, q, wide(indication),
                         wide(1),

@@ -17,7 +17,7 @@ from qsctl.sim.kernel.records import (
     FOREVER,
     HELD,
     LIFE_INDICATION,
-    LOG_FROM,
+    LOGGING,
     NONE,
     SIZE_BITS,
     SIZE_MASK,
@@ -34,7 +34,7 @@ from qsctl.sim.models.egress_serve import serve
 def log_unfinished(c: int, node: int, sent: bool, nodes: Any, lives: Any, log: Any, control: Any) -> None:
     """A message that left its queue and whose acknowledgment, or sending, never came: delivered, with nulls."""
     life = lives[node]
-    if life.born >= control[LOG_FROM]:
+    if control[LOGGING] != 0:
         tag = nodes[node].tag
         delivered_row(
             log, control, life.born, life.moved, life.sent if sent else NONE, wide(NONE), c, wide(life.topic),
@@ -94,7 +94,7 @@ def disconnect(
             else:
                 dropped += 1
                 queues[c * 5 + q].not_connected += 1
-                topic = wide(lives[node].topic) if control[LOG_FROM] != FOREVER else 0
+                topic = wide(lives[node].topic) if control[LOGGING] != 0 else 0
                 count_loss(
                     c, q, t, nodes[node].tag & SIZE_MASK, topic, nodes[node].time, queues, log, control
                 )  # fmt: skip
@@ -173,7 +173,7 @@ def hold(c: int, clients: Any, queues: Any, nodes: Any, lives: Any, log: Any, co
 def log_held(c: int, q: int, node: int, nodes: Any, lives: Any, log: Any, control: Any) -> None:
     """A message that never left: held."""
     born = nodes[node].time
-    if born >= control[LOG_FROM]:
+    if control[LOGGING] != 0:
         life = lives[node]
         size = nodes[node].tag & SIZE_MASK
         undelivered_row(

@@ -16,9 +16,8 @@ from qsctl.sim.kernel.records import (
     EGRESS_BYTES,
     ELIDING,
     FIT,
-    FOREVER,
     LIFE_INDICATION,
-    LOG_FROM,
+    LOGGING,
     NONE,
     SIZE_BITS,
     SIZE_MASK,
@@ -50,7 +49,7 @@ def count_loss(c: int, q: int, t: int, size: int, topic: int, born: int, queues:
     queue.discarded += 1
     if queue.first_discard < 0:
         queue.first_discard = t
-    if born >= control[LOG_FROM]:
+    if control[LOGGING] != 0:
         undelivered_row(log, control, born, t - born, c, topic, size, q, wide(DISCARDED), wide(0))
 
 
@@ -86,7 +85,7 @@ def discard_oldest(
     queues[c * 5 + q].pending = 1
     if clients[c].traits & ELIDING and lives[node].slot >= 0:
         rare.elided[lives[node].slot].node = NONE
-    topic = wide(lives[node].topic) if control[LOG_FROM] != FOREVER else 0
+    topic = wide(lives[node].topic) if control[LOGGING] != 0 else 0
     count_loss(c, q, t, size, topic, nodes[node].time, queues, log, control)
     release(nodes, control, node)
 
@@ -147,7 +146,7 @@ def enqueue(
     node = allocate(nodes, control)
     nodes[node].time = t
     append(c, q, node, size, clients, queues, nodes)
-    if q == 0 or clients[c].traits & ELIDING or control[LOG_FROM] != FOREVER:
+    if q == 0 or clients[c].traits & ELIDING or control[LOGGING] != 0:
         life = lives[node]
         life.topic = topic
         life.slot = NONE
@@ -181,7 +180,7 @@ def to_transmit_queue(
     if indication != 0:
         queue.pending = 0
         queue.indications += 1
-    if control[LOG_FROM] != FOREVER or client.traits & TRACKED:
+    if control[LOGGING] != 0 or client.traits & TRACKED:
         life = lives[node]
         life.born = nodes[node].time
         life.moved = t

@@ -1,8 +1,9 @@
 """One replication of an egress model: the kernel, and between its strides what happens at set times.
 
 The kernel runs from one set time to the next (a change, an absence, the end of a second, the end of the warm-up), so
-that these cost it nothing. At one instant: acknowledgments and timers, then the end of the warm-up, the second's end,
-connections, disconnections, pauses' marks and timed changes in the scenario's order, then arrivals.
+that these cost it nothing. At one instant: the end of the warm-up, so that all of its instant is observed; then
+acknowledgments and timers, the second's end, connections, disconnections, pauses' marks and timed changes in the
+scenario's order, then arrivals.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from qsctl.sim.models.ingress import Ingress
 from qsctl.sim.models.slow_subscribers import SlowSubscribers
 from qsctl.sim.scenario import QUEUE_ORDER, Scenario
 
-WARM, SECOND, CONNECT, DISCONNECT, MARK, CHANGE = range(6)
+SECOND, CONNECT, DISCONNECT, MARK, CHANGE = range(5)
 """The order of what happens at one instant."""
 
 Control = tuple[Nanoseconds, int, int, Callable[[], None]]
@@ -48,7 +49,7 @@ class EgressRun:
         streams = ArrivalStreams(scenario, replication)
         layout = lay_out(scenario, replication, self._outages, streams.topic_ranges)
         self.names = layout.names
-        self.arrays = EgressArrays(layout, level, scenario.warm_up_ns, chunk_rows)
+        self.arrays = EgressArrays(layout, level, chunk_rows)
         self._ingress = Ingress(scenario, streams)
         self._ranges = streams.client_ranges
         self._rows = as_records(np.zeros(0, r.ARRIVAL))
@@ -63,6 +64,7 @@ class EgressRun:
         self._controls: list[Control] = []
         self._sequence = 0
         self._plan(changes)
+        self._warm_ns = scenario.warm_up_ns or INFINITE_NS
         self._held = 0
         self._finished = False
         self.now_ns: Nanoseconds = 0
@@ -100,7 +102,14 @@ class EgressRun:
             bound = min(until_ns, self._ingress.now_ns)
             if self._controls:
                 bound = min(bound, self._controls[0][0])
-            match arrays.call(advance, self._rows, len(self._rows), bound, min(bound, horizon - 1)):
+            warm = bound >= self._warm_ns
+            if warm:
+                bound = self._warm_ns
+            last = bound - 1 if warm or bound == horizon else bound
+            match arrays.call(advance, self._rows, len(self._rows), bound, last):
+                case r.REACHED if warm:
+                    arrays.reset_counters()
+                    self._warm_ns = INFINITE_NS
                 case r.REACHED:
                     self.now_ns = bound
                 case r.GROW:
@@ -156,8 +165,6 @@ class EgressRun:
             self._sequence += 1
 
     def _plan(self, changes: list[QueueChange | PortChange]) -> None:
-        if self._scenario.warm_up_ns > 0:
-            self._at(self._scenario.warm_up_ns, WARM, self.arrays.reset_counters)
         self._at(SECOND_NS, SECOND, self._second)
         for change in changes:
             self._at(change.at_ns, CHANGE, partial(self._change, change))

@@ -24,7 +24,7 @@ from qsctl.sim.kernel.records import (
     HOLD,
     LIFE_INDICATION,
     LIFE_LOST,
-    LOG_FROM,
+    LOGGING,
     LOSSY,
     NONE,
     SIZE_BITS,
@@ -114,7 +114,7 @@ def retire(c: int, node: int, acknowledged: int, nodes: Any, lives: Any, log: An
     endpoint.outstanding -= 1
     endpoint.held -= 1
     life = lives[node]
-    if life.born >= control[LOG_FROM]:
+    if control[LOGGING] != 0:
         delivered_row(
             log, control, life.born, life.moved, life.sent, acknowledged, c, wide(life.topic),
             nodes[node].tag & SIZE_MASK, wide(0), 1 if life.traits & LIFE_INDICATION else 0, wide(life.attempts),
