@@ -5,7 +5,8 @@ Decides: how a location is written and what a wrong one is told. Commands get a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +16,10 @@ from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from qsctl.client.connection import Connection
+    from qsctl.config.settings import ServiceConfiguration
+
+USER_CONFIGURATION_FILE: Final = "USER_QUEUING_SERVICE.xml"
+"""In the working directory: what an embedded service starts with (manual, section 3.1)."""
 
 _EMBEDDED: Final = "embedded"
 _DDS: Final = "dds"
@@ -27,7 +32,8 @@ def open_connection(service: str, state_dir: Path, timeout: str) -> Iterator[Con
     """A connection to the service at this location.
 
     Args:
-        service: `embedded:`, or `dds:DOMAIN`, see `qsctl.client.dds_location`.
+        service: `embedded:`, `embedded:FILE.xml#NAME` to say what a new instance starts with, or `dds:DOMAIN`, see
+            `qsctl.client.dds_location`.
         state_dir: where the embedded service lives; made when it is not there.
         timeout: how long to wait for another command that uses the same state, or for the service's answer.
 
@@ -35,6 +41,7 @@ def open_connection(service: str, state_dir: Path, timeout: str) -> Iterator[Con
         UsageError: the location or the timeout is not written as it must be.
         NoAnswer: another command holds the state directory for longer than the timeout.
         Unavailable: DDS does not start on this machine.
+        ConfigError: the configuration of a new embedded instance is not valid; names every problem.
     """
     wait_s = seconds(timeout, "--timeout")
     kind, colon, rest = service.partition(":")
@@ -49,19 +56,46 @@ def open_connection(service: str, state_dir: Path, timeout: str) -> Iterator[Con
         finally:
             connection.close()
         return
-    if kind != _EMBEDDED or not colon or rest:
+    if kind != _EMBEDDED or not colon:
         raise UsageError(
             f"--service {service!r} is no service location",
-            remedy="Write embedded: (and the directory in --state-dir), or dds:DOMAIN.",
+            remedy="Write embedded: or embedded:FILE.xml (and the directory in --state-dir), or dds:DOMAIN.",
         )
     from qsctl.service.embedded import open_embedded
 
-    with open_embedded(state_dir, wait_s=wait_s) as embedded:
+    with open_embedded(state_dir, configuration=_configuration_of(rest), wait_s=wait_s) as embedded:
         try:
             yield embedded
         finally:
             for report in embedded.damage:
                 note(f"Warning: {report}")
+
+
+def _configuration_of(place: str) -> Callable[[], ServiceConfiguration] | None:
+    """How to read what a new embedded instance starts with: `FILE.xml` or `FILE.xml#NAME`, else the user's own file.
+
+    None where there is neither: the service then has one shared subscriber and no queues. Read only when an instance
+    begins, for it costs more than most commands.
+    """
+    file, _, name = place.partition("#")
+    if not place and not Path(USER_CONFIGURATION_FILE).is_file():
+        return None
+
+    def read() -> ServiceConfiguration:
+        from qsctl.config.load import load_configuration
+
+        loaded = load_configuration(
+            [file] if file else [],
+            configuration_name=name or None,
+            variables={},
+            environment=os.environ,
+            working_directory=Path.cwd(),
+        )
+        for problem in loaded.problems:
+            note(str(problem))
+        return loaded.configuration
+
+    return read
 
 
 def seconds(duration: str, option: str) -> float:

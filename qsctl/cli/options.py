@@ -16,7 +16,7 @@ ServiceOption = Annotated[
     typer.Option(
         "--service",
         envvar="QSCTL_SERVICE",
-        help="Where the service is: 'embedded:' (in the state directory) or 'dds:DOMAIN'.",
+        help="Where the service is: 'embedded:' or 'embedded:FILE.xml' (in the state directory), or 'dds:DOMAIN'.",
         rich_help_panel="Service",
     ),
 ]

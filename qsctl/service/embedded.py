@@ -1,4 +1,4 @@
-"""A service that lives in a directory and runs inside each command (ARCHITECTURE, "Where a command goes").
+"""A service that lives in a directory and runs inside each command.
 
 Decides: what happens around the engine's turns when there is no process between commands. Each command locks the
 directory, restores the engine from its stores, runs, and leaves. A command that is killed has lost nothing that it
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.config.settings import ServiceConfiguration
@@ -65,11 +65,14 @@ DEFAULT_FILESYSTEM: Final = FilesystemSettings(synchronization=Synchronization.N
 _POLL_S: Final = 0.05
 
 
+Configuration: TypeAlias = ServiceConfiguration | ServiceSettings
+
+
 @contextmanager
 def open_embedded(
     state_dir: Path,
     *,
-    configuration: ServiceConfiguration | ServiceSettings | None = None,
+    configuration: Configuration | Callable[[], Configuration] | None = None,
     wait_s: float = DEFAULT_WAIT_S,
     now: Callable[[], Nanoseconds] = time.time_ns,
 ) -> Iterator[EmbeddedService]:
@@ -77,7 +80,8 @@ def open_embedded(
 
     Args:
         state_dir: made on first use, for its owner alone.
-        configuration: what a new instance starts with; one that lives there keeps its own (section 2.14.1).
+        configuration: what a new instance starts with, or how to read it: not called for one that lives there, which
+            keeps its own (section 2.14.1).
         wait_s: how long to wait for another command that uses the directory.
         now: the wall clock in Unix nanoseconds.
 
@@ -108,7 +112,7 @@ class EmbeddedService:
     def __init__(
         self,
         state_dir: Path,
-        configuration: ServiceConfiguration | ServiceSettings | None,
+        configuration: Configuration | Callable[[], Configuration] | None,
         wait_s: float,
         now: Callable[[], Nanoseconds],
     ) -> None:
@@ -214,9 +218,10 @@ class EmbeddedService:
             self._held.close()
 
     def _open_instance(self) -> None:
-        configured, filesystem, is_kept = self._resolve_configuration()
         instance = self._directory.read_instance()
+        configured = None
         if instance is None:
+            configured, filesystem, is_kept = self._resolve_configuration()
             directory = filesystem.directory or self._directory.path
             instance = Instance(
                 configured.application_name,
@@ -242,6 +247,10 @@ class EmbeddedService:
             volatile_directory=self._directory.volatile,
         )
         try:
+            if configured is None:
+                # What is stored replaces the default; nothing is where a crash came before it was.
+                is_stored = self._stores.service is not None and bool(list(self._stores.service.load()))
+                configured = DEFAULT_SETTINGS if is_stored else self._resolve_configuration()[0]
             self._restore(replace(configured, application_name=instance.application_name))
         except BaseException:
             self._stores.close()
@@ -265,7 +274,7 @@ class EmbeddedService:
 
     def _resolve_configuration(self) -> tuple[ServiceSettings, FilesystemSettings, bool]:
         """The engine's settings, how files are written, and whether the configuration outlives SHUTDOWN."""
-        given = self._configuration
+        given = self._configuration() if callable(self._configuration) else self._configuration
         if given is None:
             return DEFAULT_SETTINGS, DEFAULT_FILESYSTEM, False
         if isinstance(given, ServiceSettings):
