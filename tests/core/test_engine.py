@@ -290,3 +290,14 @@ def test_a_consumer_that_only_guesses_changes_nothing() -> None:
         one.receive(0, stray)
     assert one.refused_message_count == 4
     assert one.take_ready() == ([], [], [])
+
+
+@pytest.mark.parametrize("response", list(AckResponse))
+def test_nobody_acknowledges_what_nobody_holds(response: AckResponse) -> None:
+    one = engine()
+    one.receive(0, write(1))
+    one.take_ready()
+    one.receive(0, Acknowledgment("P/S/orders", NIL_GUID, write(1).identity, response))
+    assert one.refused_message_count == 1
+    assert one.take_ready() == ([], [], [])
+    assert len(list(one.queue(ORDERS).held)) == 1

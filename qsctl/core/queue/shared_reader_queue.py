@@ -105,7 +105,7 @@ class SharedReaderQueue(SampleLifecycle):
                 self.refused_count += 1
             return
         lane = self.lanes.of_sample(sample)
-        if sample.holder == guid:
+        if sample.holder == guid and sample.state is not _ENQUEUED:  # nobody, the nil GUID, holds what waits
             if accepted:
                 self._end(now, sample, _ACKNOWLEDGE, _DELIVERED)
             else:
