@@ -13,6 +13,7 @@ import typer
 from qsctl.cli.command import command
 from qsctl.cli.options import VariableOption, variables_of
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, plain
+from qsctl.errors import NotFound
 from qsctl.cli.validate import ConfigNameOption, DefaultFilesOption
 
 
@@ -107,6 +108,8 @@ def render_configuration(
         if origins:
             row["origin"] = origin_at(known, place)
         values.append(row)
+    if pattern is not None and not values:
+        raise NotFound(f"no value's path matches {path!r}", remedy="Paths are long: put '*' around a part of one.")
     settings = {
         each.name: plain(getattr(configuration, each.name))
         for each in fields(configuration)

@@ -183,3 +183,9 @@ def test_a_starter_file_can_be_printed(run: Any, tmp_path: Path) -> None:
 def test_the_file_that_init_writes_is_loaded_by_itself(run: Any) -> None:
     assert run("init").exit_code == 0
     assert "QueuingService" in run("render", 'str://"<dds/>"').stdout
+
+
+def test_a_pattern_that_matches_no_path_is_not_found() -> None:
+    done = run("render", EXAMPLE, "--path", "nope")
+    assert (done.exit_code, done.stdout) == (4, "")
+    assert "'nope'" in done.stderr
