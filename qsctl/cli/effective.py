@@ -13,8 +13,8 @@ import typer
 from qsctl.cli.command import command
 from qsctl.cli.options import VariableOption, variables_of
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, plain
-from qsctl.errors import NotFound
 from qsctl.cli.validate import ConfigNameOption, DefaultFilesOption
+from qsctl.errors import NotFound
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,7 @@ def test_the_file_that_init_writes_is_loaded_by_itself(run: Any) -> None:
     assert "QueuingService" in run("render", 'str://"<dds/>"').stdout
 
 
-def test_a_pattern_that_matches_no_path_is_not_found() -> None:
+def test_a_pattern_that_matches_no_path_is_not_found(run: Any) -> None:
     done = run("render", EXAMPLE, "--path", "nope")
     assert (done.exit_code, done.stdout) == (4, "")
     assert "'nope'" in done.stderr
