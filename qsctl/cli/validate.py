@@ -103,18 +103,18 @@ def validate(
     variables = variables_of(var)
     found: list[Problem] = []
     for file in files:
-        found.extend(
-            check_files(
-                [file],
-                configuration_name=config_name,
-                variables=variables,
-                environment=os.environ,
-                working_directory=Path.cwd(),
-                default_files=default_files,
-                strict=strict,
-            )
+        of_file = check_files(
+            [file],
+            configuration_name=config_name,
+            variables=variables,
+            environment=os.environ,
+            working_directory=Path.cwd(),
+            default_files=default_files,
+            strict=strict,
         )
-        found.extend(transport_problems(file, config_name, variables, default_files=default_files))
+        if not has_errors(of_file):
+            of_file = [*of_file, *transport_problems(file, config_name, variables, default_files=default_files)]
+        found.extend(of_file)
     problems = list(dict.fromkeys(strictly(found) if strict else found))
     rows = []
     for problem in problems:

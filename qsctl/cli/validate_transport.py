@@ -14,7 +14,7 @@ from qsctl.config.problems import ConfigError, Problem, Severity
 from qsctl.config.settings import ServiceConfiguration
 
 _SIGNS: Final = ("dds.transport.", "dds.sec.", "com.rti.serv.")
-_NO_TCP: Final = "TCP needs a build of Cyclone DDS that has it; the wheels of PyPI have none"
+_NO_TCP: Final = "TCP needs a build of Cyclone DDS that has it; its wheels have none"
 
 
 def transport_problems(
@@ -22,7 +22,7 @@ def transport_problems(
 ) -> list[Problem]:
     """What a file's participants ask of DDS and do not get.
 
-    A file with errors of its own, or with several services of which none is named, is passed over.
+    The file is valid. One with several services of which none is named is passed over.
     """
     if not _mentions_properties(file):
         return []

@@ -68,7 +68,10 @@ def read_file(path: Path, name: str, limits: Limits = FILE_LIMITS) -> bytes:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise _refuse(name, f"the file cannot be read: {reason}") from None
     if len(data) > limits.size_bytes:
-        raise _refuse(name, "the file is too large", allowed=f"at most {limits.size_bytes} bytes")
+        size_bytes = path.stat().st_size
+        raise _refuse(
+            name, "the file is too large", found=f"{size_bytes} bytes", allowed=f"at most {limits.size_bytes} bytes"
+        )
     return data
 
 

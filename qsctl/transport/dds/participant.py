@@ -201,7 +201,7 @@ class Participant:
         if self.settings.tcp is not None:
             return Unavailable(
                 f"DDS does not start in domain {self.domain_id} over TCP: {error.msg}",
-                remedy="This build of Cyclone DDS has perhaps no TCP (the wheels of PyPI have none): remove the "
+                remedy="This build of Cyclone DDS has perhaps no TCP (its wheels have none): remove the "
                 "dds.transport.tcp properties, or install a build with TCP.",
             )
         return Unavailable(
