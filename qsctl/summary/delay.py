@@ -1,6 +1,6 @@
 """Latency percentiles of the wait: exact by two passes where that is affordable, else from the histogram.
 
-The histogram tells in which bucket a percentile's rank falls and how many messages lie in the buckets before. The
+The first pass tells in which bucket a percentile's rank falls and how many messages lie in the buckets before. The
 second pass reads only those buckets' messages and counts down the rest of the rank. An exact `percentile` over the
 whole log was measured to take twice as long.
 """
@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame
 
 from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS
-from qsctl.summary.observation import Observation, bucket_of, counted_at, delivered, left_ns
-from qsctl.summary.tables import DELAYS, shaped
+from qsctl.summary.loss import LOSS_RATIO
+from qsctl.summary.observation import DELIVERED, LEFT_NS, Observation, listed
 
 PERCENTILES: Final[dict[str, tuple[int, int]]] = {
     "p50_ns": (50, 100),
@@ -35,84 +34,78 @@ def ranks(histogram: DataFrame, keys: Sequence[str]) -> DataFrame:
 
     Args:
         histogram: of `counters.histogram`, with these keys.
-        keys: the columns grouped by.
+        keys: the columns grouped by, at least one.
 
     Returns:
-        The keys, `percentile` (the name), `bucket`, `rank` (from 1) and `messages` (of the whole group).
+        The keys, `percentile` (the name), `bucket` and `rank` (from 1).
     """
-    group = Window.partitionBy(*keys) if keys else Window.partitionBy(f.lit(0))
-    ascending = group.orderBy("bucket").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    cumulated = histogram.select(
-        *keys,
-        "bucket",
-        f.col("messages").alias("inside"),
-        f.sum("messages").over(ascending).alias("up_to"),
-        f.sum("messages").over(group).alias("messages"),
+    # ceil(n × part / whole) in integers.
+    wanted = ", ".join(
+        f"struct('{name}' as percentile, (messages * {part} + {whole - 1}) div {whole} as overall)"
+        for name, (part, whole) in PERCENTILES.items()
     )
-    wanted = f.explode(
-        f.array(
-            *(
-                f.struct(
-                    f.lit(name).alias("percentile"),
-                    # ceil(n × part / whole) in integers.
-                    f.expr(f"(messages * {part}L + {whole - 1}L) div {whole}L").alias("overall"),
-                )
-                for name, (part, whole) in PERCENTILES.items()
-            )
-        )
-    )
-    return (
-        cumulated.withColumn("wanted", wanted)
-        .where(
-            (f.col("wanted.overall") <= f.col("up_to")) & (f.col("wanted.overall") > f.col("up_to") - f.col("inside"))
-        )
-        .select(
-            *keys,
-            f.col("wanted.percentile").alias("percentile"),
-            "bucket",
-            (f.col("wanted.overall") - f.col("up_to") + f.col("inside")).alias("rank"),
-            "messages",
-        )
+    return histogram.sparkSession.sql(
+        f"""with cumulated as (
+            select {listed(*keys)}, bucket, messages as inside,
+                sum(messages) over (partition by {listed(*keys)} order by bucket rows unbounded preceding) as up_to,
+                sum(messages) over (partition by {listed(*keys)}) as messages
+            from {{histogram}})
+        select {listed(*keys)}, percentile, bucket, overall - up_to + inside as rank
+        from (select *, inline(array({wanted})) from cumulated)
+        where overall <= up_to and overall > up_to - inside""",
+        histogram=histogram,
     )
 
 
-def exact_values(messages: DataFrame, ranked: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:
+def exact_values(
+    messages: DataFrame, ranked: DataFrame, observation: Observation, keys: Sequence[str], bucket: str
+) -> DataFrame:
     """The second pass: the duration at each rank, reading only the messages of the buckets that hold one.
+
+    Args:
+        messages: the message log with the key columns.
+        ranked: of `ranks`, over the same bucket.
+        observation: the observed part of the run.
+        keys: the columns grouped by.
+        bucket: the one that the ranks were found with.
 
     Returns:
         The keys, `percentile` and `value_ns`.
     """
-    needed = ranked.select(*keys, "bucket").distinct()
-    sent = messages.where(delivered() & counted_at(left_ns(), observation)).select(
-        *keys, bucket_of("wait_ns").alias("bucket"), "wait_ns"
-    )
-    inside = sent.join(f.broadcast(needed), on=[*keys, "bucket"], how="left_semi")
-    durations = inside.groupBy(*keys, "bucket", "wait_ns").agg(f.count(f.lit(1)).alias("alike"))
-    ascending = (
-        Window.partitionBy(*keys, "bucket").orderBy("wait_ns").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    cumulated = durations.withColumn("up_to", f.sum("alike").over(ascending))
-    return (
-        cumulated.join(f.broadcast(ranked), on=[*keys, "bucket"], how="inner")
-        .where((f.col("rank") <= f.col("up_to")) & (f.col("rank") > f.col("up_to") - f.col("alike")))
-        .select(*keys, "percentile", f.col("wait_ns").alias("value_ns"))
+    place = listed(*keys, "bucket")
+    return messages.sparkSession.sql(
+        f"""with sent as (
+            select {listed(*keys)}, wait_ns, {bucket} as bucket from {{messages}}
+            where {DELIVERED} and {observation.counts(LEFT_NS)}
+        ), needed as (select distinct {place} from {{ranked}}
+        ), alike as (
+            select /*+ broadcast(needed) */ {place}, wait_ns, count(1) as alike
+            from sent left semi join needed using ({place}) group by {place}, wait_ns
+        ), cumulated as (
+            select *, sum(alike) over (partition by {place} order by wait_ns rows unbounded preceding) as up_to
+            from alike
+        )
+        select /*+ broadcast(wanted) */ {listed(*keys)}, percentile, wait_ns as value_ns
+        from cumulated join {{ranked}} as wanted using ({place}) where rank <= up_to and rank > up_to - alike""",
+        messages=messages,
+        ranked=ranked,
     )
 
 
 def bucket_values(ranked: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The last duration of the bucket at each rank: within `BUCKET_ERROR` above the exact one."""
-    return ranked.select(*keys, "percentile", bucket_end_ns().alias("value_ns"))
+    """The last duration of the histogram's bucket at each rank: within `BUCKET_ERROR` above the exact one."""
+    return ranked.selectExpr(*keys, "percentile", f"{bucket_end_ns()} as value_ns")
 
 
-def bucket_end_ns() -> Column:
+def bucket_end_ns() -> str:
     """The last duration of the column `bucket`, as `eventlog.schema.bucket_bounds_ns` computes it."""
     bits = BUCKETS_PER_OCTAVE_BITS
     shift = f"greatest(0, shiftright(bucket, {bits}) - 1)"
-    return f.expr(f"shiftleft(bigint(bucket - shiftleft({shift}, {bits}) + 1), {shift}) - 1L")
+    return f"(shiftleft(bigint(bucket - shiftleft({shift}, {bits}) + 1), {shift}) - 1L)"
 
 
-def delays(counters: DataFrame, values: DataFrame, keys: Sequence[str], relative_error: float) -> DataFrame:
-    """One row a group: how many were delivered, the mean, the percentiles, the maximum.
+def figures(counters: DataFrame, values: DataFrame, keys: Sequence[str], relative_error: float) -> DataFrame:
+    """The counters of each group with its mean wait and its percentiles, null where nothing was delivered.
 
     Args:
         counters: of `counters.queues`, with these keys.
@@ -120,15 +113,15 @@ def delays(counters: DataFrame, values: DataFrame, keys: Sequence[str], relative
         keys: the columns grouped by.
         relative_error: 0 for exact values, else `BUCKET_ERROR`.
     """
-    wide = values.groupBy(*keys).pivot("percentile", list(PERCENTILES)).agg(f.first("value_ns"))
-    base = counters.where(f.col("delivered_messages") > 0).select(
-        *keys,
-        f.col("delivered_messages").alias("messages"),
-        (f.col("wait_sum_ns") / f.col("delivered_messages")).alias("mean_ns"),
-        f.col("wait_max_ns").alias("max_ns"),
-        f.lit(relative_error).alias("relative_error"),
-    )
-    joined = base.join(wide, on=list(keys), how="inner") if keys else base.crossJoin(wide)
+    wide = ", ".join(f"max(if(percentile = '{name}', value_ns, null)) as {name}" for name in PERCENTILES)
     # The end of the last bucket may lie above the largest duration, which is known exactly.
-    bounded = {name: f.least(f.col(name), f.col("max_ns")).alias(name) for name in PERCENTILES}
-    return shaped(joined.select(*keys, "messages", "mean_ns", "max_ns", "relative_error", *bounded.values()), DELAYS)
+    bounded = ", ".join(f"least({name}, wait_max_ns) as {name}" for name in PERCENTILES)
+    return counters.sparkSession.sql(
+        f"""with wide as (select {listed(*keys)}, {wide} from {{values}} group by {listed(*keys)})
+        select counters.*, {bounded}, delivered_messages as messages, wait_max_ns as max_ns,
+            if(delivered_messages > 0, double(wait_sum_ns) / delivered_messages, null) as mean_ns,
+            double({relative_error}) as relative_error, {LOSS_RATIO} as loss_ratio
+        from {{counters}} as counters left join wide using ({listed(*keys)})""",
+        counters=counters,
+        values=values,
+    )

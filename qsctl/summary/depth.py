@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame
 
-from qsctl.summary.tables import DEPTH, shaped
+from qsctl.summary.observation import listed
 
 
 def depth(windows: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -20,16 +19,12 @@ def depth(windows: DataFrame, keys: Sequence[str]) -> DataFrame:
         windows: of `throughput.windows`, with these keys.
         keys: the columns grouped by; `replication` is always one of the groups besides.
     """
-    each = list(dict.fromkeys([*keys, "replication"]))
-    so_far = (
-        Window.partitionBy(*each).orderBy("window_start_ns").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    return shaped(
-        windows.select(
-            *each,
-            (f.col("window_start_ns") + f.col("window_ns")).alias("at_ns"),
-            f.sum(f.col("arrived_messages") - f.col("left_messages")).over(so_far).alias("depth_messages"),
-            f.sum(f.col("entered_work_units") - f.col("left_work_units")).over(so_far).alias("depth_work_units"),
-        ),
-        DEPTH,
+    each = listed(*keys, "replication")
+    return windows.sparkSession.sql(
+        f"""select {each}, window_start_ns + window_ns as at_ns,
+            sum(arrived_messages - left_messages) over so_far as depth_messages,
+            sum(entered_work_units - left_work_units) over so_far as depth_work_units
+        from {{windows}}
+        window so_far as (partition by {each} order by window_start_ns rows unbounded preceding)""",
+        windows=windows,
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 
 from qsctl.errors import UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
@@ -23,8 +23,7 @@ from qsctl.summary import delay, replications, tables
 from qsctl.summary.depth import depth
 from qsctl.summary.faults import spark_faults
 from qsctl.summary.littles_law import littles_law
-from qsctl.summary.loss import losses
-from qsctl.summary.observation import Observation
+from qsctl.summary.observation import COARSE_BUCKET, Observation, bucket_of, literal
 from qsctl.summary.recorded_run import RecordedRun, read_run
 from qsctl.summary.run_summary import RunSummary, queue_figures
 from qsctl.summary.session import SparkOptions, spark_session, tune
@@ -36,15 +35,20 @@ DEFAULT_BY: Final = ("client", "queue")
 QUICK: Final = frozenset({"queues", "delays", "intervals"})
 """What one pass over the log and one over some of its buckets give."""
 
-FIGURES: Final = frozenset({"queues", "delays", "losses", "intervals"})
+FIGURES: Final = frozenset({"queues", "delays", "losses", "intervals", "littles_law"})
 """What is rolled up from one tally: asking for one gives `queues` and `delays` too."""
+
+_OF_FIGURES: Final = ("queues", "delays", "losses")
+"""Tables that are columns of `tables.FIGURES`."""
+
+SHAPES: Final = {**tables.SCHEMAS, "figures": tables.FIGURES}
 
 ALL: Final = frozenset(tables.SCHEMAS)
 
 PLANNING_THREADS: Final = 3
 """Small tables computed side by side."""
 
-BRIEF_BYTES: Final = 16 << 20
+BRIEF_BYTES: Final = 4 << 20
 """A log below this size is read faster than Java's better compiler warms up."""
 
 MOST_ROWS_SHOWN: Final = 20_000
@@ -132,11 +136,17 @@ def summarize_runs(
             for name in sorted({name for part in parts for name in part.frames})
         }
         if out is not None:
-            for name, frame in merged.items():
+            if "figures" in merged:
+                merged["figures"] = merged["figures"].persist()
+            for name, frame in _written(merged, asked).items():
                 frame.write.mode("overwrite").parquet(str(out / name))
         collected, notes = _collected(merged, out)
         for part in parts:
             part.release()
+        if out is not None and "figures" in merged:
+            merged["figures"].unpersist()
+    if "figures" in collected:
+        collected |= _split(collected.pop("figures"))
     if any(not run.has_messages for run in facts):
         notes.append("There is no message log: percentiles are from histograms, and nothing is told over time.")
     if not all(run.info.complete for run in facts):
@@ -165,52 +175,40 @@ class _Part:
 
 
 def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked) -> _Part:
-    observation = Observation(run.warm_up_ns, run.horizon_ns)
+    if not run.has_messages and "topic" in asked.by:
+        raise UsageError(
+            "--by topic needs a message log", remedy="Simulate with --log messages, or leave the topic out."
+        )
     counters = read_counters(spark, run)
+    names = counters.selectExpr("client_id", "client").distinct()
     if asked.clients:
-        counters = counters.where(f.col("client").isin(*asked.clients))
+        counters = counters.where(f"client in ({', '.join(map(literal, asked.clients))})")
+    messages = read_messages(spark, run) if run.has_messages else None
+    if messages is not None and asked.clients:
+        messages = spark.sql(
+            "select * from {messages} left semi join {counters} using (client_id)",
+            messages=messages,
+            counters=counters.selectExpr("client_id").distinct(),
+        )
+    observation = Observation(run.warm_up_ns, run.horizon_ns)
     keys = tables.key_columns(asked.by)
-    if not run.has_messages:
-        if "topic" in asked.by:
-            raise UsageError(
-                "--by topic needs a message log", remedy="Simulate with --log messages, or leave the topic out."
-            )
-        return _from_counters(counters, keys, run, asked)
-    messages = with_client_names(read_messages(spark, run), counters)
-    if asked.clients:
-        messages = messages.where(f.col("client").isin(*asked.clients))
-    frames: dict[str, DataFrame] = {}
     kept: list[DataFrame] = []
+    made: dict[str, DataFrame] = {}
     if asked.measures & FIGURES:
-        tallied = counting.tally(messages, observation, keys).persist()
-        limits = counting.limits_of(counters, [key for key in keys if key != "topic_id"])
-        queues = counting.queues(tallied, limits, observation, keys).persist()
-        ranked = delay.ranks(counting.histogram(tallied, keys), keys).persist()
-        kept = [tallied, queues, ranked]
-        if asked.exact:
-            values, error = delay.exact_values(messages, ranked, observation, keys), 0.0
-        else:
-            values, error = delay.bucket_values(ranked, keys), delay.BUCKET_ERROR
-        frames |= {"queues": queues, "delays": delay.delays(queues, values, keys, error)}
-        if "losses" in asked.measures:
-            frames["losses"] = losses(queues)
-        if "intervals" in asked.measures and len(run.replications) > 1:
-            each = list(dict.fromkeys([*keys, "replication"]))
-            per_run = counting.queues(tallied, limits, observation, each)
-            bucketed = delay.bucket_values(delay.ranks(counting.histogram(tallied, each), each), each)
-            frames["intervals"] = _intervals(
-                per_run, delay.delays(per_run, bucketed, each, delay.BUCKET_ERROR), keys, run, asked
-            )
-    if asked.measures & {"windows", "depth"}:
-        moved = windows(messages, keys, asked.window_ns)
-        frames |= {
-            name: frame for name, frame in (("windows", moved), ("depth", depth(moved, keys))) if name in asked.measures
-        }
-    if "slow_subscribers" in asked.measures:
-        of_client = [key for key in keys if key in {"run_id", "client"}]
-        frames["slow_subscribers"] = slow_subscribers(messages, observation, of_client)
-    if "littles_law" in asked.measures:
-        frames["littles_law"] = littles_law(messages, observation, keys)
+        made |= _figures(messages, counters, observation, keys, len(run.replications), asked, kept)
+    if messages is not None:
+        if asked.measures & {"windows", "depth"}:
+            moved = windows(messages, keys, asked.window_ns)
+            if asked.measures >= {"windows", "depth"}:
+                kept.append(moved.persist())
+            made |= {"windows": moved, "depth": depth(moved, keys)}
+        if "slow_subscribers" in asked.measures:
+            of_client = [key for key in keys if key in {"run_id", "client_id"}]
+            made["slow_subscribers"] = slow_subscribers(messages, observation, of_client)
+    wanted = asked.measures | ({"figures"} if asked.measures & FIGURES else frozenset())
+    frames = {
+        name: tables.shaped(frame, SHAPES[name], asked.by, names) for name, frame in made.items() if name in wanted
+    }
 
     def release() -> None:
         for frame in kept:
@@ -219,50 +217,92 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked) -> _Par
     return _Part(frames, release)
 
 
-def _from_counters(counters: DataFrame, keys: Sequence[str], run: RecordedRun, asked: _Asked) -> _Part:
-    kept = counters.persist()
-    queues = counting.queues_from_counters(kept, keys)
-    values = delay.bucket_values(delay.ranks(counting.histogram_from_counters(kept, keys), keys), keys)
-    frames = {"queues": queues, "delays": delay.delays(queues, values, keys, delay.BUCKET_ERROR)}
-    if "losses" in asked.measures:
-        frames["losses"] = losses(queues)
-    if "intervals" in asked.measures and len(run.replications) > 1:
-        each = list(dict.fromkeys([*keys, "replication"]))
-        per_run = counting.queues_from_counters(kept, each)
-        bucketed = delay.bucket_values(delay.ranks(counting.histogram_from_counters(kept, each), each), each)
-        frames["intervals"] = _intervals(
-            per_run, delay.delays(per_run, bucketed, each, delay.BUCKET_ERROR), keys, run, asked
-        )
-    return _Part(frames, kept.unpersist)
+def _figures(
+    messages: DataFrame | None,
+    counters: DataFrame,
+    observation: Observation,
+    keys: Sequence[str],
+    replication_count: int,
+    asked: _Asked,
+    kept: list[DataFrame],
+) -> dict[str, DataFrame]:
+    """What one pass over the log gives, and for exact percentiles a second one over some of its buckets."""
+    exact = asked.exact and messages is not None
+    bucket = COARSE_BUCKET if exact else bucket_of("wait_ns")
+    if messages is not None:
+        tallied = counting.tally(messages, observation, keys, bucket).persist()
+        kept.append(tallied)
+        rows = counting.replicated(tallied, counters, observation, keys)
+    else:
+        kept.append(counters.persist())
+        rows = counting.replicated_from_counters(counters, keys)
 
+    def with_percentiles(groups: Sequence[str]) -> DataFrame:
+        if messages is None:
+            ranked = delay.ranks(counting.histogram_from_counters(counters, groups), groups)
+        else:
+            ranked = delay.ranks(counting.histogram(tallied, groups), groups)
+        if exact:
+            assert messages is not None
+            values, error = delay.exact_values(messages, ranked, observation, groups, bucket), 0.0
+        else:
+            values, error = delay.bucket_values(ranked, groups), delay.BUCKET_ERROR
+        return delay.figures(counting.queues(rows, groups), values, groups, error)
 
-def _intervals(per_run: DataFrame, waits: DataFrame, keys: Sequence[str], run: RecordedRun, asked: _Asked) -> DataFrame:
-    groups = [key for key in keys if key != "replication"]
-    return replications.intervals(
-        replications.measures(per_run, waits), groups, len(run.replications), asked.confidence
-    )
+    made = {"figures": with_percentiles(keys)}
+    if "littles_law" in asked.measures and messages is not None:
+        made["littles_law"] = littles_law(rows, observation, keys)
+    if "intervals" in asked.measures and replication_count > 1:
+        groups = [key for key in keys if key != "replication"]
+        measured = replications.measures(with_percentiles(list(dict.fromkeys([*keys, "replication"]))), groups)
+        made["intervals"] = replications.intervals(measured, groups, replication_count, asked.confidence)
+    return made
 
 
 def read_messages(spark: SparkSession, run: RecordedRun) -> DataFrame:
     """The message log of a run, with the replication that each folder's name tells."""
     folder = run.folder / "messages"
-    messages = spark.read.schema(tables.MESSAGES).option("basePath", str(folder)).parquet(str(folder))
-    return messages.where(f.col("replication").isin(*run.replications)).withColumn("run_id", f.lit(run.info.run_id))
+    numbers = ", ".join(map(str, run.replications))
+    messages = spark.read.schema(MESSAGES_DDL).option("basePath", str(folder)).parquet(str(folder))
+    return messages.where(f"replication in ({numbers})").selectExpr("*", f"{literal(run.info.run_id)} as run_id")
 
 
 def read_counters(spark: SparkSession, run: RecordedRun) -> DataFrame:
     """The simulator's counters of a run."""
     folder = run.folder / "counters"
-    counters = spark.read.schema(tables.COUNTERS).option("basePath", str(folder)).parquet(str(folder))
-    return counters.withColumn("run_id", f.lit(run.info.run_id))
+    counters = spark.read.schema(COUNTERS_DDL).option("basePath", str(folder)).parquet(str(folder))
+    return counters.selectExpr("*", f"{literal(run.info.run_id)} as run_id")
 
 
-def with_client_names(messages: DataFrame, counters: DataFrame) -> DataFrame:
-    """The message log with each client's name; a client that the counters do not name keeps its number."""
-    names = counters.select("client_id", "client").distinct()
-    return messages.join(f.broadcast(names), on=["client_id"], how="left").withColumn(
-        "client", f.coalesce(f.col("client"), f.col("client_id").cast("string"))
-    )
+def _ddl(table: StructType) -> str:
+    """A schema as one text; the run's name is not read from the files, for `run.json` has it."""
+    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in table if field.name != "run_id")
+
+
+MESSAGES_DDL: Final = _ddl(tables.MESSAGES)
+COUNTERS_DDL: Final = _ddl(tables.COUNTERS)
+
+
+def _written(frames: Mapping[str, DataFrame], asked: _Asked) -> dict[str, DataFrame]:
+    """The frames as the tables that they hold."""
+    written = {name: frame for name, frame in frames.items() if name != "figures"}
+    for name in _OF_FIGURES if "figures" in frames else ():
+        if name != "losses" or name in asked.measures:
+            rows = frames["figures"].where("messages > 0") if name == "delays" else frames["figures"]
+            written[name] = rows.selectExpr(*tables.SCHEMAS[name].names)
+    return written
+
+
+def _split(figures: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The collected rows as the tables that they hold: one job of Spark instead of three."""
+    return {
+        name: [
+            {column: row[column] for column in tables.SCHEMAS[name].names}
+            for row in figures
+            if name != "delays" or row["messages"]
+        ]
+        for name in _OF_FIGURES
+    }
 
 
 def _collected(frames: Mapping[str, DataFrame], out: Path | None) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
@@ -276,7 +316,7 @@ def _collected(frames: Mapping[str, DataFrame], out: Path | None) -> tuple[dict[
             return (frames[name].limit(MOST_ROWS_SHOWN + 1) if name in growing else frames[name]).collect()
 
     # First the table that computes what the others share; then all at once, for each is mostly planning.
-    first = "delays" if "delays" in frames else min(frames)
+    first = "figures" if "figures" in frames else min(frames)
     found = {first: collect(first)}
     with ThreadPoolExecutor(max_workers=PLANNING_THREADS) as pool:
         rest = [name for name in frames if name != first]

@@ -9,43 +9,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
 from qsctl.instant import SECOND_NS
-from qsctl.summary.observation import Observation, counted, counted_at, left_ns, left_queue, summed
-from qsctl.summary.tables import LITTLES_LAW, shaped
+from qsctl.summary.observation import Observation, listed
 
 
-def littles_law(messages: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:
-    """One row a group: both sides of the law, and their difference as a share of the larger.
+def littles_law(per_replication: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:
+    """One row a group that any message met: both sides of the law, and their difference as a share of the larger.
 
     Args:
-        messages: the message log with the key columns.
+        per_replication: of `counters.replicated`, with these keys.
         observation: the observed part of the run.
         keys: the columns grouped by; several replications count as one long run.
     """
-    start, end = f.lit(observation.warm_up_ns), f.lit(observation.horizon_ns)
-    left = left_queue() & counted_at(left_ns(), observation)
-    inside = f.greatest(
-        f.lit(0),
-        f.least(f.coalesce(left_ns(), end), end) - f.greatest(f.col("enqueued_ns"), start),
-    )
-    sums = messages.groupBy(*keys).agg(
-        f.count_distinct("replication").alias("replications"),
-        f.sum(inside).alias("inside_ns"),
-        counted(counted_at(f.col("enqueued_ns"), observation)).alias("arrived"),
-        counted(left).alias("left"),
-        summed(f.col("wait_ns"), left).alias("wait_sum_ns"),
-    )
-    observed = f.col("replications") * f.lit(observation.observed_ns)
-    expected = f.col("arrivals_per_second") * f.col("mean_wait_ns") / f.lit(float(SECOND_NS))
-    larger = f.greatest(f.col("mean_depth_messages"), f.col("expected_depth_messages"))
-    difference = f.abs(f.col("mean_depth_messages") - f.col("expected_depth_messages")) / larger
-    return shaped(
-        sums.withColumn("mean_depth_messages", f.col("inside_ns") / observed)
-        .withColumn("arrivals_per_second", f.col("arrived") * f.lit(float(SECOND_NS)) / observed)
-        .withColumn("mean_wait_ns", f.when(f.col("left") > 0, f.col("wait_sum_ns") / f.col("left")).otherwise(0.0))
-        .withColumn("expected_depth_messages", expected)
-        .withColumn("relative_difference", f.when(larger > 0, difference).otherwise(0.0)),
-        LITTLES_LAW,
+    return per_replication.sparkSession.sql(
+        f"""with sums as (
+            select {listed(*keys)}, double(count(1)) * {observation.observed_ns} as observed_ns,
+                sum(inside_ns) as inside_ns, sum(arrived_messages) as arrived, sum(left_messages) as left_messages,
+                sum(all_wait_sum_ns) as wait_sum_ns
+            from {{rows}} where arrived_messages + left_messages + inside_ns > 0 group by {listed(*keys)}
+        ), sides as (
+            select *, inside_ns / observed_ns as mean_depth_messages,
+                double(arrived) * {SECOND_NS} / observed_ns as arrivals_per_second,
+                if(left_messages > 0, double(wait_sum_ns) / left_messages, 0d) as mean_wait_ns
+            from sums
+        ), both as (
+            select *, arrivals_per_second * mean_wait_ns / {SECOND_NS} as expected_depth_messages from sides
+        )
+        select {listed(*keys)}, mean_depth_messages, arrivals_per_second, mean_wait_ns, expected_depth_messages,
+            if(greatest(mean_depth_messages, expected_depth_messages) > 0,
+                abs(mean_depth_messages - expected_depth_messages)
+                    / greatest(mean_depth_messages, expected_depth_messages), 0d) as relative_difference
+        from both""",
+        rows=per_replication,
     )

@@ -1,20 +1,11 @@
-"""What was lost, what share of the messages that is, and when each queue first lost one."""
+"""What share of the messages was lost: the one definition, for tables and for intervals."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from typing import Final
 
-from qsctl.summary.tables import LOSSES, shaped
+_LOST: Final = "(discarded_messages + expired_messages + dead_messages)"
+_SETTLED: Final = f"({_LOST} + delivered_messages + elided_messages)"
 
-
-def losses(counters: DataFrame) -> DataFrame:
-    """One row a group: losses by kind, their share of the messages whose fate is settled, the first discard.
-
-    Args:
-        counters: of `counters.queues`.
-    """
-    lost = f.col("discarded_messages") + f.col("expired_messages") + f.col("dead_messages")
-    settled = lost + f.col("delivered_messages") + f.col("elided_messages")
-    ratio = f.when(settled > 0, lost / settled).otherwise(f.lit(0.0))
-    return shaped(counters.withColumn("loss_ratio", ratio), LOSSES)
+LOSS_RATIO: Final = f"if({_SETTLED} > 0, double({_LOST}) / {_SETTLED}, 0d)"
+"""The lost among the messages whose fate is settled; an elided one is settled and not lost."""

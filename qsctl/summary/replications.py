@@ -9,52 +9,38 @@ from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
 from qsctl.instant import SECOND_NS
+from qsctl.summary.loss import LOSS_RATIO
+from qsctl.summary.observation import listed
 from qsctl.summary.student import t_quantile
-from qsctl.summary.tables import INTERVALS, KEYS, shaped
 
 DEFAULT_CONFIDENCE: Final = 0.95
 
-MEASURES: Final = (
-    "arrived_messages",
-    "delivered_messages",
-    "discarded_messages",
-    "loss_ratio",
-    "delivered_per_second",
-    "mean_wait_ns",
-    "p99_wait_ns",
-    "high_water_mark_work_units",
-)
-"""What an interval is given for; each is one number a replication."""
+MEASURES: Final = {
+    "arrived_messages": "arrived_messages",
+    "delivered_messages": "delivered_messages",
+    "discarded_messages": "discarded_messages",
+    "loss_ratio": LOSS_RATIO,
+    "delivered_per_second": f"double(delivered_messages) * {SECOND_NS} / observed_ns",
+    "mean_wait_ns": "mean_ns",
+    "p99_wait_ns": "p99_ns",
+    "high_water_mark_work_units": "high_water_mark_work_units",
+}
+"""What an interval is given for, out of the columns of `delay.figures`; each is one number a replication."""
 
 
-def measures(counters: DataFrame, delays: DataFrame) -> DataFrame:
-    """One row a group, replication and measure.
+def measures(figures: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """One row a group, replication and measure that it has.
 
     Args:
-        counters: of `counters.queues`, with `replication` among its keys.
-        delays: of `delay.delays`, with the same keys.
+        figures: of `delay.figures`, with `replication` among its keys.
+        keys: the columns grouped by, without `replication`.
     """
-    lost = f.col("discarded_messages") + f.col("expired_messages") + f.col("dead_messages")
-    settled = lost + f.col("delivered_messages") + f.col("elided_messages")
-    names = [column for column, _ in KEYS.values()]
-    percentile = delays.select(*(f.col(name).alias(f"{name}_of") for name in names), "p99_ns")
-    # Null-safe: a column that is not grouped by is null on both sides.
-    same = [counters[name].eqNullSafe(percentile[f"{name}_of"]) for name in names]
-    wide = counters.join(percentile, on=same, how="left").select(
-        *names,
-        *(f.col(name).cast("double") for name in ("arrived_messages", "delivered_messages", "discarded_messages")),
-        f.when(settled > 0, lost / settled).otherwise(f.lit(0.0)).alias("loss_ratio"),
-        (f.col("delivered_messages") * f.lit(float(SECOND_NS)) / f.col("observed_ns")).alias("delivered_per_second"),
-        f.when(f.col("delivered_messages") > 0, f.col("wait_sum_ns") / f.col("delivered_messages")).alias(
-            "mean_wait_ns"
-        ),
-        f.col("p99_ns").cast("double").alias("p99_wait_ns"),
-        f.col("high_water_mark_work_units").cast("double"),
+    stacked = ", ".join(f"'{name}', double({value})" for name, value in MEASURES.items())
+    return figures.selectExpr(*keys, f"stack({len(MEASURES)}, {stacked}) as (measure, value)").where(
+        "value is not null"
     )
-    return wide.unpivot([*names], [*MEASURES], "measure", "value").where(f.col("value").isNotNull())
 
 
 def intervals(
@@ -68,24 +54,14 @@ def intervals(
         replications: the most that a group can have: how many quantiles are needed.
         confidence: of the two-sided interval.
     """
-    quantiles = f.array(*(f.lit(t_quantile(confidence, freedom)) for freedom in range(1, max(2, replications))))
-    count = f.col("replications")
-    return shaped(
-        measured.groupBy(*keys, "measure")
-        .agg(
-            f.count(f.lit(1)).alias("replications"),
-            f.avg("value").alias("mean"),
-            f.when(f.count(f.lit(1)) > 1, f.stddev_samp("value")).alias("standard_deviation"),
-        )
-        .withColumn(
-            "half_width",
-            f.when(
-                count > 1,
-                f.element_at(quantiles, f.greatest(f.lit(1), count - 1).cast("int"))
-                * f.col("standard_deviation")
-                / f.sqrt(count),
-            ),
-        )
-        .withColumn("confidence", f.lit(confidence)),
-        INTERVALS,
+    quantiles = ", ".join(f"{t_quantile(confidence, freedom)!r}d" for freedom in range(1, max(2, replications)))
+    return measured.sparkSession.sql(
+        f"""select *, if(replications > 1,
+            element_at(array({quantiles}), int(greatest(1, replications - 1))) * standard_deviation
+                / sqrt(replications), null) as half_width, double({confidence!r}) as confidence
+        from (
+            select {listed(*keys, "measure")}, count(1) as replications, avg(value) as mean,
+                if(count(1) > 1, stddev_samp(value), null) as standard_deviation
+            from {{measured}} group by {listed(*keys, "measure")})""",
+        measured=measured,
     )

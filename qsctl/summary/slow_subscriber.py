@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame
 
 from qsctl.instant import SECOND_NS
-from qsctl.summary.observation import Observation, left_ns
-from qsctl.summary.tables import SLOW_SUBSCRIBERS, shaped
+from qsctl.summary.observation import LEFT_NS, Observation, listed
 
 MINUTE_SECONDS: Final = 60
 _HALF_NS: Final = SECOND_NS // 2
@@ -29,61 +27,49 @@ def slow_subscribers(messages: DataFrame, observation: Observation, keys: Sequen
         observation: the percentages are of the last minute before its end, or of all of it when it is shorter.
         keys: the columns grouped by; `replication` is always one of the groups besides.
     """
-    each = list(dict.fromkeys([*keys, "replication"]))
+    each = listed(*keys, "replication")
     first = -(-observation.warm_up_ns // SECOND_NS)
     last = max(first, observation.horizon_ns // SECOND_NS)
     seconds = last - first
     minute = max(1, min(MINUTE_SECONDS, seconds))
-    blocked = _blocked_seconds(messages, observation, each).where((f.col("second") >= first) & (f.col("second") < last))
-    recent = Window.partitionBy(*each).orderBy("second").rangeBetween(-(minute - 1), Window.currentRow)
-    counts = (
-        blocked.withColumn("recent", f.count(f.lit(1)).over(recent))
-        .groupBy(*each)
-        .agg(
-            f.count(f.lit(1)).alias("blocked_seconds"),
-            f.count(f.when(f.col("second") >= last - minute, f.lit(1))).alias("late"),
-            f.max("recent").alias("most"),
-        )
-    )
-    everyone = messages.select(*each).distinct()
     per_cent = 100.0 / minute
-    return shaped(
-        everyone.join(counts, on=each, how="left")
-        .fillna(0)
-        .select(
-            *each,
-            "blocked_seconds",
-            f.lit(seconds).alias("seconds"),
-            (f.col("late") * per_cent).alias("slow_percent"),
-            (f.col("most") * per_cent).alias("slow_percent_max"),
-        ),
-        SLOW_SUBSCRIBERS,
+    end = f"coalesce({LEFT_NS}, {observation.horizon_ns}L)"
+    # Ins and outs of half seconds, summed up; a message that never blocks still names its client.
+    return messages.sparkSession.sql(
+        f"""with spans as (
+            select {each}, (enqueued_ns + {_HALF_NS - 1}L) div {_HALF_NS}L as start, {end} div {_HALF_NS}L as stop
+            from {{messages}}
+        ), counted as (
+            select {each}, if(start < stop, start, null) as start, if(start < stop, stop, null) as stop,
+                count(1) as messages
+            from spans group by all
+        ), steps as (
+            select {each}, half, sum(step) as step
+            from (
+                select {each},
+                    inline(array(struct(start as half, messages as step), struct(stop as half, -messages as step)))
+                from counted where start is not null)
+            group by {each}, half
+        ), levels as (
+            select {each}, half, sum(step) over (partition by {each} order by half rows unbounded preceding) as level,
+                lead(half) over (partition by {each} order by half) as until
+            from steps
+        ), blocked as (
+            select distinct {each}, half div 2 as second
+            from (select {each}, explode(sequence(half, until - 1)) as half
+                from levels where level > 0 and until is not null)
+            where half div 2 >= {first} and half div 2 < {last}
+        ), recent as (
+            select *, count(1) over (partition by {each} order by second
+                range between {minute - 1} preceding and current row) as recent
+            from blocked
+        ), counts as (
+            select {each}, count(1) as blocked_seconds, count_if(second >= {last - minute}) as late,
+                max(recent) as most
+            from recent group by {each}
+        )
+        select {each}, coalesce(blocked_seconds, 0) as blocked_seconds, {seconds} as seconds,
+            coalesce(late, 0) * {per_cent!r}d as slow_percent, coalesce(most, 0) * {per_cent!r}d as slow_percent_max
+        from (select distinct {each} from counted) left join counts using ({each})""",
+        messages=messages,
     )
-
-
-def _blocked_seconds(messages: DataFrame, observation: Observation, each: Sequence[str]) -> DataFrame:
-    """The seconds of each group in which a half was blocked: ins and outs of half seconds, summed up."""
-    end = f.coalesce(left_ns(), f.lit(observation.horizon_ns))
-    start_half = f.expr(f"(enqueued_ns + {_HALF_NS - 1}L) div {_HALF_NS}L")
-    spans = (
-        messages.withColumn("end_ns", end)
-        .where(f.col("end_ns") - f.col("enqueued_ns") >= _HALF_NS)
-        .select(*each, start_half.alias("start"), f.expr(f"end_ns div {_HALF_NS}L").alias("stop"))
-        .where(f.col("start") < f.col("stop"))
-    )
-    steps = (
-        spans.groupBy(*each, f.col("start").alias("half"))
-        .agg(f.count(f.lit(1)).alias("step"))
-        .unionByName(spans.groupBy(*each, f.col("stop").alias("half")).agg((-f.count(f.lit(1))).alias("step")))
-        .groupBy(*each, "half")
-        .agg(f.sum("step").alias("step"))
-    )
-    in_order = Window.partitionBy(*each).orderBy("half")
-    levels = steps.select(
-        *each,
-        "half",
-        f.sum("step").over(in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)).alias("level"),
-        f.lead("half").over(in_order).alias("until"),
-    ).where((f.col("level") > 0) & f.col("until").isNotNull())
-    halves = levels.select(*each, f.explode(f.expr("sequence(half, until - 1)")).alias("half"))
-    return halves.select(*each, f.expr("half div 2L").alias("second")).distinct()

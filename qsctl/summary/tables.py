@@ -240,6 +240,11 @@ INTERVALS: Final = _result(
 )
 """Means over replications with Student's t interval: mean ± half_width. Null with one replication."""
 
+FIGURES: Final = StructType(
+    list({field.name: field for table in (LOSSES, DELAYS, QUEUES) for field in table.fields}.values())
+)
+"""One row a group: the columns of `queues`, `delays` and `losses`, as one job computes them."""
+
 SCHEMAS: Final[dict[str, StructType]] = {
     "queues": QUEUES,
     "delays": DELAYS,
@@ -254,20 +259,41 @@ SCHEMAS: Final[dict[str, StructType]] = {
 
 
 def key_columns(by: Sequence[str]) -> list[str]:
-    """The columns that the words of `--by` stand for, in the order of the result."""
-    return [column for word, (column, _) in KEYS.items() if word in by]
+    """The columns of the log that the words of `--by` stand for, in the order of the result.
+
+    The run is always one, so that there is always a group; clients are told by number until a result is `shaped`.
+    """
+    columns = {"run_id": True, **{column: word in by for word, (column, _) in KEYS.items() if word != "run"}}
+    return ["client_id" if name == "client" else name for name, wanted in columns.items() if wanted]
 
 
-def shaped(frame: DataFrame, table: StructType) -> DataFrame:
-    """The frame with exactly the table's columns, order and types; absent key columns become null."""
-    # One text a column: each step of a column object is a round trip to Java.
-    columns = []
+def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: DataFrame) -> DataFrame:
+    """The frame with exactly the table's columns, order and types; absent key columns become null.
+
+    Args:
+        frame: the result of a measure.
+        table: its declared schema.
+        by: the words grouped by; the other key columns are null.
+        names: `client_id` and `client`; a client that it does not name keeps its number.
+    """
     present = set(frame.columns)
+    wanted = {column for word, (column, _) in KEYS.items() if word in by}
+    by_client = "client" in wanted and "client_id" in present
+    columns = []
     for field in table.fields:
-        kind = field.dataType.simpleString()
-        if field.name in present:
-            columns.append(f"cast({field.name} as {kind}) as {field.name}")
+        value = field.name if field.name in present else "null"
+        if field.name == "client" and by_client:
+            value = "coalesce(names.client, string(made.client_id))"
+        elif field.name in _KEY_FIELDS and field.name not in wanted and field.name != "replication":
+            value = "null"
         else:
-            assert field.name in _KEY_FIELDS, f"the frame lacks {field.name}"
-            columns.append(f"cast(null as {kind}) as {field.name}")
+            assert field.name in present or field.name in _KEY_FIELDS, f"the frame lacks {field.name}"
+        columns.append(f"cast({value} as {field.dataType.simpleString()}) as {field.name}")
+    if by_client:
+        return frame.sparkSession.sql(
+            f"select /*+ broadcast(names) */ {', '.join(columns)} from {{made}} as made "
+            "left join {names} as names on made.client_id = names.client_id",
+            made=frame,
+            names=names,
+        )
     return frame.selectExpr(*columns)

@@ -47,6 +47,7 @@ def scenario(tmp_path: Path) -> Path:
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("spark")
 def test_summarize_shows_what_the_simulator_counted(scenario: Path, tmp_path: Path) -> None:
     report = run(read_scenario(scenario), tmp_path / "run")
     made = document("summarize", tmp_path / "run", "--by", "client,queue,replication", *SPARK)
@@ -71,6 +72,7 @@ def test_summarize_shows_what_the_simulator_counted(scenario: Path, tmp_path: Pa
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("spark")
 def test_a_sweep_is_shown_compared_and_reported(scenario: Path, tmp_path: Path) -> None:
     grid = ("--grid", f"{DEPTH}=50,200", "--replications", "4", *SPARK)
     first = document("sweep", scenario, *grid, "--out", tmp_path / "a")
@@ -93,6 +95,7 @@ def test_a_sweep_is_shown_compared_and_reported(scenario: Path, tmp_path: Path) 
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("spark")
 def test_size_answers_in_words_and_exits_1_when_nothing_is_enough(scenario: Path) -> None:
     ask = ("size", scenario, "--target", "loss_ratio(D-1)<50%", "--max-replications", "5", *SPARK)
     made = document(*ask, "--vary", "max-depth(D-1)=10..20")

@@ -26,6 +26,7 @@ from qsctl.summary.sweep_folder import PointResult
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
     pytest.mark.slow,
     pytest.mark.skipif(
         os.environ.get("HYPOTHESIS_PROFILE") != "nightly",

@@ -13,7 +13,7 @@ from qsctl.sim.run import run, simulate_counters
 from qsctl.sim.scenario_xml import find_scenario, read_scenario
 from qsctl.summary.data_source import QsctlDataSource
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 SMALL = {"horizon": "100ms", "group[desks]/count": "2"}
 

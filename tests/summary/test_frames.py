@@ -14,7 +14,7 @@ from qsctl.instant import SECOND_NS
 from qsctl.summary import observation, tables
 from qsctl.summary.observation import Observation
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 S = SECOND_NS
 
@@ -43,8 +43,16 @@ def test_buckets_are_those_of_the_simulator(spark: Any) -> None:
     edges = [2**bits + offset for bits in range(1, 62) for offset in (-1, 0, 1)]
     durations = [0, 1, 2, *edges, *(draw.getrandbits(draw.randint(1, 62)) for _ in range(500))]
     numbers = spark.createDataFrame([(value,) for value in durations], "wait_ns long")
-    for each in numbers.select("wait_ns", observation.bucket_of("wait_ns").alias("bucket")).collect():
+    for each in numbers.selectExpr("wait_ns", f"{observation.bucket_of('wait_ns')} as bucket").collect():
         assert each["bucket"] == bucket_of(each["wait_ns"]), each["wait_ns"]
+
+
+def test_a_coarse_bucket_never_falls_where_the_wait_grows(spark: Any) -> None:
+    draw = random.Random(5)
+    durations = sorted([0, 1, 2, *(draw.getrandbits(draw.randint(1, 62)) for _ in range(2000))])
+    numbers = spark.createDataFrame([(value,) for value in durations], "wait_ns long")
+    found = [each["bucket"] for each in numbers.selectExpr(f"{observation.COARSE_BUCKET} as bucket").collect()]
+    assert found == sorted(found)
 
 
 def test_the_end_of_a_bucket_is_that_of_the_simulator(spark: Any) -> None:
@@ -52,7 +60,7 @@ def test_the_end_of_a_bucket_is_that_of_the_simulator(spark: Any) -> None:
 
     buckets = [*range(0, 1000, 7), 255, 256, 257, 5000, 7000]
     numbers = spark.createDataFrame([(value,) for value in buckets], "bucket int")
-    for each in numbers.select("bucket", bucket_end_ns().alias("last")).collect():
+    for each in numbers.selectExpr("bucket", f"{bucket_end_ns()} as last").collect():
         assert each["last"] == bucket_bounds_ns(each["bucket"])[1]
 
 
@@ -103,20 +111,27 @@ def test_a_client_is_slow_in_the_seconds_in_which_a_message_waits_through_half_o
     assert found["client-4"]["slow_percent"] == found["client-4"]["slow_percent_max"] == 100.0
 
 
-def test_little_s_law_is_exact_where_the_run_starts_and_ends_empty(spark: Any) -> None:
+def law_of(messages: Any, seen: Observation) -> Any:
+    """Both sides of the law by queue, where no counter tells of a limit."""
+    from qsctl.summary.counters import replicated, tally
     from qsctl.summary.littles_law import littles_law
 
+    spark = messages.sparkSession
+    none = spark.createDataFrame([], tables.COUNTERS)
+    rows = replicated(tally(messages, seen, ["queue"], observation.COARSE_BUCKET), none, seen, ["queue"])
+    return littles_law(rows, seen, ["queue"]).collect()[0]
+
+
+def test_little_s_law_is_exact_where_the_run_starts_and_ends_empty(spark: Any) -> None:
     messages = frame(spark, [row(enqueued_ns=number * S, wait_ns=number * 1000) for number in range(50)])
-    law = littles_law(messages, Observation(0, 100 * S), ["queue"]).collect()[0]
+    law = law_of(messages, Observation(0, 100 * S))
     assert law["mean_depth_messages"] == pytest.approx(sum(range(50)) * 1000 / (100 * S), rel=1e-12)
     assert law["relative_difference"] < 1e-12
 
 
 def test_little_s_law_shows_what_is_queued_at_the_edges(spark: Any) -> None:
-    from qsctl.summary.littles_law import littles_law
-
     messages = frame(spark, [row(wait_ns=10 * S), row(enqueued_ns=5 * S, wait_ns=None, outcome="held")])
-    law = littles_law(messages, Observation(0, 20 * S), ["queue"]).collect()[0]
+    law = law_of(messages, Observation(0, 20 * S))
     assert law["mean_depth_messages"] == pytest.approx((10 + 15) / 20)
     assert law["expected_depth_messages"] == pytest.approx(2 / 20 * 10)
 
@@ -137,11 +152,11 @@ def test_intervals_over_replications_are_student_s(spark: Any) -> None:
 
 
 def test_a_loss_ratio_leaves_elided_messages_out_of_the_losses(spark: Any) -> None:
-    from qsctl.summary.loss import losses
+    from qsctl.summary.loss import LOSS_RATIO
 
     counters = spark.createDataFrame(
         [("D-1", 10, 2, 3, 1, 0, 4, 7)],
         "queue string, arrived_messages long, discarded_messages long, elided_messages long, expired_messages long, "
         "dead_messages long, delivered_messages long, first_discard_ns long",
     )
-    assert losses(counters).collect()[0]["loss_ratio"] == pytest.approx(3 / 10)
+    assert counters.selectExpr(f"{LOSS_RATIO} as loss_ratio").collect()[0]["loss_ratio"] == pytest.approx(3 / 10)

@@ -15,7 +15,7 @@ from qsctl.summary import job
 from qsctl.summary.session import SparkOptions
 from qsctl.summary.tables import SCHEMAS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 SUMS = (
     "arrived_messages", "delivered_messages", "discarded_messages", "elided_messages", "expired_messages",
