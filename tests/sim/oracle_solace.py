@@ -273,18 +273,21 @@ class SolaceOracle(WholeBroker):
 
     def choose(self, connection: Connection, take: bool) -> Message | None:
         """What the scheduler takes next."""
-        if connection.profile.scheduler is Scheduler.WEIGHTED and not connection.profile.eliding.enabled:
-            if not any(connection.queues):
-                return None
-            if not take:
-                return next(queue[0] for queue in connection.queues if queue)
-            while connection.credit <= 0 or not connection.queues[connection.turn]:
-                connection.turn = (connection.turn - 1) % 5
-                connection.credit = self.limits[connection.profile.name, connection.turn][2]
-            connection.credit -= 1
-            return connection.queues[connection.turn].pop(0)
+        order = range(4, -1, -1)
+        if take and connection.profile.scheduler is Scheduler.WEIGHTED:
+            ready = [
+                q
+                for q in order
+                if any(self.held_by_delay(connection, message) is None for message in connection.queues[q])
+            ]
+            if ready:
+                while connection.credit <= 0 or connection.turn not in ready:
+                    connection.turn = (connection.turn - 1) % 5
+                    connection.credit = self.limits[connection.profile.name, connection.turn][2]
+                connection.credit -= 1
+                order = range(connection.turn, connection.turn - 1, -1)
         ends = []
-        for q in range(4, -1, -1):
+        for q in order:
             for message in connection.queues[q]:
                 end = self.held_by_delay(connection, message)
                 if end is None:

@@ -51,7 +51,7 @@ sizes = st.sampled_from(
 @st.composite
 def interval(draw: st.DrawFn) -> Interval:
     start = draw(st.integers(0, HORIZON_NS))
-    duration = draw(st.integers(1000, HORIZON_NS // 2))
+    duration = draw(st.integers(100_000, HORIZON_NS // 2))
     return Interval(start, duration, draw(st.sampled_from([INFINITE_NS, HORIZON_NS // 3, 2 * duration])))
 
 

@@ -28,6 +28,8 @@ from qsctl.sim.scenario import (
     Model,
     PoissonArrivals,
     Queue,
+    QueueLimits,
+    Scheduler,
     TimedChange,
     Traffic,
 )
@@ -147,6 +149,28 @@ def test_an_absent_clients_direct_messages_are_lost_and_its_guaranteed_ones_come
     assert (direct["outcome"] == 1).sum() == 10
     assert (guaranteed["outcome"] == 0).sum() == 30
     assert [EVENT_NAMES[e] for e in events["event"]][:2] == ["disconnected", "connected"]
+
+
+def test_weights_hold_for_an_eliding_client_too() -> None:
+    queues = {**limits(), Queue.D_3: QueueLimits(1000, 0, weight=3), Queue.D_1: QueueLimits(1000, 0, weight=1)}
+    both = [every_ms(100, name=queue.value, queue=queue, topics=10**6) for queue in (Queue.D_3, Queue.D_1)]
+    scenario = broker(
+        *both, queues=queues, tcp=ONE_AT_A_TIME, scheduler=Scheduler.WEIGHTED, eliding=Eliding(True, max_topics=1000),
+        pauses=(Interval(0, SECOND_NS),), horizon_ns=2 * SECOND_NS,
+    )  # fmt: skip
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    after = [int(row["queue"]) for row in rows[np.argsort(rows["send_ns"] + rows["enqueued_ns"])]][1:41]
+    assert (after.count(3), after.count(1)) == (30, 10)
+
+
+def test_a_pause_outlasts_a_new_connection() -> None:
+    scenario = broker(
+        every_ms(3, queue=Queue.G_1), pauses=(Interval(0, 50 * MILLISECOND_NS),),
+        absences=(Interval(20 * MILLISECOND_NS, MILLISECOND_NS),), horizon_ns=SECOND_NS,
+    )  # fmt: skip
+    _, rows, _ = run(scenario, LogLevel.MESSAGES)
+    assert [int(row["enqueued_ns"] + row["acknowledge_ns"]) for row in rows] == [50 * MILLISECOND_NS] * len(rows)
+    assert len(rows) == 3
 
 
 def test_a_lossy_idle_connection_misses_keepalives_and_is_slower_for_it() -> None:

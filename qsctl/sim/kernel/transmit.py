@@ -45,7 +45,8 @@ def acknowledgment_time(c: int, node: int, depart: int, size: int, clients: Any,
     if flags & LINK:
         depart = max(more.link_free, depart) + serialization(size, more.link_num, more.link_den)
         more.link_free = depart
-    time = depart + client.delay
+    plain = depart + client.delay
+    time = plain
     if flags & LOSSY:
         lives[node].traits &= ~LIFE_LOST
         if uniform_bits(more.key, more.sent) < more.loss:
@@ -55,10 +56,14 @@ def acknowledgment_time(c: int, node: int, depart: int, size: int, clients: Any,
         more.sent += 1
     time = max(time, more.last_ack)
     if flags & PAUSES:
-        while more.pause < more.pause_end and rare.pauses[more.pause, 1] <= time:
+        # Only departures never go back: a new connection forgets what the old one waited for.
+        while more.pause < more.pause_end and rare.pauses[more.pause, 1] <= plain:
             more.pause += 1
-        if more.pause < more.pause_end and rare.pauses[more.pause, 0] <= time:
-            time = rare.pauses[more.pause, 1]
+        pause = more.pause
+        while pause < more.pause_end and rare.pauses[pause, 1] <= time:
+            pause += 1
+        if pause < more.pause_end and rare.pauses[pause, 0] <= time:
+            time = rare.pauses[pause, 1]
     more.last_ack = time
     return wide(time)
 

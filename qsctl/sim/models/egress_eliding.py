@@ -21,10 +21,11 @@ from qsctl.sim.kernel.records import (
     OUTCOME_ELIDED,
     SIZE_BITS,
     SIZE_MASK,
+    WEIGHTED,
 )
 from qsctl.sim.kernel.rows import undelivered_row, wide
 from qsctl.sim.models.egress_endpoint import want_timer
-from qsctl.sim.models.egress_queue import work_units
+from qsctl.sim.models.egress_queue import highest, weighted, work_units
 
 MAX_ELIDING_TOPICS_EVENT = 11
 """`Event.MAX_ELIDING_TOPICS`; a test holds the two equal."""
@@ -84,45 +85,76 @@ def replace_queued(
 
 
 @kernel
+def ready_in(c: int, q: int, t: int, queues: Any, nodes: Any, lives: Any, rare: Any) -> tuple[int, int, int]:
+    """The first message of one queue that no eliding delay holds.
+
+    Returns:
+        The message before it and the message, each NONE when there is none; when the first delay met ends.
+    """
+    delay = rare.more[c].elide_delay
+    wake = wide(FOREVER)
+    before = wide(NONE)
+    queue = queues[c * 5 + q]
+    node = wide(queue.head) if queue.length > 0 else wide(NONE)
+    while node != NONE:
+        slot = lives[node].slot
+        due = t if slot < 0 else rare.elided[slot].last + delay
+        if due <= t:
+            break
+        wake = min(wake, due)
+        before = node
+        node = wide(nodes[node].next)
+    return before, node, wake
+
+
+@kernel
 def take_ready(
     c: int, t: int, take: bool, clients: Any, queues: Any, nodes: Any, lives: Any, control: Any, rare: Any
 ) -> int:
-    """The first message, by priority and then by place, that no eliding delay holds; NONE when there is none.
+    """The next message that no eliding delay holds; NONE when there is none.
 
-    With `take` it leaves its queue. Without a message ready the client wakes when the first delay ends.
+    By priority and then by place; under the weighted scheduler a queue of which nothing is ready is passed over as an
+    empty one is. With `take` the message leaves its queue. Without one the client wakes when the first delay ends.
     """
-    more = rare.more[c]
+    shared = clients[c].traits & WEIGHTED != 0
     wake = wide(FOREVER)
+    before = wide(NONE)
+    node = wide(NONE)
+    ready = wide(0)
     for q in range(4, -1, -1):
-        queue = queues[c * 5 + q]
-        before = NONE
-        node = queue.head if queue.length > 0 else NONE
-        while node != NONE:
-            slot = lives[node].slot
-            due = t if slot < 0 else rare.elided[slot].last + more.elide_delay
-            if due <= t:
-                if take:
-                    after = nodes[node].next
-                    if before == NONE:
-                        queue.head = after
-                    else:
-                        nodes[before].next = after
-                    if after == NONE:
-                        queue.tail = before
-                    queue.length -= 1
-                    queue.work -= work_units(nodes[node].tag & SIZE_MASK)
-                    if queue.length == 0:
-                        clients[c].mask &= ~(1 << q)
-                    if slot >= 0:
-                        rare.elided[slot].last = t
-                        rare.elided[slot].node = NONE
-                return wide(node)
-            wake = min(wake, due)
-            before = node
-            node = nodes[node].next
-    if wake < FOREVER:
-        want_timer(c, wake, control, rare)
-    return wide(NONE)
+        before, node, end = ready_in(c, wide(q), t, queues, nodes, lives, rare)
+        wake = min(wake, end)
+        if node != NONE:
+            ready |= 1 << q
+            if not (take and shared):
+                break
+    if ready == 0:
+        if wake < FOREVER:
+            want_timer(c, wake, control, rare)
+        return wide(NONE)
+    if not take:
+        return node
+    chosen = highest(ready)
+    if shared:
+        chosen = weighted(c, ready, queues, rare.more)
+        before, node, end = ready_in(c, chosen, t, queues, nodes, lives, rare)
+    queue = queues[c * 5 + chosen]
+    after = nodes[node].next
+    if before == NONE:
+        queue.head = after
+    else:
+        nodes[before].next = after
+    if after == NONE:
+        queue.tail = before
+    queue.length -= 1
+    queue.work -= work_units(nodes[node].tag & SIZE_MASK)
+    if queue.length == 0:
+        clients[c].mask &= ~(1 << chosen)
+    slot = lives[node].slot
+    if slot >= 0:
+        rare.elided[slot].last = t
+        rare.elided[slot].node = NONE
+    return node
 
 
 @kernel
