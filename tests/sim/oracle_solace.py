@@ -86,7 +86,7 @@ class SolaceOracle(WholeBroker):
             time, order, _, _, what = heapq.heappop(self.heap)
             self.now = time
             getattr(self, f"do_{what[0]}")(*what[1:])
-            if order not in {BEFORE_ALL, CONTROL} and what[0] != "nothing":
+            if order != BEFORE_ALL and what[0] != "nothing":
                 self.check_load()
         self.now = self.scenario.horizon_ns
         self.finish()

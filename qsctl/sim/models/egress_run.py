@@ -90,6 +90,9 @@ class EgressRun:
                 return Stop.LOG_FULL
             if self._controls and self._controls[0][0] <= self.now_ns:
                 heapq.heappop(self._controls)[3]()
+                if control[r.BUFFERS] and not control[r.LOAD_FALL] < control[r.EGRESS_BYTES] < control[r.LOAD_RISE]:
+                    control[r.NOW] = self.now_ns
+                    self._load_changed()
                 continue
             if self.now_ns >= until_ns:
                 return Stop.UNTIL
