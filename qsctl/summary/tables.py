@@ -148,6 +148,9 @@ QUEUES: Final = _result(
 
 Counts are sums over the replications, marks and maxima the largest, `first_discard_ns` the earliest instant;
 `observed_ns` is the time observed, summed over the replications.
+`redelivered_messages` is not the simulator's counter of that name, and the two may differ: out of a log it is the
+attempts after the first of the messages that left their queue in the observation, while the simulator counts each
+redelivery when it is made, of messages still on their way and before the end of the warm-up as its model does.
 """
 
 HISTOGRAM: Final = _result({"bucket": _INT, "messages": _LONG})
