@@ -1,0 +1,96 @@
+"""What README.md shows is what the program prints: its tour is run, its tables are compared."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from qsctl.cli.app import build_app
+from qsctl.errors import ExitStatus
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def shown() -> dict[str, str]:
+    """Each command line of the tour with the output below it, in order."""
+    found: dict[str, str] = {}
+    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            found[command] = output.rstrip("\n")
+    return found
+
+
+SHOWN = shown()
+
+
+def run(command: str) -> str:
+    """What a person sees: standard output, or the error."""
+    program, *arguments = shlex.split(command)
+    assert program == "qsctl"
+    done = CliRunner().invoke(build_app(), arguments)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return (done.stdout + done.stderr).rstrip("\n")
+
+
+def without_what_varies(text: str) -> str:
+    text = re.sub(r"[0-9a-f]{32}:\d+", "IDENTITY", text)
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "INSTANT", text)
+
+
+def commands(*verbs: str) -> list[str]:
+    return [command for command in SHOWN if command.split()[1] in verbs]
+
+
+def test_the_tour_has_every_part() -> None:
+    assert {command.split()[1] for command in SHOWN} >= {
+        "create-queue",
+        "validate",
+        "render",
+        "simulate",
+        "sweep",
+        "size",
+    }
+
+
+@pytest.mark.parametrize("command", commands("validate", "render"))
+def test_a_configuration_command_prints_what_the_readme_shows(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert run(command) == SHOWN[command]
+
+
+def test_the_administration_tour_prints_what_the_readme_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in commands("create-queue", "produce", "get", "consume"):
+        assert without_what_varies(run(command)) == without_what_varies(SHOWN[command]), command
+
+
+def test_the_simulated_figures_are_the_ones_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (command,) = commands("simulate")
+    table = {
+        cells[0]: [int(cell) for cell in cells[1:7]]
+        for cells in (line.split() for line in SHOWN[command].splitlines())
+        if cells and re.fullmatch(r"[GDC]-\d", cells[0]) and len(cells) > 8
+    }
+    rows = json.loads(run("qsctl simulate --level counters -o json"))["queues"]
+    names = ("length_messages", "length_work_units", "high_water_mark_work_units", "max_depth_work_units")
+    names = (*names, "discarded_messages", "delivered_messages")
+    assert table == {row["queue"]: [row[name] for name in names] for row in rows}
+
+
+def test_the_exit_statuses_of_the_readme_are_the_program_s() -> None:
+    listed = {int(number) for number in re.findall(r"^\| (\d+) \|", README, re.MULTILINE)}
+    assert listed == {int(status) for status in ExitStatus}
+
+
+def test_every_command_is_named() -> None:
+    names = {command.name for command in build_app().registered_commands}
+    table = README[README.index("## Commands") : README.index("## Exit statuses")]
+    assert {name for name in names if name and f"`{name}" not in table} == set()
