@@ -221,6 +221,7 @@ def test_nothing_but_errors_is_on_standard_error_in_a_pipe(small: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize(
     "arguments",
     [
