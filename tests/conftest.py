@@ -22,12 +22,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+ONE_AFTER_THE_OTHER = ("dds", "transport")
+"""Folders whose tests start services on real time: beside a starting Java they wait longer than anybody would."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In parallel a file stays with one worker, as its services do; all that starts Java with one, first."""
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    """In parallel a file stays with one worker; Java and DDS share one, and begin first, for they take longest."""
+
+    def is_heavy(item: pytest.Item) -> bool:
+        return item.get_closest_marker("spark") is not None or item.path.parent.name in ONE_AFTER_THE_OTHER
+
+    items.sort(key=lambda item: not is_heavy(item))
     for item in items:
-        if item.get_closest_marker("spark") is not None:
+        if is_heavy(item):
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
