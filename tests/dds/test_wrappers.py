@@ -28,6 +28,9 @@ QUEUES = """
 <shared_reader_queue name="Quotes" session="s">
   <topic_name>Quotes</topic_name><type_name>DDS::Octets</type_name><reply_type>DDS::Octets</reply_type>
 </shared_reader_queue>
+<shared_reader_queue name="Prices" session="s">
+  <topic_name>Prices</topic_name><type_name>DDS::Octets</type_name><reply_type>DDS::Octets</reply_type>
+</shared_reader_queue>
 <shared_reader_queue name="Riddles" session="s">
   <topic_name>Riddles</topic_name><type_name>DDS::Octets</type_name><reply_type>DDS::Octets</reply_type>
 </shared_reader_queue>
@@ -254,11 +257,11 @@ class TestAwaitable:
 def test_the_command_line_asks_and_answers(service: Any, run_python: Callable[..., Any], tmp_path: Path) -> None:
     del tmp_path
     replier = run_python(
-        "import sys; sys.argv[1:] = ['reply', 'Quotes@S', '--text', 'quote for {}', '--count', '1', '--service', "
+        "import sys; sys.argv[1:] = ['reply', 'Prices@S', '--text', 'quote for {}', '--count', '1', '--service', "
         f"'dds:{DOMAIN}']; from qsctl.cli.app import main; main()"
     )
     asked = subprocess.run(
-        [sys.executable, "-m", "qsctl", "request", "Quotes@S", "--text", "EURUSD", "--service", f"dds:{DOMAIN}"],
+        [sys.executable, "-m", "qsctl", "request", "Prices@S", "--text", "EURUSD", "--service", f"dds:{DOMAIN}"],
         capture_output=True,
         text=True,
         cwd=service.directory,
