@@ -47,7 +47,6 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     identity: SampleIdentity
     enqueued_at_ns: Nanoseconds
     expires_at_ns: Nanoseconds
-    payload: bytes
     source_guid: Guid = NIL_GUID
     related_source_guid: Guid = NIL_GUID
     related_identity: SampleIdentity = NIL_IDENTITY
@@ -55,6 +54,7 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     flags: int = 0
     dead_letter_from: str = ""
     dead_letter_reason: DeadLetterReason | None = None
+    payload: bytes = b""
     payload_from: tuple[str, int] | None = None
 
 

@@ -32,39 +32,35 @@ POSITION: Final = struct.Struct("<Q")
 """What a data record begins with: the sample's position. The payload follows."""
 
 
-class EnqueuedMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
-    """`Enqueued` without its payload, in the same order."""
+class _EnqueuedMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
+    """`Enqueued` up to its payload, field for field: it is read back as an `Enqueued` whose payload is empty."""
 
     queue: str
     position: int
     identity: SampleIdentity
     enqueued_at_ns: Nanoseconds
     expires_at_ns: Nanoseconds
-    source_guid: Guid = NIL_GUID
-    related_source_guid: Guid = NIL_GUID
-    related_identity: SampleIdentity = NIL_IDENTITY
-    related_reader_guid: Guid = NIL_GUID
-    flags: int = 0
-    dead_letter_from: str = ""
-    dead_letter_reason: DeadLetterReason | None = None
+    source_guid: Guid
+    related_source_guid: Guid
+    related_identity: SampleIdentity
+    related_reader_guid: Guid
+    flags: int
+    dead_letter_from: str
+    dead_letter_reason: DeadLetterReason | None
 
-    def with_payload(self, payload: bytes) -> Enqueued:
-        """The record that this was made from."""
-        return Enqueued(
-            self.queue,
-            self.position,
-            self.identity,
-            self.enqueued_at_ns,
-            self.expires_at_ns,
-            payload,
-            self.source_guid,
-            self.related_source_guid,
-            self.related_identity,
-            self.related_reader_guid,
-            self.flags,
-            self.dead_letter_from,
-            self.dead_letter_reason,
-        )
+
+class _PlainMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
+    """The same of a sample that answers nothing, carries no flag and is no dead letter: the rest is left to defaults.
+
+    Most samples are plain, and a restart reads them in little more than half the time.
+    """
+
+    queue: str
+    position: int
+    identity: SampleIdentity
+    enqueued_at_ns: Nanoseconds
+    expires_at_ns: Nanoseconds
+    source_guid: Guid
 
 
 class _EnqueuedHead(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
@@ -83,7 +79,7 @@ class _RememberedHead(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=Fa
 
 
 Metadata: TypeAlias = (
-    EnqueuedMetadata
+    Enqueued
     | Assigned
     | Returned
     | Removed
@@ -107,7 +103,9 @@ class Encoded(NamedTuple):
 
 _encode = msgspec.msgpack.Encoder().encode
 decode_metadata = msgspec.msgpack.Decoder(Metadata).decode
-"""Read a metadata record. Raises msgspec.DecodeError or msgspec.ValidationError."""
+"""Read a metadata record; the payload of an `Enqueued` is still to be filled in.
+
+Raises msgspec.DecodeError or msgspec.ValidationError."""
 
 decode_head = msgspec.msgpack.Decoder(_EnqueuedHead | _RemovedHead | _RememberedHead).decode
 """Read no more than the position of a record with one of the tags below; of `Remembered`, the first free position.
@@ -120,9 +118,25 @@ REMEMBERED_TAG: Final = 5
 """What the second byte of a metadata record says it is."""
 
 
-def metadata_of(record: Enqueued) -> EnqueuedMetadata:
+def metadata_of(record: Enqueued) -> _EnqueuedMetadata | _PlainMetadata:
     """The record without its payload."""
-    return EnqueuedMetadata(
+    if (
+        record.flags == 0
+        and not record.dead_letter_from
+        and record.dead_letter_reason is None
+        and record.related_identity == NIL_IDENTITY
+        and record.related_source_guid == NIL_GUID
+        and record.related_reader_guid == NIL_GUID
+    ):
+        return _PlainMetadata(
+            record.queue,
+            record.position,
+            record.identity,
+            record.enqueued_at_ns,
+            record.expires_at_ns,
+            record.source_guid,
+        )
+    return _EnqueuedMetadata(
         record.queue,
         record.position,
         record.identity,
@@ -136,6 +150,11 @@ def metadata_of(record: Enqueued) -> EnqueuedMetadata:
         record.dead_letter_from,
         record.dead_letter_reason,
     )
+
+
+fill = msgspec.structs.force_setattr
+"""`fill(record, "payload", payload)` completes an `Enqueued` that was just read and that nobody else has seen: a copy
+with the payload would take ten times as long."""
 
 
 def encode(records: Iterable[Record]) -> Encoded:
@@ -170,6 +189,6 @@ def removed_position(body: bytes) -> int | None:
 
 def position_of(record: Metadata) -> int | None:
     """The sample that a record is about; None for one that is about a queue or the service."""
-    if isinstance(record, EnqueuedMetadata | Assigned | Returned | Removed):
+    if isinstance(record, Enqueued | Assigned | Returned | Removed):
         return record.position
     return None

@@ -95,11 +95,6 @@ def spans(buffer: bytes, start: int, end: int) -> list[tuple[int, int]]:
     return bodies
 
 
-def body_length(buffer: bytes, offset: int) -> int:
-    """How many bytes the body of the frame at `offset` has."""
-    return int.from_bytes(buffer[offset + 4 : offset + 8], "little")
-
-
 def is_whole(header: tuple[int, int, int], body: bytes, mark: int) -> bool:
     """Whether a body is the one that its header was written for."""
     found, length, checksum = header

@@ -23,15 +23,15 @@ from qsctl.storage.codec import (
     REMEMBERED_TAG,
     REMOVED_TAG,
     Encoded,
-    EnqueuedMetadata,
     decode_head,
     decode_metadata,
     encode,
+    fill,
     metadata_of,
     position_of,
 )
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.frames import FRAME_HEADER, body_length, is_whole, scan, spans
+from qsctl.storage.frames import FRAME_HEADER, is_whole, scan, spans
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES
 from qsctl.storage.segment_log import SegmentLog
 
@@ -119,9 +119,9 @@ class SegmentStorage:
         """See `Storage.load`. Records about a sample that damage took away are left out."""
         check = bool(self.damage)
         held: set[int] = set()
-        location_of, decode = self._locations.get, decode_metadata
+        location_of, decode, header_at = self._locations.get, decode_metadata, FRAME_HEADER.unpack_from
         file_index, buffer_of_file = -1, b""
-        overhead = FRAME_HEADER.size + POSITION.size
+        header_size, overhead = FRAME_HEADER.size, FRAME_HEADER.size + POSITION.size
         for index, buffer, bodies in self._metadata_files():
             for start, end in bodies:
                 try:
@@ -130,21 +130,20 @@ class SegmentStorage:
                     self._report_unreadable(index, start, end, error)
                     check = True
                     continue
-                if type(record) is EnqueuedMetadata:
+                if type(record) is Enqueued:
                     location = location_of(record.position)
-                    payload = b""
                     if location is not None:
                         if location >> _OFFSET_BITS != file_index:
                             file_index = location >> _OFFSET_BITS
                             buffer_of_file = self._data.read_file(file_index)
                         offset = location & _OFFSET_MASK
-                        length = body_length(buffer_of_file, offset)
-                        payload = buffer_of_file[offset + overhead : offset + FRAME_HEADER.size + length]
+                        _, length, _ = header_at(buffer_of_file, offset)
+                        fill(record, "payload", buffer_of_file[offset + overhead : offset + header_size + length])
                     elif record.position in self._missing:
                         check = True
                         continue
                     held.add(record.position)
-                    yield record.with_payload(payload)
+                    yield record
                 elif not check or (position := position_of(record)) is None or position in held:
                     yield record
 

@@ -20,14 +20,14 @@ from zlib import crc32
 import msgspec
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode
-from qsctl.core.records import Record
+from qsctl.core.records import Enqueued, Record
 from qsctl.errors import Damaged, Refused
 from qsctl.storage.codec import (
     Encoded,
-    EnqueuedMetadata,
     Metadata,
     decode_metadata,
     encode,
+    fill,
     position_of,
     removed_position,
 )
@@ -207,7 +207,7 @@ class SqliteStorage:
                 check = True
             expected = number + 1
             for record in self._records_of(number, body):
-                if isinstance(record, EnqueuedMetadata):
+                if isinstance(record, Enqueued):
                     payload, checksum = payloads.find(record.position)
                     if payload is None or crc32(payload) != checksum:
                         removed = self._removed_positions() if removed is None else removed
@@ -217,7 +217,8 @@ class SqliteStorage:
                             continue
                         payload = b""
                     held.add(record.position)
-                    yield record.with_payload(payload)
+                    fill(record, "payload", payload)
+                    yield record
                 elif not (check or self.damage) or (position := position_of(record)) is None or position in held:
                     yield record
         next_number = self._number("SELECT coalesce(max(seq), 0) FROM sqlite_sequence") + 1

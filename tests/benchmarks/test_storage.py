@@ -40,7 +40,7 @@ Rate = Callable[[Path], float]
 
 
 def enqueued(position: int) -> Enqueued:
-    return Enqueued("P/S/orders", position, SampleIdentity(WRITER, position), 1, INFINITE_NS, PAYLOAD)
+    return Enqueued("P/S/orders", position, SampleIdentity(WRITER, position), 1, INFINITE_NS, WRITER, payload=PAYLOAD)
 
 
 def store_rate(make: Callable[[Path], Storage]) -> Rate:

@@ -174,13 +174,26 @@ def test_records_survive_the_store_and_give_the_same_state() -> None:
     assert list(again.snapshot_queue("P/S/orders")) == list(one.snapshot_queue("P/S/orders"))
 
 
+def test_restored_samples_share_the_guids_of_those_who_wrote_them() -> None:
+    one = engine(queue(persistence=PERSISTENT))
+    for number in range(1, 6):
+        one.receive(number, write(number))
+    packed = msgspec.msgpack.encode(one.take_ready().records)
+    again = engine(queue(persistence=PERSISTENT))
+    again.restore(0, msgspec.msgpack.decode(packed, type=list[Record]))
+    samples = list(again.samples(ORDERS))
+    assert len(samples) == 5
+    assert len({id(sample.identity.writer_guid) for sample in samples}) == 1
+    assert len({id(sample.source_guid) for sample in samples}) == 1
+
+
 def replace_response(given: Acknowledgment) -> Acknowledgment:
     return msgspec.structs.replace(given, response=AckResponse.REJECTED)
 
 
 def test_records_of_a_queue_that_is_gone_are_passed_over() -> None:
     one = engine()
-    one.restore(0, [Enqueued("P/S/gone", 1, SampleIdentity(WRITER, 1), 0, 9, b"")])
+    one.restore(0, [Enqueued("P/S/gone", 1, SampleIdentity(WRITER, 1), 0, 9)])
     assert one.ignored_record_count == 1
 
 

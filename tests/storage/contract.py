@@ -34,7 +34,8 @@ QUEUE = "P/S/orders"
 
 
 def enqueued(position: int, payload: bytes = b"payload", **fields: object) -> Enqueued:
-    record = Enqueued(QUEUE, position, SampleIdentity(WRITER, position + 1), 1_000 + position, INFINITE_NS, payload)
+    identity = SampleIdentity(WRITER, position + 1)
+    record = Enqueued(QUEUE, position, identity, 1_000 + position, INFINITE_NS, payload=payload)
     return replace(record, **fields)
 
 

@@ -19,7 +19,6 @@ def enqueued_record(queue: str, sample: Sample, payload_from: tuple[str, int] | 
         sample.identity,
         sample.enqueued_at_ns,
         sample.expires_at_ns,
-        sample.payload or b"",
         sample.source_guid,
         sample.related_source_guid,
         sample.related_identity,
@@ -27,6 +26,7 @@ def enqueued_record(queue: str, sample: Sample, payload_from: tuple[str, int] | 
         sample.flags,
         sample.dead_letter_from,
         sample.dead_letter_reason,
+        sample.payload or b"",
         payload_from,
     )
 

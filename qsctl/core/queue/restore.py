@@ -16,16 +16,18 @@ from qsctl.core.queue.persistence import enqueued_record
 from qsctl.core.queue.redelivery import release
 from qsctl.core.queue.sample import Cause, Sample, SampleState
 from qsctl.core.records import Assigned, Enqueued, QueueRecord, Remembered, Removed, Returned
-from qsctl.identity import NIL_GUID
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 
 
 class Replay:
     """The records of one queue, played into what it holds. Positions are looked up only here, never afterwards."""
 
-    __slots__ = ("_by_position", "_held")
+    __slots__ = ("_by_position", "_held", "_known_guids")
 
     def __init__(self, held: Held) -> None:
         self._held = held
+        self._known_guids: dict[Guid, Guid] = {NIL_GUID: NIL_GUID}
+        """One object a GUID: every record brings its own, and samples would keep a million of them."""
         self._by_position: dict[int, Sample] = {sample.position: sample for sample in held}
 
     def play(self, record: QueueRecord) -> bool:
@@ -59,14 +61,16 @@ class Replay:
     def _enqueue(self, record: Enqueued) -> bool:
         if record.identity in self._held.known:
             return False
+        writer_guid, sequence_number = record.identity
+        one_of = self._known_guids.setdefault
         sample = Sample(
             record.position,
-            record.identity,
+            SampleIdentity(one_of(writer_guid, writer_guid), sequence_number),
             record.payload,
             len(record.payload),
             record.enqueued_at_ns,
             record.expires_at_ns,
-            record.source_guid,
+            one_of(record.source_guid, record.source_guid),
             record.related_source_guid,
             record.related_identity,
             record.related_reader_guid,
