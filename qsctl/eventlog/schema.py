@@ -23,7 +23,11 @@ class LogLevel(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a message. `held`: still in the broker when the run ended."""
+    """What became of a message.
+
+    `held`: in its queue when the run ended. `waiting`: accepted by the broker, but not in its queue then: a guaranteed
+    message at its endpoint (not sent into G-1 yet, or returned from there), a sample outside a full queue.
+    """
 
     DELIVERED = "delivered"
     DISCARDED = "discarded"
@@ -31,6 +35,7 @@ class Outcome(StrEnum):
     EXPIRED = "expired"
     DEAD = "dead"
     HELD = "held"
+    WAITING = "waiting"
 
 
 _NAME: Final = pa.dictionary(pa.int32(), pa.string())
@@ -49,7 +54,7 @@ MESSAGES: Final = pa.schema(
         pa.field("acknowledge_ns", pa.int64()),
         pa.field("outcome", _NAME, nullable=False),
         pa.field("discard_indication", pa.bool_(), nullable=False),
-        pa.field("attempts", pa.int16(), nullable=False),
+        pa.field("attempts", pa.int32(), nullable=False),
     ]
 )
 """One row a message, in the order in which their fate was settled; those of the warm-up too.
@@ -58,6 +63,10 @@ The warm-up restarts statistics, not the log: a message that came before its end
 delivered or lost, so it must have its row. Whoever counts leaves out what happened before `warm_up_ns` of `run.json`.
 `wait_ns`: from entering the queue to leaving it, for a delivered message by being sent, for a discarded, elided,
 expired or dead one by that. `send_ns`: to its last byte leaving the port. `acknowledge_ns`: to its acknowledgment.
+`attempts`: deliveries begun, the first one included (entering G-1 from the endpoint, being sent to a consumer); 0
+before the first. Statistics restart at the end of the warm-up, attempts too: of those before, one is kept at most. So
+the sum of `greatest(attempts - 1, 0)` over all rows, but those of messages that left their queue before the end of the
+warm-up, is `redelivered_messages` of the counters, to the message; rows `held` and `waiting` belong to it.
 `replication` (int32) comes from the folder's name.
 """
 
@@ -88,8 +97,14 @@ COUNTERS: Final = pa.schema(
         pa.field("histogram_count", pa.list_(pa.int64()), nullable=False),
     ]
 )
-"""One row a client and queue: the kernel's own counters after warm-up.
+"""One row a client and queue: the model's own counters after warm-up.
 
+`redelivered_messages` counts deliveries after a message's first, each when it is begun, whatever becomes of the
+message: one that came three times counts two. In the egress models a delivery is entering G-1 from the endpoint; in
+ours it is being sent to a consumer, after a rejection too, which does not set the redelivered flag.
+`length_messages` and `length_work_units` are of rows `held`; those `waiting` are not in the queue. `delivered_messages`
+counts each time that a message left for the client's connection: a guaranteed one that a disconnect brought back from
+there counts again, while its row tells of the last time.
 The histogram is sparse: bucket i of `wait_ns` holds count i, see `bucket_of`; `observed_ns` is horizon less warm-up.
 """
 

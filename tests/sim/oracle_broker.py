@@ -141,7 +141,7 @@ class WholeBroker:
                 for message in connection.queues[q]:
                     self.row(message, "held", NEVER)
             for message in [*connection.returned, *connection.waiting]:
-                self.row(message, "held", NEVER)
+                self.row(message, "waiting", NEVER)
 
     def spool(self, connection: Connection, message: Message, eligible: bool) -> None:
         endpoint = connection.endpoint

@@ -110,7 +110,7 @@ class SolaceOracle(WholeBroker):
         sent = message.sent - message.born if delivered and message.sent != NEVER else NEVER
         acked = message.acked - message.born if delivered and message.acked != NEVER else NEVER
         indication = message.indication if delivered else False
-        attempts = min(message.attempts, 255) if delivered or outcome == "held" else 0
+        attempts = message.attempts if delivered or outcome in {"held", "waiting"} else 0
         self.rows.append(
             (message.client, message.queue, message.topic, message.size, message.born, wait, sent, acked, outcome,
              indication, attempts)
@@ -138,6 +138,11 @@ class SolaceOracle(WholeBroker):
             del self.counters[c, q]
             if connection.queues[q] or counted:
                 self.count(c, q)["high"] = self.depth(connection, q)
+        for connection in self.connections:
+            queued = (message for queue in connection.queues for message in queue)
+            stages = (connection.tcp, connection.reading, connection.returned, connection.waiting, queued)
+            for message in (message for stage in stages for message in stage):
+                message.attempts = min(message.attempts, 1)
 
     def do_change(self, change: Any) -> None:
         if isinstance(change, PortChange):

@@ -60,12 +60,27 @@ def kernel_counted(ran: Ran) -> dict[tuple[int, str], dict[str, Any]]:
     return found
 
 
+def told_by_the_log(ran: Ran, warm_up_ns: int) -> tuple[Counter[tuple[int, str]], Counter[tuple[int, str]]]:
+    """Redeliveries and what is queued at the end, out of the rows alone, as `eventlog.schema.MESSAGES` says."""
+    again: Counter[tuple[int, str]] = Counter()
+    held: Counter[tuple[int, str]] = Counter()
+    for client, queue, _, _, born, wait, _, _, outcome, _, attempts in ran.rows:
+        key = (client, QUEUE_ORDER[queue].value)
+        if wait < 0 or born + wait >= warm_up_ns:
+            again[key] += max(0, attempts - 1)
+        held[key] += outcome == "held"
+    return again, held
+
+
 def compare(scenario: Scenario) -> None:
     oracle = SolaceOracle(scenario, arrivals_of(scenario))
     oracle.run()
     ran = Ran(scenario)
     assert ran.rows == oracle.rows
     assert kernel_counted(ran) == counted(oracle)
+    again, held = told_by_the_log(ran, scenario.warm_up_ns)
+    for key, counters in counted(oracle).items():
+        assert (counters["redelivered_messages"], counters["length_messages"]) == (again[key], held[key]), key
     assert sorted(event for event in ran.events if event[4] not in TOTALS) == sorted(oracle.events)
     assert list(ran.run.slow_percent) == oracle.percent
 

@@ -249,6 +249,7 @@ DELIVERED: Final = 0
 DISCARDED: Final = 1
 OUTCOME_ELIDED: Final = 2
 HELD: Final = 5
+WAITING: Final = 6
 
 ROWS_AN_EVENT: Final = 5 * 64
 """Histogram blocks that one event may need at most: one client's five queues, every octave."""

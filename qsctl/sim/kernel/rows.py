@@ -53,7 +53,7 @@ def delivered_row(
     row.queue = queue
     row.outcome = DELIVERED
     row.discard_indication = indication
-    row.attempts = min(attempts, 255)
+    row.attempts = attempts
 
 
 @kernel
@@ -75,4 +75,4 @@ def undelivered_row(
     row.queue = queue
     row.outcome = outcome
     row.discard_indication = 0
-    row.attempts = min(attempts, 255)
+    row.attempts = attempts

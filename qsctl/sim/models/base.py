@@ -20,29 +20,25 @@ Rows: TypeAlias = npt.NDArray[Any]
 """A structured array: `LOG_ROW` or `EVENT_ROW`."""
 
 LOG_ROW: Final = np.dtype(
-    [
-        ("enqueued_ns", "i8"),
-        ("wait_ns", "i8"),
-        ("send_ns", "i8"),
-        ("acknowledge_ns", "i8"),
-        ("client_id", "i4"),
-        ("topic_id", "i4"),
-        ("size_bytes", "i4"),
-        ("queue", "u1"),
-        ("outcome", "u1"),
-        ("discard_indication", "u1"),
-        ("attempts", "u1"),
-    ]
-)
-"""One message, 48 bytes. `queue` indexes `scenario.QUEUE_ORDER`, `outcome` indexes `OUTCOMES`; the three durations
+    {
+        "names": [
+            "enqueued_ns", "wait_ns", "send_ns", "acknowledge_ns", "client_id", "topic_id", "size_bytes", "attempts",
+            "queue", "outcome", "discard_indication",
+        ],
+        "formats": ["i8", "i8", "i8", "i8", "i4", "i4", "i4", "i4", "u1", "u1", "u1"],
+        "offsets": [0, 8, 16, 24, 32, 36, 40, 44, 48, 49, 50],
+        "itemsize": 52,
+    }
+)  # fmt: skip
+"""One message, 52 bytes. `queue` indexes `scenario.QUEUE_ORDER`, `outcome` indexes `OUTCOMES`; the three durations
 count from `enqueued_ns` and are `NEVER` where it did not happen; work units are max(1, ceil(size / 2048)).
-`attempts` counts to 255 and stays there."""
+`attempts` restarts with the statistics, see `eventlog.schema.MESSAGES`."""
 
 NEVER: Final = -1
 """A duration of something that did not happen: null in the event log."""
 
 OUTCOMES: Final[tuple[Outcome, ...]] = tuple(Outcome)
-"""Index in `LOG_ROW`: 0 delivered, 1 discarded, 2 elided, 3 expired, 4 dead, 5 held."""
+"""Index in `LOG_ROW`: 0 delivered, 1 discarded, 2 elided, 3 expired, 4 dead, 5 held, 6 waiting."""
 
 EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4"), ("queue", "i1"), ("event", "u1")])
 """One event; `queue` is -1 where none is meant, `client_id` is -1 for the whole broker, `event` is an `Event`."""
@@ -133,7 +129,7 @@ class ModelRun(Protocol):
         ...
 
     def finish(self) -> Stop:
-        """Write what is still in the broker as `held`; call it again while it answers LOG_FULL."""
+        """Write what is still in the broker as `held` or `waiting`; call it again while it answers LOG_FULL."""
         ...
 
     def counters(self) -> dict[str, Any]:

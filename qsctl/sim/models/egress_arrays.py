@@ -99,6 +99,8 @@ class EgressArrays:
             self.queues[field] = 0
         self.queues["high_water"] = self.queues["work"]
         self.queues["first_discard"] = r.NONE
+        # Deliveries begun before are no redeliveries of the observation; the first one stays the first.
+        np.minimum(self.lives["attempts"], 1, out=self.lives["attempts"])
         self.rare.octaves[:] = r.NONE
         self.rare.blocks[:] = 0
         self.control[r.BLOCKS_USED] = 0

@@ -22,6 +22,7 @@ from qsctl.sim.kernel.records import (
     SIZE_BITS,
     SIZE_MASK,
     TRACKED,
+    WAITING,
 )
 from qsctl.sim.kernel.rows import delivered_row, release, undelivered_row, wide
 from qsctl.sim.models.egress_eliding import forget_topics
@@ -160,18 +161,18 @@ def hold(c: int, clients: Any, queues: Any, nodes: Any, lives: Any, log: Any, co
     for q in range(4, -1, -1):
         node = queues[c * 5 + q].head if queues[c * 5 + q].length > 0 else NONE
         while node != NONE:
-            log_held(c, q, wide(node), nodes, lives, log, control)
+            log_held(c, q, wide(node), wide(HELD), nodes, lives, log, control)
             node = nodes[node].next
     if endpoint_index != NONE:
         for node in (rare.endpoints[endpoint_index].returned_head, rare.endpoints[endpoint_index].waiting_head):
             while node != NONE:
-                log_held(c, wide(0), wide(node), nodes, lives, log, control)
+                log_held(c, wide(0), wide(node), wide(WAITING), nodes, lives, log, control)
                 node = nodes[node].next
 
 
 @kernel
-def log_held(c: int, q: int, node: int, nodes: Any, lives: Any, log: Any, control: Any) -> None:
-    """A message that never left: held."""
+def log_held(c: int, q: int, node: int, outcome: int, nodes: Any, lives: Any, log: Any, control: Any) -> None:
+    """A message that never left: held in its queue, or waiting at its endpoint."""
     born = nodes[node].time
     if control[LOGGING] != 0:
         life = lives[node]
@@ -185,6 +186,6 @@ def log_held(c: int, q: int, node: int, nodes: Any, lives: Any, log: Any, contro
             wide(life.topic),
             size,
             q,
-            wide(HELD),
+            outcome,
             wide(life.attempts),
         )

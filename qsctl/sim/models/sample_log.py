@@ -1,7 +1,8 @@
 """A queue's events folded into message rows and counters: one row a sample and queue, when its fate is settled.
 
-Every counter is a fold over the rows, so that the two agree by construction: arrivals count from when a sample entered
-its queue, losses and deliveries from when it left, if that was after the warm-up.
+Arrivals, losses and deliveries are folds over the rows: arrivals count from when a sample entered its queue, the others
+from when it left, if that was after the warm-up. Redeliveries count when they are sent; `attempts` restarts with the
+statistics, so that the rows add up to them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from qsctl.sim.models.base import LOG_ROW, NEVER, OUTCOMES, Rows
 from qsctl.sim.models.queue_peers import PRODUCER, HostedQueue, number_of
 from qsctl.sim.scenario import WORK_UNIT_BYTES
 
-_ATTEMPTS_MAX: Final = 255
 _OUTCOME_OF: Final = {
     RemovalCause.DELIVERED: Outcome.DELIVERED,
     RemovalCause.EXPIRED: Outcome.EXPIRED,
@@ -111,9 +111,12 @@ class SampleLog:
                 counts = self._counts[queue]
                 counts.work_units += _work_units(size_bytes)
                 counts.high_water_mark = max(counts.high_water_mark, counts.work_units)
-            case SampleSent(at_ns, queue, identity, _, attempt, _):
+            case SampleSent(at_ns, queue, identity, _, _, _):
                 held = self._held[queue, identity]
-                held.sent_ns, held.attempts = at_ns, attempt
+                held.sent_ns = at_ns
+                held.attempts += 1
+                if held.attempts > 1:
+                    self._counts[queue].redelivered += 1
             case SampleRemoved(at_ns, queue, identity, cause, size_bytes, _, _):
                 held = self._held.pop((queue, identity))
                 self._counts[queue].work_units -= _work_units(size_bytes)
@@ -133,9 +136,9 @@ class SampleLog:
         self._settle(queue, identity, _Held(at_ns, size_bytes), 0, NEVER, NEVER, Outcome.DISCARDED)
 
     def hold(self) -> None:
-        """The run is over: what is still in a queue, or waits outside a full one, is held."""
+        """The run is over: what is still in a queue is held, what waits outside a full one is waiting."""
         for (queue, identity), (at_ns, size_bytes) in self._received.items():
-            self._settle(queue, identity, _Held(at_ns, size_bytes), NEVER, NEVER, NEVER, Outcome.HELD)
+            self._settle(queue, identity, _Held(at_ns, size_bytes), NEVER, NEVER, NEVER, Outcome.WAITING)
         for (queue, identity), held in self._held.items():
             self._settle(queue, identity, held, NEVER, NEVER, NEVER, Outcome.HELD)
         self._received.clear()
@@ -194,6 +197,9 @@ class SampleLog:
         for counts in self._counts.values():
             counts.high_water_mark = counts.work_units
             counts.returned = 0
+            counts.redelivered = 0
+        for held in self._held.values():
+            held.attempts = min(held.attempts, 1)
 
     def _removed(self, at_ns: Nanoseconds, queue: str, identity: SampleIdentity, held: _Held, outcome: Outcome) -> None:
         if outcome is not Outcome.DELIVERED or held.sent_ns == NEVER:
@@ -218,8 +224,8 @@ class SampleLog:
         producer = number_of(identity.writer_guid) if identity.writer_guid[0] == PRODUCER else 0
         self._rows.append(
             (
-                held.enqueued_ns, wait_ns, send_ns, ack_ns, 0, producer, held.size_bytes, self._index[queue],
-                OUTCOMES.index(outcome), 0, min(held.attempts, _ATTEMPTS_MAX),
+                held.enqueued_ns, wait_ns, send_ns, ack_ns, 0, producer, held.size_bytes, held.attempts,
+                self._index[queue], OUTCOMES.index(outcome), 0,
             )
         )  # fmt: skip
 
@@ -233,7 +239,6 @@ class SampleLog:
         if left_ns < self._warm_up_ns:
             return
         counts.by_outcome[outcome] += 1
-        counts.redelivered += max(0, held.attempts - 1)
         if outcome is Outcome.DELIVERED:
             counts.delivered_bytes += held.size_bytes
             counts.wait_sum_ns += wait_ns
