@@ -19,7 +19,9 @@ DELIVERED_FATE: Final = 0
 _LOST: Final = (Outcome.DISCARDED, Outcome.ELIDED, Outcome.EXPIRED, Outcome.DEAD)
 _FATES: Final = {outcome: number for number, outcome in enumerate(_LOST, 1)}
 _QUEUED_FATE: Final = 5
-_UNCOUNTED_FATE: Final = 6
+_WAITING_FATE: Final = 6
+"""Not in its queue, neither yet nor any more: at its endpoint, or outside a full queue."""
+_UNCOUNTED_FATE: Final = 7
 """Left before the end of the warm-up."""
 
 _MARKS: Final = ("high_water_mark_work_units", "max_depth_work_units", "wait_max_ns")
@@ -38,7 +40,7 @@ def tally(messages: DataFrame, observation: Observation, keys: Sequence[str], bu
     """
     lost = " ".join(f"when outcome = '{outcome.value}' then {number}" for outcome, number in _FATES.items())
     fate = (
-        f"case when wait_ns is null then if(outcome = '{Outcome.HELD.value}', {_QUEUED_FATE}, {_UNCOUNTED_FATE}) "
+        f"case when wait_ns is null then if(outcome = '{Outcome.HELD.value}', {_QUEUED_FATE}, {_WAITING_FATE}) "
         f"when not ({observation.counts(LEFT_NS)}) then {_UNCOUNTED_FATE} "
         f"when {DELIVERED} then {DELIVERED_FATE} {lost} else {_UNCOUNTED_FATE} end"
     )
@@ -79,7 +81,7 @@ def replicated(tallied: DataFrame, counters: DataFrame, observation: Observation
             select {listed(*each)}, sum(if(since, messages, 0)) as arrived_messages,
                 sum(if(fate = {DELIVERED_FATE}, messages, 0)) as delivered_messages, {lost},
                 sum(if(fate {left}, messages, 0)) as left_messages,
-                sum(if(fate {left}, again, 0)) as redelivered_messages,
+                sum(if(fate != {_UNCOUNTED_FATE}, again, 0)) as redelivered_messages,
                 sum(if(fate {left}, indications, 0)) as discard_indications,
                 sum(if(fate = {DELIVERED_FATE}, bytes, 0)) as delivered_bytes,
                 sum(if(fate = {_QUEUED_FATE}, messages, 0)) as length_messages,

@@ -17,7 +17,6 @@ from pyspark.sql.types import (
     DoubleType,
     IntegerType,
     LongType,
-    ShortType,
     StringType,
     StructField,
     StructType,
@@ -47,7 +46,7 @@ MESSAGES: Final = StructType(
         StructField("acknowledge_ns", _LONG),
         StructField("outcome", _STRING),
         StructField("discard_indication", BooleanType()),
-        StructField("attempts", ShortType()),
+        StructField("attempts", _INT),
         StructField("replication", _INT),
     ]
 )
@@ -148,9 +147,8 @@ QUEUES: Final = _result(
 
 Counts are sums over the replications, marks and maxima the largest, `first_discard_ns` the earliest instant;
 `observed_ns` is the time observed, summed over the replications.
-`redelivered_messages` is not the simulator's counter of that name, and the two may differ: out of a log it is the
-attempts after the first of the messages that left their queue in the observation, while the simulator counts each
-redelivery when it is made, of messages still on their way and before the end of the warm-up as its model does.
+`redelivered_messages` counts deliveries after a message's first, of messages still on their way too: out of the log it
+is the sum of the attempts after the first, which is the simulator's counter to the message.
 """
 
 HISTOGRAM: Final = _result({"bucket": _INT, "messages": _LONG})

@@ -86,7 +86,9 @@ def counted(
                     f"{kind}_messages": sum(row["outcome"] == kind for row in left)
                     for kind in ("elided", "expired", "dead")
                 },
-                "redelivered_messages": sum(max(0, row["attempts"] - 1) for row in left),
+                "redelivered_messages": sum(
+                    max(0, row["attempts"] - 1) for row in [*left, *(row for row in members if row["wait_ns"] is None)]
+                ),
                 "discard_indications": sum(row["discard_indication"] for row in left),
                 "delivered_bytes": sum(row["size_bytes"] for row in sent),
                 "length_messages": len(held),
@@ -115,6 +117,7 @@ def random_messages(seed: int, count: int, replications: int, horizon_ns: int) -
         outcome = draw.choices(["delivered", "discarded", "elided", "expired", "dead", "held"], [80, 8, 3, 3, 2, 4])[0]
         if outcome == "held":
             wait = None if draw.random() < 0.5 else wait
+            outcome = "waiting" if wait is None and draw.random() < 0.4 else outcome
         size = draw.randint(1, 9000)
         rows.append(
             message(
