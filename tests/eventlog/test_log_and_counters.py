@@ -66,11 +66,11 @@ SUMS = (
 
 
 def shortened(name: str) -> Scenario:
-    """A ready scenario that ends soon, half of it before the end of the warm-up."""
+    """A ready scenario that ends soon, three quarters of it before the end of the warm-up."""
     scenario = read_scenario(find_scenario(name))
     horizon_ns = {"shared-reader-queue": 4 * SECOND_NS, "guaranteed": 8 * SECOND_NS}.get(name, SECOND_NS // 2)
     horizon_ns = min(horizon_ns, scenario.horizon_ns)
-    return dataclasses.replace(scenario, horizon_ns=horizon_ns, warm_up_ns=horizon_ns // 2, replications=1)
+    return dataclasses.replace(scenario, horizon_ns=horizon_ns, warm_up_ns=3 * horizon_ns // 4, replications=1)
 
 
 @pytest.mark.parametrize("name", sorted(set(ready_scenarios()) - {"fan-out-10000"}))
