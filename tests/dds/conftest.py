@@ -10,14 +10,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import ServiceProcess, StartService
 
 
 @pytest.fixture
-def start_service(tmp_path: Path) -> Iterator[StartService]:
+def domain() -> Iterator[int]:
+    """A DDS domain of the test's own."""
+    claimed = claim_domain()
+    yield claimed
+    release_domain(claimed)
+
+
+@pytest.fixture
+def start_service(tmp_path: Path, domain: int) -> Iterator[StartService]:
+    """Start a service in the test's domain; whatever still runs at the end is killed."""
     started: list[ServiceProcess] = []
 
-    def start(domain: int, *arguments: str, **parts: str) -> ServiceProcess:
+    def start(*arguments: str, **parts: str) -> ServiceProcess:
         service = ServiceProcess(tmp_path, domain, *arguments, **parts)
         started.append(service)
         return service

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from qsctl.client.dds_connection import DdsConnection
 from qsctl.transport.dds.participant import DomainSettings
+from tests.dds.domains import descriptors_of
 
 CONFIGURATION = """
 <dds>
@@ -63,6 +64,7 @@ class ServiceProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 cwd=self.directory,
+                pass_fds=descriptors_of(self.domain),
             )
         deadline = time.monotonic() + 30
         while b"'started'" not in self.log.read_bytes()[begins_at:]:

@@ -74,9 +74,9 @@ class Stranger:
         self.participant.close()
 
 
-def test_a_request_with_the_original_members_only_is_answered(start_service: Callable[..., Any]) -> None:
-    start_service(102)
-    stranger = Stranger(102)
+def test_a_request_with_the_original_members_only_is_answered(start_service: Callable[..., Any], domain: int) -> None:
+    start_service()
+    stranger = Stranger(domain)
     xml = (
         '<shared_reader_queue name="New" session="s"><topic_name>N</topic_name>'
         "<type_name>DDS::Octets</type_name></shared_reader_queue>"
@@ -91,9 +91,9 @@ def test_a_request_with_the_original_members_only_is_answered(start_service: Cal
     stranger.close()
 
 
-def test_wrong_requests_are_answered_with_what_is_wrong(start_service: Callable[..., Any]) -> None:
-    start_service(103)
-    stranger = Stranger(103)
+def test_wrong_requests_are_answered_with_what_is_wrong(start_service: Callable[..., Any], domain: int) -> None:
+    start_service()
+    stranger = Stranger(domain)
     wrong = [
         (CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", "file:///etc/passwd", "file://"),
         (CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", "", "empty body"),
@@ -118,11 +118,11 @@ def test_wrong_requests_are_answered_with_what_is_wrong(start_service: Callable[
     stranger.close()
 
 
-def test_one_pattern_reaches_two_services_and_each_answers(start_service: Callable[..., Any]) -> None:
-    start_service(104, name="North1")
-    start_service(104, name="North2")
-    start_service(104, name="South")
-    administrator = Administrator(104, 10.0)
+def test_one_pattern_reaches_two_services_and_each_answers(start_service: Callable[..., Any], domain: int) -> None:
+    start_service(name="North1")
+    start_service(name="North2")
+    start_service(name="South")
+    administrator = Administrator(domain, 10.0)
     replies = administrator.request(SERVICE_DATA, "North*")
     assert [reply.replying_service for reply in replies] == ["North1", "North2"]
     assert {reply.reply.retcode for reply in replies} == {ReturnCode.OK}
@@ -131,13 +131,15 @@ def test_one_pattern_reaches_two_services_and_each_answers(start_service: Callab
     administrator.leave()
 
 
-def test_nobody_answers_where_administration_is_off_or_no_name_fits(start_service: Callable[..., Any]) -> None:
-    service = start_service(105)
+def test_nobody_answers_where_administration_is_off_or_no_name_fits(
+    start_service: Callable[..., Any], domain: int
+) -> None:
+    service = start_service()
     connection = service.connection(timeout_s=0.7)
     with pytest.raises(NoAnswer, match="no service named 'Other'"):
         Administration(connection, "Other").service_data()
     connection.close()
-    text = service.file.read_text().replace("<administration><domain_id>105</domain_id></administration>", "")
+    text = service.file.read_text().replace(f"<administration><domain_id>{domain}</domain_id></administration>", "")
     service.stop()
     service.file.write_text(text)
     service.start()
@@ -148,7 +150,7 @@ def test_nobody_answers_where_administration_is_off_or_no_name_fits(start_servic
 
 
 def test_the_return_codes_of_creation_travel(start_service: Callable[..., Any]) -> None:
-    service = start_service(106)
+    service = start_service()
     connection = service.connection()
     administration = Administration(connection)
     subscriber = parse_resource("/domain_participant/P/shared_subscriber/S")
@@ -165,7 +167,7 @@ def test_the_return_codes_of_creation_travel(start_service: Callable[..., Any]) 
 
 
 def test_a_daemon_answers_shutdown_with_unsupported(start_service: Callable[..., Any], tmp_path: Any) -> None:
-    service = start_service(107)
+    service = start_service()
     service.stop()
     pid_file = tmp_path / "pid"
     ran = subprocess.run(

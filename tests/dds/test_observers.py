@@ -31,21 +31,23 @@ from qsctl.transport.dds.wire_types import (
 from tests.dds.service_process import eventually
 
 MONITORED = """
-<monitoring><domain_id>131</domain_id>
+<monitoring><domain_id>{domain}</domain_id>
   <status_publication_period><sec>0</sec><nanosec>400000000</nanosec></status_publication_period></monitoring>
 <statistics><statistics_sampling_period><sec>0</sec><nanosec>100000000</nanosec></statistics_sampling_period></statistics>
 """
 LOGGED = "<distributed_logger><enabled>true</enabled></distributed_logger>"
 
 
-def test_observers_see_copies_status_log_and_figures_and_change_nothing(start_service: Callable[..., Any]) -> None:
-    participant = Participant(131)
+def test_observers_see_copies_status_log_and_figures_and_change_nothing(
+    start_service: Callable[..., Any], domain: int
+) -> None:
+    participant = Participant(domain)
     assert participant.entity is not None
     wide = Subscriber(participant.entity, qos=partition_qos("*"))
     copies = RawReader(DataReader(wide, participant.topic("Orders@S", WireFrame), qos=reader_qos()))
     log = DataReader(participant.entity, participant.topic(LOGGER_TOPIC, WireLogMessage), qos=reader_qos())
-    service = start_service(131, "--metrics-port", "0", service=MONITORED, administration=LOGGED)
-    with QueueProducer[bytes]("Orders", 131) as producer, QueueConsumer[bytes]("Orders", "S", 131) as consumer:
+    service = start_service("--metrics-port", "0", service=MONITORED.format(domain=domain), administration=LOGGED)
+    with QueueProducer[bytes]("Orders", domain) as producer, QueueConsumer[bytes]("Orders", "S", domain) as consumer:
         producer.wait_for_queue()
         consumer.wait_for_queue()
         for number in range(10):
@@ -102,15 +104,15 @@ def test_observers_see_copies_status_log_and_figures_and_change_nothing(start_se
     assert service.stop() == 0
 
 
-def test_what_no_honest_peer_would_send_hurts_nobody(start_service: Callable[..., Any]) -> None:
-    start_service(132)
-    participant = Participant(132)
+def test_what_no_honest_peer_would_send_hurts_nobody(start_service: Callable[..., Any], domain: int) -> None:
+    start_service()
+    participant = Participant(domain)
     assert participant.entity is not None
     topic = participant.topic(consumer_acknowledgment_topic("Orders", "S"), WireAcknowledgmentFrame)
     answers = RawWriter(DataWriter(participant.entity, topic, qos=writer_qos()))
     samples = RawWriter(DataWriter(participant.entity, participant.topic("Orders", WireFrame), qos=writer_qos()))
     assert eventually(lambda: answers.matched_count() > 0 and samples.matched_count() > 0)
-    with QueueProducer[bytes]("Orders", 132) as producer:
+    with QueueProducer[bytes]("Orders", domain) as producer:
         producer.wait_for_queue()
         producer.write(b"held")
         assert producer.wait_for_acknowledgments() == 0
@@ -124,7 +126,7 @@ def test_what_no_honest_peer_would_send_hurts_nobody(start_service: Callable[...
         samples.flush()
         producer.write(b"still served")
         assert producer.wait_for_acknowledgments() == 0
-        with QueueConsumer[bytes]("Orders", "S", 132) as consumer:
+        with QueueConsumer[bytes]("Orders", "S", domain) as consumer:
             consumer.wait_for_queue()
             values: list[bytes] = []
             while len(values) < 2:

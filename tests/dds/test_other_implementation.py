@@ -62,24 +62,26 @@ def ask(peer: Path, domain: int, action: str, resource: str, body: str = "") -> 
     return int(retcode), text, bytes.fromhex(octets)
 
 
-def test_a_program_in_c_creates_a_queue_and_reads_its_status(start_service: Callable[..., Any], peer: Path) -> None:
-    start_service(121)
+def test_a_program_in_c_creates_a_queue_and_reads_its_status(
+    start_service: Callable[..., Any], peer: Path, domain: int
+) -> None:
+    start_service()
     xml = (
         '<shared_reader_queue name="FromC" session="s"><topic_name>FromC</topic_name>'
         "<type_name>DDS::Octets</type_name></shared_reader_queue>"
     )
     subscriber = "/domain_participant/P/shared_subscriber/S"
-    assert ask(peer, 121, "CREATE", subscriber, f'str://"{xml}"')[0] == 0
-    retcode, text, _ = ask(peer, 121, "CREATE", subscriber, f'str://"{xml}"')
+    assert ask(peer, domain, "CREATE", subscriber, f'str://"{xml}"')[0] == 0
+    retcode, text, _ = ask(peer, domain, "CREATE", subscriber, f'str://"{xml}"')
     assert (retcode, "same configuration" in text) == (5, True)
-    with QueueProducer[bytes]("FromC", 121) as producer:
+    with QueueProducer[bytes]("FromC", domain) as producer:
         producer.wait_for_queue()
         for _ in range(7):
             producer.write(b"seven")
         producer.wait_for_acknowledgments()
-    retcode, _, octets = ask(peer, 121, "GET", f"{subscriber}/shared_reader_queue/FromC/status")
+    retcode, _, octets = ask(peer, domain, "GET", f"{subscriber}/shared_reader_queue/FromC/status")
     assert retcode == 0
     status: Any = WireQueueStatus.deserialize(octets)
     assert (status.queue_name, status.received_message_count, status.current_message_count) == ("P/S/FromC", 7, 7)
-    retcode, text, _ = ask(peer, 121, "GET", f"{subscriber}/shared_reader_queue/Nobody/status")
+    retcode, text, _ = ask(peer, domain, "GET", f"{subscriber}/shared_reader_queue/Nobody/status")
     assert (retcode, "no shared reader queue" in text) == (2, True)

@@ -20,7 +20,6 @@ from qsctl.client.admin import Administration
 NIGHTLY = bool(os.environ.get("QSCTL_NIGHTLY"))
 SAMPLE_COUNT = int(os.environ.get("QSCTL_SOAK_COUNT", "2000000"))
 PEERS = 4
-DOMAIN = 181
 GROWTH_MAX_BYTES = 64 * 1024 * 1024
 """What the service may have grown between a tenth of the way and the end."""
 
@@ -75,17 +74,17 @@ def resident_bytes(pid: int) -> int:
 @pytest.mark.skipif(not NIGHTLY, reason="takes minutes: set QSCTL_NIGHTLY=1")
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads memory from /proc")
 def test_nothing_is_lost_or_doubled_and_memory_stays_flat(
-    start_service: Callable[..., Any], run_python: Callable[..., subprocess.Popen[str]], tmp_path: Path
+    start_service: Callable[..., Any], run_python: Callable[..., subprocess.Popen[str]], tmp_path: Path, domain: int
 ) -> None:
-    service = start_service(DOMAIN, queues=QUEUE)
+    service = start_service(queues=QUEUE)
     files = [tmp_path / f"seen{at}" for at in range(PEERS)]
-    consumers = [run_python(CONSUMER, str(DOMAIN), "20", str(file)) for file in files]
+    consumers = [run_python(CONSUMER, str(domain), "20", str(file)) for file in files]
     for consumer in consumers:
         assert consumer.stdout is not None
         assert consumer.stdout.readline().strip() == "there"
     share = SAMPLE_COUNT // PEERS
     begun = time.monotonic()
-    producers = [run_python(PRODUCER, str(DOMAIN), str(at * share), str(share)) for at in range(PEERS)]
+    producers = [run_python(PRODUCER, str(domain), str(at * share), str(share)) for at in range(PEERS)]
     memory: list[int] = []
     while any(producer.poll() is None for producer in producers):
         memory.append(resident_bytes(service.pid))

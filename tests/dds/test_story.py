@@ -17,7 +17,6 @@ from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceKind, parse_resource
 
-DOMAIN = 101
 SAMPLE_COUNT = 10_000
 PARTICIPANT = parse_resource("/domain_participant/P")
 SUBSCRIBER = PARTICIPANT.child(ResourceKind.SHARED_SUBSCRIBER, "Story")
@@ -40,22 +39,22 @@ with QueueConsumer("Parts", "Story", int(sys.argv[1]), unacked_threshold=9, sett
 
 
 def test_the_whole_story_from_create_to_shutdown(
-    start_service: Callable[..., object], run_python: Callable[..., subprocess.Popen[str]]
+    start_service: Callable[..., object], run_python: Callable[..., subprocess.Popen[str]], domain: int
 ) -> None:
-    service = start_service(DOMAIN, "--lease", "1s")
+    service = start_service("--lease", "1s")
     connection = service.connection()  # type: ignore[attr-defined]
     administration = Administration(connection)
     create(administration)
 
     with (
-        QueueProducer[bytes]("Parts", DOMAIN) as producer,
-        QueueConsumer[bytes]("Parts", "Story", DOMAIN, unacked_threshold=200) as first,
-        QueueConsumer[bytes]("Parts", "Story", DOMAIN, unacked_threshold=200) as second,
+        QueueProducer[bytes]("Parts", domain) as producer,
+        QueueConsumer[bytes]("Parts", "Story", domain, unacked_threshold=200) as first,
+        QueueConsumer[bytes]("Parts", "Story", domain, unacked_threshold=200) as second,
     ):
         producer.wait_for_queue()
         first.wait_for_queue()
         second.wait_for_queue()
-        dying = run_python(HOLDER, str(DOMAIN))
+        dying = run_python(HOLDER, str(domain))
         for number in range(SAMPLE_COUNT):
             producer.write(number.to_bytes(8, "big"))
         assert_holds_ten(dying, producer)
@@ -79,7 +78,7 @@ def test_the_whole_story_from_create_to_shutdown(
         assert letter.dead_letter_reason == "MAX_RETRIES"
         assert letter.payload == (13).to_bytes(8, "big")
 
-    check_selectors_and_flush(administration)
+    check_selectors_and_flush(administration, domain)
     administration.delete_queue(QUEUE)
     assert "Parts" not in [queue.topic_name for queue in administration.service_data().queues]
     assert "shutting down" in administration.shut_down().text
@@ -143,8 +142,8 @@ def consume_all(
     return accepted, rejections, redelivered
 
 
-def check_selectors_and_flush(administration: Administration) -> None:
-    with QueueProducer[bytes]("Parts", DOMAIN) as producer:
+def check_selectors_and_flush(administration: Administration, domain: int) -> None:
+    with QueueProducer[bytes]("Parts", domain) as producer:
         producer.wait_for_queue()
         written = [producer.write(bytes([number])) for number in range(20)]
         assert producer.wait_for_acknowledgments() == 0

@@ -35,10 +35,10 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def tcp_is_built_in(port: int) -> bool:
+def tcp_is_built_in(port: int, domain: int) -> bool:
     """Whether this build of Cyclone DDS has TCP: it says so only when it is asked for."""
     try:
-        Participant(172, DomainSettings(tcp=TcpSettings(port))).close()
+        Participant(domain, DomainSettings(tcp=TcpSettings(port))).close()
     except Unavailable as refusal:
         assert "over TCP" in refusal.message
         assert "its wheels have none" in refusal.remedy
@@ -47,7 +47,7 @@ def tcp_is_built_in(port: int) -> bool:
 
 
 def test_a_service_that_cannot_have_tcp_says_so_and_one_that_can_serves(
-    tmp_path: Path, start_service: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, free_port: int
+    tmp_path: Path, start_service: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, free_port: int, domain: int
 ) -> None:
     qos = PARTICIPANT_QOS.format(port=free_port)
     over_tcp = CONFIGURATION.replace(
@@ -57,9 +57,9 @@ def test_a_service_that_cannot_have_tcp_says_so_and_one_that_can_serves(
         "<administration><domain_id>{domain}</domain_id>{administration}</administration>", "{administration}"
     )
     assert "dds.transport.tcp" in over_tcp
-    if not tcp_is_built_in(free_port):
+    if not tcp_is_built_in(free_port, domain):
         file = tmp_path / "tcp.xml"
-        values = {"name": "Tcp", "domain": 171, "administration": "", "service": "", "queues": ORDERS}
+        values = {"name": "Tcp", "domain": domain, "administration": "", "service": "", "queues": ORDERS}
         file.write_text(over_tcp.format(**values), encoding="utf-8")
         ran = subprocess.run(
             [sys.executable, "-m", "qsctl", "serve", str(file)],
@@ -72,9 +72,9 @@ def test_a_service_that_cannot_have_tcp_says_so_and_one_that_can_serves(
         assert "over TCP" in ran.stderr
         return
     monkeypatch.setattr("tests.dds.service_process.CONFIGURATION", over_tcp)
-    start_service(171)
+    start_service()
     settings = DomainSettings(peers=(f"127.0.0.1:{free_port}",), tcp=TcpSettings())
-    with QueueProducer[bytes]("Orders", 171, settings=settings) as producer:
+    with QueueProducer[bytes]("Orders", domain, settings=settings) as producer:
         producer.wait_for_queue()
         producer.write(b"x")
         assert producer.wait_for_acknowledgments() == 0

@@ -41,19 +41,19 @@ RETRIES = """
 
 
 def test_what_a_killed_consumer_held_comes_again_marked_within_the_lease(
-    start_service: Callable[..., Any], run_python: Callable[..., subprocess.Popen[str]]
+    start_service: Callable[..., Any], run_python: Callable[..., subprocess.Popen[str]], domain: int
 ) -> None:
-    start_service(111, queues=RETRIES.format(more=""))
-    dying = run_python(HOLDER, "111", str(LEASE_NS))
+    start_service(queues=RETRIES.format(more=""))
+    dying = run_python(HOLDER, str(domain), str(LEASE_NS))
     assert dying.stdout is not None
     assert dying.stdout.readline().strip() == "there"
-    with QueueProducer[bytes]("Orders", 111) as producer:
+    with QueueProducer[bytes]("Orders", domain) as producer:
         producer.wait_for_queue()
         for number in range(100):
             producer.write(bytes([number]))
         producer.wait_for_acknowledgments()
         assert dying.stdout.readline().strip() == "holding 100"
-        with QueueConsumer[bytes]("Orders", "S", 111) as heir:
+        with QueueConsumer[bytes]("Orders", "S", domain) as heir:
             heir.wait_for_queue()
             dying.send_signal(signal.SIGKILL)
             killed_at = time.monotonic()
@@ -70,18 +70,20 @@ def test_what_a_killed_consumer_held_comes_again_marked_within_the_lease(
     assert took_s < LEASE_NS / 1e9 + 1.0, f"{took_s:.1f} s after the kill"
 
 
-def test_a_consumer_that_leaves_in_order_hands_back_what_it_did_not_touch(start_service: Callable[..., Any]) -> None:
-    start_service(112)
-    with QueueProducer[bytes]("Orders", 112) as producer:
+def test_a_consumer_that_leaves_in_order_hands_back_what_it_did_not_touch(
+    start_service: Callable[..., Any], domain: int
+) -> None:
+    start_service()
+    with QueueProducer[bytes]("Orders", domain) as producer:
         producer.wait_for_queue()
-        with QueueConsumer[bytes]("Orders", "S", 112) as first:
+        with QueueConsumer[bytes]("Orders", "S", domain) as first:
             first.wait_for_queue()
             for number in range(50):
                 producer.write(bytes([number]))
             producer.wait_for_acknowledgments()
             (one,) = first.receive(1)
             one.acknowledge()
-        with QueueConsumer[bytes]("Orders", "S", 112) as second:
+        with QueueConsumer[bytes]("Orders", "S", domain) as second:
             second.wait_for_queue()
             rest: list[Any] = []
             while len(rest) < 49:
@@ -94,13 +96,13 @@ def test_a_consumer_that_leaves_in_order_hands_back_what_it_did_not_touch(start_
 
 
 def test_persistent_samples_outlive_a_killed_service_and_its_clients_find_it_again(
-    start_service: Callable[..., Any], tmp_path: Any
+    start_service: Callable[..., Any], tmp_path: Any, domain: int
 ) -> None:
     more = "<persistence><kind>PERSISTENT</kind></persistence>"
     service = start_service(
-        113, "--persistent-storage-path", str(tmp_path), "--lease", "1s", queues=RETRIES.format(more=more)
+        "--persistent-storage-path", str(tmp_path), "--lease", "1s", queues=RETRIES.format(more=more)
     )
-    with QueueProducer[bytes]("Orders", 113) as producer:
+    with QueueProducer[bytes]("Orders", domain) as producer:
         producer.wait_for_queue()
         for number in range(100):
             producer.write(bytes([number]))
@@ -112,7 +114,7 @@ def test_persistent_samples_outlive_a_killed_service_and_its_clients_find_it_aga
         producer.flush()
         service.start()
         assert producer.wait_for_acknowledgments(20.0) == 0
-        with QueueConsumer[bytes]("Orders", "S", 113) as consumer:
+        with QueueConsumer[bytes]("Orders", "S", domain) as consumer:
             consumer.wait_for_queue()
             values: list[int] = []
             while len(values) < 150:
@@ -124,9 +126,9 @@ def test_persistent_samples_outlive_a_killed_service_and_its_clients_find_it_aga
     assert sorted(values) == list(range(150)), "none lost, none doubled"
 
 
-def test_sigterm_is_an_orderly_end(start_service: Callable[..., Any]) -> None:
-    service = start_service(114)
-    with QueueProducer[bytes]("Orders", 114) as producer, QueueConsumer[bytes]("Orders", "S", 114) as consumer:
+def test_sigterm_is_an_orderly_end(start_service: Callable[..., Any], domain: int) -> None:
+    service = start_service()
+    with QueueProducer[bytes]("Orders", domain) as producer, QueueConsumer[bytes]("Orders", "S", domain) as consumer:
         producer.wait_for_queue()
         consumer.wait_for_queue()
         producer.write(b"x")
@@ -146,7 +148,7 @@ def test_queues_created_at_run_time_outlive_the_service_where_its_state_is_persi
     start_service: Callable[..., Any], tmp_path: Any
 ) -> None:
     service_qos = "<service_qos><persistence><kind>PERSISTENT</kind></persistence></service_qos>"
-    service = start_service(115, "--persistent-storage-path", str(tmp_path), service=service_qos)
+    service = start_service("--persistent-storage-path", str(tmp_path), service=service_qos)
     connection = service.connection()
     subscriber = parse_resource("/domain_participant/P/shared_subscriber/S")
     settings = SharedReaderQueueSettings(name="New", topic_name="New", type_name="DDS::Octets", session="s")

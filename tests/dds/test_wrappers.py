@@ -5,8 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import anyio
@@ -19,6 +18,7 @@ from qsctl.client.queue_producer import QueueProducer as AwaitableProducer
 from qsctl.client.queue_replier import QueueReplier as AwaitableReplier
 from qsctl.client.queue_requester import QueueRequester as AwaitableRequester
 from qsctl.errors import NoAnswer, UsageError
+from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import ServiceProcess
 
 QUEUES = """
@@ -49,12 +49,18 @@ QUEUES = """
     <name>ALLOW_CONSUMER_FEEDBACK</name><value>1</value></element></value></property></distribution></queue_qos>
 </shared_reader_queue>
 """
-DOMAIN = 141
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    running = ServiceProcess(tmp_path_factory.mktemp("service"), DOMAIN, queues=QUEUES)
+def domain() -> Iterator[int]:
+    claimed = claim_domain()
+    yield claimed
+    release_domain(claimed)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, domain: int) -> Iterator[ServiceProcess]:
+    running = ServiceProcess(tmp_path_factory.mktemp("service"), domain, queues=QUEUES)
     yield running
     running.stop()
 
@@ -71,10 +77,10 @@ class Words:
 
 @pytest.mark.usefixtures("service")
 class TestBlocking:
-    def test_values_travel_through_a_codec_in_order(self) -> None:
+    def test_values_travel_through_a_codec_in_order(self, domain: int) -> None:
         with (
-            QueueProducer("Orders", DOMAIN, codec=Words()) as producer,
-            QueueConsumer("Orders", "S", DOMAIN, codec=Words()) as consumer,
+            QueueProducer("Orders", domain, codec=Words()) as producer,
+            QueueConsumer("Orders", "S", domain, codec=Words()) as consumer,
         ):
             assert producer.wait_for_queue() == ("Orders@S",)
             consumer.wait_for_queue()
@@ -91,17 +97,17 @@ class TestBlocking:
             with pytest.raises(UsageError, match="not held"):
                 sample.acknowledge()
 
-    def test_a_full_queue_rejects_and_the_producer_is_told_which(self) -> None:
-        with QueueProducer[bytes]("Small", DOMAIN) as producer:
+    def test_a_full_queue_rejects_and_the_producer_is_told_which(self, domain: int) -> None:
+        with QueueProducer[bytes]("Small", domain) as producer:
             producer.wait_for_queue()
             written = [producer.write(b"x") for _ in range(5)]
             assert producer.wait_for_acknowledgments() == 2
             assert [each.identity for each in producer.take_settled() if not each.accepted] == written[3:]
 
-    def test_a_queue_that_acknowledges_nothing_settles_at_once(self) -> None:
+    def test_a_queue_that_acknowledges_nothing_settles_at_once(self, domain: int) -> None:
         with (
-            QueueProducer[bytes]("Silent", DOMAIN) as producer,
-            QueueConsumer[bytes]("Silent", "S", DOMAIN) as consumer,
+            QueueProducer[bytes]("Silent", domain) as producer,
+            QueueConsumer[bytes]("Silent", "S", domain) as consumer,
         ):
             producer.wait_for_queue()
             consumer.wait_for_queue()
@@ -111,11 +117,11 @@ class TestBlocking:
             assert sample.value == b"said once"
             sample.acknowledge()
 
-    def test_a_sample_of_five_megabytes_travels_whole(self) -> None:
+    def test_a_sample_of_five_megabytes_travels_whole(self, domain: int) -> None:
         payload = bytes(range(256)) * 20_000
         with (
-            QueueProducer[bytes]("Orders", DOMAIN) as producer,
-            QueueConsumer[bytes]("Orders", "S", DOMAIN) as consumer,
+            QueueProducer[bytes]("Orders", domain) as producer,
+            QueueConsumer[bytes]("Orders", "S", domain) as consumer,
         ):
             producer.wait_for_queue()
             consumer.wait_for_queue()
@@ -127,10 +133,10 @@ class TestBlocking:
             with pytest.raises(UsageError, match="too large"):
                 producer.write(bytes(40_000_000))
 
-    def test_a_consumer_that_closes_its_ears_is_not_sent_to(self) -> None:
+    def test_a_consumer_that_closes_its_ears_is_not_sent_to(self, domain: int) -> None:
         with (
-            QueueProducer[bytes]("Feedback", DOMAIN) as producer,
-            QueueConsumer[bytes]("Feedback", "S", DOMAIN, feedback=True) as consumer,
+            QueueProducer[bytes]("Feedback", domain) as producer,
+            QueueConsumer[bytes]("Feedback", "S", domain, feedback=True) as consumer,
         ):
             producer.wait_for_queue()
             consumer.wait_for_queue()
@@ -143,16 +149,16 @@ class TestBlocking:
             (sample,) = consumer.receive(1)
             assert sample.value == b"later"
             sample.acknowledge()
-        with QueueConsumer[bytes]("Feedback", "S", DOMAIN) as deaf, pytest.raises(UsageError, match="without feedback"):
+        with QueueConsumer[bytes]("Feedback", "S", domain) as deaf, pytest.raises(UsageError, match="without feedback"):
             deaf.set_availability(True)
 
-    def test_a_queue_that_is_nowhere_is_no_answer(self) -> None:
-        with QueueProducer[bytes]("Nowhere", DOMAIN) as producer, pytest.raises(NoAnswer, match="'Nowhere'"):
+    def test_a_queue_that_is_nowhere_is_no_answer(self, domain: int) -> None:
+        with QueueProducer[bytes]("Nowhere", domain) as producer, pytest.raises(NoAnswer, match="'Nowhere'"):
             producer.wait_for_queue(0.3)
 
-    def test_every_reply_finds_its_request(self) -> None:
+    def test_every_reply_finds_its_request(self, domain: int) -> None:
         def serve(ready: threading.Event, count: int) -> None:
-            with QueueReplier[bytes]("Quotes", "S", DOMAIN) as replier:
+            with QueueReplier[bytes]("Quotes", "S", domain) as replier:
                 replier.wait_for_queues()
                 ready.set()
                 for request in replier:
@@ -165,7 +171,7 @@ class TestBlocking:
         ready = threading.Event()
         server = threading.Thread(target=serve, args=(ready, 21))
         server.start()
-        with QueueRequester("Quotes", "S", DOMAIN) as one, QueueRequester("Quotes", "S", DOMAIN) as other:
+        with QueueRequester("Quotes", "S", domain) as one, QueueRequester("Quotes", "S", domain) as other:
             one.wait_for_queues()
             other.wait_for_queues()
             assert ready.wait(10)
@@ -178,20 +184,20 @@ class TestBlocking:
             assert one.replies(sent[0][1], 1, 0.2) == [], "one reply each"
         server.join(10)
 
-    def test_a_request_without_a_replier_is_no_answer(self) -> None:
-        with QueueRequester("Riddles", "S", DOMAIN) as requester, pytest.raises(NoAnswer, match="no reply"):
+    def test_a_request_without_a_replier_is_no_answer(self, domain: int) -> None:
+        with QueueRequester("Riddles", "S", domain) as requester, pytest.raises(NoAnswer, match="no reply"):
             requester.wait_for_queues()
             requester.request(b"anybody?", 0.4)
 
 
 @pytest.mark.usefixtures("service")
 class TestAwaitable:
-    def test_tasks_share_a_producer_and_a_consumer(self) -> None:
+    def test_tasks_share_a_producer_and_a_consumer(self, domain: int) -> None:
         async def main() -> list[int]:
             values: list[int] = []
             async with (
-                AwaitableProducer[bytes]("Orders", DOMAIN, window_count=50) as producer,
-                AwaitableConsumer[bytes]("Orders", "S", DOMAIN) as consumer,
+                AwaitableProducer[bytes]("Orders", domain, window_count=50) as producer,
+                AwaitableConsumer[bytes]("Orders", "S", domain) as consumer,
             ):
                 await producer.wait_for_queue()
                 await consumer.wait_for_queue()
@@ -215,12 +221,12 @@ class TestAwaitable:
 
         assert sorted(anyio.run(main)) == list(range(120))
 
-    def test_requests_of_many_tasks_are_answered(self) -> None:
+    def test_requests_of_many_tasks_are_answered(self, domain: int) -> None:
         async def main() -> set[bytes]:
             answers: set[bytes] = set()
             async with (
-                AwaitableRequester("Quotes", "S", DOMAIN) as requester,
-                AwaitableReplier[bytes]("Quotes", "S", DOMAIN) as replier,
+                AwaitableRequester("Quotes", "S", domain) as requester,
+                AwaitableReplier[bytes]("Quotes", "S", domain) as replier,
             ):
                 await requester.wait_for_queues()
                 await replier.wait_for_queues()
@@ -243,9 +249,9 @@ class TestAwaitable:
 
         assert {b"%d!" % at for at in range(8)} <= anyio.run(main)
 
-    def test_a_cancelled_wait_ends_soon(self) -> None:
+    def test_a_cancelled_wait_ends_soon(self, domain: int) -> None:
         async def main() -> float:
-            async with AwaitableConsumer[bytes]("Orders", "S", DOMAIN) as consumer:
+            async with AwaitableConsumer[bytes]("Orders", "S", domain) as consumer:
                 begun = anyio.current_time()
                 with anyio.move_on_after(0.1):
                     await consumer.receive(1, 30.0)
@@ -254,14 +260,13 @@ class TestAwaitable:
         assert anyio.run(main) < 2.0
 
 
-def test_the_command_line_asks_and_answers(service: Any, run_python: Callable[..., Any], tmp_path: Path) -> None:
-    del tmp_path
+def test_the_command_line_asks_and_answers(service: Any, run_python: Callable[..., Any], domain: int) -> None:
     replier = run_python(
         "import sys; sys.argv[1:] = ['reply', 'Prices@S', '--text', 'quote for {}', '--count', '1', '--service', "
-        f"'dds:{DOMAIN}']; from qsctl.cli.app import main; main()"
+        f"'dds:{domain}']; from qsctl.cli.app import main; main()"
     )
     asked = subprocess.run(
-        [sys.executable, "-m", "qsctl", "request", "Prices@S", "--text", "EURUSD", "--service", f"dds:{DOMAIN}"],
+        [sys.executable, "-m", "qsctl", "request", "Prices@S", "--text", "EURUSD", "--service", f"dds:{domain}"],
         capture_output=True,
         text=True,
         cwd=service.directory,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 import anyio
@@ -15,9 +14,9 @@ from qsctl.transport.base import Transport
 from qsctl.transport.dds.client_ports import ClientDomain, ProducerPort
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.service_transport import DomainPlace, ServicePlaces, ServiceTransport
+from tests.dds.domains import claim_domain
 from tests.transport.contract import GUID, QUEUE, Peer, TransportContract
 
-DOMAINS = itertools.count(160)
 MILLISECOND_NS = 1_000_000
 
 
@@ -71,7 +70,7 @@ class RemoteProducer:
 
 class TestDds(TransportContract):
     async def open(self) -> tuple[Transport, Peer]:
-        domain = next(DOMAINS)
+        domain = claim_domain()
         transport = ServiceTransport("Test", ServicePlaces({"P": DomainPlace(domain)}), NoSnippets())
         settings = SharedReaderQueueSettings(name="Q", topic_name="T", session="s")
         transport.reconcile({QUEUE: ("S", settings)})

@@ -24,6 +24,11 @@ from qsctl.transport.dds.tcp import TcpSettings
 LEASE_DURATION_NS: Final[Nanoseconds] = 5 * SECOND_NS
 """How long a vanished process is still believed in; a process that leaves in order is noticed at once."""
 
+ANNOUNCEMENT_NS: Final[Nanoseconds] = SECOND_NS
+"""How often a participant says that it is there; with a short lease four times a lease. The library's own choice is to
+address nobody a second time who did not answer the first, so that one lost datagram kept two processes apart for ever;
+and to renew a lease of 5 s after 4, so that a process held up for a second was taken for gone."""
+
 DOMAIN_ID_MAX: Final = 230
 """Above it the ports of the standard mapping do not fit 16 bits."""
 
@@ -49,7 +54,8 @@ class DomainSettings:
             if self.interface[:1].isdigit()
             else f"<NetworkInterface name={quoteattr(self.interface)}/>"
         )
-        peers = "".join(f"<Peer address={quoteattr(peer)}/>" for peer in self.peers)
+        # A peer is asked as long as it does not answer: it may be started, or its host switched on, days later.
+        peers = "".join(f'<Peer address={quoteattr(peer)} PruneDelay="inf"/>' for peer in self.peers)
         external = ""
         tcp = ""
         if self.tcp is not None:
@@ -58,14 +64,16 @@ class DomainSettings:
                 host = self.tcp.public_address.rpartition(":")[0] or self.tcp.public_address
                 external = f"<ExternalNetworkAddress>{host}</ExternalNetworkAddress>"
         if self.interface == LOOPBACK and not peers and self.tcp is None:
-            peers = '<Peer address="127.0.0.1"/>'
+            peers = '<Peer address="127.0.0.1" PruneDelay="inf"/>'
         return (
             f'<CycloneDDS><Domain Id="any"><General><Interfaces>{interface}</Interfaces>'
             f"<AllowMulticast>false</AllowMulticast><MaxMessageSize>65000B</MaxMessageSize>{external}"
             f"{'<Transport>tcp</Transport>' if self.tcp else ''}</General>"
             "<Discovery><ParticipantIndex>auto</ParticipantIndex>"
             f"<MaxAutoParticipantIndex>{self.participant_index_max}</MaxAutoParticipantIndex>"
-            f"<LeaseDuration>{self.lease_duration_ns}ns</LeaseDuration><Peers>{peers}</Peers></Discovery>"
+            f"<LeaseDuration>{self.lease_duration_ns}ns</LeaseDuration>"
+            f"<SPDPInterval>{min(ANNOUNCEMENT_NS, self.lease_duration_ns // 4)}ns</SPDPInterval>"
+            f"<Peers>{peers}</Peers></Discovery>"
             '<Internal><HeartbeatInterval max="200 ms">50 ms</HeartbeatInterval>'
             "<Watermarks><WhcHigh>8MiB</WhcHigh><WhcHighInit>8MiB</WhcHighInit><WhcLow>4MiB</WhcLow><WhcAdaptive>false</WhcAdaptive></Watermarks>"
             f"</Internal>{tcp}<Tracing><OutputFile>stderr</OutputFile><Verbosity>{self.verbosity}</Verbosity></Tracing>"
