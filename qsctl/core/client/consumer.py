@@ -6,6 +6,7 @@ Decides: which deliveries may be acknowledged and how answers are gathered. Leav
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerAvailability, Delivery
 from qsctl.errors import UsageError
@@ -13,11 +14,16 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 
 UNLIMITED_THRESHOLD = -1
 
+SETTLED_TWINS_MAX: Final = 10_000
+"""Twins of answered samples that are remembered: a program that leaves them aside must not grow."""
+
 
 class Consumer:
     """One reader of one queue, `<topic>@<subscriber>`.
 
-    A sample that comes a second time while it is held replaces the first: only the last attempt is answered.
+    A sample that comes a second time while it is held replaces the first. The queue gives a sample twice to one that it
+    had taken for gone, and two services that host the queue give it each. Whichever of the twins the program answers
+    first, the answer is sent once and holds for both: the queue knows the sample by its identity.
     """
 
     def __init__(self, queue: str, consumer_guid: Guid, *, source_guid: Guid = NIL_GUID) -> None:
@@ -26,6 +32,10 @@ class Consumer:
         self.source_guid = source_guid
         self._waiting: deque[Delivery] = deque()
         self._held: dict[SampleIdentity, Delivery] = {}
+        self._taken_before: dict[SampleIdentity, int] = {}
+        """Of held samples that came again: how many twins the program had taken before."""
+        self._settled_twins: dict[SampleIdentity, int] = {}
+        """Of answered samples: how many twins are with the program, which may answer them too."""
         self._answers: list[Acknowledgment] = []
 
     @property
@@ -41,14 +51,15 @@ class Consumer:
     @property
     def touched_count(self) -> int:
         """Samples taken and not answered yet: they may have had an effect."""
-        return len(self._held) - len(self._waiting)
+        return len(self._held) - len(self._waiting) + len(self._taken_before)
 
     def receive(self, delivery: Delivery) -> None:
         """Keep a sample that the queue sent."""
-        earlier = self._held.get(delivery.identity)
-        self._held[delivery.identity] = delivery
-        if earlier is not None and earlier in self._waiting:
-            self._waiting.remove(earlier)
+        identity = delivery.identity
+        earlier = self._held.get(identity)
+        self._held[identity] = delivery
+        if earlier is not None and not self._take_back(identity):
+            self._taken_before[identity] = self._taken_before.get(identity, 0) + 1
         self._waiting.append(delivery)
 
     def take(self, count: int) -> list[Delivery]:
@@ -59,17 +70,27 @@ class Consumer:
         """Answer one held sample: accepted, or rejected, which counts as a failed delivery.
 
         Raises:
-            UsageError: the sample is not held: never received, or answered before.
+            UsageError: the sample is not held: never received, or answered before. A twin of an answered one is no
+                mistake.
         """
         if self._held.pop(identity, None) is None:
+            if self._forget_twin(identity):
+                return
             raise UsageError(
                 f"sample {identity} of {self.queue!r} is not held by this consumer",
                 remedy="Acknowledge each received sample once.",
             )
+        twins = self._taken_before.pop(identity, 0)
+        if twins:
+            # Without this one, which may be the waiting one: then it is not taken any more.
+            self._remember_twins(identity, twins - 1 if self._take_back(identity) else twins)
         self._answers.append(Acknowledgment(self.queue, self.consumer_guid, identity, response))
 
     def acknowledge_all(self, response: AckResponse = AckResponse.ACCEPTED) -> int:
         """Answer every sample that was taken; those still waiting stay. Gives their number."""
+        for identity in self._taken_before:
+            self._take_back(identity)
+        self._taken_before.clear()
         waiting = {delivery.identity: delivery for delivery in self._waiting}
         taken = [identity for identity in self._held if identity not in waiting]
         queue, guid = self.queue, self.consumer_guid
@@ -96,3 +117,24 @@ class Consumer:
         answers = self._answers
         self._answers = []
         return answers
+
+    def _take_back(self, identity: SampleIdentity) -> bool:
+        """Let a sample wait no more. False: it does not wait."""
+        for at, delivery in enumerate(self._waiting):
+            if delivery.identity == identity:
+                del self._waiting[at]
+                return True
+        return False
+
+    def _remember_twins(self, identity: SampleIdentity, count: int) -> None:
+        if count:
+            self._settled_twins[identity] = count
+            if len(self._settled_twins) > SETTLED_TWINS_MAX:
+                del self._settled_twins[next(iter(self._settled_twins))]
+
+    def _forget_twin(self, identity: SampleIdentity) -> bool:
+        """Whether the answer for a sample was given for its twin."""
+        count = self._settled_twins.pop(identity, 0)
+        if count > 1:
+            self._settled_twins[identity] = count - 1
+        return count > 0

@@ -42,6 +42,51 @@ def test_a_sample_that_comes_again_before_it_is_taken_is_taken_once() -> None:
     assert consumer.held_count == 1
 
 
+def test_a_sample_that_comes_again_while_it_is_worked_on_is_answered_once_and_not_taken_again() -> None:
+    consumer = Consumer("T@S", ME)
+    consumer.receive(delivery(1))
+    (taken,) = consumer.take(5)
+    consumer.receive(delivery(1, flags=1))
+    assert (consumer.touched_count, consumer.waiting_count) == (1, 1)
+    consumer.acknowledge(taken.identity)
+    assert consumer.take(5) == [], "the answer holds for the one that waits"
+    assert len(consumer.take_answers()) == 1
+    assert (consumer.touched_count, consumer.held_count) == (0, 0)
+    with pytest.raises(UsageError, match="not held"):
+        consumer.acknowledge(taken.identity)
+
+
+def test_the_answers_to_twins_that_were_both_taken_are_one() -> None:
+    consumer = Consumer("T@S", ME)
+    for flags in (0, 1, 1):
+        consumer.receive(delivery(1, flags=flags))
+        consumer.take(1)
+    for _ in range(3):
+        consumer.acknowledge(SampleIdentity(WRITER, 1))
+    assert len(consumer.take_answers()) == 1
+    assert (consumer.touched_count, consumer.held_count) == (0, 0)
+    with pytest.raises(UsageError, match="not held"):
+        consumer.acknowledge(SampleIdentity(WRITER, 1))
+
+
+def test_acknowledging_all_answers_a_taken_sample_whose_twin_waits() -> None:
+    consumer = Consumer("T@S", ME)
+    consumer.receive(delivery(1))
+    consumer.take(1)
+    consumer.receive(delivery(1, flags=1))
+    consumer.receive(delivery(2))
+    assert consumer.acknowledge_all() == 1
+    assert [each.identity.sequence_number for each in consumer.take(5)] == [2]
+
+
+def test_a_sample_that_comes_again_after_its_answer_is_a_new_delivery() -> None:
+    consumer = Consumer("T@S", ME)
+    for _ in range(2):
+        consumer.receive(delivery(1))
+        consumer.acknowledge(consumer.take(1)[0].identity)
+    assert len(consumer.take_answers()) == 2
+
+
 def test_acknowledging_all_settles_what_was_taken_and_nothing_else() -> None:
     consumer = Consumer("T@S", ME)
     for number in range(5):
