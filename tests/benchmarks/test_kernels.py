@@ -91,10 +91,10 @@ def kernel(made: Scenario, rows: Any, level: LogLevel = LogLevel.COUNTERS) -> tu
         if stopped == r.GROW:
             arrays.grow()
         arrays.take_log()
-    queues = arrays.queues
-    filled = int(np.count_nonzero(arrays.rare.blocks))
-    fields = ("delivered", "discarded", "wait_sum", "high_water")
-    return seconds, (*(int(queues[field].sum()) for field in fields), filled)
+    queues, tallies = arrays.queues, arrays.tallies
+    counted = (queues["delivered"], tallies["discarded"], tallies["wait_sum"], queues["high_water"])
+    filled = int(np.count_nonzero(arrays.blocks["messages"]))
+    return seconds, (*(int(values.sum()) for values in counted), filled)
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ class EveryMillisecond:
             self.messages += 1
             at = self.messages * MILLISECOND
             size = int(self._random.integers(1, 5000))
-            self._rows.append((at, 5, 10, 1000, 0, 7, size, 1, 0, 0, 1))
+            self._rows.append((at, 5, 10, 1000, 0, 7, size, 1, 1, 0, 0))
             if self.messages % 10 == 0:
                 self._events.append((at, 1, -1, -1, 0))
         self.now_ns = until_ns
@@ -75,7 +75,7 @@ class EveryMillisecond:
             return Stop.LOG_FULL
         if self._held:
             self._held = 0
-            self._rows.append((self.now_ns, -1, -1, -1, 0, 7, 100, 1, 5, 0, 0))
+            self._rows.append((self.now_ns, -1, -1, -1, 0, 7, 100, 0, 1, 5, 0))
         return Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:

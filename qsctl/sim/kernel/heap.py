@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.jit import inlined, kernel, row
+from qsctl.sim.kernel.records import HEAP
 
 
 @kernel
@@ -16,17 +17,19 @@ def push(heap: Any, count: int, time: int, client: int) -> None:
     i = count
     while i > 0:
         parent = (i - 1) >> 1
-        above = heap[parent].time
-        if above < time or (above == time and heap[parent].client <= client):
+        above = row(heap, parent, HEAP)
+        if above.time < time or (above.time == time and above.client <= client):
             break
-        heap[i].time = above
-        heap[i].client = heap[parent].client
+        place = row(heap, i, HEAP)
+        place.time = above.time
+        place.client = above.client
         i = parent
-    heap[i].time = time
-    heap[i].client = client
+    place = row(heap, i, HEAP)
+    place.time = time
+    place.client = client
 
 
-@kernel
+@inlined
 def replace_top(heap: Any, count: int, time: int, client: int) -> None:
     """Put another entry in the place of the earliest one."""
     i = 0
@@ -34,24 +37,25 @@ def replace_top(heap: Any, count: int, time: int, client: int) -> None:
         child = 2 * i + 1
         if child >= count:
             break
-        right = child + 1
-        if right < count and (
-            heap[right].time < heap[child].time
-            or (heap[right].time == heap[child].time and heap[right].client < heap[child].client)
-        ):
-            child = right
-        below = heap[child].time
-        if time < below or (time == below and client <= heap[child].client):
+        below = row(heap, child, HEAP)
+        if child + 1 < count:
+            right = row(heap, child + 1, HEAP)
+            if right.time < below.time or (right.time == below.time and right.client < below.client):
+                child += 1
+                below = right
+        if time < below.time or (time == below.time and client <= below.client):
             break
-        heap[i].time = below
-        heap[i].client = heap[child].client
+        place = row(heap, i, HEAP)
+        place.time = below.time
+        place.client = below.client
         i = child
-    heap[i].time = time
-    heap[i].client = client
+    place = row(heap, i, HEAP)
+    place.time = time
+    place.client = client
 
 
 @kernel
 def drop_top(heap: Any, count: int) -> None:
     """Remove the earliest of `count` entries; the caller counts."""
-    last = count - 1
-    replace_top(heap, last, heap[last].time, heap[last].client)
+    last = row(heap, count - 1, HEAP)
+    replace_top(heap, count - 1, last.time, last.client)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.kernel.jit import inlined
-from qsctl.sim.kernel.records import BLOCKS_USED
+from qsctl.sim.kernel.jit import bit_length, inlined, kernel, row, wide
+from qsctl.sim.kernel.records import BLOCKS_AN_EVENT, BUCKET, NONE, OCTAVE, STATE
 
 BLOCK_BITS: Final = 7
 BLOCK: Final = 1 << BLOCK_BITS
@@ -17,33 +17,30 @@ OCTAVES: Final = 64
 
 
 @inlined
-def bit_length(value: int) -> int:
-    """Of a value ≥ 0, as `int.bit_length`."""
-    bits = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if value >> step > 0:
-            value >>= step
-            bits += step
-    return bits + (1 if value > 0 else 0)
-
-
-@inlined
 def bucket_of(duration_ns: int) -> int:
     """The bucket of a duration ≥ 0."""
-    shift = bit_length(duration_ns) - BLOCK_BITS - 1
-    if shift <= 0:
-        return duration_ns
+    shift = max(0, bit_length(duration_ns) - BLOCK_BITS - 1)
     return (shift << BLOCK_BITS) + (duration_ns >> shift)
 
 
+@kernel
+def open_block(state: Any, place: int) -> int:
+    """A fresh block for an octave of a queue; says so when only room for one more event is left."""
+    broker = row(state, 0, STATE)
+    block = wide(broker.blocks_used)
+    broker.blocks_used = block + 1
+    if block + 1 + BLOCKS_AN_EVENT >= broker.blocks_limit:
+        broker.short = 1
+    row(broker.octaves, place, OCTAVE).block = block
+    return block
+
+
 @inlined
-def count_wait(octaves: Any, blocks: Any, control: Any, queue: int, wait_ns: int) -> None:
+def count_wait(state: Any, octaves: Any, blocks: Any, queue: int, wait_ns: int) -> None:
     """Count one wait > 0 of a queue, in a fresh block when its octave is new."""
     bucket = bucket_of(wait_ns)
-    octave = bucket >> BLOCK_BITS
-    block = octaves[queue, octave]
-    if block < 0:
-        block = control[BLOCKS_USED]
-        control[BLOCKS_USED] = block + 1
-        octaves[queue, octave] = block
-    blocks[block, bucket & (BLOCK - 1)] += 1
+    place = queue * OCTAVES + (bucket >> BLOCK_BITS)
+    block = wide(row(octaves, place, OCTAVE).block)
+    if block == NONE:
+        block = open_block(state, place)
+    row(blocks, block * BLOCK + (bucket & (BLOCK - 1)), BUCKET).messages += 1

@@ -8,14 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
-import numba
 import numpy as np
 import numpy.typing as npt
-from numba.core import config as numba_config
+
+_WITHOUT_SCIPY: Final = "scipy" not in sys.modules
+if _WITHOUT_SCIPY:
+    # numba looks for scipy's linear algebra, where scipy is installed: 0.2 s of imports that no kernel needs.
+    sys.modules["scipy"] = None  # type: ignore[assignment]
+try:
+    import numba
+    import numba.np.arraymath
+    from numba.core import config as numba_config
+    from numba.core import types
+    from numba.core.extending import intrinsic
+finally:
+    if _WITHOUT_SCIPY:
+        del sys.modules["scipy"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -63,6 +76,63 @@ def as_records(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array if COMPILED else array.view(np.recarray)
 
 
+def address_of(array: npt.NDArray[Any]) -> Any:
+    """What kernels know an array by: its address, or the array itself where they are plain Python.
+
+    An array handed to a compiled function is seven numbers, copied again at each call from one kernel to the next; an
+    address is one. Whoever hands it over keeps the array alive, and hands over the new address of a new array.
+    """
+    return array.ctypes.data if COMPILED else array
+
+
+def _row(_context: Any, _base: Any, _index: Any, dtype: Any) -> Any:
+    """The typing and the code of `row`: a pointer and an offset."""
+    record = dtype.dtype
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        first = builder.inttoptr(arguments[0], context.get_value_type(record))
+        return builder.gep(first, [arguments[1]])
+
+    return record(types.int64, types.int64, dtype), generate
+
+
+def _bit_length(_context: Any, _value: Any) -> Any:
+    """The typing and the code of `bit_length`: the leading zeros, counted by one instruction."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        zeros = builder.ctlz(arguments[0], context.get_constant(types.boolean, False))
+        return builder.sub(context.get_constant(types.int64, 64), zeros)
+
+    return types.int64(types.int64), generate
+
+
+def _wide(_context: Any, _value: Any) -> Any:
+    """The typing and the code of `wide`: the argument, which the call has widened."""
+
+    def generate(_context: Any, _builder: Any, _signature: Any, arguments: Any) -> Any:
+        return arguments[0]
+
+    return types.int64(types.int64), generate
+
+
+def _plain_bit_length(value: int) -> int:
+    return int(value).bit_length()
+
+
+def _plain_row(base: Any, index: int, _dtype: Any) -> Any:
+    return base[index]
+
+
+row: Final = cast("Callable[[Any, int, Any], Any]", intrinsic(_row) if COMPILED else _plain_row)
+"""`row(base, index, dtype)`: a record of the array that `address_of` gave, to read and write; not checked."""
+
+bit_length: Final = cast("Callable[[int], int]", intrinsic(_bit_length) if COMPILED else _plain_bit_length)
+"""Of a value ≥ 0, as `int.bit_length`."""
+
+wide: Final = cast("Callable[[Any], int]", intrinsic(_wide) if COMPILED else int)
+"""As a 64-bit integer: a narrower one would have each kernel that it reaches compiled once more."""
+
+
 _OPTIONS: Final[dict[str, Any]] = {"cache": CACHED, "nogil": True, "error_model": "numpy", "_nrt": False}
 """Without numba's reference counting: kernels make no arrays, and counting cost half of their time."""
 
@@ -76,5 +146,5 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 
 def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A kernel that its callers take in whole: a call would copy the descriptors of all its arrays."""
+    """A kernel that its callers take in whole, for what every message does; elsewhere it costs compile time."""
     return cast("Callable[Parameters, Result]", numba.njit(**_OPTIONS, forceinline=True)(function))

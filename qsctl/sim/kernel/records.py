@@ -1,4 +1,4 @@
-"""The records that the egress kernels work on, the slots of their control array, and the flags of a client.
+"""The records that the egress kernels work on, the one record that leads to them all, and the flags of a client.
 
 State lives in record arrays (an array of structures): one or two cache lines hold all that a message needs.
 Separate arrays were measured 1.3 to 2.2 times slower. No field has the name of an attribute of a NumPy record, such as
@@ -7,7 +7,7 @@ size or flags: kernels also run as plain Python.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -17,9 +17,6 @@ NONE: Final = -1
 
 FOREVER: Final = 2**62
 """Later than every event; halved from the largest integer so that sums stay inside 64 bits."""
-
-INDEX: Final = (1 << 31) - 1
-"""What an index is masked with on the fast path."""
 
 SIZE_BITS: Final = 28
 SIZE_MASK: Final = (1 << SIZE_BITS) - 1
@@ -53,27 +50,27 @@ LIFE_INDICATION: Final = 2
 CLIENT: Final = np.dtype(
     [
         ("next_ack", "i8"),
-        ("traits", "i4"),
-        ("mask", "i4"),
+        ("delay", "i8"),
+        ("tcp_bytes", "i8"),
+        ("tcp_limit", "i8"),
+        ("inflight", "i4"),
+        ("window", "i4"),
+        ("window_max", "i4"),
         ("unsent", "i4"),
         ("head", "i4"),
         ("tail", "i4"),
-        ("port", "i4"),
-        ("inflight", "i8"),
-        ("window", "i8"),
-        ("window_max", "i8"),
-        ("tcp_bytes", "i8"),
-        ("tcp_limit", "i8"),
-        ("delay", "i8"),
-        ("admission", "i4"),
-        ("queued", "i4"),
-        ("blocked", "i4"),
-        ("spare", "i4"),
+        ("port", "i2"),
+        ("traits", "i2"),
+        ("mask", "u1"),
+        ("queued", "u1"),
+        ("blocked", "u1"),
+        ("admission", "u1"),
     ],
     align=True,
 )
-"""One connection. `unsent` starts the part of the TCP list (head … tail) that the window still holds back; `queued`
-is 1 while the client stands in the heap of acknowledgments; `delay` is round trip plus reading delay."""
+"""One connection, in one cache line. `unsent` starts the part of the TCP list (head … tail) that the window still holds
+back; `mask` has a bit for each queue with a message; `queued` is 1 while the client stands in the heap of
+acknowledgments; `delay` is round trip plus reading delay."""
 
 MORE: Final = np.dtype(
     [
@@ -97,7 +94,6 @@ MORE: Final = np.dtype(
         ("turn", "i4"),
         ("credit", "i8"),
         ("endpoint", "i4"),
-        ("overflow", "i4"),
         ("elide", "i4"),
         ("elide_topics", "i4"),
         ("elide_used", "i4"),
@@ -110,7 +106,7 @@ MORE: Final = np.dtype(
     ],
     align=True,
 )
-"""What only the rarer features touch."""
+"""What only the rarer features touch, and when a client was blocked."""
 
 QUEUE: Final = np.dtype(
     [
@@ -118,34 +114,40 @@ QUEUE: Final = np.dtype(
         ("tail", "i4"),
         ("length", "i4"),
         ("pending", "i4"),
+        ("max_depth", "i4"),
+        ("burst", "i4"),
         ("work", "i8"),
-        ("max_depth", "i8"),
-        ("burst", "i8"),
         ("high_water", "i8"),
         ("arrived", "i8"),
         ("delivered", "i8"),
         ("delivered_bytes", "i8"),
-        ("discarded", "i8"),
-        ("indications", "i8"),
+    ],
+    align=True,
+)
+"""One priority queue of one client, at index client × 5 + queue, in one cache line: a list of nodes, its limits, and
+the counters that every message moves."""
+
+TALLY: Final = np.dtype(
+    [
         ("wait_sum", "i8"),
         ("wait_max", "i8"),
-        ("elided", "i8"),
-        ("redelivered", "i8"),
-        ("not_connected", "i8"),
-        ("refused", "i8"),
-        ("returned", "i8"),
+        ("discarded", "i8"),
         ("first_discard", "i8"),
+        ("indications", "i8"),
+        ("elided", "i8"),
+        ("not_connected", "i8"),
         ("weight", "i8"),
     ],
     align=True,
 )
-"""One priority queue of one client, at index client × 5 + queue: a list of nodes, its limits and its counters."""
+"""The same queue's counters of waits and losses, and its weight: one cache line more."""
 
 COUNTERS: Final = (
-    "arrived", "delivered", "delivered_bytes", "discarded", "indications", "wait_sum", "wait_max", "elided",
-    "redelivered", "not_connected", "refused", "returned",
-)  # fmt: skip
-"""The fields of QUEUE that the end of the warm-up resets to zero."""
+    ("arrived", "delivered", "delivered_bytes"),
+    ("wait_sum", "wait_max", "discarded", "indications", "elided", "not_connected"),
+    ("redelivered", "refused", "returned"),
+)
+"""The fields of QUEUE, TALLY and ENDPOINT that the end of the warm-up resets to zero."""
 
 PORT: Final = np.dtype([("free", "i8"), ("num", "i8"), ("den", "i8"), ("rate", "i8")], align=True)
 """A port: when its last byte leaves, and nanoseconds a byte as a reduced fraction."""
@@ -159,6 +161,9 @@ ENDPOINT: Final = np.dtype(
         ("held_max", "i8"),
         ("low_max", "i8"),
         ("acknowledge_delay", "i8"),
+        ("redelivered", "i8"),
+        ("refused", "i8"),
+        ("returned", "i8"),
         ("waiting_head", "i4"),
         ("waiting_tail", "i4"),
         ("returned_head", "i4"),
@@ -168,7 +173,8 @@ ENDPOINT: Final = np.dtype(
     ],
     align=True,
 )
-"""A client's durable endpoint: messages waiting for its flows, returned from G-1, and read but not acknowledged."""
+"""A client's durable endpoint: messages waiting for its flows, returned from G-1, and read but not acknowledged; how
+many it sent again, refused, and got back."""
 
 ELIDED: Final = np.dtype([("last", "i8"), ("node", "i4"), ("known", "i4")], align=True)
 """A topic of an eliding client: its last delivery, its queued message, whether it is within the topic limit."""
@@ -176,25 +182,65 @@ ELIDED: Final = np.dtype([("last", "i8"), ("node", "i4"), ("known", "i4")], alig
 HEAP: Final = np.dtype([("time", "i8"), ("client", "i8")], align=True)
 
 
-class Rare(NamedTuple):
-    """The arrays that a message which goes straight through does not touch."""
+OCTAVE: Final = np.dtype([("block", "i4")])
+"""At queue × 64 + octave: the block of the octave's counters, NONE where no wait of it occurred."""
 
-    more: Any
-    heap: Any
-    """Acknowledgments of clients that wait for one (HEAP)."""
-    timers: Any
-    """Redeliveries, consumers' acknowledgments, ends of eliding delays (HEAP)."""
-    octaves: Any
-    """int32[queues, 64]: the block of each octave's counters, NONE where it did not occur."""
-    blocks: Any
-    """int64[blocks, 128]."""
-    endpoints: Any
-    pauses: Any
-    """int64[n, 2]: start and end; a client's own range is `pause` … `pause_end` of MORE."""
-    elided: Any
-    events: Any
-    """Rows of `models.base.EVENT_ROW` that kernels write."""
+BUCKET: Final = np.dtype([("messages", "i8")])
+"""At block × 128 + bucket."""
 
+PAUSE: Final = np.dtype([("start", "i8"), ("end", "i8")])
+"""A client's own range of pauses is `pause` … `pause_end` of MORE."""
+
+LOG_ROW: Final = np.dtype(
+    [
+        ("enqueued_ns", "i8"),
+        ("wait_ns", "i8"),
+        ("send_ns", "i8"),
+        ("acknowledge_ns", "i8"),
+        ("client_id", "i4"),
+        ("topic_id", "i4"),
+        ("size_bytes", "i4"),
+        ("attempts", "i4"),
+        ("queue", "u1"),
+        ("outcome", "u1"),
+        ("discard_indication", "u2"),
+    ],
+    align=False,
+)
+"""One message, 52 bytes without padding: the same rows are the same bytes. `queue` indexes `scenario.QUEUE_ORDER`,
+`outcome` indexes `models.base.OUTCOMES`; the three durations count from `enqueued_ns` and are `models.base.NEVER` where
+it did not happen; work units are max(1, ceil(size / 2048)). `attempts` restarts with the statistics, see
+`eventlog.schema.MESSAGES`."""
+
+EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4"), ("queue", "i1"), ("event", "u1")])
+"""One event; `queue` is -1 where none is meant, `client_id` is -1 for the whole broker, `event` is a
+`models.base.Event`."""
+
+ARRAYS: Final = (
+    "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "lives", "log", "heap", "timers", "octaves",
+    "blocks", "endpoints", "pauses", "elided", "events",
+)  # fmt: skip
+"""What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
+consumers' acknowledgments, ends of eliding delays; `events`: rows of `models.base.EVENT_ROW` that kernels write."""
+
+SCALARS: Final = (
+    "position", "count", "until", "until_acknowledged", "log_count", "log_limit", "logging", "free", "heap_count",
+    "heap_limit", "timer_count", "timer_limit", "blocks_used", "blocks_limit", "short", "egress_bytes", "load_rise",
+    "load_fall", "buffers", "event_count", "arrived", "now",
+)  # fmt: skip
+
+STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)])
+"""All that the kernels know of a run, in one record whose address they hand to one another.
+
+position, count: the next of the arrivals and how many there are; until, until_acknowledged: see `egress_kernel.advance`
+log_count, log_limit: rows in the log, and at how many to stop; logging: 1 while messages are logged, those of the
+    warm-up too, 0 at level counters
+free: the first node of the free list
+…_limit: at how many the array has no room for another event; short: 1 when one of them is reached
+egress_bytes: in the broker's buffers, counted while `buffers` is 1; load_rise, load_fall: stop when they reach the one
+    or sink to the other or below
+arrived: messages of all strides; now: the instant of the last event that was not plain
+"""
 
 # Admission: how a full queue makes room.
 DEPTH: Final = 0
@@ -213,30 +259,6 @@ WEIGHTED: Final = 128
 ABSENCES: Final = 256
 HOLD: Final = 512
 
-# Slots of the control array.
-POSITION: Final = 0
-LOG_COUNT: Final = 1
-LOG_LIMIT: Final = 2
-LOGGING: Final = 3
-"""1 while messages are logged, those of the warm-up too; 0 at level counters."""
-FREE: Final = 4
-HEAP_COUNT: Final = 5
-TIMER_COUNT: Final = 6
-BLOCKS_USED: Final = 7
-EGRESS_BYTES: Final = 8
-LOAD_RISE: Final = 9
-"""Stop when the egress bytes reach this."""
-LOAD_FALL: Final = 10
-"""Stop when the egress bytes sink to this or below."""
-BUFFERS: Final = 11
-"""1 while the broker's egress buffers are counted."""
-EVENT_COUNT: Final = 12
-MESSAGES: Final = 13
-NOW: Final = 14
-TOP: Final = 15
-"""The earliest of the two heaps' times, so that the fast path compares once."""
-CONTROL_SLOTS: Final = 16
-
 # Why the kernel returned.
 REACHED: Final = 0
 ARRIVALS_USED: Final = 1
@@ -251,5 +273,9 @@ OUTCOME_ELIDED: Final = 2
 HELD: Final = 5
 WAITING: Final = 6
 
-ROWS_AN_EVENT: Final = 5 * 64
+BLOCKS_AN_EVENT: Final = 5 * 64
 """Histogram blocks that one event may need at most: one client's five queues, every octave."""
+TIMERS_AN_EVENT: Final = 8
+ENTRIES_AN_EVENT: Final = 2
+"""Places in the heap of acknowledgments."""
+ROOM_AN_EVENT: Final = {"heap": ENTRIES_AN_EVENT, "timers": TIMERS_AN_EVENT, "blocks": BLOCKS_AN_EVENT}

@@ -4,75 +4,80 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from qsctl.sim.kernel.jit import inlined, kernel
-from qsctl.sim.kernel.records import DELIVERED, FREE, LOG_COUNT, NONE
+from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.records import DELIVERED, LIFE, LIFE_INDICATION, LOG_ROW, NODE, NONE, SIZE_BITS, SIZE_MASK, STATE
 
 
 @inlined
-def wide(value: Any) -> int:
-    """As a 64-bit integer: a narrower one would have each function that it reaches compiled once more."""
-    return np.int64(value)  # type: ignore[return-value]
-
-
-@inlined
-def allocate(nodes: Any, control: Any) -> int:
+def allocate(state: Any) -> int:
     """Take a node from the free list; the caller made sure that there is one."""
-    node = wide(control[FREE])
-    control[FREE] = nodes[node].next
+    broker = row(state, 0, STATE)
+    node = wide(broker.free)
+    broker.free = row(broker.nodes, node, NODE).next
     return node
 
 
 @inlined
-def release(nodes: Any, control: Any, node: int) -> None:
+def release(state: Any, node: int) -> None:
     """Give a node back."""
-    nodes[node].next = control[FREE]
-    control[FREE] = node
+    broker = row(state, 0, STATE)
+    row(broker.nodes, node, NODE).next = broker.free
+    broker.free = node
 
 
 @inlined
 def delivered_row(
-    log: Any, control: Any, born: int, moved: int, sent: int, acknowledged: int, c: int, topic: int, size: int,
-    queue: int, indication: int, attempts: int,
+    log: Any, cursor: int, born: int, wait: int, send: int, acknowledge: int, c: int, topic: int, size: int, queue: int,
+    indication: int, attempts: int,
 ) -> None:  # fmt: skip
-    """Append the `LOG_ROW` of a delivered message from its instants; NONE where one did not come.
+    """Write the `LOG_ROW` of a delivered message; a duration is NONE where its end did not come."""
+    written = row(log, cursor, LOG_ROW)
+    written.enqueued_ns = born
+    written.wait_ns = wait
+    written.send_ns = send
+    written.acknowledge_ns = acknowledge
+    written.client_id = c
+    written.topic_id = topic
+    written.size_bytes = size
+    written.attempts = attempts
+    written.queue = queue
+    written.outcome = DELIVERED
+    written.discard_indication = indication
 
-    The cursor lives in the control array: threaded through arguments it cost a third.
-    """
-    cursor = control[LOG_COUNT]
-    control[LOG_COUNT] = cursor + 1
-    row = log[cursor]
-    row.enqueued_ns = born
-    row.wait_ns = moved - born
-    row.send_ns = sent - born if sent >= 0 else NONE
-    row.acknowledge_ns = acknowledged - born if acknowledged >= 0 else NONE
-    row.client_id = c
-    row.topic_id = topic
-    row.size_bytes = size
-    row.queue = queue
-    row.outcome = DELIVERED
-    row.discard_indication = indication
-    row.attempts = attempts
+
+@kernel
+def log_delivered(state: Any, c: int, node: int, sent: int, acknowledged: int) -> None:
+    """Append a delivered message from what its node remembers; `sent` and `acknowledged` are NONE where not."""
+    broker = row(state, 0, STATE)
+    life = row(broker.lives, node, LIFE)
+    tag = row(broker.nodes, node, NODE).tag
+    born = life.born
+    cursor = wide(broker.log_count)
+    broker.log_count = cursor + 1
+    delivered_row(
+        broker.log, cursor, born, life.moved - born, sent - born if sent >= 0 else NONE,
+        acknowledged - born if acknowledged >= 0 else NONE, c, wide(life.topic), wide(tag & SIZE_MASK),
+        wide(tag >> SIZE_BITS), 1 if life.traits & LIFE_INDICATION else 0, wide(life.attempts),
+    )  # fmt: skip
 
 
 @kernel
 def undelivered_row(
-    log: Any, control: Any, born: int, wait: int, c: int, topic: int, size: int, queue: int, outcome: int,
-    attempts: int,
-) -> None:  # fmt: skip
+    state: Any, born: int, wait: int, c: int, topic: int, size: int, queue: int, outcome: int, attempts: int
+) -> None:
     """Append the `LOG_ROW` of a message that was lost or is held; `wait` is NONE for the latter."""
-    cursor = control[LOG_COUNT]
-    control[LOG_COUNT] = cursor + 1
-    row = log[cursor]
-    row.enqueued_ns = born
-    row.wait_ns = wait
-    row.send_ns = NONE
-    row.acknowledge_ns = NONE
-    row.client_id = c
-    row.topic_id = topic
-    row.size_bytes = size
-    row.queue = queue
-    row.outcome = outcome
-    row.discard_indication = 0
-    row.attempts = attempts
+    broker = row(state, 0, STATE)
+    cursor = wide(broker.log_count)
+    broker.log_count = cursor + 1
+    written = row(broker.log, cursor, LOG_ROW)
+    written.enqueued_ns = born
+    written.wait_ns = wait
+    written.send_ns = NONE
+    written.acknowledge_ns = NONE
+    written.client_id = c
+    written.topic_id = topic
+    written.size_bytes = size
+    written.attempts = attempts
+    written.queue = queue
+    written.outcome = outcome
+    written.discard_indication = 0

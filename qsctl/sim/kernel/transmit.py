@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.kernel.jit import inlined, kernel
+from qsctl.sim.kernel.jit import inlined, kernel, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
     ABSENCES,
+    CLIENT,
     FOREVER,
-    LIFE_INDICATION,
+    LIFE,
     LIFE_LOST,
     LINK,
-    LOGGING,
     LOSSY,
+    MORE,
+    NODE,
     NONE,
+    PAUSE,
     PAUSES,
+    PORT,
     SIZE_BITS,
     SIZE_MASK,
+    STATE,
     TRACKED,
 )
-from qsctl.sim.kernel.rows import delivered_row, wide
+from qsctl.sim.kernel.rows import log_delivered
 
 
 @inlined
@@ -31,16 +36,26 @@ def serialization(size: int, numerator: int, denominator: int) -> int:
     return (size * numerator + denominator - 1) // denominator
 
 
+@inlined
+def leave_port(ports: Any, number: int, t: int, size: int) -> int:
+    """When the last byte of a message given to a port at `t` leaves it: a FIFO, Lindley's recursion."""
+    port = row(ports, number, PORT)
+    depart = max(t, port.free) + serialization(size, port.num, port.den)
+    port.free = depart
+    return wide(depart)
+
+
 @kernel
-def acknowledgment_time(c: int, node: int, depart: int, size: int, clients: Any, lives: Any, rare: Any) -> int:
+def acknowledgment_time(state: Any, c: int, node: int, depart: int, size: int) -> int:
     """When a message that left the port at `depart` is acknowledged, on a connection that is not a plain one.
 
     A slower link behind the port is a FIFO of its own. A lost message is sent again: its acknowledgment comes one
     round trip later (our reading: the second copy is not charged to the port). A client that pauses acknowledges
     when the pause ends. Acknowledgments never overtake one another.
     """
-    client = clients[c]
-    more = rare.more[c]
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    more = row(broker.more, c, MORE)
     flags = client.traits
     if flags & LINK:
         depart = max(more.link_free, depart) + serialization(size, more.link_num, more.link_den)
@@ -48,53 +63,45 @@ def acknowledgment_time(c: int, node: int, depart: int, size: int, clients: Any,
     plain = depart + client.delay
     time = plain
     if flags & LOSSY:
-        lives[node].traits &= ~LIFE_LOST
+        life = row(broker.lives, node, LIFE)
+        life.traits &= ~LIFE_LOST
         if uniform_bits(more.key, more.sent) < more.loss:
-            lives[node].traits |= LIFE_LOST
+            life.traits |= LIFE_LOST
             time += more.round_trip
             more.retransmissions += 1
         more.sent += 1
     time = max(time, more.last_ack)
     if flags & PAUSES:
         # Only departures never go back: a new connection forgets what the old one waited for.
-        while more.pause < more.pause_end and rare.pauses[more.pause, 1] <= plain:
+        while more.pause < more.pause_end and row(broker.pauses, more.pause, PAUSE).end <= plain:
             more.pause += 1
         pause = more.pause
-        while pause < more.pause_end and rare.pauses[pause, 1] <= time:
+        while pause < more.pause_end and row(broker.pauses, pause, PAUSE).end <= time:
             pause += 1
-        if pause < more.pause_end and rare.pauses[pause, 0] <= time:
-            time = rare.pauses[pause, 1]
+        if pause < more.pause_end and row(broker.pauses, pause, PAUSE).start <= time:
+            time = row(broker.pauses, pause, PAUSE).end
     more.last_ack = time
     return wide(time)
 
 
-@inlined
-def send(
-    c: int, t: int, node: int, clients: Any, ports: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
-) -> None:
-    """Copy one message to its port's queue (a FIFO: Lindley's recursion) and settle its acknowledgment."""
-    client = clients[c]
-    port = ports[client.port]
-    tag = nodes[node].tag
-    size = tag & SIZE_MASK
-    depart = max(t, port.free) + serialization(size, port.num, port.den)
-    port.free = depart
+@kernel
+def send(state: Any, c: int, t: int, node: int) -> None:
+    """Copy one message to its port's queue and settle its acknowledgment."""
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    sent = row(broker.nodes, node, NODE)
+    size = wide(sent.tag & SIZE_MASK)
+    depart = leave_port(broker.ports, wide(client.port), t, size)
     time = depart + client.delay
     if client.traits & (LOSSY | PAUSES | LINK):
-        time = acknowledgment_time(c, node, depart, size, clients, lives, rare)
-    nodes[node].time = time
+        time = acknowledgment_time(state, c, node, depart, size)
+    sent.time = time
     client.inflight += size
     if client.next_ack == FOREVER:
         client.next_ack = time
-    queue = tag >> SIZE_BITS
-    if queue == 0 and client.traits & TRACKED:
-        lives[node].sent = depart
-    elif control[LOGGING] != 0:
-        life = lives[node]
-        acknowledged = time
-        if client.traits & ABSENCES and time >= rare.more[c].next_absence:
-            acknowledged = wide(NONE)
-        delivered_row(
-            log, control, life.born, life.moved, depart, acknowledged, c, wide(life.topic), size, queue,
-            1 if life.traits & LIFE_INDICATION else 0, wide(life.attempts),
-        )  # fmt: skip
+    if sent.tag >> SIZE_BITS == 0 and client.traits & TRACKED:
+        row(broker.lives, node, LIFE).sent = depart
+    elif broker.logging != 0:
+        if client.traits & ABSENCES and time >= row(broker.more, c, MORE).next_absence:
+            time = NONE
+        log_delivered(state, c, node, depart, wide(time))

@@ -9,39 +9,22 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Final, Protocol, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from qsctl.eventlog.schema import LogLevel, Outcome
 from qsctl.instant import Nanoseconds
+from qsctl.sim.kernel.records import EVENT_ROW as EVENT_ROW
+from qsctl.sim.kernel.records import LOG_ROW as LOG_ROW
 from qsctl.sim.scenario import Scenario
 
 Rows: TypeAlias = npt.NDArray[Any]
 """A structured array: `LOG_ROW` or `EVENT_ROW`."""
-
-LOG_ROW: Final = np.dtype(
-    {
-        "names": [
-            "enqueued_ns", "wait_ns", "send_ns", "acknowledge_ns", "client_id", "topic_id", "size_bytes", "attempts",
-            "queue", "outcome", "discard_indication",
-        ],
-        "formats": ["i8", "i8", "i8", "i8", "i4", "i4", "i4", "i4", "u1", "u1", "u1"],
-        "offsets": [0, 8, 16, 24, 32, 36, 40, 44, 48, 49, 50],
-        "itemsize": 52,
-    }
-)  # fmt: skip
-"""One message, 52 bytes. `queue` indexes `scenario.QUEUE_ORDER`, `outcome` indexes `OUTCOMES`; the three durations
-count from `enqueued_ns` and are `NEVER` where it did not happen; work units are max(1, ceil(size / 2048)).
-`attempts` restarts with the statistics, see `eventlog.schema.MESSAGES`."""
 
 NEVER: Final = -1
 """A duration of something that did not happen: null in the event log."""
 
 OUTCOMES: Final[tuple[Outcome, ...]] = tuple(Outcome)
 """Index in `LOG_ROW`: 0 delivered, 1 discarded, 2 elided, 3 expired, 4 dead, 5 held, 6 waiting."""
-
-EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4"), ("queue", "i1"), ("event", "u1")])
-"""One event; `queue` is -1 where none is meant, `client_id` is -1 for the whole broker, `event` is an `Event`."""
 
 CHUNK_ROWS: Final = 1 << 20
 """Rows of a log chunk unless the caller asks for another size."""

@@ -10,13 +10,30 @@ import numpy.typing as npt
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.kernel import records as r
-from qsctl.sim.kernel.histogram import BLOCK
-from qsctl.sim.kernel.jit import as_records
+from qsctl.sim.kernel.histogram import BLOCK, OCTAVES
+from qsctl.sim.kernel.jit import COMPILED, address_of, as_records
 from qsctl.sim.models.base import EVENT_ROW, LOG_ROW, Rows
-from qsctl.sim.models.egress_layout import Layout, empty_octaves
+from qsctl.sim.models.egress_layout import Layout
 
 FIRST_NODES: Final = 1 << 12
 FIRST_BLOCKS: Final = 1 << 10
+CACHE_LINE: Final = 64
+
+
+class PlainState:
+    """The state record where kernels are plain Python: arrays as they are, numbers as in the record."""
+
+    def __init__(self, numbers: Any, arrays: dict[str, Any]) -> None:
+        vars(self).update(_numbers=numbers, _arrays=arrays)
+
+    def __getitem__(self, index: int) -> PlainState:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return self._arrays[name] if name in r.ARRAYS else int(self._numbers[name])
+
+    def __setattr__(self, name: str, value: int) -> None:
+        self._numbers[name] = value
 
 
 class EgressArrays:
@@ -24,100 +41,144 @@ class EgressArrays:
 
     def __init__(self, layout: Layout, level: LogLevel, chunk_rows: int) -> None:
         count = len(layout.names)
-        self.clients = as_records(layout.clients)
-        self.queues = as_records(layout.queues)
-        self.ports = as_records(layout.ports)
-        self.nodes = np.zeros(0, r.NODE)
-        self.lives = np.zeros(0, r.LIFE)
-        self.control = np.zeros(r.CONTROL_SLOTS, np.int64)
-        self.control[r.FREE] = r.NONE
+        record = np.zeros(1, r.STATE)
+        self.state: Any = record[0]
+        self._arrays: dict[str, npt.NDArray[Any]] = {}
+        self._known = address_of(record) if COMPILED else PlainState(self.state, self._arrays)
+        self._record = record
+        for name, array in (
+            ("clients", layout.clients),
+            ("queues", layout.queues),
+            ("tallies", layout.tallies),
+            ("more", layout.more),
+            ("ports", layout.ports),
+            ("nodes", np.zeros(0, r.NODE)),
+            ("lives", np.zeros(0, r.LIFE)),
+            ("log", np.zeros(0, LOG_ROW)),
+            ("heap", np.zeros(count + 16, r.HEAP)),
+            ("timers", np.zeros(count + 16, r.HEAP)),
+            ("octaves", np.full(count * r.QUEUES * OCTAVES, r.NONE, np.int32).view(r.OCTAVE)),
+            ("blocks", np.zeros(FIRST_BLOCKS * BLOCK, r.BUCKET)),
+            ("endpoints", layout.endpoints),
+            ("pauses", layout.pauses),
+            ("elided", layout.elided),
+            ("events", np.zeros(count + 16, EVENT_ROW)),
+        ):
+            self._place(name, array)
         logged = level is not LogLevel.COUNTERS
-        self.control[r.LOGGING] = logged
-        self.control[r.LOG_LIMIT] = chunk_rows if logged else r.FOREVER
         self._chunk_rows = chunk_rows if logged else 0
-        self.log: Rows = np.zeros(0, LOG_ROW)
-        self.rare = r.Rare(
-            more=as_records(layout.more),
-            heap=as_records(np.zeros(count + 16, r.HEAP)),
-            timers=as_records(np.zeros(count + 16, r.HEAP)),
-            octaves=empty_octaves(count * r.QUEUES),
-            blocks=np.zeros((FIRST_BLOCKS, BLOCK), np.int64),
-            endpoints=as_records(layout.endpoints),
-            pauses=layout.pauses,
-            elided=as_records(layout.elided),
-            events=as_records(np.zeros(count + 16, EVENT_ROW)),
-        )
+        self.state["free"] = r.NONE
+        self.state["logging"] = logged
+        self.state["log_limit"] = chunk_rows if logged else r.FOREVER
         self._enlarge_nodes(max(FIRST_NODES, 4 * count))
+        self._measure_room()
+        self.rare: int | None = 1 if layout.rare else None
+
+    def __getattr__(self, name: str) -> npt.NDArray[Any]:
+        """An array by the name that the state record has for it."""
+        if name in r.ARRAYS:
+            return self._arrays[name]
+        raise AttributeError(name)
+
+    def kernel(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a kernel on the state; without compilation its wrapping integers must not warn."""
+        with np.errstate(over="ignore"):
+            return function(self._known, *arguments)
 
     def call(self, function: Callable[..., int], rows: Rows, count: int, until: int, until_acknowledged: int) -> int:
-        """Run the main kernel; without compilation its wrapping integers must not warn."""
-        with np.errstate(over="ignore"):
-            return function(
-                rows, count, until, until_acknowledged, self.clients, self.queues, self.ports, self.nodes, self.lives,
-                self.log, self.control, self.rare,
-            )  # fmt: skip
+        """Run the main kernel over arrivals."""
+        self._place("arrivals", rows, moved=False)
+        self.state["count"] = count
+        self.state["until"] = until
+        self.state["until_acknowledged"] = until_acknowledged
+        return int(self.kernel(function, self.rare))
 
     def take_log(self) -> Rows:
         """The rows written since the last call: a view."""
-        rows: Rows = self.log[: self.control[r.LOG_COUNT]]
-        self.control[r.LOG_COUNT] = 0
+        rows: Rows = self.log[: self.state["log_count"]]
+        self.state["log_count"] = 0
         return rows
 
     def take_kernel_events(self) -> Rows:
         """The events that kernels wrote since the last call: a view."""
-        rows: Rows = self.rare.events[: self.control[r.EVENT_COUNT]]
-        self.control[r.EVENT_COUNT] = 0
+        rows: Rows = self.events[: self.state["event_count"]]
+        self.state["event_count"] = 0
         return rows
 
     def ensure_room(self) -> None:
         """Before a kernel that is not the main loop: have room for one event."""
-        control, rare = self.control, self.rare
-        if (
-            control[r.FREE] == r.NONE
-            or control[r.HEAP_COUNT] + 2 >= len(rare.heap)
-            or control[r.TIMER_COUNT] + 8 >= len(rare.timers)
-            or control[r.BLOCKS_USED] + r.ROWS_AN_EVENT >= len(rare.blocks)
-        ):
+        if self.state["free"] == r.NONE or self.state["short"]:
             self.grow()
 
     def grow(self) -> None:
         """Double whatever may be too small for the next event."""
-        control, rare = self.control, self.rare
-        if control[r.FREE] == r.NONE:
+        state = self.state
+        if state["free"] == r.NONE:
             self._enlarge_nodes(2 * len(self.nodes))
-        if control[r.HEAP_COUNT] + 2 >= len(rare.heap):
-            rare = rare._replace(heap=_longer(rare.heap))
-        if control[r.TIMER_COUNT] + 8 >= len(rare.timers):
-            rare = rare._replace(timers=_longer(rare.timers))
-        if control[r.BLOCKS_USED] + r.ROWS_AN_EVENT >= len(rare.blocks):
-            rare = rare._replace(blocks=_longer(rare.blocks))
-        self.rare = rare
+        for name, used, limit in (
+            ("heap", "heap_count", "heap_limit"),
+            ("timers", "timer_count", "timer_limit"),
+            ("blocks", "blocks_used", "blocks_limit"),
+        ):
+            if state[used] + r.ROOM_AN_EVENT[name] >= state[limit]:
+                self._place(name, _longer(self._arrays[name], 2 * len(self._arrays[name])))
+        self._measure_room()
 
     def reset_counters(self) -> None:
         """The warm-up is over: counters restart, the state stays; the high-water mark restarts at the depth."""
-        for field in r.COUNTERS:
-            self.queues[field] = 0
+        for array, fields in zip((self.queues, self.tallies, self.endpoints), r.COUNTERS, strict=True):
+            for field in fields:
+                array[field] = 0
         self.queues["high_water"] = self.queues["work"]
-        self.queues["first_discard"] = r.NONE
+        self.tallies["first_discard"] = r.NONE
         # Deliveries begun before are no redeliveries of the observation; the first one stays the first.
         np.minimum(self.lives["attempts"], 1, out=self.lives["attempts"])
-        self.rare.octaves[:] = r.NONE
-        self.rare.blocks[:] = 0
-        self.control[r.BLOCKS_USED] = 0
+        self.octaves["block"] = r.NONE
+        self.blocks["messages"] = 0
+        self.state["blocks_used"] = 0
+
+    def histogram(self, queue: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Sparse buckets and counts of one queue; waits of zero are what the blocks did not count."""
+        octaves = self.octaves["block"][queue * OCTAVES : (queue + 1) * OCTAVES]
+        blocks = self.blocks["messages"].reshape(-1, BLOCK)
+        buckets, counts = [], []
+        for octave in np.flatnonzero(octaves >= 0):
+            block = blocks[octaves[octave]]
+            here = np.flatnonzero(block)
+            buckets.append(here + int(octave) * BLOCK)
+            counts.append(block[here])
+        bucket = np.concatenate(buckets) if buckets else np.zeros(0, np.int64)
+        count = np.concatenate(counts) if counts else np.zeros(0, np.int64)
+        return bucket.astype(np.int32), count.astype(np.int64)
+
+    def _place(self, name: str, array: npt.NDArray[Any], moved: bool = True) -> None:
+        """Keep an array, in whole cache lines when it is to be moved, and tell the kernels where it is."""
+        self._arrays[name] = placed = as_records(_longer(array, len(array)) if moved else array)
+        if COMPILED:
+            self.state[name] = address_of(placed)
+
+    def _measure_room(self) -> None:
+        state = self.state
+        state["heap_limit"], state["timer_limit"] = len(self.heap), len(self.timers)
+        state["blocks_limit"] = len(self.blocks) // BLOCK
+        state["short"] = 0
 
     def _enlarge_nodes(self, count: int) -> None:
         old = len(self.nodes)
-        self.nodes = _longer(self.nodes, count)
-        self.lives = _longer(self.lives, count)
+        self._place("nodes", _longer(self.nodes, count), moved=False)
+        self._place("lives", _longer(self.lives, count), moved=False)
         self.nodes["next"][old:] = np.arange(old + 1, count + 1)
-        self.nodes["next"][count - 1] = self.control[r.FREE]
-        self.control[r.FREE] = old
+        self.nodes["next"][count - 1] = self.state["free"]
+        self.state["free"] = old
         if self._chunk_rows:
             # One event may settle every message there is, beyond the limit that the loop checks.
-            self.log = _longer(self.log, self._chunk_rows + count + 16)
+            self._place("log", _longer(self.log, self._chunk_rows + count + 16), moved=False)
 
 
-def _longer(array: npt.NDArray[Any], count: int = 0) -> npt.NDArray[Any]:
-    longer = np.zeros((count or 2 * len(array), *array.shape[1:]), array.dtype)
+def _longer(array: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    """A longer copy that begins at a cache line: rows of 64 bytes then lie in one line each."""
+    memory = np.zeros(count * array.dtype.itemsize + CACHE_LINE, np.uint8)
+    begin = -memory.ctypes.data % CACHE_LINE
+    longer = memory[begin : begin + count * array.dtype.itemsize].view(array.dtype)
     longer[: len(array)] = array
-    return longer if array.dtype.names is None else as_records(longer)
+    return longer

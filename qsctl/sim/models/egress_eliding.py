@@ -10,42 +10,49 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.jit import bit_length, kernel, row, wide
 from qsctl.sim.kernel.records import (
-    BUFFERS,
-    EGRESS_BYTES,
-    EVENT_COUNT,
+    CLIENT,
+    ELIDED,
+    EVENT_ROW,
     FOREVER,
-    LOGGING,
+    LIFE,
+    MORE,
+    NODE,
     NONE,
     OUTCOME_ELIDED,
+    QUEUE,
     SIZE_BITS,
     SIZE_MASK,
+    STATE,
+    TALLY,
     WEIGHTED,
 )
-from qsctl.sim.kernel.rows import undelivered_row, wide
+from qsctl.sim.kernel.rows import undelivered_row
 from qsctl.sim.models.egress_endpoint import want_timer
-from qsctl.sim.models.egress_queue import highest, weighted, work_units
+from qsctl.sim.models.egress_queue import buffer_bytes, weighted, work_units
 
 MAX_ELIDING_TOPICS_EVENT = 11
 """`Event.MAX_ELIDING_TOPICS`; a test holds the two equal."""
 
 
 @kernel
-def slot_of(c: int, t: int, topic: int, control: Any, rare: Any) -> int:
+def slot_of(state: Any, c: int, t: int, topic: int) -> int:
     """The slot of a topic, or NONE beyond the limit; the first such topic raises the one-shot event."""
-    more = rare.more[c]
+    broker = row(state, 0, STATE)
+    more = row(broker.more, c, MORE)
     local = topic - more.topic_base
     if local < 0 or local >= more.elide_topics:
         return wide(NONE)
     slot = wide(more.elide + local)
-    if rare.elided[slot].known != 0:
+    elided = row(broker.elided, slot, ELIDED)
+    if elided.known != 0:
         return slot
     if more.elide_used >= more.elide_max:
         if more.one_shot == 0:
             more.one_shot = 1
-            event = rare.events[control[EVENT_COUNT]]
-            control[EVENT_COUNT] += 1
+            event = row(broker.events, broker.event_count, EVENT_ROW)
+            broker.event_count += 1
             event.at_ns = t
             event.value = more.elide_max
             event.client_id = c
@@ -53,76 +60,74 @@ def slot_of(c: int, t: int, topic: int, control: Any, rare: Any) -> int:
             event.event = MAX_ELIDING_TOPICS_EVENT
         return wide(NONE)
     more.elide_used += 1
-    rare.elided[slot].known = 1
-    rare.elided[slot].last = -FOREVER
-    rare.elided[slot].node = NONE
+    elided.known = 1
+    elided.last = -FOREVER
+    elided.node = NONE
     return slot
 
 
 @kernel
-def replace_queued(
-    c: int, q: int, t: int, size: int, topic: int, slot: int, queues: Any, nodes: Any, log: Any, control: Any,
-    rare: Any,
-) -> bool:  # fmt: skip
+def replace_queued(state: Any, c: int, q: int, t: int, size: int, topic: int, slot: int) -> bool:
     """Put a newer message in the place of the queued one of its topic; False when none is queued there."""
-    node = wide(rare.elided[slot].node)
-    if node == NONE or nodes[node].tag >> SIZE_BITS != q:
+    broker = row(state, 0, STATE)
+    node = wide(row(broker.elided, slot, ELIDED).node)
+    if node == NONE or row(broker.nodes, node, NODE).tag >> SIZE_BITS != q:
         return False
-    queue = queues[c * 5 + q]
-    old = nodes[node].tag & SIZE_MASK
-    born = nodes[node].time
-    queue.elided += 1
-    if control[LOGGING] != 0:
-        undelivered_row(log, control, born, t - born, c, topic, old, q, wide(OUTCOME_ELIDED), wide(0))
+    queued = row(broker.nodes, node, NODE)
+    queue = row(broker.queues, c * 5 + q, QUEUE)
+    old = wide(queued.tag & SIZE_MASK)
+    born = wide(queued.time)
+    row(broker.tallies, c * 5 + q, TALLY).elided += 1
+    if broker.logging != 0:
+        undelivered_row(state, born, t - born, c, topic, old, q, wide(OUTCOME_ELIDED), wide(0))
     queue.work += work_units(size) - work_units(old)
     queue.high_water = max(queue.high_water, queue.work)
-    nodes[node].tag = size | (q << SIZE_BITS)
-    nodes[node].time = t
-    if control[BUFFERS] != 0:
-        control[EGRESS_BYTES] += size - old
-        rare.more[c].buffered += size - old
+    queued.tag = size | (q << SIZE_BITS)
+    queued.time = t
+    buffer_bytes(state, c, size - old)
     return True
 
 
 @kernel
-def ready_in(c: int, q: int, t: int, queues: Any, nodes: Any, lives: Any, rare: Any) -> tuple[int, int, int]:
+def ready_in(state: Any, c: int, q: int, t: int) -> tuple[int, int, int]:
     """The first message of one queue that no eliding delay holds.
 
     Returns:
         The message before it and the message, each NONE when there is none; when the first delay met ends.
     """
-    delay = rare.more[c].elide_delay
+    broker = row(state, 0, STATE)
+    delay = row(broker.more, c, MORE).elide_delay
     wake = wide(FOREVER)
     before = wide(NONE)
-    queue = queues[c * 5 + q]
+    queue = row(broker.queues, c * 5 + q, QUEUE)
     node = wide(queue.head) if queue.length > 0 else wide(NONE)
     while node != NONE:
-        slot = lives[node].slot
-        due = t if slot < 0 else rare.elided[slot].last + delay
+        slot = row(broker.lives, node, LIFE).slot
+        due = t if slot < 0 else row(broker.elided, slot, ELIDED).last + delay
         if due <= t:
             break
         wake = min(wake, due)
         before = node
-        node = wide(nodes[node].next)
+        node = wide(row(broker.nodes, node, NODE).next)
     return before, node, wake
 
 
 @kernel
-def take_ready(
-    c: int, t: int, take: bool, clients: Any, queues: Any, nodes: Any, lives: Any, control: Any, rare: Any
-) -> int:
+def take_ready(state: Any, c: int, t: int, take: bool) -> int:
     """The next message that no eliding delay holds; NONE when there is none.
 
     By priority and then by place; under the weighted scheduler a queue of which nothing is ready is passed over as an
     empty one is. With `take` the message leaves its queue. Without one the client wakes when the first delay ends.
     """
-    shared = clients[c].traits & WEIGHTED != 0
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    shared = client.traits & WEIGHTED != 0
     wake = wide(FOREVER)
     before = wide(NONE)
     node = wide(NONE)
     ready = wide(0)
     for q in range(4, -1, -1):
-        before, node, end = ready_in(c, wide(q), t, queues, nodes, lives, rare)
+        before, node, end = ready_in(state, c, wide(q), t)
         wake = min(wake, end)
         if node != NONE:
             ready |= 1 << q
@@ -130,38 +135,42 @@ def take_ready(
                 break
     if ready == 0:
         if wake < FOREVER:
-            want_timer(c, wake, control, rare)
+            want_timer(state, c, wake)
         return wide(NONE)
     if not take:
         return node
-    chosen = highest(ready)
+    chosen = bit_length(ready) - 1
     if shared:
-        chosen = weighted(c, ready, queues, rare.more)
-        before, node, end = ready_in(c, chosen, t, queues, nodes, lives, rare)
-    queue = queues[c * 5 + chosen]
-    after = nodes[node].next
+        chosen = weighted(state, c, ready)
+        before, node, end = ready_in(state, c, chosen, t)
+    queue = row(broker.queues, c * 5 + chosen, QUEUE)
+    taken = row(broker.nodes, node, NODE)
+    after = taken.next
     if before == NONE:
         queue.head = after
     else:
-        nodes[before].next = after
+        row(broker.nodes, before, NODE).next = after
     if after == NONE:
         queue.tail = before
     queue.length -= 1
-    queue.work -= work_units(nodes[node].tag & SIZE_MASK)
+    queue.work -= work_units(wide(taken.tag & SIZE_MASK))
     if queue.length == 0:
-        clients[c].mask &= ~(1 << chosen)
-    slot = lives[node].slot
+        client.mask = client.mask & (31 - (1 << chosen))
+    slot = row(broker.lives, node, LIFE).slot
     if slot >= 0:
-        rare.elided[slot].last = t
-        rare.elided[slot].node = NONE
+        elided = row(broker.elided, slot, ELIDED)
+        elided.last = t
+        elided.node = NONE
     return node
 
 
 @kernel
-def forget_topics(c: int, rare: Any) -> None:
+def forget_topics(state: Any, c: int) -> None:
     """A new session of an eliding client starts without memory of topics."""
-    more = rare.more[c]
+    broker = row(state, 0, STATE)
+    more = row(broker.more, c, MORE)
     more.elide_used = 0
     for slot in range(more.elide, more.elide + more.elide_topics):
-        rare.elided[slot].known = 0
-        rare.elided[slot].node = NONE
+        elided = row(broker.elided, slot, ELIDED)
+        elided.known = 0
+        elided.node = NONE

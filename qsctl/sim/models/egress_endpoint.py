@@ -10,97 +10,108 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.kernel.heap import push
-from qsctl.sim.kernel.jit import kernel
-from qsctl.sim.kernel.records import FOREVER, NONE, TIMER_COUNT
-from qsctl.sim.kernel.rows import wide
+from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.records import ENDPOINT, FOREVER, LIFE, MORE, NODE, NONE, STATE, TIMERS_AN_EVENT
 
 
 @kernel
-def want_timer(c: int, time: int, control: Any, rare: Any) -> None:
+def want_timer(state: Any, c: int, time: int) -> None:
     """Wake a client at `time` unless it wakes earlier; entries that it no longer means are skipped."""
-    more = rare.more[c]
+    broker = row(state, 0, STATE)
+    more = row(broker.more, c, MORE)
     if time < more.timer:
         more.timer = time
-        push(rare.timers, control[TIMER_COUNT], time, c)
-        control[TIMER_COUNT] += 1
+        push(broker.timers, broker.timer_count, time, c)
+        broker.timer_count += 1
+        if broker.timer_count + TIMERS_AN_EVENT >= broker.timer_limit:
+            broker.short = 1
 
 
 @kernel
-def return_to_endpoint(c: int, t: int, node: int, nodes: Any, lives: Any, control: Any, rare: Any) -> None:
+def return_to_endpoint(state: Any, c: int, t: int, node: int) -> None:
     """A guaranteed message left G-1 unsent: it comes again after the redelivery delay, oldest first."""
-    more = rare.more[c]
-    endpoint = rare.endpoints[more.endpoint]
+    broker = row(state, 0, STATE)
+    more = row(broker.more, c, MORE)
+    endpoint = row(broker.endpoints, more.endpoint, ENDPOINT)
     due = t + more.redelivery_delay
-    lives[node].moved = due
-    nodes[node].next = NONE
+    row(broker.lives, node, LIFE).moved = due
+    row(broker.nodes, node, NODE).next = NONE
     if endpoint.returned_head == NONE:
         endpoint.returned_head = node
     else:
-        nodes[endpoint.returned_tail].next = node
+        row(broker.nodes, endpoint.returned_tail, NODE).next = node
     endpoint.returned_tail = node
     endpoint.outstanding -= endpoint.tracked
-    want_timer(c, due, control, rare)
+    endpoint.returned += 1
+    want_timer(state, c, due)
 
 
-@kernel
-def wait_at_endpoint(c: int, node: int, nodes: Any, rare: Any) -> None:
+@inlined
+def wait_at_endpoint(state: Any, c: int, node: int) -> None:
     """Keep a message at the endpoint, behind those that wait already."""
-    endpoint = rare.endpoints[rare.more[c].endpoint]
-    nodes[node].next = NONE
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    row(broker.nodes, node, NODE).next = NONE
     if endpoint.waiting_head == NONE:
         endpoint.waiting_head = node
     else:
-        nodes[endpoint.waiting_tail].next = node
+        row(broker.nodes, endpoint.waiting_tail, NODE).next = node
     endpoint.waiting_tail = node
 
 
-@kernel
-def next_at_endpoint(c: int, t: int, lives: Any, rare: Any) -> int:
+@inlined
+def next_at_endpoint(state: Any, c: int, t: int) -> int:
     """The message that the endpoint would send next: a returned one that is due, else the oldest waiting; or NONE."""
-    endpoint = rare.endpoints[rare.more[c].endpoint]
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     returned = endpoint.returned_head
-    if returned != NONE and lives[returned].moved <= t:
+    if returned != NONE and row(broker.lives, returned, LIFE).moved <= t:
         return wide(returned)
     return wide(endpoint.waiting_head)
 
 
-@kernel
-def take_from_endpoint(c: int, node: int, nodes: Any, rare: Any) -> None:
+@inlined
+def take_from_endpoint(state: Any, c: int, node: int) -> None:
     """Remove what `next_at_endpoint` named."""
-    endpoint = rare.endpoints[rare.more[c].endpoint]
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    after = row(broker.nodes, node, NODE).next
     if node == endpoint.returned_head:
-        endpoint.returned_head = nodes[node].next
-        if endpoint.returned_head == NONE:
+        endpoint.returned_head = after
+        if after == NONE:
             endpoint.returned_tail = NONE
     else:
-        endpoint.waiting_head = nodes[node].next
-        if endpoint.waiting_head == NONE:
+        endpoint.waiting_head = after
+        if after == NONE:
             endpoint.waiting_tail = NONE
     endpoint.outstanding += endpoint.tracked
 
 
-@kernel
-def read_not_acknowledged(c: int, node: int, due: int, nodes: Any, control: Any, rare: Any) -> None:
+@inlined
+def read_not_acknowledged(state: Any, c: int, node: int, due: int) -> None:
     """The client's TCP has the message; its application acknowledges it at `due` (FOREVER: never)."""
-    endpoint = rare.endpoints[rare.more[c].endpoint]
-    nodes[node].time = due
-    nodes[node].next = NONE
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    read = row(broker.nodes, node, NODE)
+    read.time = due
+    read.next = NONE
     if endpoint.reading_head == NONE:
         endpoint.reading_head = node
     else:
-        nodes[endpoint.reading_tail].next = node
+        row(broker.nodes, endpoint.reading_tail, NODE).next = node
     endpoint.reading_tail = node
     if due < FOREVER:
-        want_timer(c, due, control, rare)
+        want_timer(state, c, due)
 
 
 @kernel
-def next_due(c: int, t: int, lives: Any, nodes: Any, rare: Any) -> int:
-    """When, after `t`, the endpoint next does something by itself: its first returned message, or first one read."""
-    endpoint = rare.endpoints[rare.more[c].endpoint]
+def want_next_due(state: Any, c: int, t: int) -> None:
+    """Wake when, after `t`, the endpoint next does something by itself: its first returned message, or first read."""
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     due = wide(FOREVER)
-    if endpoint.returned_head != NONE and lives[endpoint.returned_head].moved > t:
-        due = wide(lives[endpoint.returned_head].moved)
+    if endpoint.returned_head != NONE and row(broker.lives, endpoint.returned_head, LIFE).moved > t:
+        due = wide(row(broker.lives, endpoint.returned_head, LIFE).moved)
     if endpoint.reading_head != NONE:
-        due = min(due, nodes[endpoint.reading_head].time)
-    return due
+        due = min(due, wide(row(broker.nodes, endpoint.reading_head, NODE).time))
+    want_timer(state, c, due)

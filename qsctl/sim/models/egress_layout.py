@@ -13,7 +13,6 @@ import numpy.typing as npt
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.arrivals import client_ranges
-from qsctl.sim.kernel.histogram import OCTAVES
 from qsctl.sim.kernel.random import stream_key
 from qsctl.sim.kernel.records import (
     ABSENCES,
@@ -30,11 +29,13 @@ from qsctl.sim.kernel.records import (
     LOSSY,
     MORE,
     NONE,
+    PAUSE,
     PAUSES,
     PORT,
     QUEUE,
     QUEUES,
     TAIL,
+    TALLY,
     TRACKED,
     WEIGHTED,
 )
@@ -47,10 +48,17 @@ from qsctl.sim.scenario import (
     GuaranteedOverflow,
     Model,
     Profile,
+    Queue,
     Scenario,
     Scheduler,
+    TraceArrivals,
 )
 
+PORTS_MAX: Final = 2**15 - 1
+WINDOW_BYTES_MAX: Final = 2**30
+"""The largest window that TCP's window scale option can say (RFC 7323)."""
+LIMIT_MAX: Final = 2**31 - 1
+"""Of a depth in work units, and of a burst in messages."""
 NS_A_BYTE_AT_ONE_BIT: Final = 8_000_000_000
 Named = TypeVar("Named")
 
@@ -64,9 +72,12 @@ class Layout:
     more: npt.NDArray[Any]
     queues: npt.NDArray[Any]
     ports: npt.NDArray[Any]
+    tallies: npt.NDArray[Any]
     endpoints: npt.NDArray[Any]
     pauses: npt.NDArray[Any]
     elided: npt.NDArray[Any]
+    rare: bool = False
+    """Whether a client has a trait, or guaranteed messages come, which may go back to their endpoint."""
 
 
 def client_names(scenario: Scenario) -> list[str]:
@@ -131,6 +142,8 @@ def lay_out(scenario: Scenario, replication: int, outages: Outages, topic_ranges
     count = sum(group.count for group in scenario.groups)
     if count == 0:
         raise InvalidInput("the scenario has no clients", remedy="Give at least one client group.")
+    if len(scenario.ports) > PORTS_MAX:
+        raise InvalidInput(f"the scenario has {len(scenario.ports)} ports", remedy=f"Give at most {PORTS_MAX}.")
     ports = np.zeros(len(scenario.ports), PORT)
     for index, port in enumerate(scenario.ports):
         ports[index]["num"], ports[index]["den"] = line_rate(f"port {port.name!r}", port.rate_bits_per_second)
@@ -139,9 +152,10 @@ def lay_out(scenario: Scenario, replication: int, outages: Outages, topic_ranges
         clients=np.zeros(count, CLIENT),
         more=np.zeros(count, MORE),
         queues=np.zeros(count * QUEUES, QUEUE),
+        tallies=np.zeros(count * QUEUES, TALLY),
         ports=ports,
         endpoints=np.zeros(count, ENDPOINT),
-        pauses=np.zeros((max(1, sum(len(pauses) for pauses in outages.pauses.values())), 2), np.int64),
+        pauses=np.zeros(max(1, sum(len(pauses) for pauses in outages.pauses.values())), PAUSE),
         elided=np.zeros(1, ELIDED),
     )
     endpoints = _endpoints(scenario, ranges)
@@ -155,14 +169,15 @@ def lay_out(scenario: Scenario, replication: int, outages: Outages, topic_ranges
         _, profile = look_up(f"client group {group.name!r}", "profile", group.profile, profiles)
         span = slice(first, first + size)
         pauses = outages.pauses.get(group.name, [])
-        layout.pauses[pause_rows : pause_rows + len(pauses)] = np.array(pauses, np.int64).reshape(-1, 2)
+        layout.pauses[pause_rows : pause_rows + len(pauses)] = pauses
         more = layout.more[span]
         more["pause"], more["pause_end"] = pause_rows, pause_rows + len(pauses)
         pause_rows += len(pauses)
         _lay_connection(scenario, group, profile, port_index, layout.clients[span], more)
         more["key"] = [stream_key(scenario.seed, replication, "loss", group.name, i) for i in range(size)]
         more["endpoint"] = np.arange(first, first + size)
-        _lay_queues(scenario, profile, layout.queues[first * QUEUES : (first + size) * QUEUES])
+        queues = slice(first * QUEUES, (first + size) * QUEUES)
+        _lay_queues(scenario, profile, layout.queues[queues], layout.tallies[queues])
         flags = _flags(scenario, group, profile, group.name in endpoints, outages)
         layout.clients["traits"][span] = flags
         more["next_absence"] = outages.next_absence(group.name, -1)
@@ -174,7 +189,13 @@ def lay_out(scenario: Scenario, replication: int, outages: Outages, topic_ranges
             eliding_slots += size * (high - low)
     layout.elided = np.zeros(max(1, eliding_slots), ELIDED)
     layout.elided["node"] = NONE
+    layout.rare = bool(layout.clients["traits"].any()) or _guaranteed(scenario)
     return layout
+
+
+def _guaranteed(scenario: Scenario) -> bool:
+    """Whether messages may come to G-1: a trace names queues of its own."""
+    return any(each.queue is Queue.G_1 or isinstance(each.arrivals, TraceArrivals) for each in scenario.traffic)
 
 
 def _endpoints(scenario: Scenario, ranges: Mapping[str, tuple[int, int]]) -> dict[str, Endpoint]:
@@ -228,6 +249,11 @@ def _lay_connection(
     for what, value in limits.items():
         if value < 1:
             raise InvalidInput(f"profile {profile.name!r}: {what} is {value}", remedy="Give at least 1.")
+    if tcp.max_window_bytes > WINDOW_BYTES_MAX:
+        raise InvalidInput(
+            f"profile {profile.name!r}: the maximum window is {tcp.max_window_bytes} bytes",
+            remedy=f"Give at most {WINDOW_BYTES_MAX}, the largest window of TCP.",
+        )
     if not 0 <= group.loss_probability < 1 or group.round_trip_ns < 0 or group.reading_delay_ns < 0:
         raise InvalidInput(
             f"client group {group.name!r}: loss {group.loss_probability}, round trip {group.round_trip_ns} ns, reading "
@@ -259,22 +285,23 @@ def _lay_connection(
         more["link_num"], more["link_den"] = line_rate(what, group.link_rate_bits_per_second)
 
 
-def _lay_queues(scenario: Scenario, profile: Profile, queues: npt.NDArray[Any]) -> None:
-    for field in ("head", "tail", "first_discard"):
-        queues[field] = NONE
+def _lay_queues(
+    scenario: Scenario, profile: Profile, queues: npt.NDArray[Any], tallies: npt.NDArray[Any]
+) -> None:  # fmt: skip
+    queues["head"] = queues["tail"] = tallies["first_discard"] = NONE
     for index, name in enumerate(QUEUE_ORDER):
         limits = profile.queues.get(name)
         if limits is None:
             raise InvalidInput(f"profile {profile.name!r} says nothing of queue {name}", remedy="Give its limits.")
-        if limits.max_depth_work_units < 1 or limits.min_msg_burst < 0 or limits.weight < 1:
+        depth, burst = limits.max_depth_work_units, limits.min_msg_burst
+        if not (1 <= depth <= LIMIT_MAX and 0 <= burst <= LIMIT_MAX and limits.weight >= 1):
             raise InvalidInput(
-                f"profile {profile.name!r}, queue {name}: depth {limits.max_depth_work_units}, burst "
-                f"{limits.min_msg_burst}, weight {limits.weight}",
-                remedy="Depth and weight are at least 1, the burst at least 0.",
+                f"profile {profile.name!r}, queue {name}: depth {depth}, burst {burst}, weight {limits.weight}",
+                remedy=f"Depth and weight are at least 1, the burst at least 0, none above {LIMIT_MAX}.",
             )
         queues["max_depth"][index::QUEUES] = limits.max_depth_work_units
         queues["burst"][index::QUEUES] = 0 if scenario.model is Model.TIBCO else limits.min_msg_burst
-        queues["weight"][index::QUEUES] = limits.weight
+        tallies["weight"][index::QUEUES] = limits.weight
 
 
 def _lay_endpoint(endpoints: npt.NDArray[Any], endpoint: Endpoint | None, tracked: bool) -> None:
@@ -290,8 +317,3 @@ def _lay_endpoint(endpoints: npt.NDArray[Any], endpoint: Endpoint | None, tracke
         endpoints["held_max"] = endpoint.max_messages
         endpoints["low_max"] = endpoint.low_priority_limit_messages
         endpoints["acknowledge_delay"] = FOREVER if delay >= INFINITE_NS else delay
-
-
-def empty_octaves(queue_count: int) -> npt.NDArray[Any]:
-    """No octave of any queue has counters."""
-    return np.full((queue_count, OCTAVES), NONE, np.int32)

@@ -10,108 +10,96 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.jit import kernel, row, wide
 from qsctl.sim.kernel.records import (
     ABSENT,
-    EGRESS_BYTES,
+    CLIENT,
+    ENDPOINT,
     FOREVER,
     HELD,
-    LIFE_INDICATION,
-    LOGGING,
+    LIFE,
+    MORE,
+    NODE,
     NONE,
+    QUEUE,
     SIZE_BITS,
     SIZE_MASK,
+    STATE,
     TRACKED,
     WAITING,
 )
-from qsctl.sim.kernel.rows import delivered_row, release, undelivered_row, wide
+from qsctl.sim.kernel.rows import log_delivered, release, undelivered_row
 from qsctl.sim.models.egress_eliding import forget_topics
-from qsctl.sim.models.egress_endpoint import next_due, want_timer
-from qsctl.sim.models.egress_queue import count_loss, unlink_head
-from qsctl.sim.models.egress_serve import serve
+from qsctl.sim.models.egress_endpoint import want_next_due
+from qsctl.sim.models.egress_queue import unlink_head
+from qsctl.sim.models.egress_serve import count_absent_loss, serve, settle
 
 
 @kernel
-def log_unfinished(c: int, node: int, sent: bool, nodes: Any, lives: Any, log: Any, control: Any) -> None:
-    """A message that left its queue and whose acknowledgment, or sending, never came: delivered, with nulls."""
-    life = lives[node]
-    if control[LOGGING] != 0:
-        tag = nodes[node].tag
-        delivered_row(
-            log, control, life.born, life.moved, life.sent if sent else NONE, wide(NONE), c, wide(life.topic),
-            tag & SIZE_MASK, tag >> SIZE_BITS, 1 if life.traits & LIFE_INDICATION else 0, wide(life.attempts),
-        )  # fmt: skip
-
-
-@kernel
-def disconnect(
-    c: int, t: int, clients: Any, queues: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
-) -> int:
+def disconnect(state: Any, c: int, t: int) -> int:
     """Take a client off: the number of direct messages dropped from its queues."""
-    client = clients[c]
-    more = rare.more[c]
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    more = row(broker.more, c, MORE)
+    endpoint = row(broker.endpoints, more.endpoint, ENDPOINT)
+    nodes = broker.nodes
     if client.blocked != 0:
         more.blocked_ns += t - more.blocked_since
     dropped = 0
-    first = NONE
-    last = NONE
     tracked = client.traits & TRACKED != 0
-    node = rare.endpoints[more.endpoint].reading_head if tracked else NONE
-    if node != NONE:
-        first = node
-        last = rare.endpoints[more.endpoint].reading_tail
-    node = client.head
+    first = wide(endpoint.reading_head) if tracked else wide(NONE)
+    last = wide(endpoint.reading_tail) if tracked else wide(NONE)
+    node = wide(client.head)
     unsent = False
     while node != NONE:
-        after = nodes[node].next
+        sent = row(nodes, node, NODE)
+        after = wide(sent.next)
         unsent = unsent or node == client.unsent
-        if tracked and nodes[node].tag >> SIZE_BITS == 0:
+        if tracked and sent.tag >> SIZE_BITS == 0:
             if first == NONE:
                 first = node
             else:
-                nodes[last].next = node
+                row(nodes, last, NODE).next = node
             last = node
         else:
-            if unsent:
-                log_unfinished(c, wide(node), bool(0), nodes, lives, log, control)
-            release(nodes, control, node)
+            if unsent and broker.logging != 0:
+                log_delivered(state, c, node, wide(NONE), wide(NONE))
+            release(state, node)
         node = after
     if last != NONE:
-        nodes[last].next = NONE
+        row(nodes, last, NODE).next = NONE
         node = first
         while node != NONE:
-            nodes[node].time = lives[node].born
-            node = nodes[node].next
+            row(nodes, node, NODE).time = row(broker.lives, node, LIFE).born
+            node = wide(row(nodes, node, NODE).next)
     for q in range(4, -1, -1):
-        while queues[c * 5 + q].length > 0:
-            node = unlink_head(c, q, clients, queues, nodes)
+        queue = row(broker.queues, c * 5 + q, QUEUE)
+        while queue.length > 0:
+            node = unlink_head(broker.clients, broker.queues, nodes, c, wide(q))
+            left = row(nodes, node, NODE)
             if q == 0 and tracked:
-                nodes[node].next = NONE
+                left.next = NONE
                 if first == NONE:
                     first = node
                 else:
-                    nodes[last].next = node
+                    row(nodes, last, NODE).next = node
                 last = node
             else:
                 dropped += 1
-                queues[c * 5 + q].not_connected += 1
-                topic = wide(lives[node].topic) if control[LOGGING] != 0 else 0
-                count_loss(
-                    c, q, t, nodes[node].tag & SIZE_MASK, topic, nodes[node].time, queues, log, control
-                )  # fmt: skip
-                release(nodes, control, node)
-        queues[c * 5 + q].pending = 0
+                topic = wide(row(broker.lives, node, LIFE).topic)
+                count_absent_loss(state, c, wide(q), t, wide(left.tag & SIZE_MASK), topic, wide(left.time))
+                release(state, node)
+        queue.pending = 0
     if tracked:
-        endpoint = rare.endpoints[more.endpoint]
         endpoint.reading_head = NONE
         endpoint.reading_tail = NONE
         endpoint.outstanding = 0
         if first != NONE:
-            nodes[last].next = endpoint.waiting_head
+            row(nodes, last, NODE).next = endpoint.waiting_head
             if endpoint.waiting_head == NONE:
                 endpoint.waiting_tail = last
             endpoint.waiting_head = first
-    control[EGRESS_BYTES] -= more.buffered
+    broker.egress_bytes -= more.buffered
     more.buffered = 0
     client.head = NONE
     client.tail = NONE
@@ -125,67 +113,57 @@ def disconnect(
     client.traits |= ABSENT
     more.timer = FOREVER
     more.last_ack = 0
-    forget_topics(c, rare)
+    forget_topics(state, c)
     return dropped
 
 
 @kernel
-def connect(
-    c: int, t: int, clients: Any, queues: Any, ports: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
-) -> None:
+def connect(state: Any, c: int, t: int) -> None:
     """The client is back: its endpoint sends again."""
-    clients[c].traits &= ~ABSENT
-    serve(c, t, clients, queues, ports, nodes, lives, log, control, rare)
-    if rare.more[c].endpoint != NONE:
-        want_timer(c, next_due(c, t, lives, nodes, rare), control, rare)
+    client = row(row(state, 0, STATE).clients, c, CLIENT)
+    client.traits &= ~ABSENT
+    settle(state, c, t, serve(state, c, t, client.traits & TRACKED != 0))
+    want_next_due(state, c, t)
 
 
 @kernel
-def hold(c: int, clients: Any, queues: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any) -> None:
+def hold(state: Any, c: int) -> None:
     """Log what one client's queues and endpoint hold when the run ends; the state is spent by it."""
-    client = clients[c]
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    nodes = broker.nodes
     tracked = client.traits & TRACKED != 0
-    endpoint_index = rare.more[c].endpoint
-    if tracked:
-        node = rare.endpoints[endpoint_index].reading_head
-        while node != NONE:
-            log_unfinished(c, wide(node), bool(1), nodes, lives, log, control)
-            node = nodes[node].next
-    node = client.head
+    node = wide(endpoint.reading_head) if tracked else wide(NONE)
+    while node != NONE:
+        log_delivered(state, c, node, wide(row(broker.lives, node, LIFE).sent), wide(NONE))
+        node = wide(row(nodes, node, NODE).next)
+    node = wide(client.head)
     unsent = False
     while node != NONE:
         unsent = unsent or node == client.unsent
-        if unsent or (tracked and nodes[node].tag >> SIZE_BITS == 0):
-            log_unfinished(c, wide(node), not unsent, nodes, lives, log, control)
-        node = nodes[node].next
+        if unsent:
+            log_delivered(state, c, node, wide(NONE), wide(NONE))
+        elif tracked and row(nodes, node, NODE).tag >> SIZE_BITS == 0:
+            log_delivered(state, c, node, wide(row(broker.lives, node, LIFE).sent), wide(NONE))
+        node = wide(row(nodes, node, NODE).next)
     for q in range(4, -1, -1):
-        node = queues[c * 5 + q].head if queues[c * 5 + q].length > 0 else NONE
-        while node != NONE:
-            log_held(c, q, wide(node), wide(HELD), nodes, lives, log, control)
-            node = nodes[node].next
-    if endpoint_index != NONE:
-        for node in (rare.endpoints[endpoint_index].returned_head, rare.endpoints[endpoint_index].waiting_head):
-            while node != NONE:
-                log_held(c, wide(0), wide(node), wide(WAITING), nodes, lives, log, control)
-                node = nodes[node].next
+        queue = row(broker.queues, c * 5 + q, QUEUE)
+        if queue.length > 0:
+            log_list(state, c, wide(q), wide(queue.head), wide(HELD))
+    log_list(state, c, wide(0), wide(endpoint.returned_head), wide(WAITING))
+    log_list(state, c, wide(0), wide(endpoint.waiting_head), wide(WAITING))
 
 
 @kernel
-def log_held(c: int, q: int, node: int, outcome: int, nodes: Any, lives: Any, log: Any, control: Any) -> None:
-    """A message that never left: held in its queue, or waiting at its endpoint."""
-    born = nodes[node].time
-    if control[LOGGING] != 0:
-        life = lives[node]
-        size = nodes[node].tag & SIZE_MASK
+def log_list(state: Any, c: int, q: int, node: int, outcome: int) -> None:
+    """Messages that never left: held in their queue, or waiting at their endpoint."""
+    broker = row(state, 0, STATE)
+    while node != NONE:
+        here = row(broker.nodes, node, NODE)
+        life = row(broker.lives, node, LIFE)
         undelivered_row(
-            log,
-            control,
-            born,
-            wide(NONE),
-            c,
-            wide(life.topic),
-            size,
-            q,
-            outcome,
+            state, wide(here.time), wide(NONE), c, wide(life.topic), wide(here.tag & SIZE_MASK), q, outcome,
             wide(life.attempts),
-        )
+        )  # fmt: skip
+        node = wide(here.next)

@@ -9,22 +9,26 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.kernel.histogram import count_wait
-from qsctl.sim.kernel.jit import inlined, kernel
+from qsctl.sim.kernel.jit import inlined, kernel, row, wide
 from qsctl.sim.kernel.records import (
-    BUFFERS,
+    CLIENT,
     DISCARDED,
-    EGRESS_BYTES,
+    ELIDED,
     ELIDING,
     FIT,
+    LIFE,
     LIFE_INDICATION,
-    LOGGING,
+    MORE,
+    NODE,
     NONE,
+    QUEUE,
     SIZE_BITS,
     SIZE_MASK,
+    STATE,
     TAIL,
-    TRACKED,
+    TALLY,
 )
-from qsctl.sim.kernel.rows import allocate, release, undelivered_row, wide
+from qsctl.sim.kernel.rows import allocate, release, undelivered_row
 from qsctl.sim.models.egress_endpoint import return_to_endpoint
 
 
@@ -35,187 +39,183 @@ def work_units(size: int) -> int:
 
 
 @inlined
-def leave_buffers(c: int, size: int, control: Any, rare: Any) -> None:
-    """Free the egress buffers of one message, where they are counted."""
-    if control[BUFFERS] != 0:
-        control[EGRESS_BYTES] -= size
-        rare.more[c].buffered -= size
+def buffer_bytes(state: Any, c: int, size: int) -> None:
+    """Take or free (below 0) egress buffers, where they are counted."""
+    broker = row(state, 0, STATE)
+    if broker.buffers != 0:
+        broker.egress_bytes += size
+        row(broker.more, c, MORE).buffered += size
 
 
-@inlined
-def count_loss(c: int, q: int, t: int, size: int, topic: int, born: int, queues: Any, log: Any, control: Any) -> None:
+@kernel
+def count_loss(state: Any, c: int, q: int, t: int, size: int, topic: int, born: int) -> None:
     """Count and log a message that is lost at `t`: the queue's first loss is remembered."""
-    queue = queues[c * 5 + q]
-    queue.discarded += 1
-    if queue.first_discard < 0:
-        queue.first_discard = t
-    if control[LOGGING] != 0:
-        undelivered_row(log, control, born, t - born, c, topic, size, q, wide(DISCARDED), wide(0))
+    broker = row(state, 0, STATE)
+    tally = row(broker.tallies, c * 5 + q, TALLY)
+    tally.discarded += 1
+    if tally.first_discard < 0:
+        tally.first_discard = t
+    if broker.logging != 0:
+        undelivered_row(state, born, t - born, c, topic, size, q, wide(DISCARDED), wide(0))
 
 
 @inlined
-def unlink_head(c: int, q: int, clients: Any, queues: Any, nodes: Any) -> int:
+def unlink_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
     """Take the oldest message off a queue."""
-    queue = queues[c * 5 + q]
+    queue = row(queues, c * 5 + q, QUEUE)
     node = wide(queue.head)
-    queue.head = nodes[node].next
+    head = row(nodes, node, NODE)
+    queue.head = head.next
+    queue.work -= work_units(wide(head.tag & SIZE_MASK))
     queue.length -= 1
-    queue.work -= work_units(nodes[node].tag & SIZE_MASK)
     if queue.length == 0:
-        queue.tail = NONE
-        clients[c].mask &= ~(1 << q)
+        client = row(clients, c, CLIENT)
+        client.mask = client.mask & (31 - (1 << q))
     return node
 
 
-@inlined
-def discard_oldest(
-    c: int, q: int, t: int, clients: Any, queues: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
-) -> None:
+@kernel
+def discard_oldest(state: Any, c: int, q: int, t: int) -> None:
     """Discard the message at the head; the queue's next message delivered will carry the indication.
 
     A guaranteed message is not lost: it goes back to its endpoint and comes again.
     """
-    node = unlink_head(c, q, clients, queues, nodes)
-    size = nodes[node].tag & SIZE_MASK
-    leave_buffers(c, size, control, rare)
+    broker = row(state, 0, STATE)
+    node = unlink_head(broker.clients, broker.queues, broker.nodes, c, q)
+    oldest = row(broker.nodes, node, NODE)
+    size = wide(oldest.tag & SIZE_MASK)
+    buffer_bytes(state, c, -size)
     if q == 0:
-        queues[c * 5].returned += 1
-        return_to_endpoint(c, t, node, nodes, lives, control, rare)
+        return_to_endpoint(state, c, t, node)
         return
-    queues[c * 5 + q].pending = 1
-    if clients[c].traits & ELIDING and lives[node].slot >= 0:
-        rare.elided[lives[node].slot].node = NONE
-    topic = wide(lives[node].topic) if control[LOGGING] != 0 else 0
-    count_loss(c, q, t, size, topic, nodes[node].time, queues, log, control)
-    release(nodes, control, node)
+    row(broker.queues, c * 5 + q, QUEUE).pending = 1
+    life = row(broker.lives, node, LIFE)
+    if row(broker.clients, c, CLIENT).traits & ELIDING and life.slot >= 0:
+        row(broker.elided, life.slot, ELIDED).node = NONE
+    count_loss(state, c, q, t, size, wide(life.topic), wide(oldest.time))
+    release(state, node)
 
 
-@inlined
-def make_room(
-    c: int, q: int, t: int, size: int, clients: Any, queues: Any, nodes: Any, lives: Any, log: Any, control: Any,
-    rare: Any,
-) -> bool:  # fmt: skip
+@kernel
+def make_room(state: Any, c: int, q: int, t: int, size: int) -> bool:
     """Admit a message of `size` bytes to a queue: True when it enters, after discarding what must go.
 
     Below the minimum burst it always enters. Otherwise Solace discards the oldest while the queue's depth is at its
     maximum ("depth"), or while the new message would carry it past ("fit"); TIBCO refuses the arriving message.
     """
-    queue = queues[c * 5 + q]
+    broker = row(state, 0, STATE)
+    queue = row(broker.queues, c * 5 + q, QUEUE)
     if queue.length < queue.burst:
         return True
-    least = max(1, queue.burst)
-    admission = clients[c].admission
+    admission = row(broker.clients, c, CLIENT).admission
     if admission == TAIL:
         return bool(queue.work < queue.max_depth)
-    if admission == FIT:
-        work = work_units(size)
-        while queue.length >= least and queue.work + work > queue.max_depth:
-            discard_oldest(c, q, t, clients, queues, nodes, lives, log, control, rare)
-    else:
-        while queue.length >= least and queue.work >= queue.max_depth:
-            discard_oldest(c, q, t, clients, queues, nodes, lives, log, control, rare)
+    beyond = work_units(size) - 1 if admission == FIT else 0
+    while queue.length >= max(1, queue.burst) and queue.work + beyond >= queue.max_depth:
+        discard_oldest(state, c, q, t)
     return True
 
 
 @inlined
-def append(c: int, q: int, node: int, size: int, clients: Any, queues: Any, nodes: Any) -> None:
+def append(clients: Any, queues: Any, nodes: Any, c: int, q: int, node: int, size: int) -> None:
     """Put an admitted message at the end of its queue."""
-    queue = queues[c * 5 + q]
-    nodes[node].tag = size | (q << SIZE_BITS)
-    nodes[node].next = NONE
+    queue = row(queues, c * 5 + q, QUEUE)
+    entered = row(nodes, node, NODE)
+    entered.tag = size | (q << SIZE_BITS)
+    entered.next = NONE
     if queue.length == 0:
         queue.head = node
-        clients[c].mask |= 1 << q
+        client = row(clients, c, CLIENT)
+        client.mask = client.mask | (1 << q)
     else:
-        nodes[queue.tail].next = node
+        row(nodes, queue.tail, NODE).next = node
     queue.tail = node
     queue.length += 1
     queue.work += work_units(size)
     queue.high_water = max(queue.high_water, queue.work)
 
 
-@inlined
-def enqueue(
-    c: int, q: int, t: int, size: int, topic: int, clients: Any, queues: Any, nodes: Any, lives: Any, log: Any,
-    control: Any, rare: Any,
-) -> int:  # fmt: skip
+@kernel
+def enqueue(state: Any, c: int, q: int, t: int, size: int, topic: int) -> int:
     """A message arrives at a queue at `t`: its node, or NONE when it was refused (TIBCO)."""
-    if not make_room(c, q, t, size, clients, queues, nodes, lives, log, control, rare):
-        count_loss(c, q, t, size, topic, t, queues, log, control)
+    if not make_room(state, c, q, t, size):
+        count_loss(state, c, q, t, size, topic, t)
         return wide(NONE)
-    node = allocate(nodes, control)
-    nodes[node].time = t
-    append(c, q, node, size, clients, queues, nodes)
-    if q == 0 or clients[c].traits & ELIDING or control[LOGGING] != 0:
-        life = lives[node]
-        life.topic = topic
-        life.slot = NONE
-        life.attempts = 1
-        life.traits = 0
-    if control[BUFFERS] != 0:
-        control[EGRESS_BYTES] += size
-        rare.more[c].buffered += size
+    broker = row(state, 0, STATE)
+    node = allocate(state)
+    row(broker.nodes, node, NODE).time = t
+    append(broker.clients, broker.queues, broker.nodes, c, q, node, size)
+    life = row(broker.lives, node, LIFE)
+    life.topic = topic
+    life.slot = NONE
+    life.attempts = 1
+    life.traits = 0
+    buffer_bytes(state, c, size)
     return node
 
 
 @inlined
-def to_transmit_queue(
-    c: int, q: int, t: int, node: int, clients: Any, queues: Any, nodes: Any, lives: Any, control: Any, rare: Any
-) -> None:
-    """Move a message that left its queue to the end of the TCP transmit queue: it counts as delivered.
-
-    It carries the pending discard indication of its queue, if there is one.
-    """
-    client = clients[c]
-    queue = queues[c * 5 + q]
-    size = nodes[node].tag & SIZE_MASK
-    wait = t - nodes[node].time
-    queue.delivered += 1
-    queue.delivered_bytes += size
-    if wait > 0:
-        queue.wait_sum += wait
-        queue.wait_max = max(queue.wait_max, wait)
-        count_wait(rare.octaves, rare.blocks, control, c * 5 + q, wait)
-    indication = queue.pending
-    if indication != 0:
-        queue.pending = 0
-        queue.indications += 1
-    if control[LOGGING] != 0 or client.traits & TRACKED:
-        life = lives[node]
-        life.born = nodes[node].time
-        life.moved = t
-        life.traits = LIFE_INDICATION if indication != 0 else 0
+def join_transmit_queue(clients: Any, nodes: Any, c: int, node: int, size: int) -> None:
+    """Put a message at the end of the TCP transmit queue, behind what the window holds back."""
+    client = row(clients, c, CLIENT)
     client.tcp_bytes += size
-    nodes[node].next = NONE
+    row(nodes, node, NODE).next = NONE
     if client.head == NONE:
         client.head = node
     else:
-        nodes[client.tail].next = node
+        row(nodes, client.tail, NODE).next = node
     client.tail = node
     if client.unsent == NONE:
         client.unsent = node
 
 
 @inlined
-def highest(mask: int) -> int:
-    """The highest priority with a message: strict priority, C-1 first."""
-    if mask >= 16:
-        return 4
-    if mask >= 8:
-        return 3
-    if mask >= 4:
-        return 2
-    if mask >= 2:
-        return 1
-    return 0
+def count_departure(
+    state: Any, queues: Any, tallies: Any, octaves: Any, blocks: Any, index: int, size: int, wait: int
+) -> int:
+    """A message leaves its queue for the TCP queue: it counts as delivered. Returns 1 when it carries an indication.
+
+    It does when messages of its queue were discarded since the last one left.
+    """
+    queue = row(queues, index, QUEUE)
+    queue.delivered += 1
+    queue.delivered_bytes += size
+    if wait > 0:
+        tally = row(tallies, index, TALLY)
+        tally.wait_sum += wait
+        tally.wait_max = max(tally.wait_max, wait)
+        count_wait(state, octaves, blocks, index, wait)
+    indication = wide(queue.pending)
+    if indication != 0:
+        queue.pending = 0
+        row(tallies, index, TALLY).indications += 1
+    return indication
 
 
 @kernel
-def weighted(c: int, mask: int, queues: Any, more: Any) -> int:
+def to_transmit_queue(state: Any, c: int, q: int, t: int, node: int) -> None:
+    """Move a message that left its queue to the end of the TCP transmit queue."""
+    broker = row(state, 0, STATE)
+    moved = row(broker.nodes, node, NODE)
+    size = wide(moved.tag & SIZE_MASK)
+    born = wide(moved.time)
+    indication = count_departure(
+        state, broker.queues, broker.tallies, broker.octaves, broker.blocks, c * 5 + q, size, t - born
+    )
+    life = row(broker.lives, node, LIFE)
+    life.born = born
+    life.moved = t
+    life.traits = LIFE_INDICATION if indication != 0 else 0
+    join_transmit_queue(broker.clients, broker.nodes, c, node, size)
+
+
+@kernel
+def weighted(state: Any, c: int, mask: int) -> int:
     """The next queue of a weighted round robin: up to `weight` messages of one, then the next lower one in turn."""
-    record = more[c]
-    while record.credit <= 0 or mask & (1 << record.turn) == 0:
-        record.turn = (record.turn + 4) % 5
-        record.credit = queues[c * 5 + record.turn].weight
-    record.credit -= 1
-    return wide(record.turn)
+    broker = row(state, 0, STATE)
+    more = row(broker.more, c, MORE)
+    while more.credit <= 0 or mask & (1 << more.turn) == 0:
+        more.turn = (more.turn + 4) % 5
+        more.credit = row(broker.tallies, c * 5 + more.turn, TALLY).weight
+    more.credit -= 1
+    return wide(more.turn)

@@ -72,7 +72,7 @@ class EgressRun:
     @property
     def messages(self) -> int:
         """Arrivals simulated so far, warm-up included."""
-        return int(self.arrays.control[r.MESSAGES])
+        return int(self.arrays.state["arrived"])
 
     @property
     def slow_percent(self) -> npt.NDArray[Any]:
@@ -84,22 +84,22 @@ class EgressRun:
         horizon = self._scenario.horizon_ns
         until_ns = min(until_ns, horizon)
         arrays = self.arrays
-        control = arrays.control
+        state = arrays.state
         while True:
-            if control[r.LOG_COUNT] >= control[r.LOG_LIMIT]:
+            if state["log_count"] >= state["log_limit"]:
                 return Stop.LOG_FULL
             if self._controls and self._controls[0][0] <= self.now_ns:
                 heapq.heappop(self._controls)[3]()
-                if control[r.BUFFERS] and not control[r.LOAD_FALL] < control[r.EGRESS_BYTES] < control[r.LOAD_RISE]:
-                    control[r.NOW] = self.now_ns
+                if state["buffers"] and not state["load_fall"] < state["egress_bytes"] < state["load_rise"]:
+                    state["now"] = self.now_ns
                     self._load_changed()
                 continue
             if self.now_ns >= until_ns:
                 return Stop.UNTIL
             if self._ingress.now_ns <= self.now_ns:
-                left = self._rows[control[r.POSITION] :]
+                left = self._rows[state["position"] :]
                 self._rows, refused = self._ingress.window(horizon, left)
-                control[r.POSITION] = 0
+                state["position"] = 0
                 for row in refused:
                     self._tell(*row)
             bound = min(until_ns, self._ingress.now_ns)
@@ -143,13 +143,10 @@ class EgressRun:
             self._finished = True
             for row in total_events(self.now_ns, arrays, self._slow.percent):
                 self._tell(*row)
-        while self._held < len(self.names):
-            if arrays.control[r.LOG_COUNT] >= arrays.control[r.LOG_LIMIT]:
+        while arrays.state["logging"] and self._held < len(self.names):
+            if arrays.state["log_count"] >= arrays.state["log_limit"]:
                 return Stop.LOG_FULL
-            hold(
-                self._held, arrays.clients, arrays.queues, arrays.nodes, arrays.lives, arrays.log, arrays.control,
-                arrays.rare,
-            )  # fmt: skip
+            arrays.kernel(hold, self._held)
             self._held += 1
         return Stop.UNTIL
 
@@ -186,7 +183,7 @@ class EgressRun:
                         self._at(end, MARK, partial(self._tell, end, c, -1, 0, Event.RESUMED))
 
     def _second(self) -> None:
-        for c in self._slow.tick(self.now_ns, self.arrays.clients, self.arrays.rare.more):
+        for c in self._slow.tick(self.now_ns, self.arrays.clients, self.arrays.more):
             event = Event.SLOW_SUBSCRIBER if self._slow.slow[c] else Event.SLOW_SUBSCRIBER_CLEARED
             self._tell(self.now_ns, int(c), -1, round(100 * self._slow.percent[c]), event)
         self._at(later(self.now_ns, SECOND_NS), SECOND, self._second)
@@ -203,7 +200,8 @@ class EgressRun:
         for group in scenario.groups:
             if group.profile == change.profile:
                 first, count = self._ranges[group.name]
-                self.arrays.queues[change.limit][first * 5 + queue : (first + count) * 5 : 5] = change.value
+                limits = self.arrays.tallies if change.limit == "weight" else self.arrays.queues
+                limits[change.limit][first * 5 + queue : (first + count) * 5 : 5] = change.value
                 for c in range(first, first + count) if event is not None else ():
                     self._tell(self.now_ns, c, queue, change.value, event or 0)
 
@@ -211,10 +209,7 @@ class EgressRun:
         arrays = self.arrays
         if arrays.clients["traits"][c] & r.ABSENT:
             return
-        dropped = disconnect(
-            c, self.now_ns, arrays.clients, arrays.queues, arrays.nodes, arrays.lives, arrays.log, arrays.control,
-            arrays.rare,
-        )  # fmt: skip
+        dropped = int(arrays.kernel(disconnect, c, self.now_ns))
         self._tell(self.now_ns, c, -1, dropped, event)
 
     def _connect(self, c: int, group: str) -> None:
@@ -222,38 +217,35 @@ class EgressRun:
         if not arrays.clients["traits"][c] & r.ABSENT:
             return
         next_absence = self._outages.next_absence(group, self.now_ns - 1)
-        arrays.rare.more["next_absence"][c] = next_absence
+        arrays.more["next_absence"][c] = next_absence
         self._tell(self.now_ns, c, -1, 0, Event.CONNECTED)
         arrays.ensure_room()
-        connect(
-            c, self.now_ns, arrays.clients, arrays.queues, arrays.ports, arrays.nodes, arrays.lives, arrays.log,
-            arrays.control, arrays.rare,
-        )  # fmt: skip
+        arrays.kernel(connect, c, self.now_ns)
 
     def _bound_load(self) -> None:
-        control = self.arrays.control
-        control[r.BUFFERS] = 1 if self._buffer > 0 else 0
+        state = self.arrays.state
+        state["buffers"] = 1 if self._buffer > 0 else 0
         broker = self._scenario.broker
         self._set_bytes = ceil(self._buffer * broker.load_factor_set_percent / 100)
         self._clear_bytes = floor(self._buffer * broker.load_factor_clear_percent / 100)
         self._bounds()
 
     def _bounds(self) -> None:
-        control = self.arrays.control
+        state = self.arrays.state
         over = self._buffer + 1
-        control[r.LOAD_RISE] = over if self._load_set else min(over, self._set_bytes)
-        control[r.LOAD_FALL] = self._clear_bytes if self._load_set else -1
+        state["load_rise"] = over if self._load_set else min(over, self._set_bytes)
+        state["load_fall"] = self._clear_bytes if self._load_set else -1
 
     def _load_changed(self) -> None:
         """The egress buffers crossed a threshold: tell it; above 100 % disconnect the slowest until below."""
-        control = self.arrays.control
-        now = int(control[r.NOW])
+        state = self.arrays.state
+        now = int(state["now"])
         self.now_ns = now
-        if not self._load_set and control[r.EGRESS_BYTES] >= self._set_bytes:
+        if not self._load_set and state["egress_bytes"] >= self._set_bytes:
             self._load_set = True
-            self._tell(now, -1, -1, int(100 * control[r.EGRESS_BYTES] // self._buffer), Event.BUFFER_LOAD_SET)
-        while control[r.EGRESS_BYTES] > self._buffer:
-            more = self.arrays.rare.more
+            self._tell(now, -1, -1, int(100 * state["egress_bytes"] // self._buffer), Event.BUFFER_LOAD_SET)
+        while state["egress_bytes"] > self._buffer:
+            more = self.arrays.more
             order = np.lexsort((-more["buffered"], -self._slow.percent, more["buffered"] <= 0))
             slowest = int(order[0])
             self._disconnect(slowest, Event.DISCONNECTED_SLOW)
@@ -261,9 +253,9 @@ class EgressRun:
             if back < INFINITE_NS:
                 group = self._group_of(slowest)
                 self._at(back, CONNECT, partial(self._connect, slowest, group))
-        if self._load_set and control[r.EGRESS_BYTES] <= self._clear_bytes:
+        if self._load_set and state["egress_bytes"] <= self._clear_bytes:
             self._load_set = False
-            self._tell(now, -1, -1, int(100 * control[r.EGRESS_BYTES] // self._buffer), Event.BUFFER_LOAD_CLEARED)
+            self._tell(now, -1, -1, int(100 * state["egress_bytes"] // self._buffer), Event.BUFFER_LOAD_CLEARED)
         self._bounds()
 
     def _group_of(self, c: int) -> str:

@@ -4,51 +4,58 @@ Seed 004: a message passes from a priority queue to the TCP transmit queue and, 
 data stays on the TCP queue until acknowledged. Seed 003: it enters the TCP queue whole while that is below its
 maximum, and may carry it past. Our reading: bytes in flight stay within the window, but one message may always be in
 flight; whole messages move (that TCP may split them is left out).
+
+These are the kernels of clients with a trait: endpoints, eliding, loss, pauses, absences, a slower link, weights. A
+plain client's turn is inside `egress_kernel.advance`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.kernel.heap import push
-from qsctl.sim.kernel.jit import inlined, kernel
+from qsctl.sim.kernel.heap import drop_top, push, replace_top
+from qsctl.sim.kernel.jit import bit_length, inlined, kernel, row, wide
 from qsctl.sim.kernel.records import (
     ABSENT,
-    BUFFERS,
+    CLIENT,
     EAGER,
-    EGRESS_BYTES,
+    ELIDED,
     ELIDING,
+    ENDPOINT,
+    ENTRIES_AN_EVENT,
     FIT,
     FOREVER,
-    HEAP_COUNT,
+    HEAP,
     HOLD,
-    LIFE_INDICATION,
+    LIFE,
     LIFE_LOST,
-    LOGGING,
     LOSSY,
+    MORE,
+    NODE,
     NONE,
+    QUEUE,
     SIZE_BITS,
     SIZE_MASK,
+    STATE,
+    TALLY,
     TRACKED,
     WEIGHTED,
 )
-from qsctl.sim.kernel.rows import allocate, delivered_row, release, wide
+from qsctl.sim.kernel.rows import allocate, log_delivered, release
 from qsctl.sim.kernel.transmit import send
 from qsctl.sim.models.egress_eliding import replace_queued, slot_of, take_ready
 from qsctl.sim.models.egress_endpoint import (
     next_at_endpoint,
-    next_due,
     read_not_acknowledged,
     take_from_endpoint,
     wait_at_endpoint,
-    want_timer,
+    want_next_due,
 )
 from qsctl.sim.models.egress_queue import (
     append,
+    buffer_bytes,
     count_loss,
     enqueue,
-    highest,
-    leave_buffers,
     make_room,
     to_transmit_queue,
     unlink_head,
@@ -57,239 +64,261 @@ from qsctl.sim.models.egress_queue import (
 )
 
 
-@inlined
-def pump(
-    c: int, t: int, clients: Any, queues: Any, ports: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
-) -> bool:
+@kernel
+def pump(state: Any, c: int, t: int) -> bool:
     """Move and send what may go at `t`; True when the client is left blocked: it has data that it cannot send."""
-    client = clients[c]
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
     while True:
         while client.unsent != NONE:
             node = wide(client.unsent)
-            size = nodes[node].tag & SIZE_MASK
-            if client.inflight > 0 and client.inflight + size > client.window:
+            first = row(broker.nodes, node, NODE)
+            if client.inflight > 0 and client.inflight + (first.tag & SIZE_MASK) > client.window:
                 break
-            client.unsent = nodes[node].next
-            send(c, t, node, clients, ports, nodes, lives, log, control, rare)
+            client.unsent = first.next
+            send(state, c, t, node)
         mask = client.mask
         if mask == 0:
             return bool(client.unsent != NONE)
         full = bool(client.tcp_bytes >= client.tcp_limit)
         if client.traits & ELIDING:
-            node = take_ready(c, t, not full, clients, queues, nodes, lives, control, rare)
+            node = take_ready(state, c, t, not full)
             if node == NONE:
                 return bool(client.unsent != NONE)
             if full:
                 return True
-            q = wide(nodes[node].tag >> SIZE_BITS)
+            q = wide(row(broker.nodes, node, NODE).tag >> SIZE_BITS)
         else:
             if full:
                 return True
-            q = weighted(c, wide(mask), queues, rare.more) if client.traits & WEIGHTED else highest(wide(mask))
-            node = unlink_head(c, q, clients, queues, nodes)
-        to_transmit_queue(c, q, t, node, clients, queues, nodes, lives, control, rare)
-
-
-@inlined
-def settle(c: int, t: int, blocked: bool, clients: Any, control: Any, rare: Any) -> None:
-    """Note when a client becomes blocked or free, and let it stand in the heap while it waits."""
-    client = clients[c]
-    if blocked:
-        if client.blocked == 0:
-            client.blocked = 1
-            rare.more[c].blocked_since = t
-    elif client.blocked != 0:
-        client.blocked = 0
-        rare.more[c].blocked_ns += t - rare.more[c].blocked_since
-    if client.queued == 0 and (blocked or (client.traits & EAGER and client.inflight > 0)):
-        client.queued = 1
-        push(rare.heap, control[HEAP_COUNT], client.next_ack, c)
-        control[HEAP_COUNT] += 1
+            q = weighted(state, c, wide(mask)) if client.traits & WEIGHTED else bit_length(wide(mask)) - 1
+            node = unlink_head(broker.clients, broker.queues, broker.nodes, c, q)
+        to_transmit_queue(state, c, q, t, node)
 
 
 @kernel
-def retire(c: int, node: int, acknowledged: int, nodes: Any, lives: Any, log: Any, control: Any, rare: Any) -> None:
+def settle(state: Any, c: int, t: int, blocked: bool) -> None:
+    """Note when a client becomes blocked or free, and let it stand in the heap while it waits."""
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    if blocked:
+        if client.blocked == 0:
+            client.blocked = 1
+            row(broker.more, c, MORE).blocked_since = t
+    elif client.blocked != 0:
+        client.blocked = 0
+        more = row(broker.more, c, MORE)
+        more.blocked_ns += t - more.blocked_since
+    if client.queued == 0 and (blocked or (client.traits & EAGER and client.inflight > 0)):
+        client.queued = 1
+        push(broker.heap, broker.heap_count, client.next_ack, c)
+        broker.heap_count += 1
+        if broker.heap_count + ENTRIES_AN_EVENT >= broker.heap_limit:
+            broker.short = 1
+
+
+@kernel
+def retire(state: Any, c: int, node: int, acknowledged: int) -> None:
     """The consumer acknowledged a guaranteed message: its endpoint forgets it."""
-    endpoint = rare.endpoints[rare.more[c].endpoint]
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     endpoint.outstanding -= 1
     endpoint.held -= 1
-    life = lives[node]
-    if control[LOGGING] != 0:
-        delivered_row(
-            log, control, life.born, life.moved, life.sent, acknowledged, c, wide(life.topic),
-            nodes[node].tag & SIZE_MASK, wide(0), 1 if life.traits & LIFE_INDICATION else 0, wide(life.attempts),
-        )  # fmt: skip
-    release(nodes, control, node)
+    if broker.logging != 0:
+        log_delivered(state, c, node, wide(row(broker.lives, node, LIFE).sent), acknowledged)
+    release(state, node)
 
 
-@inlined
-def acknowledge(c: int, clients: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any) -> None:
+@kernel
+def acknowledge(state: Any, c: int) -> None:
     """Take the oldest sent message off the TCP transmit queue: its acknowledgment is here.
 
     The congestion window grows by the bytes acknowledged (slow start) up to its maximum; a message that was lost
     halves it instead, never below one segment.
     """
-    client = clients[c]
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
     node = wide(client.head)
-    tag = nodes[node].tag
-    size = tag & SIZE_MASK
+    oldest = row(broker.nodes, node, NODE)
+    size = wide(oldest.tag & SIZE_MASK)
     client.inflight -= size
     client.tcp_bytes -= size
-    leave_buffers(c, size, control, rare)
-    if client.traits & LOSSY and lives[node].traits & LIFE_LOST:
-        client.window = max(client.window >> 1, rare.more[c].mss)
+    buffer_bytes(state, c, -size)
+    if client.traits & LOSSY and row(broker.lives, node, LIFE).traits & LIFE_LOST:
+        client.window = max(client.window >> 1, row(broker.more, c, MORE).mss)
     elif client.window < client.window_max:
-        client.window = min(client.window + size, client.window_max)
-    after = nodes[node].next
+        client.window = min(client.window + size, wide(client.window_max))
+    after = wide(oldest.next)
     client.head = after
-    time = nodes[node].time
-    client.next_ack = FOREVER if after == NONE or after == client.unsent else nodes[after].time
-    if tag >> SIZE_BITS == 0 and client.traits & TRACKED:
-        delay = rare.endpoints[rare.more[c].endpoint].acknowledge_delay
+    time = wide(oldest.time)
+    client.next_ack = FOREVER if after == NONE or after == client.unsent else row(broker.nodes, after, NODE).time
+    if oldest.tag >> SIZE_BITS == 0 and client.traits & TRACKED:
+        delay = wide(row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT).acknowledge_delay)
         if delay == 0:
-            retire(c, node, time, nodes, lives, log, control, rare)
+            retire(state, c, node, time)
         else:
-            due = time + min(wide(delay), FOREVER - time)
-            read_not_acknowledged(c, node, due, nodes, control, rare)
+            read_not_acknowledged(state, c, node, time + min(delay, FOREVER - time))
     else:
-        release(nodes, control, node)
+        release(state, node)
 
 
-@kernel
-def fits(c: int, size: int, clients: Any, queues: Any) -> bool:
+@inlined
+def fits(state: Any, c: int, size: int) -> bool:
     """Whether G-1 takes a message without discarding another."""
-    queue = queues[c * 5]
-    if queue.length < max(1, queue.burst):
-        return True
-    if clients[c].admission == FIT:
-        return bool(queue.work + work_units(size) <= queue.max_depth)
-    return bool(queue.work < queue.max_depth)
+    broker = row(state, 0, STATE)
+    queue = row(broker.queues, c * 5, QUEUE)
+    beyond = work_units(size) - 1 if row(broker.clients, c, CLIENT).admission == FIT else 0
+    return bool(queue.length < max(1, queue.burst) or queue.work + beyond < queue.max_depth)
 
 
 @kernel
-def feed(
-    c: int, t: int, blocked: bool, clients: Any, queues: Any, ports: Any, nodes: Any, lives: Any, log: Any,
-    control: Any, rare: Any,
-) -> bool:  # fmt: skip
+def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
     """Let the endpoint send into G-1, one message at a time, what its flows' windows allow at this instant.
 
     A message that pushes another out of G-1 does not free a place in the window before the next event: else one
     instant would turn the whole endpoint over. Returns whether the client is left blocked.
     """
-    endpoint = rare.endpoints[rare.more[c].endpoint]
-    g1 = wide(0)
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     budget = endpoint.window - endpoint.outstanding
     while budget > 0:
-        node = next_at_endpoint(c, t, lives, rare)
+        node = next_at_endpoint(state, c, t)
         if node == NONE:
             break
-        size = nodes[node].tag & SIZE_MASK
-        if clients[c].traits & HOLD and not fits(c, size, clients, queues):
+        size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
+        if row(broker.clients, c, CLIENT).traits & HOLD and not fits(state, c, size):
             break
-        take_from_endpoint(c, node, nodes, rare)
-        make_room(c, g1, t, size, clients, queues, nodes, lives, log, control, rare)
-        append(c, g1, node, size, clients, queues, nodes)
-        lives[node].attempts += 1
-        if lives[node].attempts > 1:
-            queues[c * 5].redelivered += 1
-        if control[BUFFERS] != 0:
-            control[EGRESS_BYTES] += size
-            rare.more[c].buffered += size
+        take_from_endpoint(state, c, node)
+        make_room(state, c, wide(0), t, size)
+        append(broker.clients, broker.queues, broker.nodes, c, wide(0), node, size)
+        life = row(broker.lives, node, LIFE)
+        life.attempts += 1
+        if life.attempts > 1:
+            endpoint.redelivered += 1
+        buffer_bytes(state, c, size)
         budget -= 1
-        blocked = pump(c, t, clients, queues, ports, nodes, lives, log, control, rare)
-    want_timer(c, next_due(c, t, lives, nodes, rare), control, rare)
+        blocked = pump(state, c, t)
+    want_next_due(state, c, t)
     return blocked
 
 
-@kernel
-def spool(
-    c: int, t: int, size: int, topic: int, eligible: bool, queues: Any, nodes: Any, lives: Any, log: Any,
-    control: Any, rare: Any,
-) -> None:  # fmt: skip
+@inlined
+def spool(state: Any, c: int, t: int, size: int, topic: int, eligible: bool) -> None:
     """A guaranteed message reaches its endpoint; a full one refuses it, a congested one if it is discard eligible."""
-    endpoint = rare.endpoints[rare.more[c].endpoint]
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     full = 0 <= endpoint.held_max <= endpoint.held
     congested = eligible and 0 <= endpoint.low_max <= endpoint.held
     if full or congested:
-        queues[c * 5].refused += 1
-        count_loss(c, wide(0), t, size, topic, t, queues, log, control)
+        endpoint.refused += 1
+        count_loss(state, c, wide(0), t, size, topic, t)
         return
     endpoint.held += 1
-    node = allocate(nodes, control)
-    nodes[node].time = t
-    nodes[node].tag = size
-    life = lives[node]
+    node = allocate(state)
+    row(broker.nodes, node, NODE).time = t
+    row(broker.nodes, node, NODE).tag = size
+    life = row(broker.lives, node, LIFE)
     life.topic = topic
     life.slot = NONE
     life.attempts = 0
     life.traits = 0
-    wait_at_endpoint(c, node, nodes, rare)
-
-
-@inlined
-def serve(
-    c: int, t: int, clients: Any, queues: Any, ports: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
-) -> None:
-    """Everything a client can do at `t`."""
-    blocked = pump(c, t, clients, queues, ports, nodes, lives, log, control, rare)
-    if clients[c].traits & TRACKED:
-        blocked = feed(c, t, blocked, clients, queues, ports, nodes, lives, log, control, rare)
-    settle(c, t, blocked, clients, control, rare)
-
-
-@inlined
-def arrive(
-    c: int, q: int, t: int, size: int, topic: int, eligible: bool, clients: Any, queues: Any, ports: Any, nodes: Any,
-    lives: Any, log: Any, control: Any, rare: Any,
-) -> None:  # fmt: skip
-    """A message arrives for a client that is not plain, open and empty."""
-    flags = clients[c].traits
-    queues[c * 5 + q].arrived += 1
-    if q == 0 and flags & TRACKED:
-        spool(c, t, size, topic, eligible, queues, nodes, lives, log, control, rare)
-        if flags & ABSENT:
-            return
-    elif flags & ABSENT:
-        queues[c * 5 + q].not_connected += 1
-        count_loss(c, q, t, size, topic, t, queues, log, control)
-        return
-    elif flags & ELIDING and 1 <= q <= 3:
-        slot = slot_of(c, t, topic, control, rare)
-        if slot == NONE or not replace_queued(c, q, t, size, topic, slot, queues, nodes, log, control, rare):
-            node = enqueue(c, q, t, size, topic, clients, queues, nodes, lives, log, control, rare)
-            if slot != NONE and rare.elided[slot].node == NONE:
-                lives[node].slot = slot
-                rare.elided[slot].node = node
-    else:
-        enqueue(c, q, t, size, topic, clients, queues, nodes, lives, log, control, rare)
-    serve(c, t, clients, queues, ports, nodes, lives, log, control, rare)
+    wait_at_endpoint(state, c, node)
 
 
 @kernel
-def wake(
-    c: int, t: int, clients: Any, queues: Any, ports: Any, nodes: Any, lives: Any, log: Any, control: Any, rare: Any
-) -> None:
+def count_absent_loss(state: Any, c: int, q: int, t: int, size: int, topic: int, born: int) -> None:
+    """A direct message is lost because its client is not connected."""
+    row(row(state, 0, STATE).tallies, c * 5 + q, TALLY).not_connected += 1
+    count_loss(state, c, q, t, size, topic, born)
+
+
+@kernel
+def serve(state: Any, c: int, t: int, feeds: bool) -> bool:
+    """Everything a client can do at `t`, with `feeds` its endpoint too; whether it is left blocked."""
+    blocked = pump(state, c, t)
+    if feeds:
+        blocked = feed(state, c, t, blocked)
+    return blocked
+
+
+@kernel
+def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, eligible: bool) -> None:
+    """A message arrives for a client that is not a plain one."""
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    while client.queued == 0 and client.next_ack <= t:
+        acknowledge(state, c)
+    flags = client.traits
+    row(broker.queues, c * 5 + q, QUEUE).arrived += 1
+    if q == 0 and flags & TRACKED:
+        spool(state, c, t, size, topic, eligible)
+        if flags & ABSENT:
+            return
+    elif flags & ABSENT:
+        count_absent_loss(state, c, q, t, size, topic, t)
+        return
+    elif flags & ELIDING and 1 <= q <= 3:
+        slot = slot_of(state, c, t, topic)
+        if slot == NONE or not replace_queued(state, c, q, t, size, topic, slot):
+            node = enqueue(state, c, q, t, size, topic)
+            if slot != NONE and row(broker.elided, slot, ELIDED).node == NONE:
+                row(broker.lives, node, LIFE).slot = slot
+                row(broker.elided, slot, ELIDED).node = node
+    else:
+        enqueue(state, c, q, t, size, topic)
+    settle(state, c, t, serve(state, c, t, flags & TRACKED != 0))
+
+
+@kernel
+def wake(state: Any, c: int, t: int) -> None:
     """A client's timer: consumers' acknowledgments, redeliveries and ends of eliding delays that are due."""
-    client = clients[c]
-    more = rare.more[c]
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    more = row(broker.more, c, MORE)
     more.timer = FOREVER
     if client.traits & ABSENT:
         return
-    while client.next_ack <= t and client.queued == 0:
-        acknowledge(c, clients, nodes, lives, log, control, rare)
-    if more.endpoint == NONE:
-        serve(c, t, clients, queues, ports, nodes, lives, log, control, rare)
-        return
-    endpoint = rare.endpoints[more.endpoint]
+    while client.queued == 0 and client.next_ack <= t:
+        acknowledge(state, c)
+    endpoint = row(broker.endpoints, more.endpoint, ENDPOINT)
     head = endpoint.returned_head
-    stirred = head != NONE and lives[head].moved == t
-    while endpoint.reading_head != NONE and nodes[endpoint.reading_head].time <= t:
+    stirred = head != NONE and row(broker.lives, head, LIFE).moved == t
+    while endpoint.reading_head != NONE and row(broker.nodes, endpoint.reading_head, NODE).time <= t:
         node = wide(endpoint.reading_head)
-        endpoint.reading_head = nodes[node].next
-        retire(c, node, wide(nodes[node].time), nodes, lives, log, control, rare)
+        read = row(broker.nodes, node, NODE)
+        endpoint.reading_head = read.next
+        retire(state, c, node, wide(read.time))
         stirred = True
-    blocked = pump(c, t, clients, queues, ports, nodes, lives, log, control, rare)
-    if stirred:
-        blocked = feed(c, t, blocked, clients, queues, ports, nodes, lives, log, control, rare)
-    settle(c, t, blocked, clients, control, rare)
-    want_timer(c, next_due(c, t, lives, nodes, rare), control, rare)
+    settle(state, c, t, serve(state, c, t, stirred))
+    want_next_due(state, c, t)
+
+
+@kernel
+def take_event(state: Any, due: int) -> None:
+    """What is due first and not of a plain client: the acknowledgment at the top of the heap, else a timer.
+
+    A timer that was overtaken by an earlier one is skipped, and so is the acknowledgment of a connection that is gone.
+    """
+    broker = row(state, 0, STATE)
+    if broker.heap_count == 0 or row(broker.heap, 0, HEAP).time != due:
+        c = wide(row(broker.timers, 0, HEAP).client)
+        drop_top(broker.timers, broker.timer_count)
+        broker.timer_count -= 1
+        if row(broker.more, c, MORE).timer == due:
+            wake(state, c, due)
+        return
+    c = wide(row(broker.heap, 0, HEAP).client)
+    client = row(broker.clients, c, CLIENT)
+    if client.queued == 0 or client.next_ack != due:
+        drop_top(broker.heap, broker.heap_count)
+        broker.heap_count -= 1
+        return
+    acknowledge(state, c)
+    blocked = serve(state, c, due, client.traits & TRACKED != 0)
+    if blocked or (client.traits & EAGER and client.inflight > 0):
+        replace_top(broker.heap, broker.heap_count, client.next_ack, c)
+    else:
+        client.queued = 0
+        drop_top(broker.heap, broker.heap_count)
+        broker.heap_count -= 1
+    settle(state, c, due, blocked)
