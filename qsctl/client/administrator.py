@@ -16,9 +16,9 @@ from qsctl.client.session import TURN_NS, new_guid
 from qsctl.core.admin.command import Command
 from qsctl.core.admin.target import matches
 from qsctl.identity import NIL_IDENTITY, SampleIdentity
-from qsctl.instant import SECOND_NS
+from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.bodies import octets_of
-from qsctl.transport.dds.client_ports import ClientDomain
+from qsctl.transport.dds.client_domain import ClientDomain
 from qsctl.transport.dds.commands import wire_request
 from qsctl.transport.dds.endpoints import Inlet
 from qsctl.transport.dds.lanes import FrameWriter
@@ -111,6 +111,9 @@ class Administrator:
     def flush(self) -> bool:
         """Send the request."""
         return self._writer.flush()
+
+    def settle(self, timeout_ns: Nanoseconds) -> None:
+        """Who leaves wants no answer any more."""
 
     def close(self) -> None:
         """Delete the entities; `leave` calls it."""

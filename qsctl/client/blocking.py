@@ -287,9 +287,10 @@ class QueueConsumer(Wrapper, Generic[Value]):
         Samples that were received and not acknowledged count as failed deliveries; those that nobody took out of this
         consumer do not.
         """
-        self.turn()
-        if not self.state.touched_count:
-            self._port.take_leave()
+        if self._session.is_open:
+            self.turn()
+            if not self.state.touched_count:
+                self._port.take_leave()
         super().close()
 
     def turn(self) -> None:

@@ -229,11 +229,6 @@ class QueueReplier(Wrapper, Generic[Value]):
         """
         return self._producer.wait_for_acknowledgments(timeout_s)
 
-    def close(self) -> None:
-        """Send what was replied and acknowledged, then leave."""
-        self.turn()
-        super().close()
-
     def turn(self) -> None:
         """Move what has come into the state, and what is to go into the ports; does not wait."""
         self._consumer.turn()

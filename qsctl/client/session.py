@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeVar
 from qsctl.errors import NoAnswer
 from qsctl.identity import Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
-from qsctl.transport.dds.client_ports import ClientDomain
+from qsctl.transport.dds.client_domain import ClientDomain
 from qsctl.transport.dds.participant import DomainSettings, Participant
 
 TURN_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
@@ -65,6 +65,7 @@ class ClientSession:
 
     def __init__(self, domain_id: int, settings: DomainSettings | None = None) -> None:
         self.domain = ClientDomain(Participant(domain_id, settings, name="qsctl client"))
+        self.is_open = True
 
     def run_until(self, is_done: Callable[[], bool], timeout_s: float, turn: Callable[[], None]) -> bool:
         """Turn until something is so, or the time is over. False: it is over.
@@ -84,6 +85,7 @@ class ClientSession:
 
     def close(self) -> None:
         """Leave the domain."""
+        self.is_open = False
         self.domain.close()
 
 
@@ -114,7 +116,9 @@ class Wrapper:
             )
 
     def close(self) -> None:
-        """Leave; with a shared session nothing but this wrapper's state goes."""
+        """Send what is to go, then leave; with a shared session nothing but this wrapper's state goes."""
+        if self._session.is_open:
+            self.turn()
         if self._owns_session:
             self._session.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from qsctl.client.admin import Administration
 from qsctl.client.blocking import QueueConsumer, QueueProducer
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.resource import parse_resource
+from tests.dds.service_process import eventually
 
 LEASE_NS = 2_000_000_000
 """The consumer's own lease is what its death is noticed by; the default is five seconds."""
@@ -93,6 +95,39 @@ def test_a_consumer_that_leaves_in_order_hands_back_what_it_did_not_touch(
             assert not any(sample.redelivered for sample in rest), "nobody had touched them"
             assert sorted(sample.value[0] for sample in rest) == list(range(1, 50))
             second.acknowledge_all()
+
+
+def test_who_leaves_while_the_service_is_held_up_has_its_last_words_heard(
+    start_service: Callable[..., Any], domain: int
+) -> None:
+    """Its answers and its leave are received before its departure is seen: no sample counts as a failed delivery."""
+    service = start_service()
+    with QueueProducer[bytes]("Orders", domain) as producer:
+        producer.wait_for_queue()
+        consumer = QueueConsumer[bytes]("Orders", "S", domain)
+        consumer.wait_for_queue()
+        for number in range(50):
+            producer.write(bytes([number]))
+        producer.wait_for_acknowledgments()
+        taken = consumer.receive(1)
+        while len(taken) + consumer.state.waiting_count < 50:
+            consumer.flush()
+        os.kill(service.pid, signal.SIGSTOP)
+        timer = threading.Timer(0.5, os.kill, (service.pid, signal.SIGCONT))
+        timer.start()
+        for sample in taken:
+            sample.acknowledge()
+        consumer.close()
+        producer.write(b"last")
+    timer.join()
+    connection = service.connection()
+    administration = Administration(connection)
+    assert eventually(lambda: administration.statuses()[0].total.received_message_count == 51)
+    status = administration.statuses()[0]
+    connection.close()
+    assert status.total.acknowledged_message_count == len(taken)
+    assert status.total.failed_delivery_message_count == 0
+    assert status.current_message_count == 51 - len(taken)
 
 
 def test_persistent_samples_outlive_a_killed_service_and_its_clients_find_it_again(

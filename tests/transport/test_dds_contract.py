@@ -11,7 +11,8 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.resource import ResourceIdentifier
 from qsctl.transport.base import Transport
-from qsctl.transport.dds.client_ports import ClientDomain, ProducerPort
+from qsctl.transport.dds.client_domain import ClientDomain
+from qsctl.transport.dds.client_ports import ProducerPort
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.service_transport import DomainPlace, ServicePlaces, ServiceTransport
 from tests.dds.domains import claim_domain

@@ -7,7 +7,7 @@ writer; a consumer's queue is announced and reads our answers. Nothing is writte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from cyclonedds.sub import DataReader, Subscriber
 
@@ -27,7 +27,7 @@ from qsctl.transport.dds.bodies import octets_of
 from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX, Inlet
 from qsctl.transport.dds.lanes import FrameWriter
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.presence import Changes, Presence, RemoteEndpoint
+from qsctl.transport.dds.presence import Changes, RemoteEndpoint
 from qsctl.transport.dds.qos import partition_qos, reader_qos
 from qsctl.transport.dds.raw import close_entity
 from qsctl.transport.dds.wire_types import (
@@ -59,19 +59,6 @@ ProducerNews: TypeAlias = QueueAppeared | QueueVanished | WriteAcknowledgment
 ConsumerNews: TypeAlias = QueueAppeared | QueueVanished | Delivery
 
 _RESPONSES: Final = {0: AckResponse.REJECTED, 1: AckResponse.ACCEPTED}
-
-
-class Port(Protocol):
-    """What a client domain turns."""
-
-    def look(self, changes: Changes) -> None:
-        """Take notice of who came and went."""
-
-    def flush(self) -> bool:
-        """Send what was put. False: some waits for room."""
-
-    def close(self) -> None:
-        """Delete the entities."""
 
 
 class _Matches:
@@ -213,6 +200,10 @@ class ProducerPort:
         """Frames that wait for room."""
         return self._writer.backlog_count
 
+    def settle(self, timeout_ns: Nanoseconds) -> None:
+        """Wait until the services have what was sent."""
+        self._writer.settle(timeout_ns)
+
     def close(self) -> None:
         """Delete the entities."""
         self._writer.close()
@@ -267,10 +258,9 @@ class ConsumerPort:
         while taken := self._samples.take():
             for data in taken:
                 try:
-                    samples = frames.parse_frame(data, "", self.queue)
+                    news += frames.parse_deliveries(data, self.queue, self.guid)
                 except frames.MalformedFrame:
                     continue
-                news += [delivery_of(self.queue, self.guid, each) for each in samples]
         return news
 
     def send(self, answers: Sequence[Acknowledgment]) -> None:
@@ -317,6 +307,10 @@ class ConsumerPort:
             done = self._availability.flush() and done
         return done
 
+    def settle(self, timeout_ns: Nanoseconds) -> None:
+        """Wait until the queue has the answers: who left before is taken for one that never answered."""
+        self._writer.settle(timeout_ns)
+
     def close(self) -> None:
         """Leave the queue: what is held is redelivered."""
         self._samples.close()
@@ -324,64 +318,6 @@ class ConsumerPort:
         self._writer.close()
         if self._availability is not None:
             self._availability.close()
-
-
-class ClientDomain:
-    """A client's participant, its ports, and one pump for all of them."""
-
-    def __init__(self, participant: Participant) -> None:
-        self.participant = participant
-        self.presence = Presence(participant)
-        self._ports: list[Port] = []
-
-    def add(self, port: Port) -> None:
-        """Let the pump turn this port; it learns of everybody who is there already."""
-        port.look(Changes(self.presence.endpoints()))
-        self._ports.append(port)
-
-    def turn(self, timeout_ns: Nanoseconds) -> None:
-        """Send, wait for something to happen, and let every port look around."""
-        done = self._flush()
-        if timeout_ns > 0:
-            self.participant.waiter.wait(timeout_ns if done else min(timeout_ns, 1_000_000))
-        changes = self.presence.look()
-        for port in self._ports:
-            port.look(changes)
-
-    def _flush(self) -> bool:
-        done = True
-        for port in self._ports:
-            done = port.flush() and done
-        return done
-
-    def wake(self) -> None:
-        """End the wait of another thread's `turn`."""
-        self.participant.waiter.wake()
-
-    def close(self) -> None:
-        """Send what can be sent, then leave the domain."""
-        self._flush()
-        for port in self._ports:
-            port.close()
-        self._ports.clear()
-        self.presence.close()
-        self.participant.close()
-
-
-def delivery_of(queue: str, consumer_guid: Guid, write: Write) -> Delivery:
-    """A sample of a frame as its consumer knows it."""
-    return Delivery(
-        queue,
-        consumer_guid,
-        0,
-        write.identity,
-        write.payload,
-        write.source_guid,
-        write.related_source_guid,
-        write.related_identity,
-        write.related_reader_guid,
-        write.flags,
-    )
 
 
 def require_size(size_bytes: int) -> None:

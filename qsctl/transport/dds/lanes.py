@@ -15,6 +15,7 @@ from cyclonedds.pub import DataWriter, Publisher
 from cyclonedds.topic import Topic
 
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.instant import Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import partition_qos, writer_qos
@@ -54,6 +55,12 @@ class FrameWriter:
             self._backlog.popleft()
         self.writer.flush()
         return not self._backlog
+
+    def settle(self, timeout_ns: Nanoseconds) -> bool:
+        """Wait until all matched readers have what was written. False: the time is over."""
+        writer: Any = self.writer.writer
+        # The binding's own method fails where the time is over.
+        return writer is None or int(writer._wait_for_acks(self.writer.reference, max(timeout_ns, 0))) == 0
 
     def close(self) -> None:
         """Delete the writer; what waits is dropped."""

@@ -1,0 +1,81 @@
+"""A client's participant and the pump that turns its ports.
+
+Decides: what a turn does, and how a client leaves: its last words are received before its peers see it go.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final, Protocol
+
+from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.presence import Changes, Presence
+
+LEAVE_NS: Final[Nanoseconds] = 2 * SECOND_NS
+"""How long one that leaves waits for its last words to be received; a service that is gone never receives them."""
+
+
+class Port(Protocol):
+    """What a client domain turns."""
+
+    def look(self, changes: Changes) -> None:
+        """Take notice of who came and went."""
+
+    def flush(self) -> bool:
+        """Send what was put. False: some waits for room."""
+
+    def settle(self, timeout_ns: Nanoseconds) -> None:
+        """Wait until what was sent is received, at most so long."""
+
+    def close(self) -> None:
+        """Delete the entities."""
+
+
+class ClientDomain:
+    """A client's participant, its ports, and one pump for all of them."""
+
+    def __init__(self, participant: Participant) -> None:
+        self.participant = participant
+        self.presence = Presence(participant)
+        self._ports: list[Port] = []
+
+    def add(self, port: Port) -> None:
+        """Let the pump turn this port; it learns of everybody who is there already."""
+        port.look(Changes(self.presence.endpoints()))
+        self._ports.append(port)
+
+    def turn(self, timeout_ns: Nanoseconds) -> None:
+        """Send, wait for something to happen, and let every port look around."""
+        done = self._flush()
+        if timeout_ns > 0:
+            self.participant.waiter.wait(timeout_ns if done else min(timeout_ns, MILLISECOND_NS))
+        changes = self.presence.look()
+        for port in self._ports:
+            port.look(changes)
+
+    def _flush(self) -> bool:
+        done = True
+        for port in self._ports:
+            done = port.flush() and done
+        return done
+
+    def wake(self) -> None:
+        """End the wait of another thread's `turn`."""
+        self.participant.waiter.wake()
+
+    def close(self) -> None:
+        """Send what can be sent, let it be received, then leave the domain.
+
+        A peer learns of the departure on another way than of the data, and may learn of it first.
+        """
+        deadline = time.monotonic_ns() + LEAVE_NS
+        while not self._flush() and time.monotonic_ns() < deadline:
+            self.participant.waiter.wait(MILLISECOND_NS)
+        for port in self._ports:
+            port.settle(deadline - time.monotonic_ns())
+        for port in self._ports:
+            port.close()
+        self._ports.clear()
+        self.presence.close()
+        self.participant.close()
