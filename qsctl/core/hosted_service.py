@@ -7,6 +7,9 @@ created or deleted is `queue.hosting`'s, return codes are `admin`'s.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
 
 import msgspec
 
@@ -24,6 +27,8 @@ from qsctl.errors import Damaged, NotFound
 from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
+
+_QUEUE_OF: Final = attrgetter("queue")
 
 
 class Monitor:
@@ -242,13 +247,13 @@ class HostedService:
     def _count_events(self) -> None:
         """Tell the statistics what happened since they were last told."""
         events = self._outbox.events
-        queue: str | None = None
-        for event in events[self._counted_events :] if self._counted_events else events:
-            if event.queue is not queue:
-                queue = event.queue
-                tell = self._monitors[queue].statistics.tell
-            tell(event)
+        new = events[self._counted_events :] if self._counted_events else events
         self._counted_events = len(events)
+        if len(self._monitors) == 1 and new:
+            self._monitors[new[0].queue].statistics.tell_all(new)
+            return
+        for queue, of_queue in groupby(new, _QUEUE_OF):
+            self._monitors[queue].statistics.tell_all(list(of_queue))
 
     def _subscriber(self, resource: ResourceIdentifier) -> tuple[str, str]:
         participant, subscriber = resource.parent.name, resource.name

@@ -28,7 +28,7 @@ Clock: TypeAlias = Callable[[], Nanoseconds]
 COMPACT_AFTER_TURNS: Final = 1_000
 """How often a service that runs looks whether a store is worth compacting."""
 
-_CHANGES = (QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted)
+_CHANGES = frozenset({QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted})
 
 
 class ServiceLoop:
@@ -63,7 +63,7 @@ class ServiceLoop:
         receive = self.engine.receive
         refusals: list[CommandReply] = []
         for message in inbox:
-            if isinstance(message, CommandRequest) and (refusal := refusal_of(self.engine, self.stores, message)):
+            if type(message) is CommandRequest and (refusal := refusal_of(self.engine, self.stores, message)):
                 refusals.append(refusal)
             else:
                 receive(now, message)
@@ -88,7 +88,7 @@ class ServiceLoop:
 
 def changes_queues(records: Sequence[Record]) -> bool:
     """Whether a queue was created or deleted."""
-    return any(isinstance(record, _CHANGES) for record in records)
+    return not _CHANGES.isdisjoint(map(type, records))
 
 
 def up_to_each_creation(inbox: Sequence[Inbound]) -> Iterator[Sequence[Inbound]]:
@@ -97,6 +97,9 @@ def up_to_each_creation(inbox: Sequence[Inbound]) -> Iterator[Sequence[Inbound]]
     The samples that an earlier run left in a queue's files must be in it before others are (section 2.14.2).
     """
     start = 0
+    if CommandRequest not in set(map(type, inbox)):
+        yield inbox
+        return
     for at, message in enumerate(inbox):
         if isinstance(message, CommandRequest) and isinstance(message.command, CreateQueue | CreateSubscriber):
             yield inbox[start : at + 1]

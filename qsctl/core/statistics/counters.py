@@ -6,7 +6,7 @@ windows are worked out when somebody reads. When to publish is said by `next_dea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -33,6 +33,8 @@ from qsctl.core.statistics.status import Counters, SharedReaderQueueStatus
 from qsctl.core.statistics.variable import Summary, WindowedVariable, WindowState
 from qsctl.errors import Damaged
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
+
+_DELIVERED: Final = RemovalCause.DELIVERED
 
 
 class CurrentCounts(NamedTuple):
@@ -127,6 +129,39 @@ class QueueStatistics:
         if event.at_ns >= self._period_ends_at_ns:
             self._close_period(event.at_ns)
         _COUNT[type(event)](self, event)
+
+    def tell_all(self, events: Sequence[Event]) -> None:
+        """Count events of this queue, in order. The four of a sample's usual way are counted here, in one loop."""
+        received = enqueued = sent = dequeued = acknowledged = 0
+        latency = self._latency
+        for event in events:
+            if event.at_ns >= self._period_ends_at_ns:
+                self._enqueued_in_period += enqueued
+                self._sent_in_period += sent
+                self._dequeued_in_period += dequeued
+                self._sent += sent
+                enqueued = sent = dequeued = 0
+                self._close_period(event.at_ns)
+                latency = self._latency
+            kind = type(event)
+            if kind is SampleReceived:
+                received += 1
+            elif kind is SampleEnqueued:
+                enqueued += 1
+            elif kind is SampleSent and event.attempt == 1 and not event.redelivered:  # type: ignore[union-attr]
+                sent += 1
+                latency.add(event.at_ns - event.enqueued_at_ns)  # type: ignore[union-attr]
+            elif kind is SampleRemoved and event.cause is _DELIVERED:  # type: ignore[union-attr]
+                dequeued += 1
+                acknowledged += 1
+            else:
+                _COUNT[kind](self, event)
+        self._received += received
+        self._enqueued_in_period += enqueued
+        self._sent += sent
+        self._sent_in_period += sent
+        self._dequeued_in_period += dequeued
+        self._acknowledged += acknowledged
 
     def status(self, now: Nanoseconds, queue_name: str, current: CurrentCounts) -> SharedReaderQueueStatus:
         """Answer a command: `change` starts again from zero (section 5.4.4)."""

@@ -130,7 +130,10 @@ class ServiceTransport:
             if type(message) is Delivery:
                 queue = queues.get(message.queue)
                 if queue is not None:
-                    queue.deliver(message, _payload_of(message))
+                    payload = message.payload
+                    if payload is None or message.dead_letter_reason is not None:
+                        payload = _payload_of(message)
+                    queue.deliver(message, payload)
             elif type(message) is WriteAcknowledgment:
                 topic = topics.get(message.queue)
                 if topic is not None:
