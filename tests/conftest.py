@@ -37,12 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_heavy(item):
             item.add_marker(pytest.mark.xdist_group("spark"))
-        if item.path.parent.name in ONE_AFTER_THE_OTHER:
-            # Discovery was seen to stall for ten seconds beside a starting Java; the cause is open, see the README.
-            item.add_marker(pytest.mark.flaky(reruns=3, reruns_delay=2))
-        if is_heavy(item):
-            continue
-        if item.get_closest_marker("xdist_group") is None:
+        elif item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
