@@ -11,6 +11,7 @@
 
 typedef int64_t i64;
 typedef int32_t i32;
+typedef int16_t i16;
 
 #define FOREVER ((i64)1 << 62)
 #define SIZE_BITS 28
@@ -19,26 +20,30 @@ typedef int32_t i32;
 struct arrival { i64 time; i32 client, size, topic, tag; };
 struct node { i64 time; i32 tag, next; };
 struct client {
-    i64 next_ack; i32 mask, unsent, head, tail, queued, spare;
-    i64 inflight, window, window_max, tcp_bytes, tcp_limit, delay;
-};
+    i64 next_ack, delay, tcp_bytes, tcp_limit;
+    i32 inflight, window, window_max, unsent, head, tail;
+    i16 port, traits;
+    uint8_t mask, queued, blocked, admission;
+} __attribute__((aligned(64)));
 struct queue {
-    i32 head, tail, length, pending;
-    i64 work, max_depth, burst, high_water, arrived, delivered, delivered_bytes, discarded, indications, wait_sum,
-        wait_max, first_discard;
-};
+    i32 head, tail, length, pending, max_depth, burst;
+    i64 work, high_water, arrived, delivered, delivered_bytes;
+} __attribute__((aligned(64)));
+struct tally { i64 wait_sum, wait_max, discarded, first_discard, indications, elided, not_connected, weight; }
+    __attribute__((aligned(64)));
 struct entry { i64 time, client; };
 
 static struct node *nodes;
 static struct client *clients;
 static struct queue *queues;
+static struct tally *tallies;
 static struct entry *heap;
 static i32 (*octaves)[64];
 static i64 (*blocks)[128];
 static i64 blocks_used, heap_count, port_free, num, den;
 static i32 free_node;
 
-static inline i64 work_units(i64 size) { i64 w = (size + 2047) >> 11; return w > 1 ? w : 1; }
+static inline i64 work_units(i64 size) { return (size + 2047) >> 11; }
 
 static inline void count_wait(i64 queue, i64 wait)
 {
@@ -124,11 +129,12 @@ static int pump(i64 c, i64 t)
         queue->delivered++;
         queue->delivered_bytes += size;
         if (wait > 0) {
-            queue->wait_sum += wait;
-            if (wait > queue->wait_max) queue->wait_max = wait;
+            struct tally *tally = &tallies[c * 5 + q];
+            tally->wait_sum += wait;
+            if (wait > tally->wait_max) tally->wait_max = wait;
             count_wait(c * 5 + q, wait);
         }
-        if (queue->pending) { queue->pending = 0; queue->indications++; }
+        if (queue->pending) { queue->pending = 0; tallies[c * 5 + q].indications++; }
         client->tcp_bytes += size;
         nodes[node].next = -1;
         if (client->head == -1) client->head = node; else nodes[client->tail].next = node;
@@ -169,7 +175,7 @@ static void arrive(const struct arrival *a)
         queue->delivered_bytes += size;
         i64 w = work_units(size);
         if (w > queue->high_water) queue->high_water = w;
-        if (queue->pending) { queue->pending = 0; queue->indications++; }
+        if (queue->pending) { queue->pending = 0; tallies[c * 5 + q].indications++; }
         i64 time = transmit(client, t, size);
         nodes[node].time = time;
         nodes[node].tag = (i32)size | q << SIZE_BITS;
@@ -185,8 +191,8 @@ static void arrive(const struct arrival *a)
         while (queue->length >= least && queue->work >= queue->max_depth) {
             i32 node = unlink_head(client, queue, q);
             queue->pending = 1;
-            queue->discarded++;
-            if (queue->first_discard < 0) queue->first_discard = t;
+            tallies[c * 5 + q].discarded++;
+            if (tallies[c * 5 + q].first_discard < 0) tallies[c * 5 + q].first_discard = t;
             nodes[node].next = free_node;
             free_node = node;
         }
@@ -201,7 +207,15 @@ static void arrive(const struct arrival *a)
     queue->length++;
     queue->work += work_units(size);
     if (queue->work > queue->high_water) queue->high_water = queue->work;
+    if (client->queued && client->tcp_bytes >= client->tcp_limit) return;
     if (pump(c, t) && !client->queued) { client->queued = 1; push(client->next_ack, c); }
+}
+
+static void *zeros(size_t bytes)
+{
+    void *memory = aligned_alloc(64, bytes);
+    if (!memory) exit(1);
+    return memset(memory, 0, bytes);
 }
 
 int main(int argc, char **argv)
@@ -214,8 +228,9 @@ int main(int argc, char **argv)
     fclose(file);
     nodes = malloc(slab * sizeof *nodes);
     for (i64 i = 0; i < slab; i++) nodes[i].next = i + 1 < slab ? (i32)(i + 1) : -1;
-    clients = calloc(n, sizeof *clients);
-    queues = calloc(5 * n, sizeof *queues);
+    clients = zeros(n * sizeof *clients);
+    queues = zeros(5 * n * sizeof *queues);
+    tallies = zeros(5 * n * sizeof *tallies);
     heap = calloc(n + 1, sizeof *heap);
     octaves = malloc(5 * n * sizeof *octaves);
     memset(octaves, -1, 5 * n * sizeof *octaves);
@@ -233,7 +248,7 @@ int main(int argc, char **argv)
         for (int q = 0; q < 5; q++) {
             struct queue *queue = &queues[c * 5 + q];
             queue->head = queue->tail = -1;
-            queue->first_discard = -1;
+            tallies[c * 5 + q].first_discard = -1;
             queue->max_depth = atoll(argv[4]);
             queue->burst = atoll(argv[5]);
         }
@@ -263,8 +278,8 @@ int main(int argc, char **argv)
     i64 delivered = 0, discarded = 0, waits = 0, high = 0, filled = 0;
     for (i64 i = 0; i < 5 * n; i++) {
         delivered += queues[i].delivered;
-        discarded += queues[i].discarded;
-        waits += queues[i].wait_sum;
+        discarded += tallies[i].discarded;
+        waits += tallies[i].wait_sum;
         high += queues[i].high_water;
     }
     for (i64 b = 0; b < blocks_used; b++)

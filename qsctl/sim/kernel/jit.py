@@ -106,6 +106,15 @@ def _bit_length(_context: Any, _value: Any) -> Any:
     return types.int64(types.int64), generate
 
 
+def _quotient(_context: Any, _dividend: Any, _divisor: Any) -> Any:
+    """The typing and the code of `quotient`: one division, and nothing about signs."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.udiv(arguments[0], arguments[1])
+
+    return types.int64(types.int64, types.int64), generate
+
+
 def _wide(_context: Any, _value: Any) -> Any:
     """The typing and the code of `wide`: the argument, which the call has widened."""
 
@@ -119,6 +128,10 @@ def _plain_bit_length(value: int) -> int:
     return int(value).bit_length()
 
 
+def _plain_quotient(dividend: int, divisor: int) -> int:
+    return dividend // divisor
+
+
 def _plain_row(base: Any, index: int, _dtype: Any) -> Any:
     return base[index]
 
@@ -128,6 +141,9 @@ row: Final = cast("Callable[[Any, int, Any], Any]", intrinsic(_row) if COMPILED 
 
 bit_length: Final = cast("Callable[[int], int]", intrinsic(_bit_length) if COMPILED else _plain_bit_length)
 """Of a value ≥ 0, as `int.bit_length`."""
+
+quotient: Final = cast("Callable[[int, int], int]", intrinsic(_quotient) if COMPILED else _plain_quotient)
+"""`dividend // divisor`, of a dividend ≥ 0 and a divisor > 0."""
 
 wide: Final = cast("Callable[[Any], int]", intrinsic(_wide) if COMPILED else int)
 """As a 64-bit integer: a narrower one would have each kernel that it reaches compiled once more."""

@@ -36,13 +36,16 @@ ARRIVAL_TRAFFIC_SHIFT: Final = 8
 NODE: Final = np.dtype([("time", "i8"), ("tag", "i4"), ("next", "i4")], align=True)
 """A message in the broker: its arrival while it waits, its acknowledgment once sent."""
 
+TOPIC: Final = np.dtype([("topic", "i4")])
+"""A node's topic, which only the log and eliding ask for."""
+
 LIFE: Final = np.dtype(
-    [("born", "i8"), ("moved", "i8"), ("sent", "i8"), ("topic", "i4"), ("slot", "i4"), ("attempts", "i4"),
-     ("traits", "i4")],
+    [("born", "i8"), ("moved", "i8"), ("sent", "i8"), ("slot", "i4"), ("attempts", "i4"), ("traits", "i4")],
     align=True,
-)  # fmt: skip
+)
 """What the log and the rarer features remember of a node: arrival, leaving its queue (or redelivery due), last byte
-out, topic, eliding slot, deliveries begun, whether it was lost on the link or carries a discard indication."""
+out, eliding slot, deliveries begun of a guaranteed message, whether it was lost on the link or carries an
+indication."""
 
 LIFE_LOST: Final = 1
 LIFE_INDICATION: Final = 2
@@ -217,8 +220,8 @@ EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4
 `models.base.Event`."""
 
 ARRAYS: Final = (
-    "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "lives", "log", "heap", "timers", "octaves",
-    "blocks", "endpoints", "pauses", "elided", "events",
+    "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "log", "heap", "timers",
+    "octaves", "blocks", "endpoints", "pauses", "elided", "events",
 )  # fmt: skip
 """What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
 consumers' acknowledgments, ends of eliding delays; `events`: rows of `models.base.EVENT_ROW` that kernels write."""

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
-from qsctl.sim.kernel.records import DELIVERED, LIFE, LIFE_INDICATION, LOG_ROW, NODE, NONE, SIZE_BITS, SIZE_MASK, STATE
+from qsctl.sim.kernel.records import (
+    DELIVERED,
+    LIFE,
+    LIFE_INDICATION,
+    LOG_ROW,
+    NODE,
+    NONE,
+    SIZE_BITS,
+    SIZE_MASK,
+    STATE,
+    TOPIC,
+)
 
 
 @inlined
@@ -45,19 +56,27 @@ def delivered_row(
     written.discard_indication = indication
 
 
+@inlined
+def next_row(state: Any) -> int:
+    """The place of one more row; the caller made sure that there is one."""
+    broker = row(state, 0, STATE)
+    cursor = wide(broker.log_count)
+    broker.log_count = cursor + 1
+    return cursor
+
+
 @kernel
 def log_delivered(state: Any, c: int, node: int, sent: int, acknowledged: int) -> None:
     """Append a delivered message from what its node remembers; `sent` and `acknowledged` are NONE where not."""
     broker = row(state, 0, STATE)
     life = row(broker.lives, node, LIFE)
     tag = row(broker.nodes, node, NODE).tag
+    queue = wide(tag >> SIZE_BITS)
     born = life.born
-    cursor = wide(broker.log_count)
-    broker.log_count = cursor + 1
     delivered_row(
-        broker.log, cursor, born, life.moved - born, sent - born if sent >= 0 else NONE,
-        acknowledged - born if acknowledged >= 0 else NONE, c, wide(life.topic), wide(tag & SIZE_MASK),
-        wide(tag >> SIZE_BITS), 1 if life.traits & LIFE_INDICATION else 0, wide(life.attempts),
+        broker.log, next_row(state), born, life.moved - born, sent - born if sent >= 0 else NONE,
+        acknowledged - born if acknowledged >= 0 else NONE, c, wide(row(broker.topics, node, TOPIC).topic),
+        wide(tag & SIZE_MASK), queue, 1 if life.traits & LIFE_INDICATION else 0, life.attempts if queue == 0 else 1,
     )  # fmt: skip
 
 
@@ -66,10 +85,7 @@ def undelivered_row(
     state: Any, born: int, wait: int, c: int, topic: int, size: int, queue: int, outcome: int, attempts: int
 ) -> None:
     """Append the `LOG_ROW` of a message that was lost or is held; `wait` is NONE for the latter."""
-    broker = row(state, 0, STATE)
-    cursor = wide(broker.log_count)
-    broker.log_count = cursor + 1
-    written = row(broker.log, cursor, LOG_ROW)
+    written = row(row(state, 0, STATE).log, next_row(state), LOG_ROW)
     written.enqueued_ns = born
     written.wait_ns = wait
     written.send_ns = NONE

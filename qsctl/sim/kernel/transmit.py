@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import inlined, kernel, quotient, row, wide
 from qsctl.sim.kernel.random import uniform_bits
 from qsctl.sim.kernel.records import (
     ABSENCES,
@@ -33,7 +33,7 @@ def serialization(size: int, numerator: int, denominator: int) -> int:
     """Nanoseconds on the wire, rounded up."""
     if denominator == 1:
         return size * numerator
-    return (size * numerator + denominator - 1) // denominator
+    return quotient(size * numerator + denominator - 1, denominator)
 
 
 @inlined

@@ -53,6 +53,7 @@ class EgressArrays:
             ("more", layout.more),
             ("ports", layout.ports),
             ("nodes", np.zeros(0, r.NODE)),
+            ("topics", np.zeros(0, r.TOPIC)),
             ("lives", np.zeros(0, r.LIFE)),
             ("log", np.zeros(0, LOG_ROW)),
             ("heap", np.zeros(count + 16, r.HEAP)),
@@ -165,8 +166,8 @@ class EgressArrays:
 
     def _enlarge_nodes(self, count: int) -> None:
         old = len(self.nodes)
-        self._place("nodes", _longer(self.nodes, count), moved=False)
-        self._place("lives", _longer(self.lives, count), moved=False)
+        for name in ("nodes", "topics", "lives"):
+            self._place(name, _longer(self._arrays[name], count), moved=False)
         self.nodes["next"][old:] = np.arange(old + 1, count + 1)
         self.nodes["next"][count - 1] = self.state["free"]
         self.state["free"] = old

@@ -96,17 +96,18 @@ def advance(state: Any, rare: Any) -> int:
             c = wide(arrival.client)
             size = wide(arrival.bytes)
             q = wide(arrival.tag & 7)
-            if broker.free == NONE:
-                result = GROW
-                break
             client = row(clients, c, CLIENT)
             if rare is None or client.traits == 0:
                 if client.queued == 0:
                     while client.next_ack <= t:
                         acknowledge_plain(state, clients, nodes, c)
+                node = wide(broker.free)
+                if node == NONE:
+                    result = GROW
+                    break
                 if goes_through(clients, c, size):
                     depart, time, indication = pass_through(
-                        state, clients, queues, tallies, ports, nodes, c, q, t, size
+                        state, clients, queues, tallies, ports, nodes, c, q, t, size, node
                     )
                     position += 1
                     if logging:
@@ -129,7 +130,7 @@ def advance(state: Any, rare: Any) -> int:
                     settle_plain(state, clients, heap, c, t, pump_plain(state, c, t), bool(0))
                 due = next_due(state)
             if rare is not None and client.traits != 0:
-                if broker.short != 0:
+                if broker.short != 0 or broker.free == NONE:
                     result = GROW
                     break
                 position += 1

@@ -26,8 +26,9 @@ from qsctl.sim.kernel.records import (
     STATE,
     TAIL,
     TALLY,
+    TOPIC,
 )
-from qsctl.sim.kernel.rows import allocate, log_delivered, release
+from qsctl.sim.kernel.rows import allocate, delivered_row, log_delivered, next_row, release
 from qsctl.sim.kernel.transmit import leave_port
 from qsctl.sim.models.egress_queue import (
     append,
@@ -73,9 +74,19 @@ def goes_through(clients: Any, c: int, size: int) -> bool:
 
 @inlined
 def pass_through(
-    state: Any, clients: Any, queues: Any, tallies: Any, ports: Any, nodes: Any, c: int, q: int, t: int, size: int
+    state: Any,
+    clients: Any,
+    queues: Any,
+    tallies: Any,
+    ports: Any,
+    nodes: Any,
+    c: int,
+    q: int,
+    t: int,
+    size: int,
+    node: int,
 ) -> tuple[int, int, int]:
-    """A message enters its queue, leaves it and is sent, all at `t`.
+    """A message enters its queue, leaves it and is sent, all at `t`, as the first of the free nodes.
 
     Returns:
         When its last byte leaves the port, when it is acknowledged, 1 when it carries a discard indication.
@@ -83,13 +94,13 @@ def pass_through(
     broker = row(state, 0, STATE)
     client = row(clients, c, CLIENT)
     queue = row(queues, c * 5 + q, QUEUE)
-    node = wide(broker.free)
     sent = row(nodes, node, NODE)
     broker.free = sent.next
     queue.arrived += 1
     queue.delivered += 1
     queue.delivered_bytes += size
-    queue.high_water = max(queue.high_water, work_units(size))
+    if work_units(size) > queue.high_water:
+        queue.high_water = work_units(size)
     indication = wide(queue.pending)
     if indication != 0:
         queue.pending = 0
@@ -130,12 +141,10 @@ def enter_queue(
     node = allocate(state)
     row(nodes, node, NODE).time = t
     append(clients, queues, nodes, c, q, node, size)
-    if broker.logging != 0 or q == 0:
-        life = row(broker.lives, node, LIFE)
-        life.topic = topic
-        life.slot = NONE
-        life.attempts = 1
-        life.traits = 0
+    if broker.logging != 0:
+        row(broker.topics, node, TOPIC).topic = topic
+    if q == 0:
+        row(broker.lives, node, LIFE).attempts = 1
 
 
 @inlined
@@ -149,7 +158,7 @@ def discard_plain(state: Any, clients: Any, queues: Any, nodes: Any, c: int, q: 
     row(queues, c * 5 + q, QUEUE).pending = 1
     if broker.logging != 0:
         oldest = row(nodes, node, NODE)
-        topic = wide(row(broker.lives, node, LIFE).topic)
+        topic = wide(row(broker.topics, node, TOPIC).topic)
         count_loss(state, c, q, t, wide(oldest.tag & SIZE_MASK), topic, wide(oldest.time))
     else:
         tally = row(broker.tallies, c * 5 + q, TALLY)
@@ -187,6 +196,19 @@ def settle_plain(state: Any, clients: Any, heap: Any, c: int, t: int, blocked: b
         broker.heap_count -= 1
 
 
+@inlined
+def send_plain(state: Any, clients: Any, nodes: Any, c: int, t: int, node: int, size: int) -> tuple[int, int]:
+    """Copy a message of the TCP transmit queue to the port: when it has left, and when it is acknowledged."""
+    client = row(clients, c, CLIENT)
+    depart = leave_port(row(state, 0, STATE).ports, wide(client.port), t, size)
+    time = wide(depart + client.delay)
+    row(nodes, node, NODE).time = time
+    client.inflight += size
+    if client.next_ack == FOREVER:
+        client.next_ack = time
+    return depart, time
+
+
 @kernel
 def pump_plain(state: Any, c: int, t: int) -> bool:
     """Move and send what may go at `t`; True when the client is left blocked: it has data that it cannot send."""
@@ -194,29 +216,20 @@ def pump_plain(state: Any, c: int, t: int) -> bool:
     clients, queues, nodes = broker.clients, broker.queues, broker.nodes
     client = row(clients, c, CLIENT)
     logging = broker.logging != 0
-    while True:
-        while client.unsent != NONE:
-            node = wide(client.unsent)
-            first = row(nodes, node, NODE)
-            size = wide(first.tag & SIZE_MASK)
-            inflight = wide(client.inflight)
-            if inflight > 0 and inflight + size > client.window:
-                break
-            client.unsent = first.next
-            depart = leave_port(broker.ports, wide(client.port), t, size)
-            time = wide(depart + client.delay)
-            first.time = time
-            client.inflight = inflight + size
-            if client.next_ack == FOREVER:
-                client.next_ack = time
-            if logging:
-                log_delivered(state, c, node, depart, time)
-        mask = wide(client.mask)
-        if mask == 0:
-            return bool(client.unsent != NONE)
+    while client.unsent != NONE:
+        node = wide(client.unsent)
+        first = row(nodes, node, NODE)
+        size = wide(first.tag & SIZE_MASK)
+        if client.inflight > 0 and client.inflight + size > client.window:
+            break
+        client.unsent = first.next
+        depart, time = send_plain(state, clients, nodes, c, t, node, size)
+        if logging:
+            log_delivered(state, c, node, depart, time)
+    while client.mask != 0:
         if client.tcp_bytes >= client.tcp_limit:
             return True
-        q = bit_length(mask) - 1
+        q = bit_length(wide(client.mask)) - 1
         node = unlink_head(clients, queues, nodes, c, q)
         moved = row(nodes, node, NODE)
         size = wide(moved.tag & SIZE_MASK)
@@ -224,9 +237,23 @@ def pump_plain(state: Any, c: int, t: int) -> bool:
         indication = count_departure(
             state, queues, broker.tallies, broker.octaves, broker.blocks, c * 5 + q, size, t - born
         )
-        if logging:
-            life = row(broker.lives, node, LIFE)
-            life.born = born
-            life.moved = t
-            life.traits = LIFE_INDICATION if indication != 0 else 0
+        held_back = client.unsent != NONE or (client.inflight > 0 and client.inflight + size > client.window)
         join_transmit_queue(clients, nodes, c, node, size)
+        if held_back:
+            if client.unsent == NONE:
+                client.unsent = node
+            if logging:
+                life = row(broker.lives, node, LIFE)
+                life.born = born
+                life.moved = t
+                life.traits = LIFE_INDICATION if indication != 0 else 0
+            continue
+        depart, time = send_plain(state, clients, nodes, c, t, node, size)
+        if logging:
+            topic = wide(row(broker.topics, node, TOPIC).topic)
+            attempts = wide(row(broker.lives, node, LIFE).attempts) if q == 0 else wide(1)
+            delivered_row(
+                broker.log, next_row(state), born, t - born, depart - born, time - born, c, topic, size, q, indication,
+                attempts,
+            )  # fmt: skip
+    return bool(client.unsent != NONE)

@@ -25,6 +25,7 @@ from qsctl.sim.kernel.records import (
     SIZE_BITS,
     SIZE_MASK,
     STATE,
+    TOPIC,
     TRACKED,
     WAITING,
 )
@@ -86,7 +87,7 @@ def disconnect(state: Any, c: int, t: int) -> int:
                 last = node
             else:
                 dropped += 1
-                topic = wide(row(broker.lives, node, LIFE).topic)
+                topic = wide(row(broker.topics, node, TOPIC).topic)
                 count_absent_loss(state, c, wide(q), t, wide(left.tag & SIZE_MASK), topic, wide(left.time))
                 release(state, node)
         queue.pending = 0
@@ -161,9 +162,7 @@ def log_list(state: Any, c: int, q: int, node: int, outcome: int) -> None:
     broker = row(state, 0, STATE)
     while node != NONE:
         here = row(broker.nodes, node, NODE)
-        life = row(broker.lives, node, LIFE)
-        undelivered_row(
-            state, wide(here.time), wide(NONE), c, wide(life.topic), wide(here.tag & SIZE_MASK), q, outcome,
-            wide(life.attempts),
-        )  # fmt: skip
+        topic = wide(row(broker.topics, node, TOPIC).topic)
+        attempts = wide(row(broker.lives, node, LIFE).attempts) if q == 0 else wide(1)
+        undelivered_row(state, wide(here.time), wide(NONE), c, topic, wide(here.tag & SIZE_MASK), q, outcome, attempts)
         node = wide(here.next)

@@ -27,6 +27,7 @@ from qsctl.sim.kernel.records import (
     STATE,
     TAIL,
     TALLY,
+    TOPIC,
 )
 from qsctl.sim.kernel.rows import allocate, release, undelivered_row
 from qsctl.sim.models.egress_endpoint import return_to_endpoint
@@ -34,8 +35,8 @@ from qsctl.sim.models.egress_endpoint import return_to_endpoint
 
 @inlined
 def work_units(size: int) -> int:
-    """max(1, ceil(size / 2048)): seed 004, "Queue Max Depths"."""
-    return max(1, (size + 2047) >> 11)
+    """ceil(size / 2048), which is 1 or more, for a message has at least one byte: seed 004, "Queue Max Depths"."""
+    return (size + 2047) >> 11
 
 
 @inlined
@@ -92,7 +93,7 @@ def discard_oldest(state: Any, c: int, q: int, t: int) -> None:
     life = row(broker.lives, node, LIFE)
     if row(broker.clients, c, CLIENT).traits & ELIDING and life.slot >= 0:
         row(broker.elided, life.slot, ELIDED).node = NONE
-    count_loss(state, c, q, t, size, wide(life.topic), wide(oldest.time))
+    count_loss(state, c, q, t, size, wide(row(broker.topics, node, TOPIC).topic), wide(oldest.time))
     release(state, node)
 
 
@@ -132,7 +133,8 @@ def append(clients: Any, queues: Any, nodes: Any, c: int, q: int, node: int, siz
     queue.tail = node
     queue.length += 1
     queue.work += work_units(size)
-    queue.high_water = max(queue.high_water, queue.work)
+    if queue.work > queue.high_water:
+        queue.high_water = queue.work
 
 
 @kernel
@@ -146,7 +148,7 @@ def enqueue(state: Any, c: int, q: int, t: int, size: int, topic: int) -> int:
     row(broker.nodes, node, NODE).time = t
     append(broker.clients, broker.queues, broker.nodes, c, q, node, size)
     life = row(broker.lives, node, LIFE)
-    life.topic = topic
+    row(broker.topics, node, TOPIC).topic = topic
     life.slot = NONE
     life.attempts = 1
     life.traits = 0
@@ -156,7 +158,7 @@ def enqueue(state: Any, c: int, q: int, t: int, size: int, topic: int) -> int:
 
 @inlined
 def join_transmit_queue(clients: Any, nodes: Any, c: int, node: int, size: int) -> None:
-    """Put a message at the end of the TCP transmit queue, behind what the window holds back."""
+    """Put a message at the end of the TCP transmit queue."""
     client = row(clients, c, CLIENT)
     client.tcp_bytes += size
     row(nodes, node, NODE).next = NONE
@@ -165,8 +167,6 @@ def join_transmit_queue(clients: Any, nodes: Any, c: int, node: int, size: int) 
     else:
         row(nodes, client.tail, NODE).next = node
     client.tail = node
-    if client.unsent == NONE:
-        client.unsent = node
 
 
 @inlined
@@ -183,7 +183,8 @@ def count_departure(
     if wait > 0:
         tally = row(tallies, index, TALLY)
         tally.wait_sum += wait
-        tally.wait_max = max(tally.wait_max, wait)
+        if wait > tally.wait_max:
+            tally.wait_max = wait
         count_wait(state, octaves, blocks, index, wait)
     indication = wide(queue.pending)
     if indication != 0:
@@ -207,6 +208,9 @@ def to_transmit_queue(state: Any, c: int, q: int, t: int, node: int) -> None:
     life.moved = t
     life.traits = LIFE_INDICATION if indication != 0 else 0
     join_transmit_queue(broker.clients, broker.nodes, c, node, size)
+    client = row(broker.clients, c, CLIENT)
+    if client.unsent == NONE:
+        client.unsent = node
 
 
 @kernel

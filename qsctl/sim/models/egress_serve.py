@@ -38,6 +38,7 @@ from qsctl.sim.kernel.records import (
     SIZE_MASK,
     STATE,
     TALLY,
+    TOPIC,
     TRACKED,
     WEIGHTED,
 )
@@ -218,7 +219,7 @@ def spool(state: Any, c: int, t: int, size: int, topic: int, eligible: bool) -> 
     row(broker.nodes, node, NODE).time = t
     row(broker.nodes, node, NODE).tag = size
     life = row(broker.lives, node, LIFE)
-    life.topic = topic
+    row(broker.topics, node, TOPIC).topic = topic
     life.slot = NONE
     life.attempts = 0
     life.traits = 0
