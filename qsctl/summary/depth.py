@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 from qsctl.summary.observation import listed
 
 
-def depth(windows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """One row a group, replication and window in which anything moved: the depth at the window's end.
+def with_depth(windows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The windows, each with the depth at its end: one row a group, replication and window in which anything moved.
 
     Args:
         windows: of `throughput.windows`, with these keys.
@@ -21,7 +21,7 @@ def depth(windows: DataFrame, keys: Sequence[str]) -> DataFrame:
     """
     each = listed(*keys, "replication")
     return windows.sparkSession.sql(
-        f"""select {each}, window_start_ns + window_ns as at_ns,
+        f"""select *, window_start_ns + window_ns as at_ns,
             sum(arrived_messages - left_messages) over so_far as depth_messages,
             sum(entered_work_units - left_work_units) over so_far as depth_work_units
         from {{windows}}

@@ -1,32 +1,37 @@
-"""Summarize run folders: the only reads and writes of the pipeline; everything between is frame to frame.
+"""Summarize run folders: the only reads and writes of the pipeline.
 
-`summarize_run` is what `qsctl simulate --spark` and `qsctl summarize` call. A run without a message log is summarized
-from the simulator's counters: then percentiles come from its histograms, and there is nothing in windows of time.
+`summarize_run` is what `qsctl simulate --spark` and `qsctl summarize` call. Spark goes through the log: once for the
+counters, once for the waits among which the percentiles are, once for the windows of time. What it counts has a row a
+group and bucket; the rest is computed from that here (`groups.py`). A run without a message log is summarized from the
+simulator's counters: then percentiles come from its histograms, and there is nothing in windows of time.
 """
 
 from __future__ import annotations
 
-import functools
+import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.types import StructType
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
-from qsctl.errors import UsageError
+from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.summary import counters as counting
-from qsctl.summary import delay, replications, tables
-from qsctl.summary.depth import depth
+from qsctl.summary import replications, tables
+from qsctl.summary.depth import with_depth
 from qsctl.summary.faults import spark_faults
-from qsctl.summary.littles_law import littles_law
-from qsctl.summary.observation import COARSE_BUCKET, Observation, bucket_of, literal
+from qsctl.summary.figures import figures_of_counters, figures_of_messages
+from qsctl.summary.observation import Observation, literal
+from qsctl.summary.reading import names_of, read_counters, read_limits, read_messages
 from qsctl.summary.recorded_run import RecordedRun, read_run
 from qsctl.summary.run_summary import RunSummary, queue_figures
 from qsctl.summary.session import SparkOptions, spark_session, tune
+from qsctl.summary.settled import settled
 from qsctl.summary.slow_subscriber import slow_subscribers
 from qsctl.summary.throughput import windows
 
@@ -38,18 +43,19 @@ QUICK: Final = frozenset({"queues", "delays", "intervals"})
 FIGURES: Final = frozenset({"queues", "delays", "losses", "intervals", "littles_law"})
 """What is rolled up from one tally: asking for one gives `queues` and `delays` too."""
 
-_OF_FIGURES: Final = ("queues", "delays", "losses")
-"""Tables that are columns of `tables.FIGURES`."""
-
-SHAPES: Final = {**tables.SCHEMAS, "figures": tables.FIGURES}
+SERIES: Final = frozenset({"windows", "depth"})
+"""Tables in time, which grow with the run and not only with what is grouped by."""
 
 ALL: Final = frozenset(tables.SCHEMAS)
 
 PLANNING_THREADS: Final = 3
 """Small tables computed side by side."""
 
-BRIEF_BYTES: Final = 4 << 20
-"""A log below this size is read faster than Java's better compiler warms up."""
+BRIEF_BYTES: Final = 128 << 20
+"""A log below this size (some five million messages) is read faster than Java's better compiler warms up."""
+
+FEW_ROWS: Final = 2_000_000
+"""A table in time of at most so many rows is brought to this process whole; of more, only what is shown."""
 
 MOST_ROWS_SHOWN: Final = 20_000
 """Rows of a table in time that are brought to this process; more are only written to `--out`."""
@@ -65,6 +71,11 @@ class _Asked:
     exact: bool
     confidence: float
     clients: tuple[str, ...]
+
+    @property
+    def made(self) -> frozenset[str]:
+        """The tables to make: counters and delays come with whatever is rolled up with them."""
+        return self.measures | ({"queues", "delays"} if self.measures & FIGURES else frozenset())
 
 
 def summarize_run(
@@ -128,25 +139,23 @@ def summarize_runs(
     facts = [read_run(folder) for folder in folders]
     brief = sum(run.bytes for run in facts) < BRIEF_BYTES
     spark = spark_session(options, brief=brief)
+    if out is not None:
+        for name in asked.made:
+            _clear(out / name)
     with spark_faults():
         tune(spark, brief=brief)
-        parts = [_tables_of_run(spark, run, asked) for run in facts]
-        merged = {
-            name: functools.reduce(DataFrame.unionByName, [part.frames[name] for part in parts if name in part.frames])
-            for name in sorted({name for part in parts for name in part.frames})
-        }
-        if out is not None:
-            if "figures" in merged:
-                merged["figures"] = merged["figures"].persist()
-            for name, frame in _written(merged, asked).items():
-                frame.write.mode("overwrite").parquet(str(out / name))
-        collected, notes = _collected(merged, out)
-        for part in parts:
-            part.release()
-        if out is not None and "figures" in merged:
-            merged["figures"].unpersist()
-    if "figures" in collected:
-        collected |= _split(collected.pop("figures"))
+        parts = [_tables_of_run(spark, run, asked, out) for run in facts]
+    collected: dict[str, list[dict[str, Any]]] = {}
+    notes: list[str] = []
+    for name in sorted({name for part in parts for name in part}):
+        table = pa.concat_tables([part[name] for part in parts if name in part])
+        if out is not None and name not in SERIES:
+            _write(table, out / name)
+        if name in SERIES and table.num_rows > MOST_ROWS_SHOWN:
+            where = f"it is whole in {out / name}" if out is not None else "write it to files with --out"
+            notes.append(f"The table {name} has more than {MOST_ROWS_SHOWN} rows: {where}.")
+            continue
+        collected[name] = table.to_pylist()
     if any(not run.has_messages for run in facts):
         notes.append("There is no message log: percentiles are from histograms, and nothing is told over time.")
     if not all(run.info.complete for run in facts):
@@ -166,169 +175,115 @@ def summarize_runs(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The tables of one run, not yet computed, and how to let go of what they share."""
-
-    frames: Mapping[str, DataFrame]
-    release: Callable[[], object]
-
-
-def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked) -> _Part:
+def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked, out: Path | None) -> dict[str, pa.Table]:
+    """The tables of one run by name; those in time are written here, for they may be larger than what is returned."""
     if not run.has_messages and "topic" in asked.by:
         raise UsageError(
             "--by topic needs a message log", remedy="Simulate with --log messages, or leave the topic out."
         )
-    counters = read_counters(spark, run)
-    names = counters.selectExpr("client_id", "client").distinct()
-    if asked.clients:
-        counters = counters.where(f"client in ({', '.join(map(literal, asked.clients))})")
-    messages = read_messages(spark, run) if run.has_messages else None
-    if messages is not None and asked.clients:
-        messages = spark.sql(
-            "select * from {messages} left semi join {counters} using (client_id)",
-            messages=messages,
-            counters=counters.selectExpr("client_id").distinct(),
-        )
+    limits = read_limits(run)
+    names = names_of(limits)
     observation = Observation(run.warm_up_ns, run.horizon_ns)
     keys = tables.key_columns(asked.by)
-    kept: list[DataFrame] = []
-    made: dict[str, DataFrame] = {}
-    if asked.measures & FIGURES:
-        made |= _figures(messages, counters, observation, keys, len(run.replications), asked, kept)
-    if messages is not None:
-        if asked.measures & {"windows", "depth"}:
-            moved = windows(messages, keys, asked.window_ns)
-            if asked.measures >= {"windows", "depth"}:
-                kept.append(moved.persist())
-            made |= {"windows": moved, "depth": depth(moved, keys)}
+    measures = asked.measures if len(run.replications) > 1 else asked.measures - {"intervals"}
+    makers: list[Callable[[], dict[str, pa.Table]]] = []
+    if not run.has_messages:
+        counters = read_counters(spark, run)
+        if asked.clients:
+            counters = counters.where(f"client in ({', '.join(map(literal, asked.clients))})")
+        makers.append(lambda: figures_of_counters(counters, keys, measures=measures, confidence=asked.confidence))
+    else:
+        messages = read_messages(spark, run)
+        if asked.clients:
+            numbers = [number for number, name in names.items() if name in asked.clients]
+            messages = messages.where(f"client_id in ({', '.join(map(str, numbers))})" if numbers else "false")
+            limits = limits.filter(pc.is_in(limits["client"], pa.array(asked.clients, pa.string())))
+        if asked.measures & FIGURES:
+            makers.append(
+                lambda: figures_of_messages(
+                    messages,
+                    limits,
+                    observation,
+                    keys,
+                    measures=measures,
+                    exact=asked.exact,
+                    confidence=asked.confidence,
+                )
+            )
+        if asked.measures & SERIES:
+            makers.append(lambda: _series(messages, run, keys, asked, names, out))
         if "slow_subscribers" in asked.measures:
             of_client = [key for key in keys if key in {"run_id", "client_id"}]
-            made["slow_subscribers"] = slow_subscribers(messages, observation, of_client)
-    wanted = asked.measures | ({"figures"} if asked.measures & FIGURES else frozenset())
-    frames = {
-        name: tables.shaped(frame, SHAPES[name], asked.by, names) for name, frame in made.items() if name in wanted
-    }
-
-    def release() -> None:
-        for frame in kept:
-            frame.unpersist()
-
-    return _Part(frames, release)
-
-
-def _figures(
-    messages: DataFrame | None,
-    counters: DataFrame,
-    observation: Observation,
-    keys: Sequence[str],
-    replication_count: int,
-    asked: _Asked,
-    kept: list[DataFrame],
-) -> dict[str, DataFrame]:
-    """What one pass over the log gives, and for exact percentiles a second one over some of its buckets."""
-    exact = asked.exact and messages is not None
-    bucket = COARSE_BUCKET if exact else bucket_of("wait_ns")
-    if messages is not None:
-        tallied = counting.tally(messages, observation, keys, bucket).persist()
-        kept.append(tallied)
-        rows = counting.replicated(tallied, counters, observation, keys)
-    else:
-        kept.append(counters.persist())
-        rows = counting.replicated_from_counters(counters, keys)
-
-    def with_percentiles(groups: Sequence[str]) -> DataFrame:
-        if messages is None:
-            ranked = delay.ranks(counting.histogram_from_counters(counters, groups), groups)
-        else:
-            ranked = delay.ranks(counting.histogram(tallied, groups), groups)
-        if exact:
-            assert messages is not None
-            values, error = delay.exact_values(messages, ranked, observation, groups, bucket), 0.0
-        else:
-            values, error = delay.bucket_values(ranked, groups), delay.BUCKET_ERROR
-        return delay.figures(counting.queues(rows, groups), values, groups, error)
-
-    made = {"figures": with_percentiles(keys)}
-    if "littles_law" in asked.measures and messages is not None:
-        made["littles_law"] = littles_law(rows, observation, keys)
-    if "intervals" in asked.measures and replication_count > 1:
-        groups = [key for key in keys if key != "replication"]
-        measured = replications.measures(with_percentiles(list(dict.fromkeys([*keys, "replication"]))), groups)
-        made["intervals"] = replications.intervals(measured, groups, replication_count, asked.confidence)
-    return made
-
-
-def read_messages(spark: SparkSession, run: RecordedRun) -> DataFrame:
-    """The message log of a run, with the replication that each folder's name tells."""
-    folder = run.folder / "messages"
-    numbers = ", ".join(map(str, run.replications))
-    messages = spark.read.schema(MESSAGES_DDL).option("basePath", str(folder)).parquet(str(folder))
-    return messages.where(f"replication in ({numbers})").selectExpr("*", f"{literal(run.info.run_id)} as run_id")
-
-
-def read_counters(spark: SparkSession, run: RecordedRun) -> DataFrame:
-    """The simulator's counters of a run."""
-    folder = run.folder / "counters"
-    counters = spark.read.schema(COUNTERS_DDL).option("basePath", str(folder)).parquet(str(folder))
-    return counters.selectExpr("*", f"{literal(run.info.run_id)} as run_id")
-
-
-def _ddl(table: StructType) -> str:
-    """A schema as one text; the run's name is not read from the files, for `run.json` has it."""
-    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in table if field.name != "run_id")
-
-
-MESSAGES_DDL: Final = _ddl(tables.MESSAGES)
-COUNTERS_DDL: Final = _ddl(tables.COUNTERS)
-
-
-def _written(frames: Mapping[str, DataFrame], asked: _Asked) -> dict[str, DataFrame]:
-    """The frames as the tables that they hold."""
-    written = {name: frame for name, frame in frames.items() if name != "figures"}
-    for name in _OF_FIGURES if "figures" in frames else ():
-        if name != "losses" or name in asked.measures:
-            rows = frames["figures"].where("messages > 0") if name == "delays" else frames["figures"]
-            written[name] = rows.selectExpr(*tables.SCHEMAS[name].names)
-    return written
-
-
-def _split(figures: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The collected rows as the tables that they hold: one job of Spark instead of three."""
-    return {
-        name: [
-            {column: row[column] for column in tables.SCHEMAS[name].names}
-            for row in figures
-            if name != "delays" or row["messages"]
-        ]
-        for name in _OF_FIGURES
-    }
-
-
-def _collected(frames: Mapping[str, DataFrame], out: Path | None) -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """Bring the results here; a table that grows with time only up to `MOST_ROWS_SHOWN`."""
-    collected: dict[str, list[dict[str, Any]]] = {}
-    notes: list[str] = []
-    growing = {"windows", "depth"}
-
-    def collect(name: str) -> list[Row]:
-        with spark_faults():
-            return (frames[name].limit(MOST_ROWS_SHOWN + 1) if name in growing else frames[name]).collect()
-
-    # First the table that computes what the others share; then all at once, for each is mostly planning.
-    first = "figures" if "figures" in frames else min(frames)
-    found = {first: collect(first)}
+            makers.append(lambda: {"slow_subscribers": slow_subscribers(messages, observation, of_client).toArrow()})
+    # Side by side: each is mostly planning, which keeps one processor busy.
     with ThreadPoolExecutor(max_workers=PLANNING_THREADS) as pool:
-        rest = [name for name in frames if name != first]
-        found |= dict(zip(rest, pool.map(collect, rest), strict=True))
-    for name in frames:
-        rows = found[name]
-        if name in growing and len(rows) > MOST_ROWS_SHOWN:
-            where = f"it is whole in {out / name}" if out is not None else "write it to files with --out"
-            notes.append(f"The table {name} has more than {MOST_ROWS_SHOWN} rows: {where}.")
-            continue
-        collected[name] = [row.asDict() for row in rows]
-    return collected, notes
+        made = {name: table for part in pool.map(_told, makers) for name, table in part.items()}
+    figures = made.pop("figures", None)
+    if figures is not None:
+        made |= {"queues": figures, "losses": figures}
+        made["delays"] = figures.filter(pc.greater(figures["messages"], 0))
+    return {
+        name: tables.arranged(table, tables.SCHEMAS[name], asked.by, names)
+        for name, table in made.items()
+        if name in asked.made
+    }
+
+
+def _told(maker: Callable[[], dict[str, pa.Table]]) -> dict[str, pa.Table]:
+    with spark_faults():
+        return maker()
+
+
+def _series(
+    messages: DataFrame,
+    run: RecordedRun,
+    keys: Sequence[str],
+    asked: _Asked,
+    names: Mapping[int, str],
+    out: Path | None,
+) -> dict[str, pa.Table]:
+    """The tables in time: one query for both. What does not fit here is written by Spark."""
+    wanted = sorted(asked.measures & SERIES)
+    series = with_depth(windows(messages, keys, asked.window_ns), keys)
+    rows_max = min(2 * run.message_rows, run.counter_rows * (run.horizon_ns // asked.window_ns + 2))
+    if "topic" in asked.by:
+        rows_max = 2 * run.message_rows
+    if rows_max <= FEW_ROWS:
+        whole = series.toArrow()
+        if out is not None:
+            for name in wanted:
+                _write(tables.arranged(whole, tables.SCHEMAS[name], asked.by, names), out / name)
+        return dict.fromkeys(wanted, whole)
+    if out is not None:
+        series = settled(series)
+        clients = messages.sparkSession.createDataFrame(list(names.items()), "client_id int, client string")
+        for name in wanted:
+            shaped = tables.shaped(series, tables.SCHEMAS[name], asked.by, clients)
+            shaped.write.mode("append").parquet(str(out / name))
+    return dict.fromkeys(wanted, series.limit(MOST_ROWS_SHOWN + 1).toArrow())
+
+
+def _clear(folder: Path) -> None:
+    """Make room for a table: an earlier one of its name goes."""
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"{folder} cannot be written: {error.strerror}", remedy="Name another folder with --out."
+        ) from None
+
+
+def _write(table: pa.Table, folder: Path) -> None:
+    """Add a file to a table's folder."""
+    number = sum(1 for _ in folder.glob("part-*.parquet"))
+    try:
+        pq.write_table(table, folder / f"part-{number:05}.parquet")
+    except OSError as error:
+        raise InvalidInput(
+            f"{folder} cannot be written: {error}", remedy="Free some space, or choose another."
+        ) from None
 
 
 def _checked(

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+import numpy as np
+import pyarrow as pa
 
 from qsctl.instant import SECOND_NS
-from qsctl.summary.observation import Observation, listed
+from qsctl.summary.groups import grouped, whole, with_columns
+from qsctl.summary.observation import Observation
 
 
-def littles_law(per_replication: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:
+def littles_law(per_replication: pa.Table, observation: Observation, keys: Sequence[str]) -> pa.Table:
     """One row a group that any message met: both sides of the law, and their difference as a share of the larger.
 
     Args:
@@ -22,24 +24,25 @@ def littles_law(per_replication: DataFrame, observation: Observation, keys: Sequ
         observation: the observed part of the run.
         keys: the columns grouped by; several replications count as one long run.
     """
-    return per_replication.sparkSession.sql(
-        f"""with sums as (
-            select {listed(*keys)}, double(count(1)) * {observation.observed_ns} as observed_ns,
-                sum(inside_ns) as inside_ns, sum(arrived_messages) as arrived, sum(left_messages) as left_messages,
-                sum(all_wait_sum_ns) as wait_sum_ns
-            from {{rows}} where arrived_messages + left_messages + inside_ns > 0 group by {listed(*keys)}
-        ), sides as (
-            select *, inside_ns / observed_ns as mean_depth_messages,
-                double(arrived) * {SECOND_NS} / observed_ns as arrivals_per_second,
-                if(left_messages > 0, double(wait_sum_ns) / left_messages, 0d) as mean_wait_ns
-            from sums
-        ), both as (
-            select *, arrivals_per_second * mean_wait_ns / {SECOND_NS} as expected_depth_messages from sides
-        )
-        select {listed(*keys)}, mean_depth_messages, arrivals_per_second, mean_wait_ns, expected_depth_messages,
-            if(greatest(mean_depth_messages, expected_depth_messages) > 0,
-                abs(mean_depth_messages - expected_depth_messages)
-                    / greatest(mean_depth_messages, expected_depth_messages), 0d) as relative_difference
-        from both""",
-        rows=per_replication,
+    summed = ("arrived_messages", "left_messages", "inside_ns", "all_wait_sum_ns")
+    met = whole(per_replication, "arrived_messages") + whole(per_replication, "left_messages")
+    rows = per_replication.filter(pa.array(met + whole(per_replication, "inside_ns") > 0))
+    rows = with_columns(rows, {"replications": pa.array(np.ones(rows.num_rows, np.int64))})
+    sums = grouped(rows, keys, **dict.fromkeys((*summed, "replications"), "sum"))
+    observed_ns = whole(sums, "replications") * float(observation.observed_ns)
+    mean_depth = whole(sums, "inside_ns") / observed_ns
+    arrivals_per_second = whole(sums, "arrived_messages") * float(SECOND_NS) / observed_ns
+    mean_wait_ns = whole(sums, "all_wait_sum_ns") / np.maximum(whole(sums, "left_messages"), 1)
+    expected_depth = arrivals_per_second * mean_wait_ns / SECOND_NS
+    larger = np.maximum(mean_depth, expected_depth)
+    difference = np.abs(mean_depth - expected_depth) / np.where(larger > 0, larger, 1.0)
+    return with_columns(
+        sums.select(list(keys)),
+        {
+            "mean_depth_messages": pa.array(mean_depth),
+            "arrivals_per_second": pa.array(arrivals_per_second),
+            "mean_wait_ns": pa.array(mean_wait_ns),
+            "expected_depth_messages": pa.array(expected_depth),
+            "relative_difference": pa.array(difference),
+        },
     )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+import numpy as np
+import pyarrow as pa
 
-_LOST: Final = "(discarded_messages + expired_messages + dead_messages)"
-_SETTLED: Final = f"({_LOST} + delivered_messages + elided_messages)"
+from qsctl.summary.groups import whole
 
-LOSS_RATIO: Final = f"if({_SETTLED} > 0, double({_LOST}) / {_SETTLED}, 0d)"
-"""The lost among the messages whose fate is settled; an elided one is settled and not lost."""
+
+def loss_ratio(counters: pa.Table) -> pa.Array:
+    """The lost among the messages whose fate is settled; an elided one is settled and not lost. 0 where none is."""
+    lost = sum(whole(counters, f"{kind}_messages") for kind in ("discarded", "expired", "dead"))
+    settled = lost + whole(counters, "delivered_messages") + whole(counters, "elided_messages")
+    return pa.array(lost / np.maximum(settled, 1))

@@ -7,6 +7,7 @@ no column objects, for each step of a column object is a round trip to Java of a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +29,18 @@ COARSE_BUCKET: Final = "int(16 * sqrt(sqrt(sqrt(double(wait_ns)))))"
 It only narrows down where a rank lies before the second pass. The histogram's fine buckets would make ten times the
 groups, and a logarithm costs more than three square roots.
 """
+
+
+def coarse_start_ns(bucket: int) -> Nanoseconds:
+    """The shortest wait in a coarse bucket, or in the next that has any: found by halving, for roots are rounded."""
+    low, high = 0, 1 << 63
+    while low < high:
+        middle = (low + high) // 2
+        if int(16 * math.sqrt(math.sqrt(math.sqrt(middle)))) < bucket:
+            low = middle + 1
+        else:
+            high = middle
+    return min(low, (1 << 63) - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from pyarrow import ArrowException
+from pyarrow.parquet import read_metadata
 
 from qsctl.errors import Damaged
 from qsctl.eventlog.run_folder import RunInfo, parts_of, read_run_info
@@ -15,7 +19,8 @@ class RecordedRun:
     """A run in its folder.
 
     `replications` are those whose counters are written: of a run that was killed, the message log may hold the start
-    of one more, which is left out. `bytes` is the size of what there is to read.
+    of one more, which is left out. `bytes` is the size of what there is to read, `message_rows` how many messages the
+    log has, `counter_rows` how many clients' queues there are, over all replications.
     """
 
     folder: Path
@@ -23,6 +28,8 @@ class RecordedRun:
     replications: tuple[int, ...]
     has_messages: bool
     bytes: int
+    message_rows: int
+    counter_rows: int
 
     @property
     def warm_up_ns(self) -> Nanoseconds:
@@ -57,4 +64,21 @@ def read_run(folder: Path) -> RecordedRun:
         )
     messages = parts_of(folder, "messages")
     size = sum(part.stat().st_size for part in [*messages, *parts_of(folder, "counters")])
-    return RecordedRun(folder.resolve(), info, tuple(sorted(found)), bool(messages), size)
+    return RecordedRun(
+        folder.resolve(), info, tuple(sorted(found)), bool(messages), size,
+        message_rows=_rows(messages), counter_rows=_rows(parts_of(folder, "counters")),
+    )  # fmt: skip
+
+
+def _rows(parts: Iterable[Path]) -> int:
+    """How many rows the files say that they have."""
+    rows = 0
+    for part in parts:
+        try:
+            rows += read_metadata(part).num_rows
+        except (ArrowException, OSError) as error:
+            raise Damaged(
+                f"{part} is not a whole Parquet file: {error}",
+                remedy="The run was cut off while it wrote this file; run the simulation again.",
+            ) from None
+    return rows

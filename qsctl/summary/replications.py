@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import DataFrame
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from qsctl.instant import SECOND_NS
-from qsctl.summary.loss import LOSS_RATIO
-from qsctl.summary.observation import listed
+from qsctl.summary.groups import columns, whole, with_columns
 from qsctl.summary.student import t_quantile
 
 DEFAULT_CONFIDENCE: Final = 0.95
@@ -21,47 +22,61 @@ MEASURES: Final = {
     "arrived_messages": "arrived_messages",
     "delivered_messages": "delivered_messages",
     "discarded_messages": "discarded_messages",
-    "loss_ratio": LOSS_RATIO,
-    "delivered_per_second": f"double(delivered_messages) * {SECOND_NS} / observed_ns",
+    "loss_ratio": "loss_ratio",
+    "delivered_per_second": "delivered_per_second",
     "mean_wait_ns": "mean_ns",
     "p99_wait_ns": "p99_ns",
     "high_water_mark_work_units": "high_water_mark_work_units",
 }
-"""What an interval is given for, out of the columns of `delay.figures`; each is one number a replication."""
+"""What an interval is given for, and its column in `delay.figures`; each is one number a replication."""
 
 
-def measures(figures: DataFrame, keys: Sequence[str]) -> DataFrame:
+def measures(figures: pa.Table, keys: Sequence[str]) -> pa.Table:
     """One row a group, replication and measure that it has.
 
     Args:
         figures: of `delay.figures`, with `replication` among its keys.
         keys: the columns grouped by, without `replication`.
     """
-    stacked = ", ".join(f"'{name}', double({value})" for name, value in MEASURES.items())
-    return figures.selectExpr(*keys, f"stack({len(MEASURES)}, {stacked}) as (measure, value)").where(
-        "value is not null"
-    )
+    rate = whole(figures, "delivered_messages") * float(SECOND_NS) / whole(figures, "observed_ns")
+    figures = with_columns(figures, {"delivered_per_second": pa.array(rate)})
+    parts = [
+        pa.table(
+            {
+                **columns(figures, keys),
+                "measure": pa.array([measure] * figures.num_rows, pa.string()),
+                "value": figures[column].cast(pa.float64(), safe=False),
+            }
+        )
+        for measure, column in MEASURES.items()
+    ]
+    stacked = pa.concat_tables(parts)
+    return stacked.filter(pc.is_valid(stacked["value"]))
 
 
-def intervals(
-    measured: DataFrame, keys: Sequence[str], replications: int, confidence: float = DEFAULT_CONFIDENCE
-) -> DataFrame:
+def intervals(measured: pa.Table, keys: Sequence[str], confidence: float = DEFAULT_CONFIDENCE) -> pa.Table:
     """The mean of each group and measure over its replications, and the half width of its interval.
 
     Args:
         measured: of `measures`.
         keys: the columns grouped by; `replication` is none of them.
-        replications: the most that a group can have: how many quantiles are needed.
         confidence: of the two-sided interval.
     """
-    quantiles = ", ".join(f"{t_quantile(confidence, freedom)!r}d" for freedom in range(1, max(2, replications)))
-    return measured.sparkSession.sql(
-        f"""select *, if(replications > 1,
-            element_at(array({quantiles}), int(greatest(1, replications - 1))) * standard_deviation
-                / sqrt(replications), null) as half_width, double({confidence!r}) as confidence
-        from (
-            select {listed(*keys, "measure")}, count(1) as replications, avg(value) as mean,
-                if(count(1) > 1, stddev_samp(value), null) as standard_deviation
-            from {{measured}} group by {listed(*keys, "measure")})""",
-        measured=measured,
+    place = [*keys, "measure"]
+    found = measured.group_by(place, use_threads=False).aggregate(
+        [("value", "count"), ("value", "mean"), ("value", "stddev", pc.VarianceOptions(ddof=1, min_count=2))]
+    )
+    counts = whole(found, "value_count")
+    # One replication leaves no freedom; its deviation is null already.
+    quantiles = {number: t_quantile(confidence, number - 1) if number > 1 else 0.0 for number in set(counts.tolist())}
+    scale = np.array([quantiles[number] for number in counts.tolist()]) / np.sqrt(counts)
+    return with_columns(
+        found.select(place),
+        {
+            "replications": found["value_count"],
+            "mean": found["value_mean"],
+            "standard_deviation": found["value_stddev"],
+            "half_width": pc.multiply(found["value_stddev"], pa.array(scale)),
+            "confidence": pa.array(np.full(len(counts), confidence)),
+        },
     )

@@ -6,9 +6,11 @@ result has one schema whatever `--by` says. Counts are messages, times nanosecon
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
@@ -298,3 +300,39 @@ def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: DataFr
             names=names,
         )
     return frame.selectExpr(*columns)
+
+
+_ARROW: Final[dict[DataType, pa.DataType]] = {
+    _STRING: pa.string(),
+    _INT: pa.int32(),
+    _LONG: pa.int64(),
+    _DOUBLE: pa.float64(),
+}
+
+
+def arranged(table: pa.Table, shape: StructType, by: Sequence[str], names: Mapping[int, str]) -> pa.Table:
+    """What `shaped` does, of a table that was collected.
+
+    Args:
+        table: the result of a measure.
+        shape: its declared schema.
+        by: the words grouped by; the other key columns are null.
+        names: clients by number; one that it does not name keeps its number.
+    """
+    present = set(table.column_names)
+    wanted = {column for word, (column, _) in KEYS.items() if word in by}
+    made = {}
+    for field in shape.fields:
+        kind = _ARROW[field.dataType]
+        if field.name == "client" and "client" in wanted and "client_id" in present:
+            numbers = table["client_id"].cast(pa.int64())
+            place = pc.index_in(numbers, pa.array(names, pa.int64()))
+            made["client"] = pc.coalesce(pa.array(names.values(), pa.string()).take(place), numbers.cast(pa.string()))
+        elif field.name in _KEY_FIELDS and field.name not in wanted and field.name != "replication":
+            made[field.name] = pa.nulls(table.num_rows, kind)
+        elif field.name in present:
+            made[field.name] = table[field.name].cast(kind)
+        else:
+            assert field.name in _KEY_FIELDS, f"the table lacks {field.name}"
+            made[field.name] = pa.nulls(table.num_rows, kind)
+    return pa.table(made)

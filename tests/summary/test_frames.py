@@ -6,6 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -55,17 +57,70 @@ def test_a_coarse_bucket_never_falls_where_the_wait_grows(spark: Any) -> None:
     assert found == sorted(found)
 
 
-def test_the_end_of_a_bucket_is_that_of_the_simulator(spark: Any) -> None:
+def test_a_coarse_bucket_is_the_same_in_spark_and_here_and_starts_where_it_is_said_to(spark: Any) -> None:
+    from qsctl.summary.delay import _coarse_bucket
+
+    starts = [observation.coarse_start_ns(bucket) for bucket in range(1, 2000)]
+    durations = sorted({max(0, start + offset) for start in starts for offset in (-1, 0, 1) if start < 2**62})
+    numbers = spark.createDataFrame([(value,) for value in durations], "wait_ns long")
+    rows = numbers.selectExpr("wait_ns", f"{observation.COARSE_BUCKET} as bucket").collect()
+    here = _coarse_bucket(np.array([each["wait_ns"] for each in rows], np.int64))
+    assert [each["bucket"] for each in rows] == here.tolist()
+    for each in rows:
+        first = observation.coarse_start_ns(each["bucket"])
+        assert first <= each["wait_ns"] < observation.coarse_start_ns(each["bucket"] + 1)
+
+
+def test_the_end_of_a_bucket_is_that_of_the_simulator() -> None:
     from qsctl.summary.delay import bucket_end_ns
 
     buckets = [*range(0, 1000, 7), 255, 256, 257, 5000, 7000]
-    numbers = spark.createDataFrame([(value,) for value in buckets], "bucket int")
-    for each in numbers.selectExpr("bucket", f"{bucket_end_ns()} as last").collect():
-        assert each["last"] == bucket_bounds_ns(each["bucket"])[1]
+    ends = bucket_end_ns(np.array(buckets, np.int64)).tolist()
+    assert ends == [bucket_bounds_ns(bucket)[1] for bucket in buckets]
+
+
+def test_a_rank_is_counted_from_the_start_of_its_bucket() -> None:
+    from qsctl.summary.delay import ranks
+
+    histogram = pa.table(
+        {
+            "queue": ["a", "b", "a", "a"],
+            "bucket": pa.array([7, 1, 2, 5], pa.int32()),
+            "messages": pa.array([90, 1, 899, 11], pa.int64()),
+        }
+    )
+    found = {
+        (row["queue"], row["percentile"]): (row["bucket"], row["rank"])
+        for row in ranks(histogram, ["queue"]).to_pylist()
+    }
+    assert found == {
+        ("a", "p50_ns"): (2, 500), ("a", "p90_ns"): (5, 1), ("a", "p95_ns"): (7, 40), ("a", "p99_ns"): (7, 80),
+        ("a", "p999_ns"): (7, 89), **{("b", f"p{name}_ns"): (1, 1) for name in (50, 90, 95, 99, 999)},
+    }  # fmt: skip
+
+
+def test_ranks_are_found_alike_here_and_on_spark(spark: Any) -> None:
+    from qsctl.summary import counters, delay
+
+    draw = random.Random(11)
+    rows = [
+        row(queue=draw.choice(["D-1", "G-1"]), client_id=draw.randrange(3), wait_ns=int(draw.lognormvariate(9, 4)))
+        for _ in range(3000)
+    ]
+    messages, seen, keys = frame(spark, rows), Observation(0, 10**15), ["client_id", "queue"]
+    tallied = counters.tally(messages, seen, keys, observation.COARSE_BUCKET).toArrow()
+    ranked = delay.ranks(counters.histogram(tallied, keys), keys)
+    spans = delay.spans_of([ranked])
+    assert delay.messages_in(counters.histogram(tallied, keys), spans) < len(rows)
+    here = delay.values_among(delay.candidates(messages, spans, seen, keys).toArrow(), ranked, keys)
+    there = delay.exact_values(messages, ranked, spans, seen, keys).toArrow()
+    order = [(name, "ascending") for name in (*keys, "percentile")]
+    assert here.num_rows == 30
+    assert here.sort_by(order).to_pylist() == there.select(here.column_names).sort_by(order).to_pylist()
 
 
 def test_a_window_counts_what_enters_it_and_what_leaves_it(spark: Any) -> None:
-    from qsctl.summary.depth import depth
+    from qsctl.summary.depth import with_depth
     from qsctl.summary.throughput import windows
 
     messages = frame(
@@ -80,7 +135,7 @@ def test_a_window_counts_what_enters_it_and_what_leaves_it(spark: Any) -> None:
     assert collected(
         moved, "window_start_ns", "arrived_messages", "left_messages", "delivered_messages", "discarded_messages"
     ) == {(0, 2, 0, 0, 0), (S, 1, 1, 1, 0), (4 * S, 0, 1, 0, 1)}
-    assert collected(depth(moved, ["queue"]), "at_ns", "depth_messages", "depth_work_units") == {
+    assert collected(with_depth(moved, ["queue"]), "at_ns", "depth_messages", "depth_work_units") == {
         (S, 2, 5),
         (2 * S, 2, 4),
         (5 * S, 1, 3),
@@ -111,15 +166,20 @@ def test_a_client_is_slow_in_the_seconds_in_which_a_message_waits_through_half_o
     assert found["client-4"]["slow_percent"] == found["client-4"]["slow_percent_max"] == 100.0
 
 
+LIMITS = {
+    "queue": pa.string(), "replication": pa.int32(), "high_water_mark_work_units": pa.int64(),
+    "max_depth_work_units": pa.int64(), "observed_ns": pa.int64(),
+}  # fmt: skip
+
+
 def law_of(messages: Any, seen: Observation) -> Any:
     """Both sides of the law by queue, where no counter tells of a limit."""
     from qsctl.summary.counters import replicated, tally
     from qsctl.summary.littles_law import littles_law
 
-    spark = messages.sparkSession
-    none = spark.createDataFrame([], tables.COUNTERS)
-    rows = replicated(tally(messages, seen, ["queue"], observation.COARSE_BUCKET), none, seen, ["queue"])
-    return littles_law(rows, seen, ["queue"]).collect()[0]
+    none = pa.table({name: pa.array([], kind) for name, kind in LIMITS.items()})
+    tallied = tally(messages, seen, ["queue"], observation.COARSE_BUCKET).toArrow()
+    return littles_law(replicated(tallied, none, seen, ["queue"]), seen, ["queue"]).to_pylist()[0]
 
 
 def test_little_s_law_is_exact_where_the_run_starts_and_ends_empty(spark: Any) -> None:
@@ -136,27 +196,24 @@ def test_little_s_law_shows_what_is_queued_at_the_edges(spark: Any) -> None:
     assert law["expected_depth_messages"] == pytest.approx(2 / 20 * 10)
 
 
-def test_intervals_over_replications_are_student_s(spark: Any) -> None:
+def test_intervals_over_replications_are_student_s() -> None:
     from qsctl.summary.replications import intervals
 
-    measured = spark.createDataFrame(
-        [("D-1", number, "loss_ratio", value) for number, value in enumerate([1.0, 2.0, 4.0])]
-        + [("G-1", 0, "loss_ratio", 5.0)],
-        "queue string, replication int, measure string, value double",
+    measured = pa.table(
+        {"queue": ["D-1", "D-1", "D-1", "G-1"], "measure": ["loss_ratio"] * 4, "value": [1.0, 2.0, 4.0, 5.0]}
     )
-    found = {each["queue"]: each for each in intervals(measured, ["queue"], 3).collect()}
+    found = {each["queue"]: each for each in intervals(measured, ["queue"]).to_pylist()}
     deviation = (((1 - 7 / 3) ** 2 + (2 - 7 / 3) ** 2 + (4 - 7 / 3) ** 2) / 2) ** 0.5
     assert found["D-1"]["mean"] == pytest.approx(7 / 3)
     assert found["D-1"]["half_width"] == pytest.approx(4.302652729911275 * deviation / 3**0.5, rel=1e-9)
+    assert found["D-1"]["confidence"] == 0.95
     assert found["G-1"]["half_width"] is None
+    assert found["G-1"]["standard_deviation"] is None
 
 
-def test_a_loss_ratio_leaves_elided_messages_out_of_the_losses(spark: Any) -> None:
-    from qsctl.summary.loss import LOSS_RATIO
+def test_a_loss_ratio_leaves_elided_messages_out_of_the_losses() -> None:
+    from qsctl.summary.loss import loss_ratio
 
-    counters = spark.createDataFrame(
-        [("D-1", 10, 2, 3, 1, 0, 4, 7)],
-        "queue string, arrived_messages long, discarded_messages long, elided_messages long, expired_messages long, "
-        "dead_messages long, delivered_messages long, first_discard_ns long",
-    )
-    assert counters.selectExpr(f"{LOSS_RATIO} as loss_ratio").collect()[0]["loss_ratio"] == pytest.approx(3 / 10)
+    counted = {"discarded": [2, 0], "elided": [3, 0], "expired": [1, 0], "dead": [0, 0], "delivered": [4, 0]}
+    counters = pa.table({f"{kind}_messages": pa.array(values, pa.int64()) for kind, values in counted.items()})
+    assert loss_ratio(counters).to_pylist() == [pytest.approx(3 / 10), 0.0]

@@ -1,0 +1,114 @@
+"""The figures of one run: two passes of Spark over its log, and what is computed of them here.
+
+The first pass counts by fate and latency bucket, the second one looks at the waits of the buckets that hold a
+percentile. Each is one query, for planning a query takes longer than going through a million messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from qsctl.summary import counters as counting
+from qsctl.summary import delay, replications
+from qsctl.summary.groups import grouped
+from qsctl.summary.littles_law import littles_law
+from qsctl.summary.observation import COARSE_BUCKET, Observation, bucket_of
+
+FEW_CANDIDATES: Final = 2_000_000
+"""So many waits are looked through here in a second; among more, the ranks are counted down on Spark."""
+
+Level = tuple[str, ...]
+
+
+def figures_of_messages(
+    messages: DataFrame,
+    limits: pa.Table,
+    observation: Observation,
+    keys: Sequence[str],
+    *,
+    measures: Collection[str],
+    exact: bool,
+    confidence: float,
+) -> dict[str, pa.Table]:
+    """The figures out of the message log.
+
+    Args:
+        messages: the log with the key columns.
+        limits: the simulator's counters, of which the marks and limits are taken.
+        observation: the observed part of the run.
+        keys: the columns grouped by.
+        measures: `littles_law` and `intervals` are made only if they are among them.
+        exact: percentiles by a second pass.
+        confidence: of the intervals.
+
+    Returns:
+        `figures` (the columns of `queues`, `losses` and `delays`), and the other two.
+    """
+    law = "littles_law" in measures
+    bucket = COARSE_BUCKET if exact else bucket_of("wait_ns")
+    tallied = counting.tally(messages, observation, keys, bucket, with_law=law).toArrow()
+    rows = counting.replicated(tallied, limits, observation, keys)
+    levels = _levels(keys, measures)
+    histograms = {level: counting.histogram(tallied, level) for level in levels}
+    ranked = {level: delay.ranks(histograms[level], level) for level in levels}
+    if not exact:
+        values = {level: delay.bucket_values(ranked[level], level) for level in levels}
+    else:
+        values = _exact_values(messages, histograms, ranked, observation)
+    made = _finished(rows, values, keys, measures, 0.0 if exact else delay.BUCKET_ERROR, confidence)
+    if law:
+        made["littles_law"] = littles_law(rows, observation, keys)
+    return made
+
+
+def figures_of_counters(
+    counters: DataFrame, keys: Sequence[str], *, measures: Collection[str], confidence: float
+) -> dict[str, pa.Table]:
+    """The figures out of the simulator's own counters and histograms, for a run without a message log."""
+    levels = _levels(keys, measures)
+    rows = counting.replicated_from_counters(counters, keys).toArrow()
+    histogram = counting.histogram_from_counters(counters, levels[-1]).toArrow()
+    values = {}
+    for level in levels:
+        merged = grouped(histogram, [*level, "bucket"], messages="sum")
+        values[level] = delay.bucket_values(delay.ranks(merged, level), level)
+    return _finished(rows, values, keys, measures, delay.BUCKET_ERROR, confidence)
+
+
+def _levels(keys: Sequence[str], measures: Collection[str]) -> list[Level]:
+    """What percentiles are of: the groups, and for intervals their replications, the finest last."""
+    finest = (*keys, "replication") if "intervals" in measures and "replication" not in keys else tuple(keys)
+    return list(dict.fromkeys([tuple(keys), finest]))
+
+
+def _exact_values(
+    messages: DataFrame, histograms: Mapping[Level, pa.Table], ranked: Mapping[Level, pa.Table], seen: Observation
+) -> dict[Level, pa.Table]:
+    levels = list(ranked)
+    spans = delay.spans_of(ranked.values())
+    if delay.messages_in(histograms[levels[0]], spans) > FEW_CANDIDATES:
+        return {level: delay.exact_values(messages, ranked[level], spans, seen, level).toArrow() for level in levels}
+    found = delay.candidates(messages, spans, seen, levels[-1]).toArrow()
+    return {level: delay.values_among(found, ranked[level], level) for level in levels}
+
+
+def _finished(
+    rows: pa.Table,
+    values: Mapping[Level, pa.Table],
+    keys: Sequence[str],
+    measures: Collection[str],
+    error: float,
+    confidence: float,
+) -> dict[str, pa.Table]:
+    figures = {level: delay.figures(counting.queues(rows, level), values[level], level, error) for level in values}
+    made = {"figures": figures[tuple(keys)]}
+    if "intervals" in measures:
+        groups = [key for key in keys if key != "replication"]
+        made["intervals"] = replications.intervals(
+            replications.measures(list(figures.values())[-1], groups), groups, confidence
+        )
+    return made

@@ -1,0 +1,73 @@
+"""Small tables on the driver: what Spark counted in one pass over the log is finished here, in Arrow and numpy.
+
+The log's size is Spark's affair; what comes of it has a row a group and bucket. Planning a query over so few rows takes
+Spark longer than computing it, a hundred times and more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Whole = npt.NDArray[np.int64]
+
+
+def grouped(table: pa.Table, keys: Sequence[str], **how: str) -> pa.Table:
+    """One row a group: its keys, and of each named column what is asked for.
+
+    Args:
+        table: the rows; no key is null.
+        keys: the columns grouped by, at least one.
+        how: `sum`, `min` or `max` by the column's name. Nulls are passed over; of nulls alone comes null.
+    """
+    made = table.group_by(list(keys), use_threads=False).aggregate(list(how.items()))
+    # Arrow names a result after its column and function.
+    return pa.table({**columns(made, keys), **{name: made[f"{name}_{kind}"] for name, kind in how.items()}})
+
+
+def columns(table: pa.Table, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+    """Columns by their names."""
+    return {name: table[name] for name in names}
+
+
+def joined(left: pa.Table, right: pa.Table, keys: Sequence[str], how: str) -> pa.Table:
+    """A join on keys of the same names: `left outer`, `inner` or `full outer`."""
+    return left.join(right, keys=list(keys), join_type=how, use_threads=False)
+
+
+def ordered(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The rows in ascending order of these columns."""
+    return table.sort_by([(name, "ascending") for name in names]).combine_chunks()
+
+
+def starts_of(table: pa.Table, keys: Sequence[str]) -> Whole:
+    """Where each group begins in an ordered table."""
+    changes = np.zeros(table.num_rows, np.bool_)
+    changes[:1] = True
+    for key in keys:
+        column = table[key].combine_chunks()
+        if pa.types.is_string(column.type):
+            column = column.dictionary_encode().indices
+        values = column.to_numpy(zero_copy_only=False)
+        changes[1:] |= values[1:] != values[:-1]
+    return np.flatnonzero(changes)
+
+
+def whole(table: pa.Table, name: str) -> Whole:
+    """A column of whole numbers without nulls."""
+    return np.asarray(table[name].to_numpy(), np.int64)
+
+
+def chosen(condition: npt.NDArray[np.bool_], values: pa.ChunkedArray, otherwise: int | None) -> pa.ChunkedArray:
+    """The values where the condition holds, else the same number, or null."""
+    return pc.if_else(pa.array(condition), values, pa.scalar(otherwise, values.type))
+
+
+def with_columns(table: pa.Table, made: Mapping[str, Any]) -> pa.Table:
+    """The table with these columns added or replaced."""
+    return pa.table({**columns(table, table.column_names), **made})
