@@ -45,7 +45,7 @@ def run_python(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]
     def run(code: str, *arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=tmp_path,
@@ -58,5 +58,6 @@ def run_python(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]
         if process.poll() is None:
             process.kill()
         process.wait(10)
-        if process.stdout is not None:
-            process.stdout.close()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()

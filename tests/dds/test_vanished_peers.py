@@ -10,10 +10,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from qsctl.client.admin import Administration
 from qsctl.client.blocking import QueueConsumer, QueueProducer
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.resource import parse_resource
+from qsctl.transport.dds.participant import DomainSettings
 from tests.dds.service_process import eventually
 
 LEASE_NS = 2_000_000_000
@@ -195,3 +198,110 @@ def test_queues_created_at_run_time_outlive_the_service_where_its_state_is_persi
     topics = {queue.topic_name for queue in Administration(connection).service_data().queues}
     connection.close()
     assert topics == {"Orders", "New"}
+
+
+def send_and_take(producer: QueueProducer[bytes], consumer: QueueConsumer[bytes], numbers: range) -> None:
+    """Write samples and take them, each acknowledged; redelivered earlier ones may come between."""
+    for number in numbers:
+        producer.write(number.to_bytes(2, "big"))
+    missing = set(numbers)
+    deadline = time.monotonic() + 15
+    while missing:
+        assert time.monotonic() < deadline, f"{len(missing)} of {len(numbers)} did not come"
+        producer.flush()
+        for sample in consumer.receive(100, 0.1):
+            missing.discard(int.from_bytes(sample.value, "big"))
+            sample.acknowledge()
+        consumer.flush()
+    assert producer.wait_for_acknowledgments() == 0
+
+
+@pytest.mark.parametrize("service_lease", ["1s", "10s"])
+def test_a_service_held_up_for_longer_than_the_leases_serves_on(
+    start_service: Callable[..., Any], domain: int, service_lease: str
+) -> None:
+    """It takes its clients for gone, and they it where its lease is short; all find each other again."""
+    service = start_service("--lease", service_lease, queues=RETRIES.format(more=""))
+    settings = DomainSettings(lease_duration_ns=1_000_000_000)
+    with (
+        QueueProducer[bytes]("Orders", domain, settings=settings) as producer,
+        QueueConsumer[bytes]("Orders", "S", domain, settings=settings) as consumer,
+    ):
+        producer.wait_for_queue()
+        consumer.wait_for_queue()
+        send_and_take(producer, consumer, range(20))
+        for at in range(1, 4):
+            os.kill(service.pid, signal.SIGSTOP)
+            for number in range(900 + at * 20, 910 + at * 20):
+                producer.write(number.to_bytes(2, "big"))
+            producer.flush()
+            time.sleep(2.0)
+            os.kill(service.pid, signal.SIGCONT)
+            send_and_take(producer, consumer, range(at * 20, at * 20 + 20))
+
+
+RETURNING = """
+import sys
+from qsctl.client.blocking import QueueConsumer
+from qsctl.transport.dds.participant import DomainSettings
+settings = DomainSettings(lease_duration_ns=10**9)
+with QueueConsumer("Orders", "S", int(sys.argv[1]), unacked_threshold=4, settings=settings) as consumer:
+    consumer.wait_for_queue()
+    print("there", flush=True)
+    held = []
+    while len(held) < 5:
+        held += consumer.receive(5, 1.0)
+    print("holding", flush=True)
+    sys.stdin.readline()
+    for sample in held:
+        sample.acknowledge()
+    consumer.flush()
+    print("answered", flush=True)
+    while True:
+        for sample in consumer.receive(5, 1.0):
+            sample.acknowledge()
+            if sample.value == b"after":
+                consumer.flush()
+                print("served", flush=True)
+        consumer.flush()
+"""
+
+
+def test_a_consumer_held_up_for_longer_than_its_lease_answers_late_and_is_served_again(
+    start_service: Callable[..., Any], run_python: Callable[..., subprocess.Popen[str]], domain: int
+) -> None:
+    """What it held is redelivered; its own late answers are no mistake, and it takes part again when it is back."""
+    service = start_service(queues=RETRIES.format(more=""))
+    returning = run_python(RETURNING, str(domain))
+    assert returning.stdout is not None
+    assert returning.stdin is not None
+    assert returning.stdout.readline().strip() == "there"
+    with QueueProducer[bytes]("Orders", domain) as producer:
+        producer.wait_for_queue()
+        for number in range(5):
+            producer.write(bytes([number]))
+        producer.wait_for_acknowledgments()
+        assert returning.stdout.readline().strip() == "holding"
+        returning.send_signal(signal.SIGSTOP)
+        with QueueConsumer[bytes]("Orders", "S", domain) as heir:
+            heir.wait_for_queue()
+            taken: list[Any] = []
+            while len(taken) < 5:
+                batch = heir.receive(5, 5.0)
+                assert batch, f"{len(taken)} of 5 came"
+                taken += batch
+            assert all(sample.redelivered for sample in taken)
+            returning.send_signal(signal.SIGCONT)
+            returning.stdin.write("go on\n")
+            returning.stdin.flush()
+            assert returning.stdout.readline().strip() == "answered"
+            for sample in taken:
+                sample.acknowledge()
+        producer.write(b"after")
+        producer.wait_for_acknowledgments()
+        assert returning.stdout.readline().strip() == "served"
+    connection = service.connection()
+    administration = Administration(connection)
+    assert eventually(lambda: administration.statuses()[0].current_message_count == 0)
+    assert administration.statuses()[0].total.acknowledged_message_count == 6
+    connection.close()

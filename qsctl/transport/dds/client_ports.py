@@ -242,26 +242,41 @@ class ConsumerPort:
         if unacked_threshold is not None:
             traits["threshold"] = str(unacked_threshold)
         self._subscriber = Subscriber(participant.entity, qos=partition_qos(guid.hex()))
-        qos = reader_qos(traits=traits, subscriber=subscriber)
-        reader = DataReader(self._subscriber, participant.topic(self.queue, WireFrame), qos=qos)
-        self._samples = Inlet(participant, reader)
+        self._participant = participant
+        self._qos = reader_qos(traits=traits, subscriber=subscriber)
+        self._samples = self._join()
+
+    def _join(self) -> Inlet:
+        topic = self._participant.topic(self.queue, WireFrame)
+        return Inlet(self._participant, DataReader(self._subscriber, topic, qos=self._qos))
 
     def look(self, changes: Changes) -> None:
         """Take notice of the queue."""
         self._news += self._matches.look(changes, key="", value=self.queue)
+        if any(each.returned and each.is_writer and each.topic_name == self.queue for each in changes.appeared):
+            # What the queue sent while it was out of sight is lost, and it waits for the answers: it is to give all
+            # that back, and to begin anew.
+            self._news += self._take()
+            self._samples.close()
+            self._samples = self._join()
         if not self._matches.is_complete and self._writer.writer.matched_count():
             self._news += self._matches.newly(self._matches.services)
 
     def poll(self) -> list[ConsumerNews]:
         """What has come since the last call."""
         news, self._news = self._news, []
+        news += self._take()
+        return news
+
+    def _take(self) -> list[ConsumerNews]:
+        taken_now: list[ConsumerNews] = []
         while taken := self._samples.take():
             for data in taken:
                 try:
-                    news += frames.parse_deliveries(data, self.queue, self.guid)
+                    taken_now += frames.parse_deliveries(data, self.queue, self.guid)
                 except frames.MalformedFrame:
                     continue
-        return news
+        return taken_now
 
     def send(self, answers: Sequence[Acknowledgment]) -> None:
         """Put answers into frames, in order."""

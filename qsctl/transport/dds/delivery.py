@@ -5,12 +5,14 @@ Decides: which endpoint a message belongs to. The driver polls, turns its engine
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from qsctl.core.messages import Inbound, ProducerLeft, QueueName
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID
-from qsctl.transport.dds.endpoints import QueueEndpoints, TopicEndpoints
+from qsctl.instant import Nanoseconds
+from qsctl.transport.dds.endpoints import RETURN_NS, QueueEndpoints, TopicEndpoints
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.presence import Presence, RemoteEndpoint
 from qsctl.transport.dds.wire_types import producer_acknowledgment_topic
@@ -33,6 +35,8 @@ class DomainDelivery:
         self._topics: dict[str, TopicEndpoints] = {}
         self._queues: dict[str, QueueEndpoints] = {}
         self._topic_of_queue: dict[str, TopicEndpoints] = {}
+        self._renewals: dict[str, Nanoseconds] = {}
+        """When the queues of a topic are announced again, since a producer of it was out of sight and is back."""
         self.accepts = True
         """Whether samples are taken from producers; a service that shuts down takes no more."""
 
@@ -63,6 +67,8 @@ class DomainDelivery:
             self._vanished(endpoint, inbox)
         for endpoint in changes.appeared:
             self._appeared(endpoint)
+        if self._renewals:
+            self._announce_again()
         for queue in self._queues.values():
             queue.poll(inbox)
         if self.accepts:
@@ -92,7 +98,7 @@ class DomainDelivery:
     @property
     def is_settling(self) -> bool:
         """Whether a discovered consumer is not reached yet: look again in a millisecond, not at the next event."""
-        return any(queue.is_joining for queue in self._queues.values())
+        return bool(self._renewals) or any(queue.is_joining for queue in self._queues.values())
 
     def close(self) -> None:
         """Leave the domain; peers see it at once."""
@@ -136,6 +142,8 @@ class DomainDelivery:
 
     def _appeared(self, endpoint: RemoteEndpoint, *, only: QueueEndpoints | None = None) -> None:
         if endpoint.is_writer:
+            if endpoint.returned and endpoint.traits.get("role") == "producer" and endpoint.topic_name in self._topics:
+                self._renewals[endpoint.topic_name] = time.monotonic_ns() + RETURN_NS
             return
         for queue in self._queues.values() if only is None else (only,):
             if queue.topic_name == endpoint.topic_name:
@@ -143,6 +151,15 @@ class DomainDelivery:
         for topic in self._topics.values():
             if producer_acknowledgment_topic(topic.topic_name) == endpoint.topic_name:
                 topic.reader_appeared(endpoint)
+
+    def _announce_again(self) -> None:
+        """What a producer wrote while it was out of sight is lost, and it waits for the answers: it is made to ask."""
+        now = time.monotonic_ns()
+        for topic_name in [name for name, due_at in self._renewals.items() if due_at <= now]:
+            del self._renewals[topic_name]
+            topic = self._topics.get(topic_name)
+            for queue in topic.queues if topic is not None else ():
+                self._queues[queue].announce_again()
 
     def _vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
         if endpoint.is_writer:

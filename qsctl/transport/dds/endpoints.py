@@ -6,6 +6,7 @@ queues it feeds; a queue has a writer that announces it, a lane to each consumer
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from qsctl.core.messages import (
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.lanes import AnswerLane, FrameWriter, SampleLane
 from qsctl.transport.dds.participant import Participant
@@ -41,6 +43,10 @@ from qsctl.transport.dds.wire_types import (
 
 SAMPLE_SIZE_BYTES_MAX: Final = 32 * 1024 * 1024
 """A larger sample is refused with a negative acknowledgment, well below what the transport could carry."""
+
+RETURN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
+"""How long one that was out of sight and is back is left alone. Its reliable channels begin anew in this time, and it
+does not know that they ended: what it sends or is sent earlier may be dropped."""
 
 FRAMES_AT_ONCE: Final = 4
 TURN_MESSAGES: Final = 256
@@ -196,7 +202,7 @@ class QueueEndpoints:
         if settings.distribution.allow_consumer_feedback:
             feedback = participant.topic(availability_topic(settings.topic_name, subscriber), WireConsumerAvailability)
             self._availability = Inlet(participant, DataReader(participant.entity, feedback, qos=reader_qos()))
-        self._joining: list[tuple[SampleLane, RemoteEndpoint]] = []
+        self._joining: list[tuple[SampleLane, RemoteEndpoint, Nanoseconds]] = []
         self._lanes: dict[Guid, SampleLane] = {}
         self._busy: dict[Guid, SampleLane] = {}
         self._early_availability: dict[Guid, ConsumerAvailability] = {}
@@ -220,11 +226,13 @@ class QueueEndpoints:
             traits={"role": "lane", "service": QUEUING_SERVICE},
             extra=self._qos_extra,
         )
-        self._joining.append((lane, endpoint))
+        # The one that was out of sight does not hear of its new writer and reader at once.
+        not_before = time.monotonic_ns() + (RETURN_NS if endpoint.returned else 0)
+        self._joining.append((lane, endpoint, not_before))
 
     def reader_vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
         """A consumer left or its lease is over."""
-        for at, (lane, _) in enumerate(self._joining):
+        for at, (lane, _, _) in enumerate(self._joining):
             if lane.handle == endpoint.handle:
                 del self._joining[at]
                 lane.close()
@@ -235,6 +243,12 @@ class QueueEndpoints:
             self._busy.pop(endpoint.guid, None)
             joined.close()
             inbox.append(ConsumerLeft(self.name, endpoint.guid))
+
+    def announce_again(self) -> None:
+        """Show clients a new announcement: producers send again what was not answered, as to a restarted service."""
+        former = self._announcement
+        self._announcement = FrameWriter(self._participant, self._topic, traits=self._traits)
+        former.close()
 
     @property
     def is_joining(self) -> bool:
@@ -311,7 +325,7 @@ class QueueEndpoints:
 
     def close(self) -> None:
         """Delete everything; consumers see the queue go."""
-        for lane in (*self._lanes.values(), *(lane for lane, _ in self._joining)):
+        for lane in (*self._lanes.values(), *(lane for lane, _, _ in self._joining)):
             lane.close()
         self._lanes.clear()
         self._joining.clear()
@@ -322,10 +336,11 @@ class QueueEndpoints:
             self._availability.close()
 
     def _let_join(self, inbox: list[Inbound]) -> None:
-        still: list[tuple[SampleLane, RemoteEndpoint]] = []
-        for lane, endpoint in self._joining:
-            if not lane.reaches_peer():
-                still.append((lane, endpoint))
+        still: list[tuple[SampleLane, RemoteEndpoint, Nanoseconds]] = []
+        now = time.monotonic_ns()
+        for lane, endpoint, not_before in self._joining:
+            if now < not_before or not lane.reaches_peer():
+                still.append((lane, endpoint, not_before))
                 continue
             former = self._lanes.pop(lane.guid, None)
             if former is not None:

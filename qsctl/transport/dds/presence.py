@@ -7,11 +7,11 @@ a queue consumer; our endpoints add `qsctl;key=value;…` as user data, which ev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription
-from cyclonedds.core import InstanceState, Qos, ReadCondition, SampleState, ViewState
+from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
 from cyclonedds.qos import Policy
 
 from qsctl.errors import UsageError
@@ -23,19 +23,28 @@ SHARED_SUBSCRIBER_PROPERTY: Final = "dds.data_reader.shared_subscriber_name"
 QUEUING_SERVICE: Final = "QUEUING_SERVICE_QOS"
 """What the manual's `service` field says of a queuing service's endpoints."""
 
+DEPARTED_MAX: Final = 10_000
+"""Departed endpoints that are remembered, to know one that comes back."""
+
 _PREFIX: Final = "qsctl"
 _TAKE_COUNT: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteEndpoint:
-    """A reader or writer in the domain. `traits` is what its user data says."""
+    """A reader or writer in the domain. `traits` is what its user data says.
+
+    One that `returned` was there before under the same key: its process was out of sight for longer than its lease, and
+    never left. What it was sent meanwhile is lost, and it need not know that it was missed.
+    """
 
     handle: int
     is_writer: bool
     topic_name: str
     partitions: tuple[str, ...] = ()
     traits: Mapping[str, str] = field(default_factory=dict)
+    key: bytes = b""
+    returned: bool = False
 
     @property
     def guid(self) -> Guid:
@@ -62,7 +71,7 @@ class RemoteEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Who came and who went since the last look, in this order."""
+    """Who came and who went since the last look; who went and came back is in both, and went first."""
 
     appeared: tuple[RemoteEndpoint, ...] = ()
     vanished: tuple[RemoteEndpoint, ...] = ()
@@ -80,6 +89,8 @@ class Presence:
         self._participant = participant
         assert participant.entity is not None
         self._known: dict[int, RemoteEndpoint] = {}
+        self._generations: dict[int, int] = {}
+        self._departed: dict[bytes, None] = {}
         self._readers: list[tuple[BuiltinDataReader, bool, ReadCondition]] = []
         for topic, is_writer in ((BuiltinTopicDcpsPublication, True), (BuiltinTopicDcpsSubscription, False)):
             reader = BuiltinDataReader(participant.entity, topic)
@@ -93,29 +104,45 @@ class Presence:
 
     def look(self) -> Changes:
         """What changed; cheap when nothing did."""
-        appeared: list[RemoteEndpoint] = []
-        vanished: list[RemoteEndpoint] = []
+        changed: dict[int, RemoteEndpoint | None] = {}
         for reader, is_writer, _ in self._readers:
             while samples := reader.take(_TAKE_COUNT):
                 for sample in samples:
-                    handle = sample.sample_info.instance_handle
-                    alive = sample.sample_info.instance_state == InstanceState.Alive
-                    if not alive or not sample.sample_info.valid_data:
-                        gone = self._known.pop(handle, None)
-                        if gone is not None:
-                            vanished.append(gone)
-                    elif handle not in self._known:
-                        endpoint = _endpoint_of(handle, is_writer, sample.topic_name, sample.qos)
-                        self._known[handle] = endpoint
-                        appeared.append(endpoint)
-        if not appeared and not vanished:
+                    self._note(sample, is_writer, changed)
+        if not changed:
             return _NO_CHANGES
-        # An endpoint that came and went between two looks is told of in neither list.
-        fleeting = {each.handle for each in appeared} & {each.handle for each in vanished}
+        # One that came and went between two looks is told of in neither list.
+        now = self._known
         return Changes(
-            tuple(each for each in appeared if each.handle not in fleeting),
-            tuple(each for each in vanished if each.handle not in fleeting),
+            tuple(now[handle] for handle in changed if handle in now),
+            tuple(each for each in changed.values() if each is not None),
         )
+
+    def _note(self, sample: Any, is_writer: bool, changed: dict[int, RemoteEndpoint | None]) -> None:
+        """Keep what a sample says. `changed` has whom this look found in the place of the new one, or nobody."""
+        info = sample.sample_info
+        handle = info.instance_handle
+        # It counts how often the endpoint was lost, also where it is back before anybody looked.
+        generation = info.disposed_generation_count + info.no_writers_generation_count
+        alive = info.instance_state == InstanceState.Alive and info.valid_data
+        known = self._known.get(handle)
+        if alive and known is not None and self._generations[handle] == generation:
+            return
+        if known is not None:
+            changed.setdefault(handle, known)
+            del self._known[handle]
+            del self._generations[handle]
+            self._departed[known.key] = None
+            if len(self._departed) > DEPARTED_MAX:
+                del self._departed[next(iter(self._departed))]
+        if alive:
+            changed.setdefault(handle, None)
+            endpoint = _endpoint_of(sample, is_writer)
+            if endpoint.key in self._departed:
+                del self._departed[endpoint.key]
+                endpoint = replace(endpoint, returned=True)
+            self._known[handle] = endpoint
+            self._generations[handle] = generation
 
     def close(self) -> None:
         """Stop watching."""
@@ -129,10 +156,10 @@ class Presence:
 _NO_CHANGES: Final = Changes()
 
 
-def _endpoint_of(handle: int, is_writer: bool, topic_name: str, qos: Qos) -> RemoteEndpoint:
+def _endpoint_of(sample: Any, is_writer: bool) -> RemoteEndpoint:
     traits: dict[str, str] = {}
     partitions: tuple[str, ...] = ()
-    for policy in qos:
+    for policy in sample.qos:
         if isinstance(policy, Policy.Partition):
             partitions = tuple(policy.partitions)
         elif isinstance(policy, Policy.Userdata):
@@ -143,4 +170,5 @@ def _endpoint_of(handle: int, is_writer: bool, topic_name: str, qos: Qos) -> Rem
                     traits[key] = value
         elif isinstance(policy, Policy.Property) and policy.key == SHARED_SUBSCRIBER_PROPERTY:
             traits.setdefault("subscriber", policy.value)
-    return RemoteEndpoint(handle, is_writer, topic_name, partitions, traits)
+    handle = sample.sample_info.instance_handle
+    return RemoteEndpoint(handle, is_writer, sample.topic_name, partitions, traits, sample.key.bytes)
