@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,6 @@ from typing import Final
 
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.engine import Journal, ServiceEngine
-from qsctl.core.messages import Inbound
 from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
 from qsctl.core.ready import Ready
 from qsctl.core.records import QueueCreated, QueueDeleted, ServiceStarted, SubscriberCreated, SubscriberDeleted
@@ -29,6 +29,7 @@ from qsctl.resource import ResourceIdentifier
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.metrics import Metrics
+from qsctl.service.pipeline import PipelinedLoop
 from qsctl.service.places import places_of
 from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
@@ -41,7 +42,8 @@ IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 GRACE_NS: Final[Nanoseconds] = 2 * SECOND_NS
 """How long consumers may still answer once the service shuts down."""
 
-COMPACT_AFTER_TURNS: Final = 1_000
+SWITCH_INTERVAL_S: Final = 0.0005
+"""How long the thread that stores may wait for the interpreter while the service works."""
 
 _BODY: Final = "the command's body"
 
@@ -163,6 +165,7 @@ class Daemon:
         self.metrics: Metrics | None = None
         if options.metrics_port is not None:
             self.metrics = Metrics(self.engine, self.transport, options.metrics_address, options.metrics_port)
+        self._pipeline = PipelinedLoop(self._loop, self.transport.wake)
         log.publish_through(self.transport.logger)
         for report in self._stores.damage:
             log.warning("stored_state_damaged", report=str(report))
@@ -180,7 +183,9 @@ class Daemon:
         """
         with _tuned_collector():
             try:
-                self._turn([])
+                self._pipeline.begin()
+                for ready in self._pipeline.drain():
+                    self._hand_on(ready)
                 self._reconcile()
                 port = {} if self.metrics is None else {"metrics_port": self.metrics.port}
                 self.log.info("started", queues=len(self.engine.queues()), **port)
@@ -196,30 +201,30 @@ class Daemon:
         if self.metrics is not None:
             self.metrics.close()
         self.log.publish_through(None)
+        self._pipeline.close()
         self.transport.close()
         self._stores.close()
 
     def _serve(self) -> None:
-        turns = 0
         while not self.stop_cause and not self.engine.shutting_down:
             inbox = self.transport.poll()
             deadline = self.engine.next_deadline()
             now = time.time_ns()
             if inbox or (deadline is not None and deadline <= now):
-                self._turn(inbox)
-                turns += 1
-                if turns % COMPACT_AFTER_TURNS == 0:
-                    self._loop.compact()
-                if inbox:
-                    continue
+                self._pipeline.begin(inbox)
                 deadline = self.engine.next_deadline()
+            finished = self._pipeline.take_finished()
+            for ready in finished:
+                self._hand_on(ready)
+            if inbox or finished:
+                continue
             if self.metrics is not None:
                 self.metrics.refresh()
             self.transport.flush()
             self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
 
-    def _turn(self, inbox: list[Inbound]) -> None:
-        ready = self._loop.turn(inbox)
+    def _hand_on(self, ready: Ready) -> None:
+        """Send and tell what a turn led to, which is stored now."""
         if ready.records and any(isinstance(record, _CHANGES_QUEUES) for record in ready.records):
             self._reconcile()
         self.transport.put(ready.messages)
@@ -243,8 +248,12 @@ class Daemon:
         self.transport.accept_no_more()
         deadline = time.monotonic_ns() + self.options.grace_ns
         while self._unanswered_count() and time.monotonic_ns() < deadline:
-            self._turn(self.transport.poll())
+            self._pipeline.begin(self.transport.poll())
+            for ready in self._pipeline.take_finished():
+                self._hand_on(ready)
             self.transport.wait(10 * MILLISECOND_NS)
+        for ready in self._pipeline.drain():
+            self._hand_on(ready)
         while not self.transport.flush() and time.monotonic_ns() < deadline:
             self.transport.wait(MILLISECOND_NS)
         self._loop.compact()
@@ -271,10 +280,15 @@ def stopped_by_signals(stop: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def _tuned_collector() -> Iterator[None]:
-    """Long-lived samples are not walked by the collector every 700 allocations."""
-    before = gc.get_threshold()
+    """Long-lived samples are not walked by the collector every 700 allocations, what was loaded at the start never."""
+    before, switch_interval_s = gc.get_threshold(), sys.getswitchinterval()
+    gc.collect()
+    gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         yield
     finally:
+        sys.setswitchinterval(switch_interval_s)
         gc.set_threshold(*before)
+        gc.unfreeze()

@@ -68,7 +68,7 @@ async def serve_in_process(loop: ServiceLoop, transport: Transport, tell: TellEv
             while not loop.engine.shutting_down and not (inbox.has_ended and not inbox.messages):
                 pipeline.begin(inbox.take())
                 await _send_finished(pipeline, transport, tell)
-                if not inbox.messages and not inbox.has_ended:
+                if not inbox.messages and not inbox.has_ended and not loop.engine.shutting_down:
                     await inbox.wait(_patience_s(loop))
             while not pipeline.is_idle:
                 await _send_finished(pipeline, transport, tell)

@@ -99,6 +99,13 @@ class PipelinedLoop:
         self._commits.close()
 
     def _submit(self, ready: Ready) -> None:
+        if not ready.records:
+            # Nothing to store: it is done as soon as the turns before it are. Only journaled samples are on disk
+            # only, and sending one of them leaves a record.
+            done: Future[Ready] = Future()
+            done.set_result(ready)
+            self._under_way.append(done)
+            return
         future = self._commits.submit(ready)
         self._under_way.append(future)
         future.add_done_callback(lambda _: self._on_finished())

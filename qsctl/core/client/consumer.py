@@ -32,6 +32,8 @@ class Consumer:
         self.source_guid = source_guid
         self._waiting: deque[Delivery] = deque()
         self._held: dict[SampleIdentity, Delivery] = {}
+        self._taken: dict[SampleIdentity, None] = {}
+        """What the program took and has not answered, in order; what waits may be a hundred times as much."""
         self._taken_before: dict[SampleIdentity, int] = {}
         """Of held samples that came again: how many twins the program had taken before."""
         self._settled_twins: dict[SampleIdentity, int] = {}
@@ -64,7 +66,13 @@ class Consumer:
 
     def take(self, count: int) -> list[Delivery]:
         """Up to `count` samples in the order of arrival; they stay held until they are answered."""
-        return [self._waiting.popleft() for _ in range(min(count, len(self._waiting)))]
+        if count >= len(self._waiting):
+            taken = list(self._waiting)
+            self._waiting.clear()
+        else:
+            taken = [self._waiting.popleft() for _ in range(count)]
+        self._taken.update(dict.fromkeys([delivery.identity for delivery in taken]))
+        return taken
 
     def acknowledge(self, identity: SampleIdentity, response: AckResponse = AckResponse.ACCEPTED) -> None:
         """Answer one held sample: accepted, or rejected, which counts as a failed delivery.
@@ -80,6 +88,7 @@ class Consumer:
                 f"sample {identity} of {self.queue!r} is not held by this consumer",
                 remedy="Acknowledge each received sample once.",
             )
+        self._taken.pop(identity, None)
         twins = self._taken_before.pop(identity, 0)
         if twins:
             # Without this one, which may be the waiting one: then it is not taken any more.
@@ -91,11 +100,11 @@ class Consumer:
         for identity in self._taken_before:
             self._take_back(identity)
         self._taken_before.clear()
-        waiting = {delivery.identity: delivery for delivery in self._waiting}
-        taken = [identity for identity in self._held if identity not in waiting]
+        held = self._held
+        taken = [identity for identity in self._taken if held.pop(identity, None) is not None]
+        self._taken.clear()
         queue, guid = self.queue, self.consumer_guid
         self._answers += [Acknowledgment(queue, guid, identity, response) for identity in taken]
-        self._held = waiting
         return len(taken)
 
     def availability(
