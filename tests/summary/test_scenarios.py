@@ -1,0 +1,88 @@
+"""On every ready scenario, Spark's figures of the log are the simulator's own counters, to the message."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qsctl.eventlog.schema import LogLevel, bucket_of
+from qsctl.instant import SECOND_NS
+from qsctl.sim.run import run
+from qsctl.sim.scenario import Scenario
+from qsctl.sim.scenario_xml import find_scenario, read_scenario, ready_scenarios
+from qsctl.summary import job
+from qsctl.summary.run_summary import QueueFigures
+from qsctl.summary.session import SparkOptions
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+SUMS = (
+    "arrived_messages", "delivered_messages", "discarded_messages", "elided_messages", "expired_messages",
+    "dead_messages", "redelivered_messages", "discard_indications", "delivered_bytes", "length_messages",
+    "length_work_units", "wait_sum_ns",
+)  # fmt: skip
+PERCENTILES = {"wait_p50_ns": (50, 100), "wait_p99_ns": (99, 100), "wait_p999_ns": (999, 1000)}
+HORIZONS_NS = {"shared-reader-queue": 3 * SECOND_NS, "guaranteed": 6 * SECOND_NS, "fan-out-10000": SECOND_NS // 20}
+
+
+def short(name: str) -> Scenario:
+    """A ready scenario that ends soon, with two replications, a third of each before the end of the warm-up."""
+    scenario = read_scenario(find_scenario(name))
+    horizon_ns = min(scenario.horizon_ns, HORIZONS_NS.get(name, SECOND_NS // 4))
+    return dataclasses.replace(scenario, horizon_ns=horizon_ns, warm_up_ns=horizon_ns // 3, replications=2)
+
+
+def bucket_at(histogram: dict[int, int], part: int, whole: int) -> int:
+    """The bucket in which the nearest rank is."""
+    rank = -(-sum(histogram.values()) * part // whole)
+    for bucket in sorted(histogram):
+        rank -= histogram[bucket]
+        if rank <= 0:
+            return bucket
+    raise AssertionError("an empty histogram has no ranks")
+
+
+def same(figures: QueueFigures, counted: list[dict[str, Any]]) -> None:
+    """One queue's figures against its counters, of all its clients where they were told together."""
+    for name in SUMS:
+        assert getattr(figures, name) == sum(row[name] for row in counted), name
+    discards = [row["first_discard_ns"] for row in counted if row["first_discard_ns"] is not None]
+    assert figures.first_discard_ns == min(discards, default=None)
+    assert figures.high_water_mark_work_units == max(row["high_water_mark_work_units"] for row in counted)
+    histogram: dict[int, int] = {}
+    for row in counted:
+        for bucket, count in zip(row["histogram_bucket"], row["histogram_count"], strict=True):
+            histogram[bucket] = histogram.get(bucket, 0) + count
+    if not histogram:
+        assert figures.wait_max_ns is None
+        assert figures.wait_p50_ns is None
+        return
+    assert figures.wait_max_ns == max(row["wait_max_ns"] for row in counted)
+    for name, rank in PERCENTILES.items():
+        assert bucket_of(getattr(figures, name)) == bucket_at(histogram, *rank), name
+
+
+@pytest.mark.parametrize("served", [False, True], ids=["egress-queues", "shared-reader-queues"])
+def test_figures_are_the_counters_on_every_ready_scenario(served: bool, tmp_path: Path, options: SparkOptions) -> None:
+    scenarios = [scenario for name in ready_scenarios() if ((scenario := short(name)).workload is not None) is served]
+    reports = [run(each, tmp_path / each.name, level=LogLevel.MESSAGES) for each in scenarios]
+    # In the log of shared reader queues a row's client is the producer, whom no queue's counters know.
+    by = ("queue", "replication") if served else ("client", "queue", "replication")
+    summary = job.summarize_runs([report.folder for report in reports], by=("run", *by), options=options)
+    expected: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for report in reports:
+        for row in report.counters.to_pylist():
+            key = (report.info.run_id, *(row[name] for name in by))
+            expected.setdefault(key, []).append(row)
+    found = {(each.run_id, *(getattr(each, name) for name in by)): each for each in summary.queues}
+    assert len(reports) >= 1
+    assert expected.keys() <= found.keys()
+    for key, figures in found.items():
+        if key in expected:
+            same(figures, expected[key])
+        else:  # all its messages came and went before the end of the warm-up: it has no counters
+            assert not any(getattr(figures, name) for name in SUMS), key
+    assert sum(each.delivered_messages for each in found.values()) > 0
