@@ -216,13 +216,13 @@ def send_and_take(producer: QueueProducer[bytes], consumer: QueueConsumer[bytes]
     assert producer.wait_for_acknowledgments() == 0
 
 
-@pytest.mark.parametrize("service_lease", ["1s", "10s"])
+@pytest.mark.parametrize(("service_lease_s", "client_lease_s"), [(1, 1), (10, 1), (1, 10)])
 def test_a_service_held_up_for_longer_than_the_leases_serves_on(
-    start_service: Callable[..., Any], domain: int, service_lease: str
+    start_service: Callable[..., Any], domain: int, service_lease_s: int, client_lease_s: int
 ) -> None:
-    """It takes its clients for gone, and they it where its lease is short; all find each other again."""
-    service = start_service("--lease", service_lease, queues=RETRIES.format(more=""))
-    settings = DomainSettings(lease_duration_ns=1_000_000_000)
+    """It takes its clients for gone, or they it, or both, as their leases are; all find each other again."""
+    service = start_service("--lease", f"{service_lease_s}s", queues=RETRIES.format(more=""))
+    settings = DomainSettings(lease_duration_ns=client_lease_s * 10**9)
     with (
         QueueProducer[bytes]("Orders", domain, settings=settings) as producer,
         QueueConsumer[bytes]("Orders", "S", domain, settings=settings) as consumer,

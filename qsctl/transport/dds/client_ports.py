@@ -6,6 +6,7 @@ writer; a consumer's queue is announced and reads our answers. Nothing is writte
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -24,7 +25,7 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.bodies import octets_of
-from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX, Inlet
+from qsctl.transport.dds.endpoints import RETURN_NS, SAMPLE_SIZE_BYTES_MAX, Inlet
 from qsctl.transport.dds.lanes import FrameWriter
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.presence import Changes, RemoteEndpoint
@@ -67,11 +68,13 @@ class _Matches:
     def __init__(self) -> None:
         self._announced: dict[int, RemoteEndpoint] = {}
         self._matched: dict[str, set[int]] = {}
+        self._not_before: dict[int, Nanoseconds] = {}
 
     def look(self, changes: Changes, *, key: str, value: str) -> list[QueueVanished]:
         """Keep the announcements whose trait `key` is `value`; tells which matched queues are gone."""
         gone: list[QueueVanished] = []
         for endpoint in changes.vanished:
+            self._not_before.pop(endpoint.handle, None)
             if self._announced.pop(endpoint.handle, None) is not None:
                 handles = self._matched.get(endpoint.topic_name, set())
                 handles.discard(endpoint.handle)
@@ -81,6 +84,8 @@ class _Matches:
             traits = endpoint.traits
             if traits.get("role") == "queue" and (traits.get(key) if key else endpoint.topic_name) == value:
                 self._announced[endpoint.handle] = endpoint
+                if endpoint.returned:
+                    self._not_before[endpoint.handle] = time.monotonic_ns() + RETURN_NS
         return gone
 
     def newly(self, services: set[str]) -> list[QueueAppeared]:
@@ -89,9 +94,15 @@ class _Matches:
         A service that was killed and started again is a new one before the old one's lease is over.
         """
         new: list[QueueAppeared] = []
+        now = time.monotonic_ns()
         for handle, endpoint in self._announced.items():
             handles = self._matched.setdefault(endpoint.topic_name, set())
-            if handle not in handles and endpoint.traits.get("name", "") in services:
+            if (
+                handle not in handles
+                and endpoint.traits.get("name", "") in services
+                and self._not_before.get(handle, 0) <= now
+            ):
+                self._not_before.pop(handle, None)
                 new.append(QueueAppeared(endpoint.topic_name, endpoint.traits.get("acks") == "1"))
                 handles.add(handle)
             if not handles:
