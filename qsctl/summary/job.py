@@ -27,12 +27,12 @@ from qsctl.summary.depth import with_depth
 from qsctl.summary.faults import spark_faults
 from qsctl.summary.figures import figures_of_counters, figures_of_messages
 from qsctl.summary.observation import Observation, literal
-from qsctl.summary.reading import names_of, read_counters, read_limits, read_messages
+from qsctl.summary.reading import names_of, read_counters, read_events, read_limits, read_messages
 from qsctl.summary.recorded_run import RecordedRun, read_run
 from qsctl.summary.run_summary import RunSummary, queue_figures
 from qsctl.summary.session import SparkOptions, spark_session, tune
 from qsctl.summary.settled import settled
-from qsctl.summary.slow_subscriber import slow_subscribers
+from qsctl.summary.slow_subscriber import as_told, percentages_told, slow_subscribers
 from qsctl.summary.throughput import windows
 
 DEFAULT_BY: Final = ("client", "queue")
@@ -213,8 +213,7 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked, out: Pa
         if asked.measures & SERIES:
             makers.append(lambda: _series(messages, run, keys, asked, names, out))
         if "slow_subscribers" in asked.measures:
-            of_client = [key for key in keys if key in {"run_id", "client_id"}]
-            makers.append(lambda: {"slow_subscribers": slow_subscribers(messages, observation, of_client).toArrow()})
+            makers.append(lambda: {"slow_subscribers": _slow_subscribers(spark, messages, run, observation, keys)})
     # Side by side: each is mostly planning, which keeps one processor busy.
     with ThreadPoolExecutor(max_workers=PLANNING_THREADS) as pool:
         made = {name: table for part in pool.map(_told, makers) for name, table in part.items()}
@@ -232,6 +231,17 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked, out: Pa
 def _told(maker: Callable[[], dict[str, pa.Table]]) -> dict[str, pa.Table]:
     with spark_faults():
         return maker()
+
+
+def _slow_subscribers(
+    spark: SparkSession, messages: DataFrame, run: RecordedRun, observation: Observation, keys: Sequence[str]
+) -> pa.Table:
+    """By client as the broker tells it, where the run says so; else what the messages' waits show."""
+    of_client = [key for key in keys if key in {"run_id", "client_id"}]
+    slow = slow_subscribers(messages, observation, of_client).toArrow()
+    if not run.tells_slowness or "client_id" not in keys:
+        return slow
+    return as_told(slow, percentages_told(read_events(spark, run), observation).toArrow())
 
 
 def _series(

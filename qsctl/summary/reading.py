@@ -35,6 +35,12 @@ def read_counters(spark: SparkSession, run: RecordedRun) -> DataFrame:
     return counters.selectExpr("*", f"{literal(run.info.run_id)} as run_id")
 
 
+def read_events(spark: SparkSession, run: RecordedRun) -> DataFrame:
+    """The events of a run at level `events`."""
+    folder = run.folder / "events"
+    return spark.read.schema(EVENTS_DDL).option("basePath", str(folder)).parquet(str(folder))
+
+
 def read_limits(run: RecordedRun) -> pa.Table:
     """Of each client's queue and replication the marks, limits and observed time, which no message tells.
 
@@ -68,3 +74,4 @@ def _ddl(table: StructType) -> str:
 
 MESSAGES_DDL: Final = _ddl(tables.MESSAGES)
 COUNTERS_DDL: Final = _ddl(tables.COUNTERS)
+EVENTS_DDL: Final = _ddl(tables.EVENTS)

@@ -11,7 +11,9 @@ from pyarrow.parquet import read_metadata
 
 from qsctl.errors import Damaged
 from qsctl.eventlog.run_folder import RunInfo, parts_of, read_run_info
+from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
+from qsctl.sim.scenario import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,12 @@ class RecordedRun:
     def level(self) -> str:
         """What there is to read: `messages`, or only `counters`."""
         return "messages" if self.has_messages else "counters"
+
+    @property
+    def tells_slowness(self) -> bool:
+        """Whether its events have the percentages of slow subscribers: those of egress queues have."""
+        egress = self.info.model in {Model.SOLACE, Model.TIBCO}
+        return egress and self.info.log_level == LogLevel.EVENTS and bool(parts_of(self.folder, "events"))
 
 
 def read_run(folder: Path) -> RecordedRun:

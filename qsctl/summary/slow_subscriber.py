@@ -2,7 +2,7 @@
 
 Our reading of the log: a half second counts as blocked when one message waited in the client's queues all through it,
 and a second when one of its halves is. The broker's own figure looks at the connection's window and adds a penalty for
-retransmissions; where the run wrote it, the event log has it.
+retransmissions: a run at level `events` tells it, and then it is the one that is shown.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from qsctl.instant import SECOND_NS
+from qsctl.sim.models.base import EVENT_NAMES, Event
+from qsctl.summary.groups import joined, with_columns
 from qsctl.summary.observation import LEFT_NS, Observation, listed
 
 MINUTE_SECONDS: Final = 60
@@ -72,4 +76,36 @@ def slow_subscribers(messages: DataFrame, observation: Observation, keys: Sequen
             coalesce(late, 0) * {per_cent!r}d as slow_percent, coalesce(most, 0) * {per_cent!r}d as slow_percent_max
         from (select distinct {each} from counted) left join counts using ({each})""",
         messages=messages,
+    )
+
+
+def percentages_told(events: DataFrame, observation: Observation) -> DataFrame:
+    """What the simulator said of each client and replication: its last percentage and its largest one.
+
+    The largest is of those told: where the threshold was passed, and at the end.
+    """
+    last, passed = (EVENT_NAMES[event] for event in (Event.SLOW_PERCENT, Event.SLOW_SUBSCRIBER))
+    return events.sparkSession.sql(
+        f"""select client_id, replication, max(if(event = '{last}', value, 0)) / 100d as told_percent,
+            max(value) / 100d as told_percent_max
+        from {{events}} where event in ('{last}', '{passed}') and {observation.counts("at_ns")}
+        group by client_id, replication""",
+        events=events,
+    )
+
+
+def as_told(slow: pa.Table, told: pa.Table) -> pa.Table:
+    """The clients with the simulator's percentages; one of which it said nothing was never slow.
+
+    Args:
+        slow: of `slow_subscribers`, with `client_id` among its keys; its blocked seconds stay.
+        told: of `percentages_told`.
+    """
+    rows = joined(slow, told, ["client_id", "replication"], "left outer")
+    return with_columns(
+        rows.select(slow.column_names),
+        {
+            "slow_percent": pc.fill_null(rows["told_percent"], 0.0),
+            "slow_percent_max": pc.fill_null(rows["told_percent_max"], 0.0),
+        },
     )

@@ -6,8 +6,10 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from qsctl.eventlog.run_folder import parts_of
 from qsctl.eventlog.schema import LogLevel, bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run
@@ -86,3 +88,23 @@ def test_figures_are_the_counters_on_every_ready_scenario(served: bool, tmp_path
         else:  # all its messages came and went before the end of the warm-up: it has no counters
             assert not any(getattr(figures, name) for name in SUMS), key
     assert sum(each.delivered_messages for each in found.values()) > 0
+
+
+def test_slow_subscribers_are_those_that_the_broker_told_of(tmp_path: Path, options: SparkOptions) -> None:
+    scenario = dataclasses.replace(read_scenario(find_scenario("slow-subscriber")), horizon_ns=75 * SECOND_NS)
+    report = run(scenario, tmp_path / "run", level=LogLevel.EVENTS)
+    told: dict[str, dict[str, int]] = {}
+    names = {row["client_id"]: row["client"] for row in report.counters.to_pylist()}
+    for part in parts_of(report.folder, "events"):
+        for row in pq.ParquetFile(part).read().to_pylist():
+            if row["event"] in {"slow-percent", "slow-subscriber"}:
+                told.setdefault(names[row["client_id"]], {})[row["event"]] = row["value"]
+    assert 0 < len(told) < len(names)
+    summary = job.summarize_run(report.folder, by=("client",), measures={"slow_subscribers"}, options=options)
+    found = {row["client"]: row for row in summary.tables["slow_subscribers"]}
+    assert found.keys() == set(names.values())
+    for name, row in found.items():
+        values = told.get(name, {})
+        assert row["slow_percent"] == pytest.approx(values.get("slow-percent", 0) / 100)
+        assert row["slow_percent_max"] == pytest.approx(max(values.values(), default=0) / 100)
+    assert max(row["slow_percent_max"] for row in found.values()) >= 50
