@@ -7,6 +7,7 @@ size or flags: kernels also run as plain Python.
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 import numpy as np
@@ -214,6 +215,24 @@ LOG_ROW: Final = np.dtype(
 `outcome` indexes `models.base.OUTCOMES`; the three durations count from `enqueued_ns` and are `models.base.NEVER` where
 it did not happen; work units are max(1, ceil(size / 2048)). `attempts` restarts with the statistics, see
 `eventlog.schema.MESSAGES`."""
+
+LOG_WORDS: Final = np.dtype(
+    [
+        ("enqueued_ns", "i8"),
+        ("wait_ns", "i8"),
+        ("send_ns", "i8"),
+        ("acknowledge_ns", "i8"),
+        ("client_topic", "i8"),
+        ("size_attempts", "i8"),
+        ("fate", "i4"),
+    ]
+)
+"""The same 52 bytes in seven pieces instead of eleven: half the stores of a row, which the log costs most by."""
+SECOND_HALF: Final = 32 if sys.byteorder == "little" else 0
+"""How far to shift the field of a piece that lies behind the other one."""
+FIRST_HALF: Final = 32 - SECOND_HALF
+INDICATION_SHIFT: Final = 16 if sys.byteorder == "little" else 0
+QUEUE_SHIFT: Final = 0 if sys.byteorder == "little" else 24
 
 EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4"), ("queue", "i1"), ("event", "u1")])
 """One event; `queue` is -1 where none is meant, `client_id` is -1 for the whole broker, `event` is a

@@ -6,12 +6,16 @@ from typing import Any
 
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
 from qsctl.sim.kernel.records import (
-    DELIVERED,
+    FIRST_HALF,
+    INDICATION_SHIFT,
     LIFE,
     LIFE_INDICATION,
     LOG_ROW,
+    LOG_WORDS,
     NODE,
     NONE,
+    QUEUE_SHIFT,
+    SECOND_HALF,
     SIZE_BITS,
     SIZE_MASK,
     STATE,
@@ -42,18 +46,14 @@ def delivered_row(
     indication: int, attempts: int,
 ) -> None:  # fmt: skip
     """Write the `LOG_ROW` of a delivered message; a duration is NONE where its end did not come."""
-    written = row(log, cursor, LOG_ROW)
+    written = row(log, cursor, LOG_WORDS)
     written.enqueued_ns = born
     written.wait_ns = wait
     written.send_ns = send
     written.acknowledge_ns = acknowledge
-    written.client_id = c
-    written.topic_id = topic
-    written.size_bytes = size
-    written.attempts = attempts
-    written.queue = queue
-    written.outcome = DELIVERED
-    written.discard_indication = indication
+    written.client_topic = (c << FIRST_HALF) | (topic << SECOND_HALF)
+    written.size_attempts = (size << FIRST_HALF) | (attempts << SECOND_HALF)
+    written.fate = (queue << QUEUE_SHIFT) | (indication << INDICATION_SHIFT)  # and outcome 0, DELIVERED
 
 
 @inlined
@@ -76,7 +76,8 @@ def log_delivered(state: Any, c: int, node: int, sent: int, acknowledged: int) -
     delivered_row(
         broker.log, next_row(state), born, life.moved - born, sent - born if sent >= 0 else NONE,
         acknowledged - born if acknowledged >= 0 else NONE, c, wide(row(broker.topics, node, TOPIC).topic),
-        wide(tag & SIZE_MASK), queue, 1 if life.traits & LIFE_INDICATION else 0, life.attempts if queue == 0 else 1,
+        wide(tag & SIZE_MASK), queue, wide(1) if life.traits & LIFE_INDICATION else wide(0),
+        wide(life.attempts) if queue == 0 else wide(1),
     )  # fmt: skip
 
 
