@@ -109,7 +109,10 @@ def map_qos(xml: str) -> MappedQos:
 
 
 def _kind(element: Any, *, allowed: Mapping[str, Any]) -> Any:
+    """The kind that an element names; one that names none means the policy's default, the first of `allowed`."""
     text = (element.findtext("kind") or "").strip()
+    if not text:
+        return next(iter(allowed.values()))
     word = text.removeprefix("DDS_")
     for suffix in ("_QOS",):
         word = word.removesuffix(suffix)
@@ -191,6 +194,6 @@ _POLICIES: Final[Mapping[str, Callable[[Any], Any]]] = {
     "deadline": lambda element: Policy.Deadline(_duration(element.find("period"))),
     "latency_budget": lambda element: Policy.LatencyBudget(_duration(element.find("duration"))),
     "lifespan": lambda element: Policy.Lifespan(_duration(element.find("duration"))),
-    "transport_priority": lambda element: Policy.TransportPriority(int(element.findtext("value") or 0)),
+    "transport_priority": lambda element: Policy.TransportPriority(int(element.findtext("value") or "0", 0)),
     "time_based_filter": lambda element: Policy.TimeBasedFilter(_duration(element.find("minimum_separation"))),
 }
