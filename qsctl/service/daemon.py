@@ -222,6 +222,8 @@ class Daemon:
                 self.metrics.refresh()
             self.transport.flush()
             self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
+            if time.time_ns() - now >= IDLE_NS:
+                self._pipeline.rest()
 
     def _hand_on(self, ready: Ready) -> None:
         """Send and tell what a turn led to, which is stored now."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from qsctl.core.admin.command import CreateQueue, CreateSubscriber
 from qsctl.core.engine import ServiceEngine
@@ -24,9 +24,6 @@ from qsctl.service.stores import Stores
 
 Clock: TypeAlias = Callable[[], Nanoseconds]
 """Unix nanoseconds."""
-
-COMPACT_AFTER_TURNS: Final = 1_000
-"""How often a service that runs looks whether a store is worth compacting."""
 
 _CHANGES = frozenset({QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted})
 

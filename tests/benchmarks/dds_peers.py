@@ -1,6 +1,7 @@
 """One producer or consumer of the broker benchmark: `dds_peers.py BROKER WHERE ROLE COUNT SIZE RATE`.
 
-A payload begins with the instant it was written at; the consumer prints how many came, when, and how late (JSON).
+A payload begins with the instant it was written at. A consumer says READY once it is attached; when it is done, it
+prints how many samples came, when, and how late (JSON).
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ def paced(count: int, rate: float) -> Iterator[int]:
             time.sleep(max(0.0, begun + done / rate - time.monotonic()))
         yield burst
         done += burst
+
+
+def ready() -> None:
+    sys.stdout.write("READY\n")
+    sys.stdout.flush()
 
 
 class Seen:
@@ -80,6 +86,7 @@ def qsctl_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
     seen = Seen()
     with QueueConsumer[bytes]("Orders", "S", int(where)) as consumer:
         consumer.wait_for_queue(30)
+        ready()
         while seen.count < count:
             samples = consumer.receive(min(1000, count - seen.count), 60)
             if not samples:
@@ -111,6 +118,7 @@ def redis_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
     with contextlib.suppress(redis.ResponseError):
         client.xgroup_create("orders", "s", id="0", mkstream=True)
     seen = Seen()
+    ready()
     while seen.count < count:
         answer = client.xreadgroup(
             "s", str(os.getpid()), {"orders": ">"}, count=min(500, count - seen.count), block=60_000
@@ -165,6 +173,7 @@ def rabbitmq_consume(where: str, count: int, _size: int, _rate: float, durable: 
     channel.basic_qos(prefetch_count=WINDOW)
     seen = Seen()
     batch: list[bytes] = []
+    ready()
     for method, _, body in channel.consume("orders", inactivity_timeout=60):
         if method is None:
             break

@@ -33,7 +33,7 @@ from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import ResourceKind, parse_resource
 from qsctl.service.in_process import serve_in_process
 from qsctl.service.loop import ServiceLoop
-from qsctl.service.pipeline import PipelinedLoop
+from qsctl.service.pipeline import COMPACT_AFTER_RECORDS, COMPACT_QUIET_AFTER_RECORDS, PipelinedLoop
 from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
 from qsctl.transport.embedded import embedded_pair
@@ -110,6 +110,56 @@ def test_no_acknowledgment_leaves_before_its_sample_is_stored(
     assert numbers_of(messages_of(pipeline.drain())) == [1, 2, 3]
     assert pipeline.is_idle
     pipeline.close()
+
+
+def test_a_turn_with_nothing_to_store_waits_for_the_turns_before_it(
+    loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_through = threading.Event()
+    real = Stores.append
+
+    def slow(self: Stores, records: Sequence[object]) -> None:
+        assert let_through.wait(10)
+        real(self, records)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Stores, "append", slow)
+    pipeline = PipelinedLoop(loop)
+    pipeline.begin(writes(1))
+    pipeline.begin([command(Shutdown())])
+    assert pipeline.take_finished() == []
+    let_through.set()
+    first, second = messages_of(pipeline.drain())
+    assert isinstance(first, WriteAcknowledgment)
+    assert isinstance(second, CommandReply)
+    pipeline.begin(writes(1))
+    (done,) = pipeline.take_finished()
+    assert numbers_of(done.messages) == [1], "a duplicate is answered without a commit"
+    pipeline.close()
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_store_is_compacted_when_it_is_long_or_when_there_is_nothing_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy: bool
+) -> None:
+    loop = service(tmp_path, queue())
+    compacted: list[int] = []
+    monkeypatch.setattr(loop, "compact", lambda: compacted.append(1))
+    pipeline = PipelinedLoop(loop)
+    limit = COMPACT_AFTER_RECORDS if busy else COMPACT_QUIET_AFTER_RECORDS
+    pipeline.begin(writes(1))
+    pipeline.drain()
+    pipeline.rest()
+    assert not compacted
+    pipeline._record_count = limit - 1
+    pipeline.begin(writes(2))
+    assert bool(compacted) is busy
+    pipeline.rest()
+    assert bool(compacted) is busy, "no rest while a turn is not taken"
+    pipeline.drain()
+    pipeline.rest()
+    assert compacted == [1]
+    pipeline.close()
+    loop.stores.close()
 
 
 def test_turns_finish_in_their_order_with_every_payload(loop: ServiceLoop) -> None:
