@@ -132,7 +132,9 @@ def _plain_quotient(dividend: int, divisor: int) -> int:
     return dividend // divisor
 
 
-def _plain_row(base: Any, index: int, _dtype: Any) -> Any:
+def _plain_row(base: Any, index: int, dtype: Any) -> Any:
+    if isinstance(base, np.ndarray) and base.dtype.names != dtype.names:
+        return base.view(np.dtype((np.record, dtype)))[index]  # the same bytes by another layout
     return base[index]
 
 
