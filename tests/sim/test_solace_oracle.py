@@ -72,10 +72,10 @@ def told_by_the_log(ran: Ran, warm_up_ns: int) -> tuple[Counter[tuple[int, str]]
     return again, held
 
 
-def compare(scenario: Scenario) -> None:
+def compare(scenario: Scenario, chunk_rows: int = 64) -> None:
     oracle = SolaceOracle(scenario, arrivals_of(scenario))
     oracle.run()
-    ran = Ran(scenario)
+    ran = Ran(scenario, chunk_rows=chunk_rows)
     assert ran.rows == oracle.rows
     assert kernel_counted(ran) == counted(oracle)
     again, held = told_by_the_log(ran, scenario.warm_up_ns)

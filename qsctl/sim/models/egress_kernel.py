@@ -156,13 +156,13 @@ def advance(state: Any, rare: Any) -> int:
             due = next_due(state)
         else:
             break
+        if rare is not None:  # noqa: SIM102 - a condition of its own is what the compiler leaves out
+            if broker.buffers != 0 and not broker.load_fall < broker.egress_bytes < broker.load_rise:
+                result = LOAD_CHANGED  # before the full log, which the caller sees by itself: the load cannot wait
+                break
         if logging and broker.log_count >= broker.log_limit:
             result = LOG_FULL
             break
-        if rare is not None:  # noqa: SIM102 - a condition of its own is what the compiler leaves out
-            if broker.buffers != 0 and not broker.load_fall < broker.egress_bytes < broker.load_rise:
-                result = LOAD_CHANGED
-                break
     broker.arrived += position - begin
     broker.position = position
     return result

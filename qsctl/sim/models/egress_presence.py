@@ -67,7 +67,7 @@ def disconnect(state: Any, c: int, t: int) -> int:
                 log_delivered(state, c, node, wide(NONE), wide(NONE))
             release(state, node)
         node = after
-    if last != NONE:
+    if first != NONE:  # not `last`: an empty list's tail is stale
         row(nodes, last, NODE).next = NONE
         node = first
         while node != NONE:
