@@ -53,22 +53,13 @@ def read_type_file(path: Path | None) -> TypeLibrary | None:
 
     Raises:
         ConfigError: the file cannot be read or a definition is wrong; every problem with its line.
+        InvalidInput: it defines no types.
     """
     if path is None:
         return None
-    from qsctl.config.document import parse_document, read_file
-    from qsctl.config.problems import ConfigError, has_errors
-    from qsctl.config.types import read_types
+    from qsctl.config import type_file
 
-    directory = path.resolve().parent
-    root = parse_document(read_file(path, str(path)), str(path), directory=directory).root
-    parents = [root] if root.tag == "types" else root.findall("types")
-    if not parents:
-        raise InvalidInput(f"{path} has no <types>", remedy="Give the file that defines the queue's type.")
-    library, problems = read_types([(parent, directory) for parent in parents])
-    if has_errors(problems):
-        raise ConfigError(problems)
-    return library
+    return type_file.read_type_file(path)
 
 
 def reader_of(administration: Administration, queue: ResourceIdentifier, types: TypeLibrary | None) -> ContentReader:

@@ -90,6 +90,11 @@ class TypeLibrary:
         made: type = self._converters()[1].class_of(name)
         return made
 
+    def codec(self, type_name: str) -> TypedCodec:
+        """What a producer or consumer of this type takes as its codec. Raises as `json_to_cdr` does."""
+        self.class_of(type_name)
+        return TypedCodec(self, type_name)
+
     def _known(self, type_name: str) -> str:
         name = _plain_name(type_name)
         if name not in self.definitions and name not in BUILTIN_TYPES:
@@ -105,6 +110,24 @@ class TypeLibrary:
             self._classes = ClassMaker(everything)
             self._values = Values(everything, self._classes)
         return self._values, self._classes
+
+
+@dataclass(frozen=True)
+class TypedCodec:
+    """Samples of one type between a program's values, as JSON knows them, and payloads: what the wrappers of chapter 8
+    need to write and to receive typed samples.
+    """
+
+    library: TypeLibrary
+    type_name: str
+
+    def encode(self, value: object) -> bytes:
+        """The value in CDR; raises as `TypeLibrary.json_to_cdr` does."""
+        return self.library.json_to_cdr(self.type_name, value)
+
+    def decode(self, payload: bytes) -> object:
+        """The value in a payload; raises as `TypeLibrary.cdr_to_json` does."""
+        return self.library.cdr_to_json(self.type_name, payload)
 
 
 def _plain_name(type_name: str) -> str:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from qsctl.config.load import load_configuration
 from qsctl.config.type_constants import ConstantForm, evaluate
+from qsctl.config.type_file import read_type_file
 from qsctl.config.type_model import BUILTIN_TYPES, Primitive, Shape, Struct
 from qsctl.config.types import TypeLibrary
 from qsctl.errors import InvalidInput, NotFound, QsctlError, Refused
@@ -234,3 +235,22 @@ def test_constants_are_expressions_of_whole_numbers(expression: str, value: int)
 def test_anything_else_is_no_constant(expression: str) -> None:
     with pytest.raises(ConstantForm):
         evaluate(expression, {})
+
+
+def test_a_type_of_a_file_is_a_codec_for_programs(tmp_path: Path) -> None:
+    path = tmp_path / "types.xml"
+    path.write_text('<types><struct name="Order"><member name="number" type="int32"/></struct></types>')
+    codec = read_type_file(path).codec("Order")
+    assert codec.encode({"number": 7}) == bytes.fromhex("00010000 07000000")
+    assert codec.decode(codec.encode({"number": -1})) == {"number": -1}
+    with pytest.raises(InvalidInput, match="number"):
+        codec.encode({"number": "seven"})
+    with pytest.raises(NotFound, match="Ordre"):
+        read_type_file(path).codec("Ordre")
+
+
+def test_a_file_without_types_is_no_type_file(tmp_path: Path) -> None:
+    path = tmp_path / "empty.xml"
+    path.write_text("<dds/>")
+    with pytest.raises(InvalidInput, match="no <types>"):
+        read_type_file(path)

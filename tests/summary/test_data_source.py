@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from qsctl.summary.data_source import QsctlDataSource
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+README = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
 SMALL = {"horizon": "100ms", "group[desks]/count": "2"}
 
 
@@ -49,3 +52,15 @@ def test_what_cannot_be_read_is_told_when_it_is_loaded(reader: Any) -> None:
     ):
         with pytest.raises(AnalysisException, match=message):
             reader.options(**{"table": "counters", **options}).load(path).collect()
+
+
+def test_the_readme_s_notebook_example_runs(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "spark.read" in block]
+    example = example.replace("spark = spark_session()", "spark = given")
+    exec(compile(example, "README.md", "exec"), {"given": spark})
+    shown = capsys.readouterr().out
+    scenario = apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "1s"})
+    delivered = Counter[str]()
+    for row in simulate_counters(scenario, 0).to_pylist():
+        delivered[row["queue"]] += row["delivered_messages"]
+    assert {cells[0]: int(cells[1]) for cells in re.findall(r"([A-Z]-\d)\s*\|\s*(\d+)", shown)} == dict(delivered)

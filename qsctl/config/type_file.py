@@ -1,0 +1,32 @@
+"""The types that an XML file defines, and codecs made of them, for programs (manual, sections 3.3.1 and 8.1).
+
+orders = read_type_file("types.xml").codec("shop::Order")
+QueueProducer("Orders", codec=orders).write({"id": 7})
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from qsctl.config.document import parse_document, read_file
+from qsctl.config.problems import ConfigError, has_errors
+from qsctl.config.types import TypeLibrary, read_types
+from qsctl.errors import InvalidInput
+
+
+def read_type_file(path: Path | str) -> TypeLibrary:
+    """The types of a file, which holds `<types>` or is a whole configuration.
+
+    Raises:
+        ConfigError: the file cannot be read or a definition is wrong; every problem with its line.
+        InvalidInput: it has no `<types>`.
+    """
+    directory = Path(path).resolve().parent
+    root = parse_document(read_file(Path(path), str(path)), str(path), directory=directory).root
+    parents = [root] if root.tag == "types" else root.findall("types")
+    if not parents:
+        raise InvalidInput(f"{path} has no <types>", remedy="Give the file that defines the queue's type.")
+    library, problems = read_types([(parent, directory) for parent in parents])
+    if has_errors(problems):
+        raise ConfigError(problems)
+    return library
