@@ -133,13 +133,18 @@ def _plain_quotient(dividend: int, divisor: int) -> int:
 
 
 def _plain_row(base: Any, index: int, dtype: Any) -> Any:
+    if not 0 <= index < len(base):
+        raise IndexError(f"row {index} of an array of {len(base)} rows of {dtype.names}")
     if isinstance(base, np.ndarray) and base.dtype.names != dtype.names:
         return base.view(np.dtype((np.record, dtype)))[index]  # the same bytes by another layout
     return base[index]
 
 
 row: Final = cast("Callable[[Any, int, Any], Any]", intrinsic(_row) if COMPILED else _plain_row)
-"""`row(base, index, dtype)`: a record of the array that `address_of` gave, to read and write; not checked."""
+"""`row(base, index, dtype)`: a record of the array that `address_of` gave, to read and write.
+
+Not checked where compiled. Where kernels are plain Python an index outside of the array raises IndexError, so that a
+run of the tests without the compiler shows what would otherwise damage memory."""
 
 bit_length: Final = cast("Callable[[int], int]", intrinsic(_bit_length) if COMPILED else _plain_bit_length)
 """Of a value ≥ 0, as `int.bit_length`."""

@@ -26,6 +26,9 @@ class PlainState:
     def __init__(self, numbers: Any, arrays: dict[str, Any]) -> None:
         vars(self).update(_numbers=numbers, _arrays=arrays)
 
+    def __len__(self) -> int:
+        return 1
+
     def __getitem__(self, index: int) -> PlainState:
         return self
 
