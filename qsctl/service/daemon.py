@@ -28,13 +28,13 @@ from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
-from qsctl.service.metrics import Metrics
+from qsctl.service.metrics import Figures, MetricsServer, Tally
 from qsctl.service.pipeline import PipelinedLoop
 from qsctl.service.places import places_of
 from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
 from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX
-from qsctl.transport.dds.service_transport import ServicePlaces, ServiceTransport
+from qsctl.transport.dds.service_transport import CommandSource, ServicePlaces, ServiceTransport
 
 IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 """The longest sleep: a signal is acted on after it at the latest."""
@@ -124,7 +124,14 @@ def _with_session(xml: str, subscriber: SharedSubscriberSettings | None) -> str:
 
 
 class Daemon:
-    """One running service.
+    """One running service, or the sessions of one that share a process.
+
+    Args:
+        configuration: what is hosted.
+        options: domains, files, metrics.
+        log: its own lines.
+        commands: where commands come from, where not from administration over DDS.
+        tell_figures: called about once a second with the figures for Prometheus.
 
     Raises:
         InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
@@ -133,10 +140,19 @@ class Daemon:
         Damaged: the stored state cannot be read.
     """
 
-    def __init__(self, configuration: ServiceConfiguration, options: DaemonOptions, log: ServiceLog) -> None:
+    def __init__(
+        self,
+        configuration: ServiceConfiguration,
+        options: DaemonOptions,
+        log: ServiceLog,
+        *,
+        commands: CommandSource | None = None,
+        tell_figures: Callable[[Figures], None] | None = None,
+    ) -> None:
         self.configuration = configuration
         self.options = options
         self.log = log
+        self._says = "" if commands is None else "session_"
         self.stop_cause = ""
         """What ended the service: a signal's name or SHUTDOWN; empty while it runs."""
         make = DaemonEngine if options.runs_in_background else ServiceEngine
@@ -160,11 +176,13 @@ class Daemon:
         restore(self.engine, self._stores, time.time_ns())
         self._loop = ServiceLoop(self.engine, self._stores)
         self.transport = ServiceTransport(
-            settings.application_name, options.places, ConfigSnippets(configuration, self.engine)
+            settings.application_name, options.places, ConfigSnippets(configuration, self.engine), commands
         )
-        self.metrics: Metrics | None = None
+        self._tally = Tally(self.engine, self.transport)
+        self._tell_figures = tell_figures
+        self.metrics: MetricsServer | None = None
         if options.metrics_port is not None:
-            self.metrics = Metrics(self.engine, self.transport, options.metrics_address, options.metrics_port)
+            self.metrics = MetricsServer(lambda: [self._tally.figures], options.metrics_address, options.metrics_port)
         self._pipeline = PipelinedLoop(self._loop, self.transport.wake)
         log.publish_through(self.transport.logger)
         for report in self._stores.damage:
@@ -188,7 +206,7 @@ class Daemon:
                     self._hand_on(ready)
                 self._reconcile()
                 port = {} if self.metrics is None else {"metrics_port": self.metrics.port}
-                self.log.info("started", queues=len(self.engine.queues()), **port)
+                self.log.info(f"{self._says}started", queues=len(self.engine.queues()), **port)
                 if on_start is not None:
                     on_start()
                 self._serve()
@@ -216,10 +234,10 @@ class Daemon:
             finished = self._pipeline.take_finished()
             for ready in finished:
                 self._hand_on(ready)
+            if self._counts and self._tally.refresh() and self._tell_figures is not None:
+                self._tell_figures(self._tally.figures)
             if inbox or finished:
                 continue
-            if self.metrics is not None:
-                self.metrics.refresh()
             self.transport.flush()
             self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
             if time.time_ns() - now >= IDLE_NS:
@@ -235,9 +253,13 @@ class Daemon:
             self._tell(ready)
 
     def _tell(self, ready: Ready) -> None:
-        if self.metrics is not None:
-            self.metrics.count(ready.events)
+        if self._counts:
+            self._tally.count(ready.events)
         self.log.tell(ready.events)
+
+    @property
+    def _counts(self) -> bool:
+        return self.metrics is not None or self._tell_figures is not None
 
     def _reconcile(self) -> None:
         self.transport.reconcile(
@@ -246,10 +268,10 @@ class Daemon:
 
     def _leave(self) -> None:
         cause = self.stop_cause = self.stop_cause or "SHUTDOWN"
-        self.log.info("leaving", cause=cause)
+        self.log.info(f"{self._says}leaving", cause=cause)
         self.transport.accept_no_more()
         deadline = time.monotonic_ns() + self.options.grace_ns
-        while self._unanswered_count() and time.monotonic_ns() < deadline:
+        while self.unanswered_count and time.monotonic_ns() < deadline:
             self._pipeline.begin(self.transport.poll())
             for ready in self._pipeline.take_finished():
                 self._hand_on(ready)
@@ -259,9 +281,11 @@ class Daemon:
         while not self.transport.flush() and time.monotonic_ns() < deadline:
             self.transport.wait(MILLISECOND_NS)
         self._loop.compact()
-        self.log.info("left", cause=cause, unanswered=self._unanswered_count())
+        self.log.info(f"{self._says}left", cause=cause, unanswered=self.unanswered_count)
 
-    def _unanswered_count(self) -> int:
+    @property
+    def unanswered_count(self) -> int:
+        """Samples that consumers hold without an answer."""
         return sum(self.engine.queue(resource).sent_count() for resource in self.engine.queues())
 
 

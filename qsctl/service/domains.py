@@ -58,7 +58,7 @@ def places_of_configuration(
         participants,
         admin_place,
         monitoring_place,
-        admin_place is not None and configuration.distributed_logger.enabled,
+        admin_place if configuration.distributed_logger.enabled else None,
     )
     _check_one_transport_a_domain(places)
     return places

@@ -9,8 +9,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
+from pathlib import Path
 from typing import Final, Protocol, TextIO, assert_never
 
 import structlog
@@ -50,6 +52,16 @@ def dds_verbosity(verbosity: Verbosity) -> str:
     return "none" if verbosity is Verbosity.SILENT else _DDS_WORDS.get(verbosity, "severe")
 
 
+@contextmanager
+def log_stream(path: Path | None) -> Iterator[TextIO]:
+    """The log file, appended to line by line; standard error where there is none."""
+    if path is None:
+        yield sys.stderr
+        return
+    with path.open("a", encoding="utf-8", buffering=1) as stream:
+        yield stream
+
+
 class Publisher(Protocol):
     """Where lines go beside standard error."""
 
@@ -67,6 +79,7 @@ class ServiceLog:
         verbosity: what is shown.
         stream: standard error unless a test looks on.
         as_json: one JSON object a line; otherwise key=value for people.
+        session: in every line of a session's own process.
     """
 
     def __init__(
@@ -76,6 +89,7 @@ class ServiceLog:
         *,
         stream: TextIO | None = None,
         as_json: bool = False,
+        session: str = "",
     ) -> None:
         self._service_name = service_name
         self._verbosity = verbosity
@@ -93,7 +107,7 @@ class ServiceLog:
                 structlog.processors.TimeStamper(fmt="iso", utc=True),
                 renderer,
             ],
-        ).bind(service=service_name)
+        ).bind(service=service_name, **({"session": session} if session else {}))
 
     def publish_through(self, publisher: Publisher | None) -> None:
         """Write every line to the distributed log too; None ends it."""

@@ -5,12 +5,9 @@ Decides: the order. Everything that can be refused is refused before a file is w
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
 
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import PersistenceKind
@@ -20,7 +17,10 @@ from qsctl.service.background import written_pid
 from qsctl.service.daemon import GRACE_NS, Daemon, DaemonOptions, stopped_by_signals
 from qsctl.service.domains import places_of_configuration, unsupported_qos, warnings_for
 from qsctl.service.heap import heap_snapshots
-from qsctl.service.logger import ServiceLog, Verbosity, dds_verbosity
+from qsctl.service.logger import ServiceLog, Verbosity, dds_verbosity, log_stream
+from qsctl.service.sessions.coordinator import Coordinator
+from qsctl.service.sessions.groups import session_groups
+from qsctl.service.sessions.worker import Surroundings
 from qsctl.transport.dds.participant import LEASE_DURATION_NS, LOOPBACK, DomainSettings
 
 
@@ -81,31 +81,40 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
         verbosity=dds_verbosity(level),
     )
     places = places_of_configuration(configuration, settings, options.administration_domain_id)
-    with _stream(options.log_file) as stream:
+    with log_stream(options.log_file) as stream:
         log = ServiceLog(configuration.service.application_name, level, stream=stream, as_json=options.log_json)
         for text in (*options.warnings, *warnings_for(settings)):
             log.warning("configuration", text=text)
         for text in unsupported_qos(configuration):
             log.warning("qos_not_available", element=text)
-        daemon = Daemon(
-            configuration,
-            DaemonOptions(
-                places=places,
-                storage_directory=directory,
-                runs_in_background=options.runs_in_background,
-                metrics_port=options.metrics_port,
-                metrics_address=options.metrics_address,
-                grace_ns=options.grace_ns,
-            ),
-            log,
+        daemon_options = DaemonOptions(
+            places=places,
+            storage_directory=directory,
+            runs_in_background=options.runs_in_background,
+            metrics_port=options.metrics_port,
+            metrics_address=options.metrics_address,
+            grace_ns=options.grace_ns,
         )
+        service: Daemon | Coordinator
+        if len(session_groups(configuration.service)) > 1:
+            around = Surroundings(
+                level,
+                options.log_file,
+                options.log_json,
+                options.heap_snapshot_period_s,
+                options.heap_snapshot_directory,
+                options.metrics_port is not None,
+            )
+            service = Coordinator(configuration, daemon_options, around, log)
+        else:
+            service = Daemon(configuration, daemon_options, log)
         with (
-            stopped_by_signals(daemon.stop),
+            stopped_by_signals(service.stop),
             written_pid(options.pid_file),
             heap_snapshots(configuration.name, options.heap_snapshot_period_s, options.heap_snapshot_directory),
         ):
-            daemon.run(on_start)
-        return daemon.stop_cause
+            service.run(on_start)
+        return service.stop_cause
 
 
 def _refuse_replication(configuration: ServiceConfiguration) -> None:
@@ -131,12 +140,3 @@ def _refuse_replication(configuration: ServiceConfiguration) -> None:
             "the configuration is to be replicated, which this version does not do",
             remedy=f"Remove <configuration_replication>, or use {PersistenceKind.PERSISTENT} service state.",
         )
-
-
-@contextmanager
-def _stream(path: Path | None) -> Iterator[TextIO]:
-    if path is None:
-        yield sys.stderr
-        return
-    with path.open("a", encoding="utf-8", buffering=1) as stream:
-        yield stream

@@ -51,6 +51,8 @@ class Stores:
         application_name: part of every file's name.
         keeps_service_state: whether changes of the configuration survive (section 2.14.1).
         volatile_directory: where volatile queues are kept all the same; None: nowhere.
+        holds_samples: whether the queues' own files are opened; False in a process that only coordinates those
+            that hold them.
 
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.
@@ -65,11 +67,13 @@ class Stores:
         *,
         keeps_service_state: bool,
         volatile_directory: Path | None = None,
+        holds_samples: bool = True,
     ) -> None:
         self.directory = directory
         self.filesystem = filesystem
         self.application_name = application_name
         self._volatile_directory = volatile_directory
+        self._holds_samples = holds_samples
         self._queues: dict[QueueName, Storage] = {}
         self._files: dict[Path, QueueName] = {}
         self._places: Places = {}
@@ -93,6 +97,12 @@ class Stores:
             Refused: two persistent queues would have the same files.
         """
         self._places = places
+        if not self._holds_samples:
+            self._files = {}
+            for name, place in places.items():
+                if place.is_persistent:
+                    self._files[self._stem(name, place)] = name
+            return
         self._has_payloads_on_disk_only = any(
             on_disk_over_bytes(place.settings) < INFINITE_NS for place in places.values()
         )

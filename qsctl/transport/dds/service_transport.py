@@ -6,14 +6,17 @@ Decides: which participants there are and what a turn of the driver does with th
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import anyio
 import anyio.to_thread
 
 from qsctl.core.messages import (
     CommandReply,
+    CommandRequest,
     Delivery,
     Inbound,
     Message,
@@ -22,7 +25,7 @@ from qsctl.core.messages import (
     WriteAcknowledgment,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.instant import MILLISECOND_NS, Nanoseconds
+from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds.administration import AdminEndpoints, LoggerEndpoint, MonitoringEndpoint
 from qsctl.transport.dds.bodies import dead_letter_octets
 from qsctl.transport.dds.commands import SnippetReader
@@ -44,12 +47,34 @@ class DomainPlace:
 
 @dataclass(frozen=True, slots=True)
 class ServicePlaces:
-    """The domains of a service. None: administration, monitoring or the distributed logger is off."""
+    """The domains of a service. None: administration, monitoring or the distributed logger is off.
+
+    `delivers` False: the queues are in other processes, and only their domains' numbers are wanted here.
+    """
 
     participants: Mapping[str, DomainPlace] = field(default_factory=dict)
     administration: DomainPlace | None = None
     monitoring: DomainPlace | None = None
-    distributed_logger: bool = False
+    logger: DomainPlace | None = None
+    delivers: bool = True
+
+
+class CommandSource(Protocol):
+    """Where commands come from and replies go to: administration over DDS, or another process."""
+
+    malformed_count: int
+
+    def poll(self) -> list[CommandRequest]:
+        """The commands that have come."""
+
+    def reply(self, message: CommandReply, domain_ids: Mapping[str, int], /) -> None:
+        """Answer a command, with this turn's flush."""
+
+    def flush(self) -> bool:
+        """Send the turn's replies. False: some wait for room."""
+
+    def close(self) -> None:
+        """Take no more."""
 
 
 class ServiceTransport:
@@ -59,35 +84,48 @@ class ServiceTransport:
         application_name: what commands call the service; the participants' names begin with it.
         places: the domains.
         snippets: reads the bodies of CREATE commands.
+        commands: where commands come from when `places` has no administration.
 
     Raises:
         UsageError, Refused, Unavailable: a participant cannot be made; nothing stays open.
     """
 
-    def __init__(self, application_name: str, places: ServicePlaces, snippets: SnippetReader) -> None:
+    def __init__(
+        self,
+        application_name: str,
+        places: ServicePlaces,
+        snippets: SnippetReader,
+        commands: CommandSource | None = None,
+    ) -> None:
         self.application_name = application_name
         self._domain_ids = {name: place.domain_id for name, place in places.participants.items()}
         self._deliveries: dict[str, DomainDelivery] = {}
         self._queues: dict[QueueName, QueueEndpoints] = {}
         self._topics: dict[QueueName, TopicEndpoints] = {}
-        self._administration: AdminEndpoints | None = None
+        self._administration: CommandSource | None = commands
         self._monitoring: MonitoringEndpoint | None = None
         self.logger: LoggerEndpoint | None = None
         self._participants: list[Participant] = []
         self._waiter: Waiter | None = None
+        self._bell = threading.Event()
+        """What is waited for in a service that takes part in no domain."""
         self._ended = False
         self._all_sent = True
         try:
-            for name, place in places.participants.items():
+            for name, place in places.participants.items() if places.delivers else ():
                 participant = self._open(place, name)
                 self._deliveries[name] = DomainDelivery(name, participant, application_name)
             if places.administration is not None:
                 participant = self._open(places.administration, "administration")
                 self._participants.append(participant)
                 self._administration = AdminEndpoints(participant, application_name, snippets)
-                if places.distributed_logger:
+                if places.logger == places.administration:
                     self.logger = LoggerEndpoint(participant)
-            if places.monitoring is not None:
+            if places.logger is not None and self.logger is None:
+                participant = self._open(places.logger, "logger")
+                self._participants.append(participant)
+                self.logger = LoggerEndpoint(participant)
+            if places.monitoring is not None and places.delivers:
                 participant = self._open(places.monitoring, "monitoring")
                 self._participants.append(participant)
                 self._monitoring = MonitoringEndpoint(participant)
@@ -163,11 +201,15 @@ class ServiceTransport:
         in_a_hurry = not self._all_sent or any(delivery.is_settling for delivery in self._deliveries.values())
         if self._waiter is not None:
             self._waiter.wait(min(timeout_ns, HURRY_NS) if in_a_hurry else timeout_ns)
+        elif self._bell.wait(timeout_ns / SECOND_NS):
+            self._bell.clear()
 
     def wake(self) -> None:
         """End a `wait` of another thread, or the next one."""
         if self._waiter is not None:
             self._waiter.wake()
+        else:
+            self._bell.set()
 
     def accept_no_more(self) -> None:
         """Take no sample from a producer any more; consumers may still answer."""

@@ -1,0 +1,294 @@
+"""A service whose sessions are processes: what it does itself, and what it asks them (manual, section 3.3.9).
+
+Decides: who answers which command. The coordinator knows the whole configuration: it makes every change first, keeps it
+(section 2.14.1), and tells the process that it concerns; what is in the queues is asked of who holds them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from qsctl.config.qos import QosLibraries
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.config.types import TypeLibrary
+from qsctl.core.admin.command import Command, FlushQueue, GetMessages, GetStatus
+from qsctl.core.admin.reply import ReturnCode
+from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.messages import CommandReply, CommandRequest
+from qsctl.core.queue.settings import PersistenceKind
+from qsctl.core.statistics.status import SharedReaderQueueStatus
+from qsctl.errors import NoAnswer, NotFound
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.resource import ResourceIdentifier
+from qsctl.service.daemon import IDLE_NS, ConfigSnippets, DaemonEngine, DaemonOptions
+from qsctl.service.logger import ServiceLog
+from qsctl.service.loop import ServiceLoop
+from qsctl.service.metrics import Figures, MetricsServer
+from qsctl.service.restore import restore
+from qsctl.service.sessions.groups import part_of, session_groups
+from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Started, Stop
+from qsctl.service.sessions.placement import Placement, ProcessIndex
+from qsctl.service.sessions.processes import FromSession, Mail, SessionProcess
+from qsctl.service.sessions.worker import Surroundings
+from qsctl.service.stores import Stores
+from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX
+from qsctl.transport.dds.service_transport import ServiceTransport
+
+LEAVE_NS: Final[Nanoseconds] = 10 * SECOND_NS
+"""How long sessions may take to store and leave, after the consumers' time."""
+
+
+@dataclass
+class _Asked:
+    """A command that some processes are to answer; `made` is the reply to a change that the coordinator made."""
+
+    request: SampleIdentity
+    awaited: set[ProcessIndex]
+    replies: list[CommandReply]
+    made: CommandReply | None = None
+
+
+class Coordinator:
+    """One running service of several processes; used as a `Daemon` is.
+
+    Raises:
+        InvalidInput, Refused, Unavailable, Damaged: as from `Daemon`.
+    """
+
+    def __init__(
+        self, configuration: ServiceConfiguration, options: DaemonOptions, around: Surroundings, log: ServiceLog
+    ) -> None:
+        self.configuration = configuration
+        self.options = options
+        self.log = log
+        self.stop_cause = ""
+        self._around = around
+        make = DaemonEngine if options.runs_in_background else ServiceEngine
+        settings = configuration.service
+        self.engine = make(
+            settings,
+            started_at=time.time_ns(),
+            journal=Journal.PERSISTENT_ONLY,
+            payload_size_bytes_max=SAMPLE_SIZE_BYTES_MAX,
+        )
+        persistence = configuration.service_qos.persistence
+        self._stores = Stores(
+            options.storage_directory,
+            configuration.filesystem,
+            settings.application_name,
+            keeps_service_state=persistence.kind is PersistenceKind.PERSISTENT,
+            holds_samples=False,
+        )
+        if self._stores.service is not None and not persistence.restore:
+            self._stores.service.compact([])
+        restore(self.engine, self._stores, time.time_ns())
+        self._loop = ServiceLoop(self.engine, self._stores)
+        self.transport = ServiceTransport(
+            settings.application_name,
+            replace(options.places, delivers=False),
+            ConfigSnippets(configuration, self.engine),
+        )
+        self._mail = Mail(self.transport.wake)
+        self._processes: list[SessionProcess] = []
+        self._placement = Placement(settings, ())
+        self._started: set[SessionProcess] = set()
+        self._asked: dict[SampleIdentity, _Asked] = {}
+        self._guid = Guid(os.urandom(16))
+        self._asked_count = 0
+        self._unanswered_count = 0
+        self._figures: dict[SessionProcess, Figures] = {}
+        self.metrics: MetricsServer | None = None
+        if options.metrics_port is not None:
+            self.metrics = MetricsServer(self._all_figures, options.metrics_address, options.metrics_port)
+        log.publish_through(self.transport.logger)
+        for report in self._stores.damage:
+            log.warning("stored_state_damaged", report=str(report))
+
+    def stop(self, cause: str) -> None:
+        """Ask the service to leave; may be called from a signal handler or another thread."""
+        self.stop_cause = cause
+        self.transport.wake()
+
+    def run(self, on_start: Callable[[], None] | None = None) -> None:
+        """Serve until `stop` is called or a SHUTDOWN command comes, then leave in order.
+
+        Raises:
+            QsctlError: a session could not start, or cannot go on; the others left in order.
+        """
+        try:
+            self._loop.turn()
+            self._start()
+            port = {} if self.metrics is None else {"metrics_port": self.metrics.port}
+            pids = {process.name: process.pid for process in self._processes}
+            self.log.info("started", queues=len(self.engine.queues()), processes=pids, **port)
+            if on_start is not None:
+                on_start()
+            while not self.stop_cause and not self.engine.shutting_down:
+                self._turn()
+                self.transport.wait(IDLE_NS)
+            self._leave()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of everything, in whatever state; sessions that still run are told to leave."""
+        if self.metrics is not None:
+            self.metrics.close()
+        self._tell_to_leave()
+        for process in self._processes:
+            process.close()
+        self.log.publish_through(None)
+        self.transport.close()
+        self._stores.close()
+
+    def _all_figures(self) -> list[Figures]:
+        own = Figures({}, {}, {}, self.engine.refused_message_count, self.transport.malformed_count)
+        return [own, *list(self._figures.values())]
+
+    def _start(self) -> None:
+        """Start a process a group, all at once, and wait until each can be reached."""
+        settings = self.engine.settings()
+        groups = session_groups(settings)
+        self._placement = Placement(settings, groups)
+        volatile = replace(
+            self.configuration.service_qos,
+            persistence=replace(self.configuration.service_qos.persistence, kind=PersistenceKind.VOLATILE),
+        )
+        options = replace(self.options, places=replace(self.options.places, administration=None), metrics_port=None)
+        for group in groups:
+            part = replace(
+                self.configuration,
+                service=part_of(settings, group),
+                service_qos=volatile,
+                types=TypeLibrary(),
+                qos_libraries=QosLibraries(),
+            )
+            self._processes.append(SessionProcess(group.name, part, options, self._around, self._mail.put))
+        while len(self._started) < len(self._processes) and not self.stop_cause:
+            self._listen()
+            self.transport.wait(IDLE_NS)
+
+    def _turn(self) -> None:
+        for request in self.transport.poll():
+            assert isinstance(request, CommandRequest)
+            self._take(request)
+        self._listen()
+        self.transport.flush()
+
+    def _take(self, request: CommandRequest) -> None:
+        command = request.command
+        if isinstance(command, GetStatus) and command.queue.kind is None and self.engine.queues():
+            self._ask(request.request, dict.fromkeys(self._placement.holders(), command))
+        elif (
+            isinstance(command, FlushQueue | GetMessages | GetStatus)
+            and (holder := self._holder(command.queue)) is not None
+        ):
+            self._ask(request.request, {holder: command})
+        else:
+            self._answer(request)
+
+    def _holder(self, queue: ResourceIdentifier) -> ProcessIndex | None:
+        """The process of a queue; None: what is asked is no queue of ours, and the engine says so."""
+        try:
+            return self._placement.holder(self.engine.queue(queue.bare).name)
+        except NotFound:
+            return None
+
+    def _answer(self, request: CommandRequest) -> None:
+        """Answer from the configuration, or change it and tell the processes that it concerns before it is answered."""
+        ready = self._loop.turn([request])
+        told = self._placement.follow(request.command, ready.records)
+        if told:
+            (made,) = (each for each in ready.messages if isinstance(each, CommandReply))
+            self._ask(request.request, told, made)
+        else:
+            self.transport.put(ready.messages)
+
+    def _ask(
+        self,
+        request: SampleIdentity,
+        told: Mapping[ProcessIndex, Command],
+        made: CommandReply | None = None,
+    ) -> None:
+        self._asked_count += 1
+        identity = SampleIdentity(self._guid, self._asked_count)
+        self._asked[identity] = _Asked(request, set(told), [], made)
+        for index, command in told.items():
+            self._processes[index].send(Ask(CommandRequest(identity, self.engine.application_name, command)))
+
+    def _listen(self) -> None:
+        for process, message in self._mail.take():
+            self._heard(process, message)
+
+    def _heard(self, process: SessionProcess, message: FromSession) -> None:
+        match message:
+            case Started():
+                self._started.add(process)
+            case Answers(replies):
+                for reply in replies:
+                    self._replied(self._processes.index(process), reply)
+            case Counted(figures):
+                self._figures[process] = figures
+            case Left(count):
+                process.has_ended = True
+                self._unanswered_count += count
+            case Failed():
+                process.has_ended = True
+                raise message.error()
+            case _:
+                if not process.has_ended:
+                    process.has_ended = True
+                    raise process.loss()
+
+    def _replied(self, index: ProcessIndex, reply: CommandReply) -> None:
+        asked = self._asked[reply.request]
+        asked.replies.append(reply)
+        if reply.intermediate:
+            return
+        asked.awaited.discard(index)
+        if not asked.awaited:
+            del self._asked[reply.request]
+            self.transport.put(self._reply_of(asked))
+
+    def _reply_of(self, asked: _Asked) -> list[CommandReply]:
+        """The replies of one service out of those of its processes, in the order of the configuration."""
+        replies = asked.replies
+        if asked.made is not None:
+            failed = [each for each in replies if each.reply.retcode is not ReturnCode.OK]
+            for each in failed:
+                self.log.error("session_refused_a_change", text=each.reply.text)
+            replies = failed[:1] or [asked.made]
+        elif all(isinstance(each.reply.body, SharedReaderQueueStatus) for each in replies):
+            order = {"/".join(name for _, name in queue.names): at for at, queue in enumerate(self.engine.queues())}
+            replies = sorted(replies, key=lambda each: order[each.reply.body.queue_name])  # type: ignore[union-attr]
+        last = len(replies) - 1
+        return [
+            CommandReply(asked.request, each.replying_service, each.reply, intermediate=at < last)
+            for at, each in enumerate(replies)
+        ]
+
+    def _tell_to_leave(self) -> None:
+        for process in self._processes:
+            if not process.has_ended:
+                try:
+                    process.send(Stop(self.stop_cause or "another session ended"))
+                except NoAnswer:
+                    process.has_ended = True
+
+    def _leave(self) -> None:
+        cause = self.stop_cause = self.stop_cause or "SHUTDOWN"
+        self.log.info("leaving", cause=cause)
+        deadline = time.monotonic_ns() + self.options.grace_ns + LEAVE_NS
+        self._tell_to_leave()
+        while not all(process.has_ended for process in self._processes) and time.monotonic_ns() < deadline:
+            self._listen()
+            self.transport.flush()
+            self.transport.wait(10 * MILLISECOND_NS)
+        while not self.transport.flush() and time.monotonic_ns() < deadline:
+            self.transport.wait(MILLISECOND_NS)
+        self.log.info("left", cause=cause, unanswered=self._unanswered_count)

@@ -1,0 +1,117 @@
+"""What the coordinator and a session's process say to each other, through a pipe of the operating system.
+
+Decides: the messages. Commands go one way with an identity of the coordinator's own, for peers may send none; replies
+come back as the engine gave them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
+from typing import NamedTuple
+
+from qsctl.core.messages import CommandReply, CommandRequest
+from qsctl.errors import QsctlError
+from qsctl.service.metrics import Figures
+
+
+class Ask(NamedTuple):
+    """To a session: answer this command."""
+
+    request: CommandRequest
+
+
+class Stop(NamedTuple):
+    """To a session: leave in order."""
+
+    cause: str
+
+
+class Started(NamedTuple):
+    """From a session: its queues can be reached."""
+
+
+class Answers(NamedTuple):
+    """From a session: replies, in order; the last to a request is not intermediate."""
+
+    replies: tuple[CommandReply, ...]
+
+
+class Counted(NamedTuple):
+    """From a session: its figures for Prometheus, since the start."""
+
+    figures: Figures
+
+
+class Left(NamedTuple):
+    """From a session: it has left in order; so many samples had no answer."""
+
+    unanswered_count: int
+
+
+class Failed(NamedTuple):
+    """From a session: it cannot go on, as `error` would have said."""
+
+    kind: type[QsctlError]
+    message: str
+    remedy: str
+
+    def error(self) -> QsctlError:
+        """The error again, for the coordinator to raise."""
+        return self.kind(self.message, remedy=self.remedy)
+
+
+class PipedCommands:
+    """The commands of a session's process: they come from the coordinator, not from DDS.
+
+    A `CommandSource` of the transport. A coordinator that is gone is a reason to stop: nobody would ask any more.
+    """
+
+    def __init__(self, link: Connection) -> None:
+        self.malformed_count = 0
+        self._link = link
+        self._inbox: deque[CommandRequest] = deque()
+        self._replies: list[CommandReply] = []
+
+    def listen(self, wake: Callable[[], None], stop: Callable[[str], None]) -> None:
+        """Take what comes, in a thread of its own, from now on."""
+        threading.Thread(target=self._listen, args=(wake, stop), name="commands", daemon=True).start()
+
+    def poll(self) -> list[CommandRequest]:
+        """The commands that have come."""
+        return [self._inbox.popleft() for _ in range(len(self._inbox))]
+
+    def reply(self, message: CommandReply, _domain_ids: Mapping[str, int]) -> None:
+        """Answer a command, with this turn's flush."""
+        self._replies.append(message)
+
+    def flush(self) -> bool:
+        """Send the turn's replies."""
+        if self._replies:
+            self.tell(Answers(tuple(self._replies)))
+            self._replies.clear()
+        return True
+
+    def tell(self, message: Started | Answers | Counted | Left | Failed) -> None:
+        """Send a message; where nobody listens any more, `listen` has the service stopped."""
+        with contextlib.suppress(OSError):
+            self._link.send(message)
+
+    def close(self) -> None:
+        """The pipe stays open for the last words."""
+
+    def _listen(self, wake: Callable[[], None], stop: Callable[[str], None]) -> None:
+        while True:
+            try:
+                message: Ask | Stop = self._link.recv()
+            except (EOFError, OSError):
+                stop("the coordinator is gone")
+                return
+            if isinstance(message, Stop):
+                stop(message.cause)
+                return
+            self._inbox.append(message.request)
+            wake()

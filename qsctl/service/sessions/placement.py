@@ -1,0 +1,77 @@
+"""Which process holds which queue, and which commands it takes to change that (manual, sections 3.3.9 and 5.4).
+
+Decides: where a queue that is created goes: to its dead letters, else to its session, else, in a shared subscriber
+that was created at run time, to the process with the fewest queues, where all of that subscriber's go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from qsctl.core.admin.command import Command, CreateSubscriber
+from qsctl.core.messages import QueueName
+from qsctl.core.records import QueueCreated, QueueDeleted, Record, SubscriberCreated, SubscriberDeleted
+from qsctl.core.settings import ServiceSettings
+from qsctl.service.sessions.groups import SessionGroup, SessionKey, part_of
+
+ProcessIndex: TypeAlias = int
+
+
+class Placement:
+    """Where everything is. Processes are known by their place in the list of groups."""
+
+    def __init__(self, settings: ServiceSettings, groups: Sequence[SessionGroup]) -> None:
+        self._everywhere = tuple(range(len(groups)))
+        self._by_session: dict[SessionKey, ProcessIndex] = {
+            key: index for index, group in enumerate(groups) for key in group.sessions
+        }
+        self._by_queue: dict[QueueName, ProcessIndex] = {}
+        for index, group in enumerate(groups):
+            for participant in part_of(settings, group).participants:
+                for subscriber in participant.subscribers:
+                    self._put(index, participant.name, subscriber.name, [queue.name for queue in subscriber.queues])
+
+    def holder(self, queue: QueueName) -> ProcessIndex | None:
+        """The process of a queue, an implicit reply queue included; None: there is no such queue."""
+        found = self._by_queue.get(queue)
+        return self._by_queue.get(queue.removesuffix("Reply")) if found is None else found
+
+    def holders(self) -> set[ProcessIndex]:
+        """The processes that hold queues."""
+        return set(self._by_queue.values())
+
+    def follow(self, command: Command, records: Iterable[Record]) -> dict[ProcessIndex, Command]:
+        """Take note of a change that was made; gives what each process is to be told."""
+        told: dict[ProcessIndex, Command] = {}
+        for record in records:
+            match record:
+                case QueueCreated(participant, subscriber, settings):
+                    index = self._by_queue.get(f"{participant}/{subscriber}/{settings.dead_letter_queue}")
+                    if index is None:
+                        index = self._by_session.get((participant, subscriber, settings.session), 0)
+                    self._put(index, participant, subscriber, [settings.name])
+                    told[index] = command
+                case QueueDeleted(participant, subscriber, name):
+                    told[self._by_queue.pop(f"{participant}/{subscriber}/{name}")] = command
+                case SubscriberCreated(participant, settings):
+                    assert isinstance(command, CreateSubscriber)
+                    counts = Counter(self._by_queue.values())
+                    index = min(self._everywhere, key=lambda each: counts[each])
+                    for session in settings.sessions:
+                        self._by_session[participant, settings.name, session.name] = index
+                    self._put(index, participant, settings.name, [queue.name for queue in settings.queues])
+                    empty = CreateSubscriber(command.participant, replace(command.settings, queues=()))
+                    told = {each: command if each == index else empty for each in self._everywhere}
+                case SubscriberDeleted(participant, subscriber):
+                    inside = f"{participant}/{subscriber}/"
+                    self._by_queue = {name: at for name, at in self._by_queue.items() if not name.startswith(inside)}
+                    told = dict.fromkeys(self._everywhere, command)
+                case _:
+                    pass
+        return told
+
+    def _put(self, index: ProcessIndex, participant: str, subscriber: str, queues: Iterable[str]) -> None:
+        self._by_queue.update({f"{participant}/{subscriber}/{queue}": index for queue in queues})

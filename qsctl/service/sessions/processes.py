@@ -1,0 +1,125 @@
+"""The sessions' processes as the coordinator sees them: started, asked, listened to, ended by their own ids.
+
+Decides: how a process that is no longer there is noticed (its pipe ends) and told of (`Ended`).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, TypeAlias
+
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.errors import NoAnswer
+from qsctl.service.daemon import DaemonOptions
+from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Started, Stop
+from qsctl.service.sessions.worker import Surroundings, run_session
+
+TERMINATE_AFTER_S: Final = 15.0
+"""How long a process that was told to leave, and does not, is waited for once its time is over."""
+
+
+class Ended(NamedTuple):
+    """The pipe of a session's process has ended: nothing more will come."""
+
+
+FromSession: TypeAlias = Started | Answers | Counted | Left | Failed | Ended
+
+
+class SessionProcess:
+    """One process with its group of sessions.
+
+    Args:
+        name: the sessions, for people.
+        configuration, options, around: what it serves, and where.
+        tell: called in a thread of its own with whatever it says.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        configuration: ServiceConfiguration,
+        options: DaemonOptions,
+        around: Surroundings,
+        tell: Callable[[SessionProcess, FromSession], None],
+    ) -> None:
+        self.name = name
+        self.has_ended = False
+        """Set by who handles what it says, once it has said its last."""
+        self._tell = tell
+        # Never forked: the library of DDS does not survive it.
+        context = multiprocessing.get_context("spawn")
+        self._link, theirs = context.Pipe()
+        self._process = context.Process(
+            target=run_session, args=(theirs, name, configuration, options, around), name=f"qsctl {name}", daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self._listener = threading.Thread(target=self._listen, name=f"session {name}", daemon=True)
+        self._listener.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def send(self, message: Ask | Stop) -> None:
+        """Say something to it.
+
+        Raises:
+            NoAnswer: the process is gone.
+        """
+        try:
+            self._link.send(message)
+        except OSError:
+            raise self.loss() from None
+
+    def loss(self) -> NoAnswer:
+        """What to say when it is gone without a word."""
+        self._process.join(TERMINATE_AFTER_S)
+        code = self._process.exitcode
+        how = (
+            "does not answer" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
+        )
+        return NoAnswer(
+            f"the process of session {self.name} {how}",
+            remedy="Start the service again: persistent queues are restored.",
+        )
+
+    def close(self) -> None:
+        """Let it go; end it if it does not go by itself."""
+        self._process.join(TERMINATE_AFTER_S)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._listener.join()
+        self._link.close()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                message: FromSession = self._link.recv()
+            except (EOFError, OSError):
+                self._tell(self, Ended())
+                return
+            self._tell(self, message)
+
+
+class Mail:
+    """What the sessions' processes have said, in the order of its coming."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._waiting: deque[tuple[SessionProcess, FromSession]] = deque()
+
+    def put(self, process: SessionProcess, message: FromSession) -> None:
+        """Called by the listeners."""
+        self._waiting.append((process, message))
+        self._wake()
+
+    def take(self) -> Iterable[tuple[SessionProcess, FromSession]]:
+        """Everything there is now."""
+        return [self._waiting.popleft() for _ in range(len(self._waiting))]

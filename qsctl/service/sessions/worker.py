@@ -1,0 +1,58 @@
+"""The process of one group of sessions: a service of its own, less administration (manual, section 3.3.9).
+
+Decides: what it leaves to the coordinator. Signals, commands, the service's state and the metrics port are its;
+samples, their files, their status and their log lines are the session's.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.errors import QsctlError
+from qsctl.service.daemon import Daemon, DaemonOptions
+from qsctl.service.heap import heap_snapshots
+from qsctl.service.logger import ServiceLog, Verbosity, log_stream
+from qsctl.service.sessions.link import Counted, Failed, Left, PipedCommands, Started
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where a service's processes log, and what else they do beside their work."""
+
+    verbosity: Verbosity
+    log_file: Path | None = None
+    log_json: bool = False
+    heap_snapshot_period_s: int = 0
+    heap_snapshot_directory: Path = Path()
+    serves_metrics: bool = False
+
+
+def run_session(
+    link: Connection, name: str, configuration: ServiceConfiguration, options: DaemonOptions, around: Surroundings
+) -> None:
+    """Serve the sessions until the coordinator says stop, or is gone. The body of the process."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # a terminal and systemd tell every process; the coordinator passes it on
+    commands = PipedCommands(link)
+    with log_stream(around.log_file) as stream:
+        log = ServiceLog(
+            configuration.service.application_name,
+            around.verbosity,
+            stream=stream,
+            as_json=around.log_json,
+            session=name,
+        )
+        try:
+            tell_figures = (lambda figures: commands.tell(Counted(figures))) if around.serves_metrics else None
+            daemon = Daemon(configuration, options, log, commands=commands, tell_figures=tell_figures)
+            commands.listen(daemon.transport.wake, daemon.stop)
+            with heap_snapshots(configuration.name, around.heap_snapshot_period_s, around.heap_snapshot_directory):
+                daemon.run(lambda: commands.tell(Started()))
+        except QsctlError as error:
+            commands.tell(Failed(type(error), error.message, error.remedy))
+        else:
+            commands.tell(Left(daemon.unanswered_count))

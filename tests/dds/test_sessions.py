@@ -1,0 +1,205 @@
+"""Sessions side by side (manual, section 3.3.9): a process each, one service to everybody else."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qsctl.client.admin import Administration, Duplicated
+from qsctl.client.blocking import QueueConsumer, QueueProducer
+from qsctl.client.blocking_requests import QueueReplier, QueueRequester
+from qsctl.core.queue.settings import SessionSettings, SharedReaderQueueSettings
+from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.errors import NotFound
+from qsctl.resource import parse_resource
+from tests.dds.service_process import ServiceProcess, eventually
+
+SUBSCRIBER = "/domain_participant/P/shared_subscriber/S"
+
+QUEUES = """
+<dead_letter_shared_reader_queue name="Dead" session="s"><topic_name>Dead</topic_name></dead_letter_shared_reader_queue>
+<shared_reader_queue name="Orders" session="orders" dead_letter_queue="Dead">
+  <topic_name>Orders</topic_name><type_name>DDS::Octets</type_name>
+  <queue_qos><persistence><kind>PERSISTENT</kind></persistence></queue_qos>
+</shared_reader_queue>
+<shared_reader_queue name="Quotes" session="quotes">
+  <topic_name>Quotes</topic_name><type_name>DDS::Octets</type_name><reply_type>DDS::Octets</reply_type>
+</shared_reader_queue>
+"""
+SESSIONS = '<session name="orders"/><session name="quotes"/>'
+KEEPS_STATE = "<service_qos><persistence><kind>PERSISTENT</kind></persistence></service_qos>"
+
+
+class SeveralSessions(ServiceProcess):
+    """The configuration above: Orders and its dead letters in one process, Quotes with its replies in another."""
+
+    def __init__(self, directory: Path, domain: int, *arguments: str) -> None:
+        super().__init__(directory, domain, *arguments, queues=QUEUES, service=KEEPS_STATE)
+
+    def start(self) -> None:
+        text = self.file.read_text(encoding="utf-8")
+        if SESSIONS not in text:
+            self.file.write_text(text.replace('<session name="s"/>', f'<session name="s"/>{SESSIONS}'))
+        super().start()
+
+    def processes(self) -> dict[str, int]:
+        found = re.findall(r"'started'.*processes=\{(.*?)\}", self.log.read_text())[-1]
+        return {name: int(pid) for name, pid in re.findall(r"'([^']+)': (\d+)", found)}
+
+
+@pytest.fixture
+def service(tmp_path: Path, domain: int) -> Any:
+    running = SeveralSessions(tmp_path, domain, "--lease", "2s", "--metrics-port", "0")
+    yield running
+    running.stop(signal.SIGKILL)
+
+
+def queue(name: str, leaf: str = "") -> Any:
+    kind = "dead_letter_shared_reader_queue" if name == "Dead" else "shared_reader_queue"
+    return parse_resource(f"{SUBSCRIBER}/{kind}/{name}{leaf}")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def write(domain: int, topic: str, *payloads: bytes) -> None:
+    with QueueProducer[bytes](topic, domain) as producer:
+        producer.wait_for_queue()
+        for payload in payloads:
+            producer.write(payload)
+        assert producer.wait_for_acknowledgments() == 0
+
+
+def take(domain: int, queue_name: str, count: int) -> list[bytes]:
+    with QueueConsumer[bytes](queue_name, "S", domain) as consumer:
+        consumer.wait_for_queue()
+        samples = consumer.receive(count)
+        consumer.acknowledge_all()
+        return [sample.value for sample in samples]
+
+
+def test_sessions_are_processes_and_the_service_is_one(service: SeveralSessions, domain: int) -> None:
+    processes = service.processes()
+    assert set(processes) == {"P/S/orders + P/S/s", "P/S/quotes"}, "dead letters go with their queue"
+    assert len({service.pid, *processes.values()}) == 3
+    write(domain, "Orders", b"1", b"2", b"3")
+    write(domain, "Quotes", b"x")
+    connection = service.connection()
+    administration = Administration(connection)
+    data = administration.service_data()
+    assert [each.queue_name for each in data.queues] == ["P/S/Dead", "P/S/Orders", "P/S/Quotes", "P/S/QuotesReply"]
+    held = {each.queue_name: each.current_message_count for each in administration.statuses()}
+    assert held == {"P/S/Dead": 0, "P/S/Orders": 3, "P/S/Quotes": 1, "P/S/QuotesReply": 0}
+    assert list(held) == [each.queue_name for each in data.queues], "in the order of the configuration"
+    assert [each.payload for each in administration.messages(queue("Orders"))] == [b"1", b"2", b"3"]
+    identity = administration.messages(queue("Orders"))[1].identity
+    assert take(domain, "Orders", 1) == [b"1"]
+    administration.flush_queue(queue("Quotes"))
+    assert [each.current_message_count for each in administration.statuses(queue("Quotes"))] == [0]
+    assert administration.messages(queue("Orders"))[0].identity == identity
+    with pytest.raises(NotFound, match="Ordres"):
+        administration.queue_named("Ordres")
+    connection.close()
+    port = int(re.findall(r"metrics_port=(\d+)", service.log.read_text())[-1])
+    figures = lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()  # noqa: E731
+    for wanted in ('qsctl_queue_samples{queue="P/S/Orders"} 2.0', 'event="received",queue="P/S/Quotes"} 1.0'):
+        assert eventually(lambda wanted=wanted: wanted in figures())  # type: ignore[misc]
+
+
+def test_requests_and_replies_work_inside_a_session_s_process(service: SeveralSessions, domain: int) -> None:
+    with QueueReplier[bytes]("Quotes", "S", domain) as replier, QueueRequester("Quotes", "S", domain) as requester:
+        replier.wait_for_queues()
+        requester.wait_for_queues()
+        identity = requester.send(b"bid")
+        request = next(iter(replier))
+        replier.reply(request, request.value.upper())
+        assert requester.replies(identity) == [b"BID"]
+
+
+def test_what_changes_at_run_time_is_in_one_process_and_survives_a_restart(
+    service: SeveralSessions, domain: int
+) -> None:
+    connection = service.connection()
+    administration = Administration(connection)
+    subscriber = parse_resource(SUBSCRIBER)
+    more = SharedReaderQueueSettings("More", "More", "DDS::Octets", session="quotes", dead_letter_queue="Dead")
+    administration.create_queue(subscriber, more)
+    with pytest.raises(Duplicated):
+        administration.create_queue(subscriber, more)
+    administration.create_subscriber(
+        parse_resource("/domain_participant/P"),
+        SharedSubscriberSettings("T", (SessionSettings("one"), SessionSettings("two")), (
+            SharedReaderQueueSettings("Left", "Left", "DDS::Octets", session="one"),
+        )),
+    )  # fmt: skip
+    write(domain, "More", b"kept elsewhere")
+    write(domain, "Left", b"too")
+    write(domain, "Orders", b"kept on disk")
+    assert take(domain, "More", 1) == [b"kept elsewhere"]
+    administration.delete_queue(queue("Quotes"))
+    connection.close()
+
+    assert service.stop() == 0
+    service.start()
+    assert set(service.processes()) == {"P/S/orders + P/S/quotes + P/S/s", "P/T/one", "P/T/two"}, "More ties the two"
+    connection = service.connection()
+    administration = Administration(connection)
+    names = ["P/S/Dead", "P/S/Orders", "P/S/More", "P/T/Left"]
+    assert [each.queue_name for each in administration.service_data().queues] == names
+    assert take(domain, "Orders", 1) == [b"kept on disk"]
+    administration.delete_subscriber(parse_resource("/domain_participant/P/shared_subscriber/T"))
+    assert [each.queue_name for each in administration.statuses()] == names[:3]
+    connection.close()
+
+
+def test_a_session_that_is_killed_takes_the_service_with_it_in_order(service: SeveralSessions, domain: int) -> None:
+    write(domain, "Orders", b"acknowledged")
+    processes = service.processes()
+    os.kill(processes["P/S/quotes"], signal.SIGKILL)
+    assert service.process is not None
+    assert service.process.wait(30) == 8
+    log = service.log.read_text()
+    assert "the process of session P/S/quotes was killed by signal 9" in log
+    assert "session_left" in log, "the other left in order"
+    assert not any(is_alive(pid) for pid in processes.values())
+    service.start()
+    assert take(domain, "Orders", 1) == [b"acknowledged"]
+
+
+def test_sessions_do_not_outlive_a_coordinator_that_is_killed(service: SeveralSessions) -> None:
+    processes = service.processes()
+    service.stop(signal.SIGKILL)
+    assert eventually(lambda: not any(is_alive(pid) for pid in processes.values()), 20.0)
+
+
+def test_a_session_that_cannot_start_says_why(tmp_path: Path, domain: int) -> None:
+    service = SeveralSessions(tmp_path, domain)
+    write(domain, "Orders", b"stored")
+    assert service.stop() == 0
+    for stored in list(tmp_path.glob("*Orders@*")):
+        stored.unlink()
+        stored.mkdir()
+    with pytest.raises(AssertionError, match="is not a plain file"):
+        service.start()
+    assert service.process is not None
+    assert service.process.wait(30) == 1
+
+
+def test_ctrl_c_in_a_terminal_reaches_every_process_and_all_leave_in_order(service: SeveralSessions) -> None:
+    processes = service.processes()
+    for pid in processes.values():
+        os.kill(pid, signal.SIGINT)
+    assert service.stop(signal.SIGINT) == 0
+    assert service.log.read_text().count("session_left") == 2
+    assert not any(is_alive(pid) for pid in processes.values())
