@@ -43,6 +43,12 @@ static i64 (*blocks)[128];
 static i64 blocks_used, heap_count, port_free, num, den;
 static i32 free_node;
 
+/* As in the kernel: waits are counted a few waits later, when their counters have come to the cache. */
+#define RECENT 16
+#define AHEAD 8
+static i64 nobody, *recent[RECENT];
+static unsigned turn;
+
 static inline i64 work_units(i64 size) { return (size + 2047) >> 11; }
 
 static inline void count_wait(i64 queue, i64 wait)
@@ -52,7 +58,11 @@ static inline void count_wait(i64 queue, i64 wait)
     i64 octave = bucket >> 7;
     i32 block = octaves[queue][octave];
     if (block < 0) octaves[queue][octave] = block = (i32)blocks_used++;
-    blocks[block][bucket & 127]++;
+    i64 *now = &blocks[block][bucket & 127];
+    __builtin_prefetch(now, 1);
+    ++*recent[turn];
+    recent[turn] = now;
+    turn = (turn + 1) % RECENT;
 }
 
 static inline int before(i64 t, i64 c, const struct entry *e) { return t < e->time || (t == e->time && c <= e->client); }
@@ -97,6 +107,7 @@ static inline i32 unlink_head(struct client *client, struct queue *queue, int q)
 {
     i32 node = queue->head;
     queue->head = nodes[node].next;
+    __builtin_prefetch(&nodes[queue->head]);
     queue->length--;
     queue->work -= work_units(nodes[node].tag & SIZE_MASK);
     if (queue->length == 0) {
@@ -154,7 +165,11 @@ static inline void acknowledge(struct client *client)
         if (client->window > client->window_max) client->window = client->window_max;
     }
     client->head = after;
-    client->next_ack = after == -1 || after == client->unsent ? FOREVER : nodes[after].time;
+    client->next_ack = FOREVER;
+    if (after != -1 && after != client->unsent) {
+        client->next_ack = nodes[after].time;
+        __builtin_prefetch(&nodes[nodes[after].next]);
+    }
     nodes[node].next = free_node;
     free_node = node;
 }
@@ -253,6 +268,7 @@ int main(int argc, char **argv)
             queue->burst = atoll(argv[5]);
         }
     }
+    for (int i = 0; i < RECENT; i++) recent[i] = &nobody;
     struct timespec begin, end;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
     i64 position = 0;
@@ -269,11 +285,15 @@ int main(int argc, char **argv)
                 replace_top(heap_count, heap[heap_count].time, heap[heap_count].client);
             }
         } else if (position < count) {
+            const struct arrival *coming = &arrivals[position + AHEAD < count ? position + AHEAD : count - 1];
+            __builtin_prefetch(&clients[coming->client]);
+            __builtin_prefetch(&queues[coming->client * 5 + (coming->tag & 7)]);
             arrive(&arrivals[position++]);
         } else {
             break;
         }
     }
+    for (int i = 0; i < RECENT; i++) ++*recent[i];
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     i64 delivered = 0, discarded = 0, waits = 0, high = 0, filled = 0;
     for (i64 i = 0; i < 5 * n; i++) {

@@ -23,6 +23,7 @@ if _WITHOUT_SCIPY:
 try:
     import numba
     import numba.np.arraymath
+    from llvmlite import ir  # type: ignore[import-untyped]
     from numba.core import config as numba_config
     from numba.core import types
     from numba.core.extending import intrinsic
@@ -124,12 +125,32 @@ def _wide(_context: Any, _value: Any) -> Any:
     return types.int64(types.int64), generate
 
 
+def _prefetch(_context: Any, _base: Any, _index: Any, dtype: Any) -> Any:
+    """The typing and the code of `prefetch`: one instruction that reads nothing and never faults."""
+    record = dtype.dtype
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        first = builder.inttoptr(arguments[0], context.get_value_type(record))
+        place = builder.bitcast(builder.gep(first, [arguments[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        builder.call(hint, [place, number(0), number(3), number(1)])  # to read, into every cache, data
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, dtype), generate
+
+
 def _plain_bit_length(value: int) -> int:
     return int(value).bit_length()
 
 
 def _plain_quotient(dividend: int, divisor: int) -> int:
     return dividend // divisor
+
+
+def _plain_prefetch(_base: Any, _index: int, _dtype: Any) -> None:
+    """Plain Python has no caches to fill."""
 
 
 def _plain_row(base: Any, index: int, dtype: Any) -> Any:
@@ -145,6 +166,9 @@ row: Final = cast("Callable[[Any, int, Any], Any]", intrinsic(_row) if COMPILED 
 
 Not checked where compiled. Where kernels are plain Python an index outside of the array raises IndexError, so that a
 run of the tests without the compiler shows what would otherwise damage memory."""
+
+prefetch: Final = cast("Callable[[Any, int, Any], None]", intrinsic(_prefetch) if COMPILED else _plain_prefetch)
+"""`prefetch(base, index, dtype)`: have the record in the caches when its turn comes; any index will do."""
 
 bit_length: Final = cast("Callable[[int], int]", intrinsic(_bit_length) if COMPILED else _plain_bit_length)
 """Of a value ≥ 0, as `int.bit_length`."""

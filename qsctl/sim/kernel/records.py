@@ -192,6 +192,11 @@ OCTAVE: Final = np.dtype([("block", "i4")])
 BUCKET: Final = np.dtype([("messages", "i8")])
 """At block × 128 + bucket."""
 
+RECENT: Final = np.dtype([("place", "i8")])
+"""Where a wait is to be counted, see `kernel.histogram`."""
+RECENT_WAITS: Final = 16
+"""How many: a power of two."""
+
 PAUSE: Final = np.dtype([("start", "i8"), ("end", "i8")])
 """A client's own range of pauses is `pause` … `pause_end` of MORE."""
 
@@ -233,6 +238,7 @@ SECOND_HALF: Final = 32 if sys.byteorder == "little" else 0
 FIRST_HALF: Final = 32 - SECOND_HALF
 INDICATION_SHIFT: Final = 16 if sys.byteorder == "little" else 0
 QUEUE_SHIFT: Final = 0 if sys.byteorder == "little" else 24
+OUTCOME_SHIFT: Final = 8 if sys.byteorder == "little" else 16
 
 EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4"), ("queue", "i1"), ("event", "u1")])
 """One event; `queue` is -1 where none is meant, `client_id` is -1 for the whole broker, `event` is a
@@ -240,15 +246,15 @@ EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4
 
 ARRAYS: Final = (
     "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "log", "heap", "timers",
-    "octaves", "blocks", "endpoints", "pauses", "elided", "events",
+    "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events",
 )  # fmt: skip
 """What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
 consumers' acknowledgments, ends of eliding delays; `events`: rows of `models.base.EVENT_ROW` that kernels write."""
 
 SCALARS: Final = (
     "position", "count", "until", "until_acknowledged", "log_count", "log_limit", "logging", "free", "heap_count",
-    "heap_limit", "timer_count", "timer_limit", "blocks_used", "blocks_limit", "short", "egress_bytes", "load_rise",
-    "load_fall", "buffers", "event_count", "arrived", "now",
+    "heap_limit", "timer_count", "timer_limit", "blocks_used", "blocks_limit", "recent_turn", "short", "egress_bytes",
+    "load_rise", "load_fall", "buffers", "event_count", "arrived", "now",
 )  # fmt: skip
 
 STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)])

@@ -10,10 +10,10 @@ from qsctl.sim.kernel.records import (
     INDICATION_SHIFT,
     LIFE,
     LIFE_INDICATION,
-    LOG_ROW,
     LOG_WORDS,
     NODE,
     NONE,
+    OUTCOME_SHIFT,
     QUEUE_SHIFT,
     SECOND_HALF,
     SIZE_BITS,
@@ -86,15 +86,11 @@ def undelivered_row(
     state: Any, born: int, wait: int, c: int, topic: int, size: int, queue: int, outcome: int, attempts: int
 ) -> None:
     """Append the `LOG_ROW` of a message that was lost or is held; `wait` is NONE for the latter."""
-    written = row(row(state, 0, STATE).log, next_row(state), LOG_ROW)
+    written = row(row(state, 0, STATE).log, next_row(state), LOG_WORDS)
     written.enqueued_ns = born
     written.wait_ns = wait
     written.send_ns = NONE
     written.acknowledge_ns = NONE
-    written.client_id = c
-    written.topic_id = topic
-    written.size_bytes = size
-    written.attempts = attempts
-    written.queue = queue
-    written.outcome = outcome
-    written.discard_indication = 0
+    written.client_topic = (c << FIRST_HALF) | (topic << SECOND_HALF)
+    written.size_attempts = (size << FIRST_HALF) | (attempts << SECOND_HALF)
+    written.fate = (queue << QUEUE_SHIFT) | (outcome << OUTCOME_SHIFT)  # and no indication

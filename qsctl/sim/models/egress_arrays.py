@@ -17,6 +17,8 @@ from qsctl.sim.models.egress_layout import Layout
 
 FIRST_NODES: Final = 1 << 12
 FIRST_BLOCKS: Final = 1 << 10
+FIRST_BLOCK: Final = 1
+"""Block 0 counts for nobody."""
 CACHE_LINE: Final = 64
 
 
@@ -63,6 +65,7 @@ class EgressArrays:
             ("timers", np.zeros(count + 16, r.HEAP)),
             ("octaves", np.full(count * r.QUEUES * OCTAVES, r.NONE, np.int32).view(r.OCTAVE)),
             ("blocks", np.zeros(FIRST_BLOCKS * BLOCK, r.BUCKET)),
+            ("recent", np.zeros(r.RECENT_WAITS, r.RECENT)),
             ("endpoints", layout.endpoints),
             ("pauses", layout.pauses),
             ("elided", layout.elided),
@@ -72,6 +75,7 @@ class EgressArrays:
         logged = level is not LogLevel.COUNTERS
         self._chunk_rows = chunk_rows if logged else 0
         self.state["free"] = r.NONE
+        self.state["blocks_used"] = FIRST_BLOCK
         self.state["logging"] = logged
         self.state["log_limit"] = chunk_rows if logged else r.FOREVER
         self._enlarge_nodes(max(FIRST_NODES, 4 * count))
@@ -138,11 +142,18 @@ class EgressArrays:
         # Deliveries begun before are no redeliveries of the observation; the first one stays the first.
         np.minimum(self.lives["attempts"], 1, out=self.lives["attempts"])
         self.octaves["block"] = r.NONE
+        self.recent["place"] = 0
         self.blocks["messages"] = 0
-        self.state["blocks_used"] = 0
+        self.state["blocks_used"] = FIRST_BLOCK
+
+    def settle_waits(self) -> None:
+        """Count the waits that the ring remembers: before anybody reads the histograms."""
+        np.add.at(self.blocks["messages"], self.recent["place"], 1)
+        self.recent["place"] = 0
+        self.blocks["messages"][:BLOCK] = 0
 
     def histogram(self, queue: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Sparse buckets and counts of one queue; waits of zero are what the blocks did not count."""
+        """Sparse buckets and counts of one queue, of settled waits; waits of zero are what the blocks did not count."""
         octaves = self.octaves["block"][queue * OCTAVES : (queue + 1) * OCTAVES]
         blocks = self.blocks["messages"].reshape(-1, BLOCK)
         buckets, counts = [], []

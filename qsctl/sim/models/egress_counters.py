@@ -16,6 +16,7 @@ from qsctl.sim.scenario import QUEUE_ORDER
 
 def counter_columns(names: list[str], arrays: EgressArrays, observed_ns: Nanoseconds) -> dict[str, Any]:
     """The columns of `eventlog.schema.COUNTERS`, less the run's id, for queues that carried traffic."""
+    arrays.settle_waits()
     queues, tallies = arrays.queues, arrays.tallies
     used = np.flatnonzero((queues["arrived"] > 0) | (queues["delivered"] > 0) | (queues["length"] > 0))
     rows, losses = queues[used], tallies[used]

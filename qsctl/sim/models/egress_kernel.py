@@ -8,9 +8,9 @@ timers (by client), then what the caller does at `until` (configured changes), t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import inlined, kernel, prefetch, row, wide
 from qsctl.sim.kernel.records import (
     ARRIVAL,
     ARRIVAL_ELIGIBLE,
@@ -21,6 +21,7 @@ from qsctl.sim.kernel.records import (
     LOAD_CHANGED,
     LOG_FULL,
     NONE,
+    QUEUE,
     REACHED,
     STATE,
 )
@@ -34,6 +35,9 @@ from qsctl.sim.models.egress_plain import (
     settle_plain,
 )
 from qsctl.sim.models.egress_serve import arrive, take_event
+
+AHEAD: Final = 8
+"""Arrivals after the one in hand: whose client and queue the caches are told of, for with many they lie in none."""
 
 
 @inlined
@@ -97,6 +101,9 @@ def advance(state: Any, rare: Any) -> int:
             size = wide(arrival.bytes)
             q = wide(arrival.tag & 7)
             client = row(clients, c, CLIENT)
+            coming = row(arrivals, min(position + AHEAD, stop - 1), ARRIVAL)
+            prefetch(clients, wide(coming.client), CLIENT)
+            prefetch(queues, wide(coming.client) * 5 + (coming.tag & 7), QUEUE)
             if rare is None or client.traits == 0:
                 if client.queued == 0:
                     while client.next_ack <= t:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.kernel.heap import drop_top, push, replace_top
-from qsctl.sim.kernel.jit import bit_length, inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import bit_length, inlined, kernel, prefetch, row, wide
 from qsctl.sim.kernel.records import (
     CLIENT,
     ENTRIES_AN_EVENT,
@@ -57,7 +57,11 @@ def acknowledge_plain(state: Any, clients: Any, nodes: Any, c: int) -> None:
     oldest.next = broker.free
     broker.free = node
     client.head = after
-    client.next_ack = FOREVER if after == NONE or after == client.unsent else row(nodes, after, NODE).time
+    client.next_ack = FOREVER
+    if after != NONE and after != client.unsent:
+        oldest = row(nodes, after, NODE)
+        client.next_ack = oldest.time
+        prefetch(nodes, wide(oldest.next), NODE)
 
 
 @inlined
@@ -157,6 +161,7 @@ def discard_plain(state: Any, clients: Any, queues: Any, nodes: Any, c: int, q: 
     node = unlink_head(clients, queues, nodes, c, q)
     row(queues, c * 5 + q, QUEUE).pending = 1
     if broker.logging != 0:
+        prefetch(broker.topics, wide(row(queues, c * 5 + q, QUEUE).head), TOPIC)
         oldest = row(nodes, node, NODE)
         topic = wide(row(broker.topics, node, TOPIC).topic)
         count_loss(state, c, q, t, wide(oldest.tag & SIZE_MASK), topic, wide(oldest.time))
@@ -250,6 +255,7 @@ def pump_plain(state: Any, c: int, t: int) -> bool:
             continue
         depart, time = send_plain(state, clients, nodes, c, t, node, size)
         if logging:
+            prefetch(broker.topics, wide(row(queues, c * 5 + q, QUEUE).head), TOPIC)
             topic = wide(row(broker.topics, node, TOPIC).topic)
             attempts = wide(row(broker.lives, node, LIFE).attempts) if q == 0 else wide(1)
             delivered_row(

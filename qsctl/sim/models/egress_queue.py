@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.sim.kernel.histogram import count_wait
-from qsctl.sim.kernel.jit import inlined, kernel, row, wide
+from qsctl.sim.kernel.jit import inlined, kernel, prefetch, row, wide
 from qsctl.sim.kernel.records import (
     CLIENT,
     DISCARDED,
@@ -67,6 +67,7 @@ def unlink_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
     node = wide(queue.head)
     head = row(nodes, node, NODE)
     queue.head = head.next
+    prefetch(nodes, wide(head.next), NODE)
     queue.work -= work_units(wide(head.tag & SIZE_MASK))
     queue.length -= 1
     if queue.length == 0:
