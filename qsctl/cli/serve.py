@@ -158,9 +158,14 @@ def serve(
             "this version",
             remedy="Give the configuration with -cfgFile.",
         )
-    if not sources:
-        raise UsageError("no configuration file is given", remedy="Write qsctl serve FILE, or -cfgFile FILE.")
     from qsctl.config.load import load_configuration
+    from qsctl.config.load_order import sources_in_order
+
+    if not sources_in_order(sources, environment=os.environ, working_directory=Path.cwd()):
+        raise UsageError(
+            "no configuration file is given and there is no USER_QUEUING_SERVICE.xml here",
+            remedy="Write qsctl serve FILE, or qsctl init to have one to start from.",
+        )
     from qsctl.service.start import StartOptions, run_service, with_storage
 
     loaded = load_configuration(

@@ -88,6 +88,16 @@ def test_what_cannot_be_is_refused_in_words_with_its_status(
     assert "Traceback" not in ran.stderr
 
 
+def test_the_user_s_own_file_is_loaded_where_none_is_named(tmp_path: Path) -> None:
+    refused = "<queue_qos><replication><enabled>true</enabled></replication></queue_qos>"
+    (tmp_path / "USER_QUEUING_SERVICE.xml").write_text(
+        CONFIGURATION.format(domain=151, more="", participant="", queue=refused), encoding="utf-8"
+    )
+    done = serve(tmp_path)
+    assert done.returncode == 7
+    assert "replicated" in done.stderr, "it was read, and its own fault is told"
+
+
 def test_a_daemon_that_cannot_start_says_why_to_who_started_it(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
