@@ -41,7 +41,7 @@ TOPIC: Final = np.dtype([("topic", "i4")])
 """A node's topic, which only the log and eliding ask for."""
 
 LIFE: Final = np.dtype(
-    [("born", "i8"), ("moved", "i8"), ("sent", "i8"), ("slot", "i4"), ("attempts", "i4"), ("traits", "i4")],
+    [("born", "i8"), ("moved", "i8"), ("attempts", "i4"), ("traits", "i4"), ("sent", "i8"), ("slot", "i4")],
     align=True,
 )
 """What the log and the rarer features remember of a node: arrival, leaving its queue (or redelivery due), last byte

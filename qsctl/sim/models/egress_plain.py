@@ -248,6 +248,8 @@ def pump_plain(state: Any, c: int, t: int) -> bool:
             if client.unsent == NONE:
                 client.unsent = node
             if logging:
+                prefetch(broker.topics, wide(row(queues, c * 5 + q, QUEUE).head), TOPIC)
+                prefetch(broker.lives, wide(row(queues, c * 5 + q, QUEUE).head), LIFE)
                 life = row(broker.lives, node, LIFE)
                 life.born = born
                 life.moved = t
