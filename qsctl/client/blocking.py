@@ -16,8 +16,9 @@ from qsctl.core.client.producer import WINDOW_COUNT, Producer, Settled
 from qsctl.core.messages import AckResponse, Delivery, SampleFlag, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
-from qsctl.transport.dds.client_ports import ConsumerPort, ProducerPort, QueueAppeared, QueueVanished
+from qsctl.transport.dds.client_ports import ConsumerPort, ProducerPort
 from qsctl.transport.dds.client_ports import require_size as _require_size
+from qsctl.transport.dds.matches import QueueAppeared, QueueVanished
 from qsctl.transport.dds.participant import DomainSettings
 
 SETTLED_KEPT_COUNT: Final = 100_000

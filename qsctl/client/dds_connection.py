@@ -24,7 +24,8 @@ from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import SECOND_NS
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.bodies import dead_letter_from_octets
-from qsctl.transport.dds.client_ports import ProducerPort, QueueAppeared, QueueVanished, require_size
+from qsctl.transport.dds.client_ports import ProducerPort, require_size
+from qsctl.transport.dds.matches import QueueAppeared, QueueVanished
 from qsctl.transport.dds.participant import DomainSettings
 from qsctl.transport.dds.replies import queue_domains
 

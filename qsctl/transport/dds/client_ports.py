@@ -6,9 +6,8 @@ writer; a consumer's queue is announced and reads our answers. Nothing is writte
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from cyclonedds.sub import DataReader, Subscriber
 
@@ -25,8 +24,9 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.bodies import octets_of
-from qsctl.transport.dds.endpoints import RETURN_NS, SAMPLE_SIZE_BYTES_MAX, Inlet
+from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX, Inlet
 from qsctl.transport.dds.lanes import FrameWriter
+from qsctl.transport.dds.matches import Matches, QueueAppeared, QueueVanished, Returns
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.presence import Changes, RemoteEndpoint
 from qsctl.transport.dds.qos import partition_qos, reader_qos
@@ -42,90 +42,10 @@ from qsctl.transport.dds.wire_types import (
     producer_acknowledgment_topic,
 )
 
-
-class QueueAppeared(NamedTuple):
-    """A matching queue is there, `<topic>@<subscriber>`."""
-
-    queue: str
-    acknowledges: bool
-
-
-class QueueVanished(NamedTuple):
-    """A matching queue is gone."""
-
-    queue: str
-
-
 ProducerNews: TypeAlias = QueueAppeared | QueueVanished | WriteAcknowledgment
 ConsumerNews: TypeAlias = QueueAppeared | QueueVanished | Delivery
 
 _RESPONSES: Final = {0: AckResponse.REJECTED, 1: AckResponse.ACCEPTED}
-
-
-class _Matches:
-    """The queues announced, and those of them that are matched."""
-
-    def __init__(self) -> None:
-        self._announced: dict[int, RemoteEndpoint] = {}
-        self._matched: dict[str, set[int]] = {}
-        self._not_before: dict[int, Nanoseconds] = {}
-
-    def look(self, changes: Changes, *, key: str, value: str) -> list[QueueVanished]:
-        """Keep the announcements whose trait `key` is `value`; tells which matched queues are gone."""
-        gone: list[QueueVanished] = []
-        for endpoint in changes.vanished:
-            self._not_before.pop(endpoint.handle, None)
-            if self._announced.pop(endpoint.handle, None) is not None:
-                handles = self._matched.get(endpoint.topic_name, set())
-                handles.discard(endpoint.handle)
-                if not handles and self._matched.pop(endpoint.topic_name, None) is not None:
-                    gone.append(QueueVanished(endpoint.topic_name))
-        for endpoint in changes.appeared:
-            traits = endpoint.traits
-            if traits.get("role") == "queue" and (traits.get(key) if key else endpoint.topic_name) == value:
-                self._announced[endpoint.handle] = endpoint
-                if endpoint.returned:
-                    self._not_before[endpoint.handle] = time.monotonic_ns() + RETURN_NS
-        return gone
-
-    def newly(self, services: set[str]) -> list[QueueAppeared]:
-        """The announced queues of these services that are not matched yet; they are from now on.
-
-        A service that was killed and started again is a new one before the old one's lease is over.
-        """
-        new: list[QueueAppeared] = []
-        now = time.monotonic_ns()
-        for handle, endpoint in self._announced.items():
-            handles = self._matched.setdefault(endpoint.topic_name, set())
-            if (
-                handle not in handles
-                and endpoint.traits.get("name", "") in services
-                and self._not_before.get(handle, 0) <= now
-            ):
-                self._not_before.pop(handle, None)
-                new.append(QueueAppeared(endpoint.topic_name, endpoint.traits.get("acks") == "1"))
-                handles.add(handle)
-            if not handles:
-                del self._matched[endpoint.topic_name]
-        return new
-
-    def matched(self) -> dict[str, bool]:
-        """The matched queues, and whether each acknowledges."""
-        return {
-            endpoint.topic_name: endpoint.traits.get("acks") == "1"
-            for handle, endpoint in self._announced.items()
-            if handle in self._matched.get(endpoint.topic_name, ())
-        }
-
-    @property
-    def services(self) -> set[str]:
-        """The names of the services that announce such a queue."""
-        return {endpoint.traits.get("name", "") for endpoint in self._announced.values()}
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every announced queue is matched."""
-        return sum(len(handles) for handles in self._matched.values()) == len(self._announced)
 
 
 class ProducerPort:
@@ -135,19 +55,34 @@ class ProducerPort:
         assert participant.entity is not None
         self.guid = guid
         self.topic_name = topic_name
-        self._matches = _Matches()
+        self._matches = Matches()
         self._readers: dict[int, str] = {}
         self._news: list[ProducerNews] = []
         answers = participant.topic(producer_acknowledgment_topic(topic_name), WireAcknowledgmentFrame)
+        self._participant = participant
+        self._answer_topic = answers
+        self._returns = Returns(self._is_of_a_service)
         self._subscriber = Subscriber(participant.entity, qos=partition_qos(guid.hex()))
-        traits = {"role": "answers", "guid": guid.hex()}
-        self._answers = Inlet(participant, DataReader(self._subscriber, answers, qos=reader_qos(traits=traits)))
+        self._answers = self._listen()
         self._writer = FrameWriter(
             participant, participant.topic(topic_name, WireFrame), traits={"role": "producer", "guid": guid.hex()}
         )
 
+    def _listen(self) -> Inlet:
+        traits = {"role": "answers", "guid": self.guid.hex()}
+        return Inlet(self._participant, DataReader(self._subscriber, self._answer_topic, qos=reader_qos(traits=traits)))
+
+    def _is_of_a_service(self, endpoint: RemoteEndpoint) -> bool:
+        return endpoint.traits.get("role") == "queue" and endpoint.traits.get("topic") == self.topic_name
+
     def look(self, changes: Changes) -> None:
         """Take notice of queues and of the services' readers."""
+        if self._returns.look(changes):
+            # The service's channel to this reader ended here and not there: what it writes may be dropped. To a new
+            # reader it opens a new one.
+            self._news += self._take()
+            self._answers.close()
+            self._answers = self._listen()
         self._news += self._matches.look(changes, key="topic", value=self.topic_name)
         for endpoint in changes.vanished:
             self._readers.pop(endpoint.handle, None)
@@ -165,6 +100,11 @@ class ProducerPort:
     def poll(self) -> list[ProducerNews]:
         """What has come since the last call."""
         news, self._news = self._news, []
+        news += self._take()
+        return news
+
+    def _take(self) -> list[ProducerNews]:
+        taken_now: list[ProducerNews] = []
         while taken := self._answers.take():
             for data in taken:
                 try:
@@ -172,11 +112,11 @@ class ProducerPort:
                 except frames.MalformedFrame:
                     continue
                 queue = frame.queue_name
-                news += [
+                taken_now += [
                     WriteAcknowledgment(queue, identity, _RESPONSES.get(response, AckResponse.REJECTED))
                     for identity, response in frame.answers
                 ]
-        return news
+        return taken_now
 
     def send(self, writes: Sequence[Write]) -> None:
         """Put samples into frames, in order.
@@ -239,9 +179,16 @@ class ConsumerPort:
         assert participant.entity is not None
         self.guid = guid
         self.queue = consumer_topic(topic_name, subscriber)
-        self._matches = _Matches()
+        self._matches = Matches()
+        self._returns = Returns(lambda endpoint: endpoint.is_writer and endpoint.topic_name == self.queue)
+        self._answer_topic_name = consumer_acknowledgment_topic(topic_name, subscriber)
+        self._answer_readers: dict[int, bytes] = {}
+        self._is_heard = False
+        self._unsent: list[bytes] = []
+        self._told: bytes | None = None
+        self._tells_again = False
         self._news: list[ConsumerNews] = []
-        answers = participant.topic(consumer_acknowledgment_topic(topic_name, subscriber), WireAcknowledgmentFrame)
+        answers = participant.topic(self._answer_topic_name, WireAcknowledgmentFrame)
         self._writer = FrameWriter(participant, answers, traits={"role": "answers", "guid": guid.hex()})
         self._availability: FrameWriter | None = None
         if feedback:
@@ -264,14 +211,35 @@ class ConsumerPort:
     def look(self, changes: Changes) -> None:
         """Take notice of the queue."""
         self._news += self._matches.look(changes, key="", value=self.queue)
-        if any(each.returned and each.is_writer and each.topic_name == self.queue for each in changes.appeared):
+        if self._returns.look(changes):
             # What the queue sent while it was out of sight is lost, and it waits for the answers: it is to give all
             # that back, and to begin anew.
             self._news += self._take()
             self._samples.close()
             self._samples = self._join()
-        if not self._matches.is_complete and self._writer.writer.matched_count():
-            self._news += self._matches.newly(self._matches.services)
+        if changes.vanished or changes.appeared or not self._is_heard:
+            self._is_heard = self._reaches_services(changes)
+        if not self._matches.is_complete and self._is_heard:
+            new = self._matches.newly(self._matches.services)
+            self._news += new
+            # A service that was started again does not know what the former one was told.
+            self._tells_again |= bool(new) and self._told is not None
+        if self._tells_again and self._told is not None and self.is_feedback_matched:
+            self._tells_again = False
+            self.require_feedback().put(self._told)
+
+    def _reaches_services(self, changes: Changes) -> bool:
+        """Whether each service that announces the queue reads the answers: an earlier one would reach nobody."""
+        for endpoint in changes.vanished:
+            self._answer_readers.pop(endpoint.handle, None)
+        for endpoint in changes.appeared:
+            if not endpoint.is_writer and endpoint.topic_name == self._answer_topic_name:
+                self._answer_readers[endpoint.handle] = endpoint.participant
+        services = self._matches.participants
+        if not services:
+            return False
+        matched = self._writer.writer.matched_handles()
+        return services <= {each for handle, each in self._answer_readers.items() if handle in matched}
 
     def poll(self) -> list[ConsumerNews]:
         """What has come since the last call."""
@@ -293,12 +261,12 @@ class ConsumerPort:
         """Put answers into frames, in order."""
         pairs: list[tuple[SampleIdentity, int]] = [(each.identity, each.response) for each in answers]
         for at in range(0, len(pairs), frames.ANSWERS_MAX):
-            self._writer.put(frames.pack_answers(self.guid, self.queue, pairs[at : at + frames.ANSWERS_MAX]))
+            self._unsent.append(frames.pack_answers(self.guid, self.queue, pairs[at : at + frames.ANSWERS_MAX]))
 
     def take_leave(self) -> None:
         """Leave in order: the samples held were not touched, and wait again as if never sent."""
-        self._writer.put(frames.pack_answers(self.guid, self.queue, []))
-        self._writer.flush()
+        self._unsent.append(frames.pack_answers(self.guid, self.queue, []))
+        self.flush()
 
     def tell(self, availability: ConsumerAvailability) -> None:
         """Tell the queue about this consumer (section 2.10.2).
@@ -309,7 +277,8 @@ class ConsumerPort:
         channel = self.require_feedback()
         make: Any = WireConsumerAvailability
         guid: Any = bytes(availability.consumer_guid)
-        channel.put(octets_of(make(WireGuid(guid), availability.reception_enabled, availability.unacked_threshold)))
+        self._told = octets_of(make(WireGuid(guid), availability.reception_enabled, availability.unacked_threshold))
+        channel.put(self._told)
 
     def require_feedback(self) -> FrameWriter:
         """The writer of availability.
@@ -327,8 +296,12 @@ class ConsumerPort:
         return self._availability is not None and self._availability.writer.matched_count() > 0
 
     def flush(self) -> bool:
-        """Send what was put. False: some waits for room."""
-        done = self._writer.flush()
+        """Send what was put. False: some waits for room, or for the service to read it."""
+        if self._unsent and self._is_heard:
+            for frame in self._unsent:
+                self._writer.put(frame)
+            self._unsent.clear()
+        done = self._writer.flush() and not (self._unsent and self._matches.participants)
         if self._availability is not None:
             done = self._availability.flush() and done
         return done

@@ -24,7 +24,7 @@ from qsctl.core.messages import (
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
-from qsctl.instant import MILLISECOND_NS, Nanoseconds
+from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.lanes import AnswerLane, FrameWriter, SampleLane
 from qsctl.transport.dds.participant import Participant
@@ -44,7 +44,7 @@ from qsctl.transport.dds.wire_types import (
 SAMPLE_SIZE_BYTES_MAX: Final = 32 * 1024 * 1024
 """A larger sample is refused with a negative acknowledgment, well below what the transport could carry."""
 
-RETURN_NS: Final[Nanoseconds] = 300 * MILLISECOND_NS
+RETURN_NS: Final[Nanoseconds] = SECOND_NS
 """How long one that was out of sight and is back is left alone. Its reliable channels begin anew in this time, and it
 does not know that they ended: what it sends or is sent earlier may be dropped."""
 
@@ -55,6 +55,9 @@ and work too. A turn that took all of a producer's window made the two wait for 
 
 UNCLAIMED_ANSWERS_MAX: Final = 100_000
 """Answers kept for producers whose reader is not discovered yet."""
+
+AVAILABILITIES_MAX: Final = 10_000
+"""Consumers whose last word on their availability is kept."""
 
 _RESPONSES: Final = {0: AckResponse.REJECTED, 1: AckResponse.ACCEPTED}
 _ANY: Final = ViewState.Any | InstanceState.Any | SampleState.Any
@@ -205,7 +208,8 @@ class QueueEndpoints:
         self._joining: list[tuple[SampleLane, RemoteEndpoint, Nanoseconds]] = []
         self._lanes: dict[Guid, SampleLane] = {}
         self._busy: dict[Guid, SampleLane] = {}
-        self._early_availability: dict[Guid, ConsumerAvailability] = {}
+        self._availabilities: dict[Guid, ConsumerAvailability] = {}
+        """What each consumer said last: before it was seen to join, or before it was out of sight."""
         # Last, so that whoever sees the queue announced finds its readers.
         self._announcement = FrameWriter(participant, self._topic, traits=self._traits)
 
@@ -292,6 +296,7 @@ class QueueEndpoints:
             self.poll(inbox)
 
     def _take_leave(self, guid: Guid, inbox: list[Inbound]) -> None:
+        self._availabilities.pop(guid, None)
         lane = self._lanes.pop(guid, None)
         if lane is not None:
             self._busy.pop(guid, None)
@@ -351,18 +356,20 @@ class QueueEndpoints:
             inbox.append(
                 ConsumerJoined(self.name, lane.guid, endpoint.source_guid, unacked_threshold=endpoint.unacked_threshold)
             )
-            early = self._early_availability.pop(lane.guid, None)
-            if early is not None:
-                inbox.append(early)
+            said = self._availabilities.get(lane.guid)
+            if said is not None:
+                inbox.append(said)
         self._joining = still
 
     def _poll_availability(self, inlet: Inlet, inbox: list[Inbound]) -> None:
         while taken := inlet.take():
             for each in _availabilities(self.name, taken):
+                self._availabilities.pop(each.consumer_guid, None)
+                self._availabilities[each.consumer_guid] = each
+                if len(self._availabilities) > AVAILABILITIES_MAX:
+                    del self._availabilities[next(iter(self._availabilities))]
                 if each.consumer_guid in self._lanes:
                     inbox.append(each)
-                else:
-                    self._early_availability[each.consumer_guid] = each
 
 
 def _availabilities(queue: str, taken: Iterable[bytes]) -> Iterable[ConsumerAvailability]:

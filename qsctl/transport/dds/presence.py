@@ -28,6 +28,8 @@ DEPARTED_MAX: Final = 10_000
 
 _PREFIX: Final = "qsctl"
 _TAKE_COUNT: Final = 500
+_PREFIX_BYTES: Final = 12
+"""Of an endpoint's 16-byte key, what all endpoints of a participant have in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,11 @@ class RemoteEndpoint:
     traits: Mapping[str, str] = field(default_factory=dict)
     key: bytes = b""
     returned: bool = False
+
+    @property
+    def participant(self) -> bytes:
+        """The participant that it belongs to: the prefix of its key."""
+        return self.key[:_PREFIX_BYTES]
 
     @property
     def guid(self) -> Guid:

@@ -1,0 +1,120 @@
+"""What a client knows of the services that host its queue (manual, section 2.13).
+
+Decides: when an announced queue counts as matched, and when a service that was out of sight is back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from qsctl.instant import Nanoseconds
+from qsctl.transport.dds.endpoints import RETURN_NS
+from qsctl.transport.dds.presence import Changes, RemoteEndpoint
+
+
+class QueueAppeared(NamedTuple):
+    """A matching queue is there, `<topic>@<subscriber>`."""
+
+    queue: str
+    acknowledges: bool
+
+
+class QueueVanished(NamedTuple):
+    """A matching queue is gone."""
+
+    queue: str
+
+
+class Matches:
+    """The queues announced, and those of them that are matched."""
+
+    def __init__(self) -> None:
+        self._announced: dict[int, RemoteEndpoint] = {}
+        self._matched: dict[str, set[int]] = {}
+        self._not_before: dict[int, Nanoseconds] = {}
+
+    def look(self, changes: Changes, *, key: str, value: str) -> list[QueueVanished]:
+        """Keep the announcements whose trait `key` is `value`; tells which matched queues are gone."""
+        gone: list[QueueVanished] = []
+        for endpoint in changes.vanished:
+            self._not_before.pop(endpoint.handle, None)
+            if self._announced.pop(endpoint.handle, None) is not None:
+                handles = self._matched.get(endpoint.topic_name, set())
+                handles.discard(endpoint.handle)
+                if not handles and self._matched.pop(endpoint.topic_name, None) is not None:
+                    gone.append(QueueVanished(endpoint.topic_name))
+        for endpoint in changes.appeared:
+            traits = endpoint.traits
+            if traits.get("role") == "queue" and (traits.get(key) if key else endpoint.topic_name) == value:
+                self._announced[endpoint.handle] = endpoint
+                if endpoint.returned:
+                    self._not_before[endpoint.handle] = time.monotonic_ns() + RETURN_NS
+        return gone
+
+    def newly(self, services: set[str]) -> list[QueueAppeared]:
+        """The announced queues of these services that are not matched yet; they are from now on.
+
+        A service that was killed and started again is a new one before the old one's lease is over.
+        """
+        new: list[QueueAppeared] = []
+        now = time.monotonic_ns()
+        for handle, endpoint in self._announced.items():
+            handles = self._matched.setdefault(endpoint.topic_name, set())
+            if (
+                handle not in handles
+                and endpoint.traits.get("name", "") in services
+                and self._not_before.get(handle, 0) <= now
+            ):
+                self._not_before.pop(handle, None)
+                new.append(QueueAppeared(endpoint.topic_name, endpoint.traits.get("acks") == "1"))
+                handles.add(handle)
+            if not handles:
+                del self._matched[endpoint.topic_name]
+        return new
+
+    def matched(self) -> dict[str, bool]:
+        """The matched queues, and whether each acknowledges."""
+        return {
+            endpoint.topic_name: endpoint.traits.get("acks") == "1"
+            for handle, endpoint in self._announced.items()
+            if handle in self._matched.get(endpoint.topic_name, ())
+        }
+
+    @property
+    def services(self) -> set[str]:
+        """The names of the services that announce such a queue."""
+        return {endpoint.traits.get("name", "") for endpoint in self._announced.values()}
+
+    @property
+    def participants(self) -> set[bytes]:
+        """The participants that announce such a queue."""
+        return {endpoint.participant for endpoint in self._announced.values()}
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every announced queue is matched."""
+        return sum(len(handles) for handles in self._matched.values()) == len(self._announced)
+
+
+class Returns:
+    """Services that were out of sight and are back. Each return is told once, however many endpoints come back.
+
+    Args:
+        concerns: whether an endpoint is one of a service that this client deals with.
+    """
+
+    def __init__(self, concerns: Callable[[RemoteEndpoint], bool]) -> None:
+        self._concerns = concerns
+        self._missed: set[bytes] = set()
+
+    def look(self, changes: Changes) -> bool:
+        """Whether a service is back now: it does not know that it was missed, and what it sent meanwhile is lost."""
+        concerns = self._concerns
+        self._missed.update(each.participant for each in changes.vanished if concerns(each))
+        if not self._missed:
+            return False
+        back = self._missed & {each.participant for each in changes.appeared if each.returned and concerns(each)}
+        self._missed -= back
+        return bool(back)

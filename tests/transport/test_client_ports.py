@@ -1,0 +1,125 @@
+"""A client's ends of a queue, against a service's ends of which one is missing for a while (manual, section 2.13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from cyclonedds.sub import DataReader
+
+from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerAvailability
+from qsctl.identity import Guid
+from qsctl.transport.dds import frames
+from qsctl.transport.dds.client_domain import ClientDomain
+from qsctl.transport.dds.client_ports import ConsumerPort
+from qsctl.transport.dds.endpoints import Inlet
+from qsctl.transport.dds.lanes import FrameWriter
+from qsctl.transport.dds.matches import QueueAppeared, Returns
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.presence import Changes, RemoteEndpoint
+from qsctl.transport.dds.qos import reader_qos
+from qsctl.transport.dds.wire_types import (
+    WireAcknowledgmentFrame,
+    WireConsumerAvailability,
+    WireFrame,
+    availability_topic,
+    consumer_acknowledgment_topic,
+    consumer_topic,
+)
+from tests.dds.domains import claim_domain, release_domain
+from tests.dds.service_process import eventually
+
+GUID = Guid(bytes(range(16)))
+ANSWER = Acknowledgment(consumer_topic("T", "S"), GUID, (Guid(bytes(16)), 7), AckResponse.ACCEPTED)
+
+
+@pytest.fixture
+def service_and_client() -> Iterator[tuple[Participant, ClientDomain]]:
+    domain = claim_domain()
+    service, client = Participant(domain), ClientDomain(Participant(domain))
+    yield service, client
+    client.close()
+    service.close()
+    release_domain(domain)
+
+
+def announce(service: Participant) -> FrameWriter:
+    traits = {"role": "queue", "name": "Test", "topic": "T", "subscriber": "S", "acks": "1"}
+    return FrameWriter(service, service.topic(consumer_topic("T", "S"), WireFrame), traits=traits)
+
+
+def is_announced(client: ClientDomain) -> bool:
+    return any(each.traits.get("role") == "queue" for each in client.presence.endpoints())
+
+
+def open_reader(service: Participant, topic_name: str, data_type: type) -> Inlet:
+    assert service.entity is not None
+    return Inlet(service, DataReader(service.entity, service.topic(topic_name, data_type), qos=reader_qos()))
+
+
+def test_answers_wait_until_the_announced_queue_reads_them(
+    service_and_client: tuple[Participant, ClientDomain],
+) -> None:
+    """A queue's announcement may be seen long before its reader is: what is written between reaches nobody."""
+    service, client = service_and_client
+    port = ConsumerPort(client.participant, "T", "S", GUID)
+    client.add(port)
+    announcement = announce(service)
+    assert eventually(lambda: [client.turn(1_000_000), is_announced(client)][1])
+    port.send([ANSWER])
+    assert not port.flush(), "it waits"
+    assert port.poll() == [], "nor is the queue matched"
+    answers = open_reader(service, consumer_acknowledgment_topic("T", "S"), WireAcknowledgmentFrame)
+    taken: list[bytes] = []
+
+    def has_come() -> bool:
+        client.turn(1_000_000)
+        taken.extend(answers.take())
+        return bool(taken)
+
+    assert eventually(has_come), "the answer is lost"
+    assert frames.parse_answers(taken[0]).answers == [(ANSWER.identity, 1)]
+    assert [type(each) for each in port.poll()] == [QueueAppeared]
+    assert port.flush()
+    announcement.close()
+    answers.close()
+
+
+def test_a_queue_that_is_announced_anew_is_told_the_availability_again(
+    service_and_client: tuple[Participant, ClientDomain],
+) -> None:
+    service, client = service_and_client
+    port = ConsumerPort(client.participant, "T", "S", GUID, feedback=True)
+    client.add(port)
+    answers = open_reader(service, consumer_acknowledgment_topic("T", "S"), WireAcknowledgmentFrame)
+    heard = open_reader(service, availability_topic("T", "S"), WireConsumerAvailability)
+    announcement = announce(service)
+    taken: list[bytes] = []
+
+    def has_come() -> bool:
+        client.turn(1_000_000)
+        taken.extend(heard.take())
+        return bool(taken)
+
+    assert eventually(lambda: [client.turn(1_000_000), port.is_feedback_matched and bool(port.poll())][1])
+    port.tell(ConsumerAvailability(port.queue, GUID, reception_enabled=False, unacked_threshold=3))
+    assert eventually(has_come)
+    first = taken.pop()
+    announcement.close()
+    announcement = announce(service)
+    assert eventually(has_come)
+    assert taken == [first]
+    for each in (announcement, answers, heard):
+        each.close()
+
+
+def test_a_return_is_told_once_however_many_endpoints_come_back() -> None:
+    returns = Returns(lambda endpoint: endpoint.topic_name == "T")
+    there = [RemoteEndpoint(number, True, "T", key=b"participant1" + bytes([0, 0, 0, number])) for number in range(3)]
+    back = [RemoteEndpoint(each.handle, True, "T", key=each.key, returned=True) for each in there]
+    assert not returns.look(Changes(appeared=tuple(there)))
+    assert not returns.look(Changes(vanished=(there[0],)))
+    assert not returns.look(Changes(vanished=tuple(there[1:])))
+    assert returns.look(Changes(appeared=(back[0],)))
+    assert not returns.look(Changes(appeared=(back[1],)))
+    assert returns.look(Changes(vanished=(back[0],), appeared=(back[2],))), "gone and back again in one look"
