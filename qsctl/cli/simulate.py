@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import time
@@ -91,6 +92,7 @@ def simulate(
 
     Ctrl-C stops it; what was simulated until then stays readable and is shown.
     """
+    _start_light()
     from qsctl.sim.scenario_xml import find_scenario, read_scenario
 
     if list_ready:
@@ -115,6 +117,16 @@ def simulate(
     elapsed = time.perf_counter() - began
     figures, shown_by, notes = _figures(report, read, by, spark, master, conf)
     return _result(report, read, elapsed, figures, shown_by, notes, spark)
+
+
+def _start_light() -> None:
+    """What would cost a short simulation more than itself, before numpy is imported.
+
+    Linear algebra's threads, which spin while they wait for work that never comes here, and a garbage collector that
+    looks through what the imports made a hundred times.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _figures(
