@@ -1,13 +1,14 @@
 """Latency percentiles of the wait: exact by two passes where that is affordable, else from the histogram.
 
 The first pass tells in which bucket a percentile's rank falls and how many messages lie in the buckets before. The
-second pass reads only those buckets' messages and counts down the rest of the rank: on the driver where they are few,
-else on Spark. An exact `percentile` over the whole log was measured to take twice as long.
+second pass looks only at those buckets' messages, and the rest of the rank is counted down among them: on the driver
+where they are few, else on Spark. An exact `percentile` over the whole log was measured to take several times as long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -16,10 +17,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS
+from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS, Outcome
 from qsctl.summary.groups import Whole, columns, grouped, joined, ordered, starts_of, whole, with_columns
+from qsctl.summary.log_pass import grouped_by_names
 from qsctl.summary.loss import loss_ratio
-from qsctl.summary.observation import COARSE_BUCKET, DELIVERED, LEFT_NS, Observation, coarse_start_ns, listed
+from qsctl.summary.observation import (
+    COARSE_BUCKET,
+    DELIVERED,
+    LEFT_NS,
+    Observation,
+    coarse_bucket,
+    coarse_start_ns,
+    listed,
+    outcome_numbers,
+    waits,
+)
 
 PERCENTILES: Final[dict[str, tuple[int, int]]] = {
     "p50_ns": (50, 100),
@@ -32,6 +44,8 @@ PERCENTILES: Final[dict[str, tuple[int, int]]] = {
 
 BUCKET_ERROR: Final = 2.0**-BUCKETS_PER_OCTAVE_BITS
 """A figure read from a bucket is its last duration: at most this share above the true one."""
+
+_DELIVERED_OUTCOMES: Final = {Outcome.DELIVERED.value: 1, Outcome.HELD.value: 1}
 
 MOST_SPANS: Final = 12
 """Spans of waits that the second pass tells apart before it looks a bucket up; more would cost more than they save."""
@@ -84,13 +98,72 @@ def spans_of(ranked: Iterable[pa.Table]) -> list[tuple[int, int]]:
     return spans
 
 
-def messages_in(histogram: pa.Table, spans: Sequence[tuple[int, int]]) -> int:
-    """How many messages the second pass meets: those of the histogram's buckets in the spans."""
-    bucket = whole(histogram, "bucket")
-    inside = np.zeros(len(bucket), np.bool_)
-    for first, last in spans:
-        inside |= (first <= bucket) & (bucket <= last)
-    return int(whole(histogram, "messages")[inside].sum())
+Level = tuple[str, ...]
+
+
+def cells_of(ranked: Mapping[Level, pa.Table]) -> dict[Level, pa.Table]:
+    """The cells, each a group and a coarse bucket, that hold a rank, with a number over all levels in `cell`.
+
+    Args:
+        ranked: of `ranks`, by the keys that they are of.
+    """
+    cells, before = {}, 0
+    for level, each in ranked.items():
+        place = [*level, "bucket"]
+        made = each.select(place).group_by(place, use_threads=False).aggregate([])
+        cells[level] = with_columns(made, {"cell": pa.array(np.arange(before, before + made.num_rows), pa.int32())})
+        before += made.num_rows
+    return cells
+
+
+def most_candidates(histogram: pa.Table, cells: pa.Table, keys: Sequence[str]) -> int:
+    """How many different waits the cells can have: each as many as it has messages, or nanoseconds."""
+    inside = joined(cells, histogram, [*keys, "bucket"], "inner")
+    buckets, place = np.unique(whole(inside, "bucket"), return_inverse=True)
+    widths = [coarse_start_ns(bucket + 1) - coarse_start_ns(bucket) for bucket in buckets.tolist()]
+    return int(np.minimum(whole(inside, "messages"), np.array(widths, np.int64)[place]).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The waits among which the ranks are: of each cell its different waits, and how many messages had each (`alike`).
+
+    `cells` are of `cells_of`, the finest level last; `spans` of `spans_of`: comparing leaves few rows to be looked up.
+    """
+
+    observation: Observation
+    cells: Mapping[Level, pa.Table]
+    spans: tuple[tuple[int, int], ...]
+
+    @property
+    def _finest(self) -> Level:
+        return list(self.cells)[-1]
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The keys, and what tells the wait."""
+        return (*self._finest, "enqueued_ns", "wait_ns", "outcome")
+
+    def of(self, batch: pa.Table) -> pa.Table:
+        """The candidates of a part of the log."""
+        gone, wait_ns, left_ns = waits(batch)
+        inside = np.zeros(len(wait_ns), np.bool_)
+        for first, last in self.spans:
+            inside |= (coarse_start_ns(first) <= wait_ns) & (wait_ns < coarse_start_ns(last + 1))
+        inside &= outcome_numbers(batch, _DELIVERED_OUTCOMES, 0) == 1
+        inside &= left_ns >= self.observation.warm_up_ns
+        if gone is not None:
+            inside &= gone
+        rows = batch.select([*self._finest, "wait_ns"]).filter(pa.array(inside))
+        made = {"wait_ns": rows["wait_ns"], "alike": pa.array(np.ones(rows.num_rows, np.int64))}
+        found = grouped_by_names(rows, self._finest, made, alike="sum")
+        found = with_columns(found, {"bucket": pa.array(coarse_bucket(whole(found, "wait_ns")), pa.int32())})
+        parts = [joined(found, cells, [*level, "bucket"], "inner") for level, cells in self.cells.items()]
+        return self.merged(pa.concat_tables([part.select(["cell", "wait_ns", "alike"]) for part in parts]))
+
+    def merged(self, parts: pa.Table) -> pa.Table:
+        """Sums of sums."""
+        return grouped(parts, ["cell", "wait_ns"], alike="sum")
 
 
 def _waits_in(spans: Sequence[tuple[int, int]]) -> str:
@@ -99,46 +172,27 @@ def _waits_in(spans: Sequence[tuple[int, int]]) -> str:
     return " or ".join(f"wait_ns between {start}L and {end}L" for start, end in bounds) or "false"
 
 
-def candidates(
-    messages: DataFrame, spans: Sequence[tuple[int, int]], observation: Observation, keys: Sequence[str]
-) -> DataFrame:
-    """The waits among which the ranks are, each with how many messages had it (`alike`), for `values_among`."""
-    return messages.sparkSession.sql(
-        f"""select {listed(*keys)}, wait_ns, count(1) as alike from {{messages}}
-        where ({_waits_in(spans)}) and {DELIVERED} and {observation.counts(LEFT_NS)}
-        group by {listed(*keys)}, wait_ns""",
-        messages=messages,
-    )
-
-
-def values_among(found: pa.Table, ranked: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The duration at each rank, counted down among the candidates of its bucket.
+def values_among(found: pa.Table, ranked: pa.Table, cells: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The duration at each rank, counted down among the candidates of its cell.
 
     Args:
-        found: of `candidates`, by at least these keys.
+        found: of `Candidates`.
         ranked: of `ranks`, with these keys, over coarse buckets.
+        cells: of `cells_of`, of this level.
         keys: the columns grouped by.
 
     Returns:
         The keys, `percentile` and `value_ns`.
     """
-    rows = ordered(grouped(found, [*keys, "wait_ns"], alike="sum"), [*keys, "wait_ns"])
-    wait_ns, alike = whole(rows, "wait_ns"), whole(rows, "alike")
-    rows = with_columns(rows, {"bucket": pa.array(_coarse_bucket(wait_ns), pa.int32())})
+    rows = ordered(found, ["cell", "wait_ns"])
+    alike = whole(rows, "alike")
     up_to = np.cumsum(alike)
-    place = [*keys, "bucket"]
-    first = starts_of(rows, place)
-    before = with_columns(
-        rows.select(place).take(pa.array(first)), {"before": pa.array(up_to[first] - alike[first], pa.int64())}
-    )
-    wanted = joined(ranked, before, place, "inner")
+    first = starts_of(rows, ["cell"])
+    before = pa.table({"cell": rows["cell"].take(pa.array(first)), "before": pa.array(up_to[first] - alike[first])})
+    wanted = joined(joined(ranked, cells, [*keys, "bucket"], "inner"), before, ["cell"], "inner")
     at = np.searchsorted(up_to, whole(wanted, "before") + whole(wanted, "rank"))
-    return with_columns(wanted.select([*keys, "percentile"]), {"value_ns": pa.array(wait_ns[at])})
-
-
-def _coarse_bucket(wait_ns: Whole) -> Whole:
-    """`observation.COARSE_BUCKET` in numpy: the same operations of the same doubles."""
-    return np.asarray(16 * np.sqrt(np.sqrt(np.sqrt(wait_ns.astype(np.float64)))), np.int64)
+    values = pa.array(whole(rows, "wait_ns")[at])
+    return with_columns(wanted.select([*keys, "percentile"]), {"value_ns": values})
 
 
 def exact_values(
@@ -197,7 +251,7 @@ def figures(counters: pa.Table, values: pa.Table, keys: Sequence[str], relative_
 
     Args:
         counters: of `counters.queues`, with these keys.
-        values: of `exact_values`, `values_among` or `bucket_values`.
+        values: of `values_among`, `exact_values` or `bucket_values`.
         keys: the columns grouped by.
         relative_error: 0 for exact values, else `BUCKET_ERROR`.
     """

@@ -1,34 +1,54 @@
 """The figures of one run: two passes of Spark over its log, and what is computed of them here.
 
 The first pass counts by fate and latency bucket, the second one looks at the waits of the buckets that hold a
-percentile. Each is one query, for planning a query takes longer than going through a million messages.
+percentile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from qsctl.summary import counters as counting
 from qsctl.summary import delay, replications
+from qsctl.summary.counters import Tally
+from qsctl.summary.delay import Level
 from qsctl.summary.groups import grouped
 from qsctl.summary.littles_law import littles_law
-from qsctl.summary.observation import COARSE_BUCKET, Observation, bucket_of
+from qsctl.summary.log_pass import Log, go_through
+from qsctl.summary.observation import Observation
 
-FEW_CANDIDATES: Final = 2_000_000
-"""So many waits are looked through here in a second; among more, the ranks are counted down on Spark."""
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
 
-Level = tuple[str, ...]
+FEW_CANDIDATES: Final = 20_000_000
+"""So many different waits fit here, in half a gibibyte; among more, the ranks are counted down on Spark."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondPass:
+    """How the log is read once more: as pieces, and, if there is too much to look at here, as a frame of Spark."""
+
+    context: SparkContext
+    log: Log
+    frame: Callable[[], DataFrame]
+
+
+def first_pass(observation: Observation, keys: Sequence[str], *, measures: Collection[str], exact: bool) -> Tally:
+    """What `figures_of_messages` wants counted."""
+    return Tally(observation, tuple(keys), exact, with_law="littles_law" in measures)
 
 
 def figures_of_messages(
-    messages: DataFrame,
+    tallied: pa.Table,
     limits: pa.Table,
     observation: Observation,
     keys: Sequence[str],
+    second: SecondPass,
     *,
     measures: Collection[str],
     exact: bool,
@@ -37,10 +57,11 @@ def figures_of_messages(
     """The figures out of the message log.
 
     Args:
-        messages: the log with the key columns.
+        tallied: of `first_pass`.
         limits: the simulator's counters, of which the marks and limits are taken.
         observation: the observed part of the run.
         keys: the columns grouped by.
+        second: how the log is read for exact percentiles.
         measures: `littles_law` and `intervals` are made only if they are among them.
         exact: percentiles by a second pass.
         confidence: of the intervals.
@@ -48,9 +69,6 @@ def figures_of_messages(
     Returns:
         `figures` (the columns of `queues`, `losses` and `delays`), and the other two.
     """
-    law = "littles_law" in measures
-    bucket = COARSE_BUCKET if exact else bucket_of("wait_ns")
-    tallied = counting.tally(messages, observation, keys, bucket, with_law=law).toArrow()
     rows = counting.replicated(tallied, limits, observation, keys)
     levels = _levels(keys, measures)
     histograms = {level: counting.histogram(tallied, level) for level in levels}
@@ -58,9 +76,9 @@ def figures_of_messages(
     if not exact:
         values = {level: delay.bucket_values(ranked[level], level) for level in levels}
     else:
-        values = _exact_values(messages, histograms, ranked, observation)
+        values = _exact_values(second, histograms, ranked, observation)
     made = _finished(rows, values, keys, measures, 0.0 if exact else delay.BUCKET_ERROR, confidence)
-    if law:
+    if "littles_law" in measures:
         made["littles_law"] = littles_law(rows, observation, keys)
     return made
 
@@ -86,14 +104,17 @@ def _levels(keys: Sequence[str], measures: Collection[str]) -> list[Level]:
 
 
 def _exact_values(
-    messages: DataFrame, histograms: Mapping[Level, pa.Table], ranked: Mapping[Level, pa.Table], seen: Observation
+    second: SecondPass, histograms: Mapping[Level, pa.Table], ranked: Mapping[Level, pa.Table], seen: Observation
 ) -> dict[Level, pa.Table]:
-    levels = list(ranked)
     spans = delay.spans_of(ranked.values())
-    if delay.messages_in(histograms[levels[0]], spans) > FEW_CANDIDATES:
-        return {level: delay.exact_values(messages, ranked[level], spans, seen, level).toArrow() for level in levels}
-    found = delay.candidates(messages, spans, seen, levels[-1]).toArrow()
-    return {level: delay.values_among(found, ranked[level], level) for level in levels}
+    cells = delay.cells_of(ranked)
+    if not spans:
+        return {level: delay.bucket_values(ranked[level], level) for level in ranked}
+    if sum(delay.most_candidates(histograms[level], cells[level], level) for level in ranked) > FEW_CANDIDATES:
+        messages = second.frame()
+        return {level: delay.exact_values(messages, ranked[level], spans, seen, level).toArrow() for level in ranked}
+    found = go_through(second.context, second.log, {"waits": delay.Candidates(seen, cells, tuple(spans))})["waits"]
+    return {level: delay.values_among(found, ranked[level], cells[level], level) for level in ranked}
 
 
 def _finished(

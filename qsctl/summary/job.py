@@ -1,16 +1,16 @@
 """Summarize run folders: the only reads and writes of the pipeline.
 
 `summarize_run` is what `qsctl simulate --spark` and `qsctl summarize` call. Spark goes through the log: once for the
-counters, once for the waits among which the percentiles are, once for the windows of time. What it counts has a row a
-group and bucket; the rest is computed from that here (`groups.py`). A run without a message log is summarized from the
-simulator's counters: then percentiles come from its histograms, and there is nothing in windows of time.
+counters and the windows of time, once for the waits among which the percentiles are (`log_pass.py`). What it counts
+has a row a group and bucket; the rest is computed from that here (`groups.py`). A run without a message log is
+summarized from the simulator's counters: then percentiles come from its histograms, and there is nothing in windows of
+time.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,9 +23,10 @@ from pyspark.sql import DataFrame, SparkSession
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.summary import replications, tables
-from qsctl.summary.depth import with_depth
+from qsctl.summary.depth import depths, with_depth
 from qsctl.summary.faults import spark_faults
-from qsctl.summary.figures import figures_of_counters, figures_of_messages
+from qsctl.summary.figures import SecondPass, figures_of_counters, figures_of_messages, first_pass
+from qsctl.summary.log_pass import Count, go_through, log_of
 from qsctl.summary.observation import Observation, literal
 from qsctl.summary.reading import names_of, read_counters, read_events, read_limits, read_messages
 from qsctl.summary.recorded_run import RecordedRun, read_run
@@ -33,7 +34,7 @@ from qsctl.summary.run_summary import RunSummary, queue_figures
 from qsctl.summary.session import SparkOptions, spark_session, tune
 from qsctl.summary.settled import settled
 from qsctl.summary.slow_subscriber import as_told, percentages_told, slow_subscribers
-from qsctl.summary.throughput import windows
+from qsctl.summary.throughput import Windows, windows
 
 DEFAULT_BY: Final = ("client", "queue")
 
@@ -47,9 +48,6 @@ SERIES: Final = frozenset({"windows", "depth"})
 """Tables in time, which grow with the run and not only with what is grouped by."""
 
 ALL: Final = frozenset(tables.SCHEMAS)
-
-PLANNING_THREADS: Final = 3
-"""Small tables computed side by side."""
 
 BRIEF_BYTES: Final = 128 << 20
 """A log below this size (some five million messages) is read faster than Java's better compiler warms up."""
@@ -186,37 +184,42 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked, out: Pa
     observation = Observation(run.warm_up_ns, run.horizon_ns)
     keys = tables.key_columns(asked.by)
     measures = asked.measures if len(run.replications) > 1 else asked.measures - {"intervals"}
-    makers: list[Callable[[], dict[str, pa.Table]]] = []
+    made: dict[str, pa.Table] = {}
     if not run.has_messages:
         counters = read_counters(spark, run)
         if asked.clients:
             counters = counters.where(f"client in ({', '.join(map(literal, asked.clients))})")
-        makers.append(lambda: figures_of_counters(counters, keys, measures=measures, confidence=asked.confidence))
+        made |= figures_of_counters(counters, keys, measures=measures, confidence=asked.confidence)
     else:
-        messages = read_messages(spark, run)
+        numbers = frozenset(number for number, name in names.items() if name in asked.clients)
+        log = log_of(run, numbers if asked.clients else None)
         if asked.clients:
-            numbers = [number for number, name in names.items() if name in asked.clients]
-            messages = messages.where(f"client_id in ({', '.join(map(str, numbers))})" if numbers else "false")
             limits = limits.filter(pc.is_in(limits["client"], pa.array(asked.clients, pa.string())))
+
+        def frame() -> DataFrame:
+            messages = read_messages(spark, run)
+            if asked.clients:
+                messages = messages.where(f"client_id in ({', '.join(map(str, numbers))})" if numbers else "false")
+            return messages
+
+        few_windows = _most_windows(run, asked) <= FEW_ROWS
+        counts: dict[str, Count] = {}
         if asked.measures & FIGURES:
-            makers.append(
-                lambda: figures_of_messages(
-                    messages,
-                    limits,
-                    observation,
-                    keys,
-                    measures=measures,
-                    exact=asked.exact,
-                    confidence=asked.confidence,
-                )
-            )
-        if asked.measures & SERIES:
-            makers.append(lambda: _series(messages, run, keys, asked, names, out))
+            counts["tally"] = first_pass(observation, keys, measures=measures, exact=asked.exact)
+        if asked.measures & SERIES and few_windows:
+            counts["windows"] = Windows(tuple(keys), asked.window_ns)
+        counted = go_through(spark.sparkContext, log, counts) if counts else {}
+        if "tally" in counted:
+            made |= figures_of_messages(
+                counted["tally"], limits, observation, keys, SecondPass(spark.sparkContext, log, frame),
+                measures=measures, exact=asked.exact, confidence=asked.confidence,
+            )  # fmt: skip
+        if "windows" in counted:
+            made |= _few_windows(depths(counted["windows"], keys), asked, names, out)
+        elif asked.measures & SERIES:
+            made |= _many_windows(frame(), keys, asked, names, out)
         if "slow_subscribers" in asked.measures:
-            makers.append(lambda: {"slow_subscribers": _slow_subscribers(spark, messages, run, observation, keys)})
-    # Side by side: each is mostly planning, which keeps one processor busy.
-    with ThreadPoolExecutor(max_workers=PLANNING_THREADS) as pool:
-        made = {name: table for part in pool.map(_told, makers) for name, table in part.items()}
+            made["slow_subscribers"] = _slow_subscribers(spark, frame(), run, observation, keys)
     figures = made.pop("figures", None)
     if figures is not None:
         made |= {"queues": figures, "losses": figures}
@@ -226,11 +229,6 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked, out: Pa
         for name, table in made.items()
         if name in asked.made
     }
-
-
-def _told(maker: Callable[[], dict[str, pa.Table]]) -> dict[str, pa.Table]:
-    with spark_faults():
-        return maker()
 
 
 def _slow_subscribers(
@@ -244,26 +242,28 @@ def _slow_subscribers(
     return as_told(slow, percentages_told(read_events(spark, run), observation).toArrow())
 
 
-def _series(
-    messages: DataFrame,
-    run: RecordedRun,
-    keys: Sequence[str],
-    asked: _Asked,
-    names: Mapping[int, str],
-    out: Path | None,
+def _most_windows(run: RecordedRun, asked: _Asked) -> int:
+    """How many rows a table in time can have."""
+    if "topic" in asked.by:
+        return 2 * run.message_rows
+    return min(2 * run.message_rows, run.counter_rows * (run.horizon_ns // asked.window_ns + 2))
+
+
+def _few_windows(series: pa.Table, asked: _Asked, names: Mapping[int, str], out: Path | None) -> dict[str, pa.Table]:
+    """The tables in time, which are here whole."""
+    wanted = sorted(asked.measures & SERIES)
+    if out is not None:
+        for name in wanted:
+            _write(tables.arranged(series, tables.SCHEMAS[name], asked.by, names), out / name)
+    return dict.fromkeys(wanted, series)
+
+
+def _many_windows(
+    messages: DataFrame, keys: Sequence[str], asked: _Asked, names: Mapping[int, str], out: Path | None
 ) -> dict[str, pa.Table]:
-    """The tables in time: one query for both. What does not fit here is written by Spark."""
+    """The tables in time where they do not fit here: Spark makes and writes them."""
     wanted = sorted(asked.measures & SERIES)
     series = with_depth(windows(messages, keys, asked.window_ns), keys)
-    rows_max = min(2 * run.message_rows, run.counter_rows * (run.horizon_ns // asked.window_ns + 2))
-    if "topic" in asked.by:
-        rows_max = 2 * run.message_rows
-    if rows_max <= FEW_ROWS:
-        whole = series.toArrow()
-        if out is not None:
-            for name in wanted:
-                _write(tables.arranged(whole, tables.SCHEMAS[name], asked.by, names), out / name)
-        return dict.fromkeys(wanted, whole)
     if out is not None:
         series = settled(series)
         clients = messages.sparkSession.createDataFrame(list(names.items()), "client_id int, client string")

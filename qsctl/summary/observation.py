@@ -1,4 +1,4 @@
-"""What of a message counts, and when: the SQL texts that every measure builds on.
+"""What of a message counts, and when: for columns of Arrow and, as texts of SQL, for those of Spark.
 
 Decides: the warm-up rule (statistics restart at `warm_up_ns`, the queues' state does not), what leaving a queue is,
 and the bucket of a duration. An event counts when it happened at or after the end of the warm-up. They are texts and
@@ -8,11 +8,20 @@ no column objects, for each step of a column object is a round trip to Java of a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS, Outcome
 from qsctl.instant import Nanoseconds
+from qsctl.summary.groups import Whole
+
+Flags = npt.NDArray[np.bool_]
 
 LEFT: Final = "wait_ns is not null"
 """The message is no longer in its queue: sent, or lost."""
@@ -60,19 +69,39 @@ class Observation:
         return f"{instant} >= {self.warm_up_ns}L" if self.warm_up_ns else f"{instant} is not null"
 
 
-def bucket_of(duration: str) -> str:
-    """The histogram bucket of a duration column, as `eventlog.schema.bucket_of` computes it.
+def waits(batch: pa.Table) -> tuple[Flags | None, Whole, Whole]:
+    """Of a part of the log: which messages left their queues (None: all of them), their waits, and when they left.
 
-    The logarithm gives the power of two up to rounding; two integer comparisons make it exact.
+    A message that is still there has a wait of 0 and left when it came; the flags tell it apart.
     """
-    bits = BUCKETS_PER_OCTAVE_BITS
-    guess = f"int(floor(log2(double(greatest({duration}, 1L)))))"
-    power = (
-        f"({guess} + if(shiftleft(1L, least({guess} + 1, 62)) <= {duration}, 1, 0)"
-        f" - if(shiftleft(1L, {guess}) > greatest({duration}, 1L), 1, 0))"
-    )
-    shift = f"greatest(0, {power} - {bits})"
-    return f"int(shiftleft({shift}, {bits}) + shiftright({duration}, {shift}))"
+    wait = batch["wait_ns"]
+    gone = None if wait.null_count == 0 else np.asarray(pc.is_valid(wait).to_numpy(), np.bool_)
+    wait_ns = np.asarray(pc.fill_null(wait, 0).to_numpy(), np.int64)
+    return gone, wait_ns, np.asarray(batch["enqueued_ns"].to_numpy(), np.int64) + wait_ns
+
+
+def outcome_numbers(batch: pa.Table, numbers: Mapping[str, int], otherwise: int) -> Whole:
+    """A number for each message's outcome."""
+    outcome = batch["outcome"].combine_chunks()
+    outcome = outcome.chunk(0) if isinstance(outcome, pa.ChunkedArray) else outcome
+    of_word = np.array([numbers.get(word, otherwise) for word in outcome.dictionary.to_pylist()] or [0], np.int64)
+    return np.asarray(of_word[outcome.indices.to_numpy(zero_copy_only=False)], np.int64)
+
+
+def coarse_bucket(wait_ns: Whole) -> Whole:
+    """`COARSE_BUCKET` in numpy: the same operations of the same doubles."""
+    return np.asarray(16 * np.sqrt(np.sqrt(np.sqrt(wait_ns.astype(np.float64)))), np.int64)
+
+
+def fine_bucket(duration_ns: Whole) -> Whole:
+    """The histogram bucket of durations, as `eventlog.schema.bucket_of` computes it.
+
+    A double's exponent gives the power of two up to rounding; one integer comparison makes it exact.
+    """
+    power = np.frexp(np.maximum(duration_ns, 1).astype(np.float64))[1].astype(np.int64) - 1
+    power -= (np.int64(1) << power) > np.maximum(duration_ns, 1)
+    shift = np.maximum(0, power - BUCKETS_PER_OCTAVE_BITS)
+    return (shift << BUCKETS_PER_OCTAVE_BITS) + (duration_ns >> shift)
 
 
 def literal(text: str) -> str:

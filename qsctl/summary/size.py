@@ -3,7 +3,7 @@
 Each setting is searched by bisection with the others as they are, largest first: from settings that meet the targets
 downwards, for a larger limit loses less. A candidate gets more replications until its interval leaves no doubt, or
 until they are spent, and then counts as not meeting. All candidates see the same arrivals. Where a setting has listed
-values, every combination of them is tried instead.
+values, every combination of them is tried instead: all of them together, so that every processor has work.
 """
 
 from __future__ import annotations
@@ -87,23 +87,41 @@ class _Search:
         """Simulate a candidate until its targets are decided."""
         place = tuple(values)
         if place not in self.tried:
-            self.tried[place] = self._simulated(place)
-            self.told(self.tried[place])
+            self.simulate([place])
         return self.tried[place].met
 
-    def _simulated(self, values: tuple[int, ...]) -> Candidate:
-        point = self.point(values)
-        memory = memory_bytes(scenario_at(self.scenario, point))
-        figures: list[tuple[Figures, ...]] = []
-        wanted = min(FIRST_REPLICATIONS, self.most_replications)
-        while True:
-            tasks = [Task(point, number, self.scenario.seed) for number in range(len(figures), wanted)]
-            figures += [result.figures for result in self.runner.run(tasks)]
-            evidence = tuple(judge(target, figures, self.confidence) for target in self.targets)
-            settled = all(each.decided for each in evidence) or any(each.decided and not each.met for each in evidence)
-            if settled or wanted == self.most_replications:
-                return Candidate(values, wanted, evidence, memory)
-            wanted = min(2 * wanted, self.most_replications)
+    def simulate(self, places: Sequence[tuple[int, ...]]) -> None:
+        """Simulate candidates, each until its targets are decided; every round runs what all the open ones need."""
+        points = {values: self.point(values) for values in places}
+        memory = {values: memory_bytes(scenario_at(self.scenario, point)) for values, point in points.items()}
+        figures: dict[tuple[int, ...], list[tuple[Figures, ...]]] = {values: [] for values in places}
+        had, wanted = 0, min(FIRST_REPLICATIONS, self.most_replications)
+        left = list(places)
+        while left:
+            missing = [(values, number) for values in left for number in range(had, wanted)]
+            tasks = [Task(points[values], number, self.scenario.seed) for values, number in missing]
+            last = wanted == self.most_replications
+            still: list[tuple[int, ...]] = []
+            done = 0
+            for results in self.runner.batches(tasks):
+                for (values, number), result in zip(missing[done:], results, strict=False):
+                    figures[values].append(result.figures)
+                    if number == wanted - 1 and not self._settle(values, figures[values], memory[values], last=last):
+                        still.append(values)
+                done += len(results)
+            left, had, wanted = still, wanted, min(2 * wanted, self.most_replications)
+
+    def _settle(
+        self, values: tuple[int, ...], figures: Sequence[tuple[Figures, ...]], memory: int, *, last: bool
+    ) -> bool:
+        """Whether a candidate's replications decide it, or are the last that it gets; then it counts as tried."""
+        evidence = tuple(judge(target, figures, self.confidence) for target in self.targets)
+        missed = any(each.decided and not each.met for each in evidence)
+        if not (last or missed or all(each.decided for each in evidence)):
+            return False
+        self.tried[values] = Candidate(values, len(figures), evidence, memory)
+        self.told(self.tried[values])
+        return True
 
 
 def judge(target: Target, replications: Sequence[Sequence[Figures]], confidence: float) -> TargetEvidence:
@@ -223,8 +241,7 @@ def _cheapest(search: _Search) -> tuple[int, ...] | None:
     lists = [setting.choices or (setting.low, setting.high) for setting in search.settings]
     if math.prod(len(values) for values in lists) > MOST_COMBINATIONS:
         raise UsageError(f"more than {MOST_COMBINATIONS} combinations", remedy="Give fewer values.")
-    for values in itertools.product(*lists):
-        search.meets(values)
+    search.simulate(list(itertools.product(*lists)))
     met = [place for place, candidate in search.tried.items() if candidate.met]
     return min(met, key=lambda place: (search.tried[place].memory_bytes, place), default=None)
 

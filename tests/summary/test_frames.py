@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from qsctl.eventlog.schema import bucket_bounds_ns, bucket_of
+from qsctl.eventlog.schema import MESSAGES, bucket_bounds_ns, bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.summary import observation, tables
 from qsctl.summary.observation import Observation
@@ -36,39 +36,36 @@ def row(**values: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def collected(of: Any, *columns: str) -> set[tuple[Any, ...]]:
-    return {tuple(each[name] for name in columns) for each in of.collect()}
+def columns(rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """The same rows as a task of Spark meets them."""
+    from qsctl.summary.log_pass import with_place
+
+    plain = [{name: value for name, value in row.items() if name != "replication"} for row in rows]
+    (replication,) = {row["replication"] for row in rows}
+    return with_place(pa.Table.from_pylist(plain, schema=MESSAGES), "r", replication)
 
 
-def test_buckets_are_those_of_the_simulator(spark: Any) -> None:
+def picked(table: pa.Table, *names: str) -> set[tuple[Any, ...]]:
+    return {tuple(each[name] for name in names) for each in table.to_pylist()}
+
+
+def test_buckets_are_those_of_the_simulator() -> None:
     draw = random.Random(3)
     edges = [2**bits + offset for bits in range(1, 62) for offset in (-1, 0, 1)]
-    durations = [0, 1, 2, *edges, *(draw.getrandbits(draw.randint(1, 62)) for _ in range(500))]
-    numbers = spark.createDataFrame([(value,) for value in durations], "wait_ns long")
-    for each in numbers.selectExpr("wait_ns", f"{observation.bucket_of('wait_ns')} as bucket").collect():
-        assert each["bucket"] == bucket_of(each["wait_ns"]), each["wait_ns"]
+    durations = [0, 1, 2, *edges, *(draw.getrandbits(draw.randint(1, 62)) for _ in range(5000))]
+    found = observation.fine_bucket(np.array(durations, np.int64)).tolist()
+    assert found == [bucket_of(duration) for duration in durations]
 
 
-def test_a_coarse_bucket_never_falls_where_the_wait_grows(spark: Any) -> None:
+def test_a_coarse_bucket_never_falls_where_the_wait_grows_and_starts_where_it_is_said_to() -> None:
     draw = random.Random(5)
-    durations = sorted([0, 1, 2, *(draw.getrandbits(draw.randint(1, 62)) for _ in range(2000))])
-    numbers = spark.createDataFrame([(value,) for value in durations], "wait_ns long")
-    found = [each["bucket"] for each in numbers.selectExpr(f"{observation.COARSE_BUCKET} as bucket").collect()]
-    assert found == sorted(found)
-
-
-def test_a_coarse_bucket_is_the_same_in_spark_and_here_and_starts_where_it_is_said_to(spark: Any) -> None:
-    from qsctl.summary.delay import _coarse_bucket
-
     starts = [observation.coarse_start_ns(bucket) for bucket in range(1, 2000)]
-    durations = sorted({max(0, start + offset) for start in starts for offset in (-1, 0, 1) if start < 2**62})
-    numbers = spark.createDataFrame([(value,) for value in durations], "wait_ns long")
-    rows = numbers.selectExpr("wait_ns", f"{observation.COARSE_BUCKET} as bucket").collect()
-    here = _coarse_bucket(np.array([each["wait_ns"] for each in rows], np.int64))
-    assert [each["bucket"] for each in rows] == here.tolist()
-    for each in rows:
-        first = observation.coarse_start_ns(each["bucket"])
-        assert first <= each["wait_ns"] < observation.coarse_start_ns(each["bucket"] + 1)
+    edges = [max(0, start + offset) for start in starts for offset in (-1, 0, 1) if start < 2**62]
+    durations = sorted([0, 1, 2, *edges, *(draw.getrandbits(draw.randint(1, 62)) for _ in range(2000))])
+    found = observation.coarse_bucket(np.array(durations, np.int64)).tolist()
+    assert found == sorted(found)
+    for duration, bucket in zip(durations, found, strict=True):
+        assert observation.coarse_start_ns(bucket) <= duration < observation.coarse_start_ns(bucket + 1)
 
 
 def test_the_end_of_a_bucket_is_that_of_the_simulator() -> None:
@@ -99,47 +96,81 @@ def test_a_rank_is_counted_from_the_start_of_its_bucket() -> None:
     }  # fmt: skip
 
 
-def test_ranks_are_found_alike_here_and_on_spark(spark: Any) -> None:
+def test_ranks_and_windows_are_found_alike_here_and_on_spark(spark: Any) -> None:
     from qsctl.summary import counters, delay
+    from qsctl.summary.depth import depths, with_depth
+    from qsctl.summary.throughput import Windows, windows
 
     draw = random.Random(11)
-    rows = [
-        row(queue=draw.choice(["D-1", "G-1"]), client_id=draw.randrange(3), wait_ns=int(draw.lognormvariate(9, 4)))
-        for _ in range(3000)
-    ]
-    messages, seen, keys = frame(spark, rows), Observation(0, 10**15), ["client_id", "queue"]
-    tallied = counters.tally(messages, seen, keys, observation.COARSE_BUCKET).toArrow()
-    ranked = delay.ranks(counters.histogram(tallied, keys), keys)
-    spans = delay.spans_of([ranked])
-    assert delay.messages_in(counters.histogram(tallied, keys), spans) < len(rows)
-    here = delay.values_among(delay.candidates(messages, spans, seen, keys).toArrow(), ranked, keys)
-    there = delay.exact_values(messages, ranked, spans, seen, keys).toArrow()
-    order = [(name, "ascending") for name in (*keys, "percentile")]
+    outcomes = ["delivered", "delivered", "held", "discarded", "elided", "expired", "dead", "waiting"]
+    rows = []
+    for _ in range(3000):
+        outcome = draw.choice(outcomes)
+        stays = outcome == "waiting" or (outcome == "held" and draw.random() < 0.5)
+        rows.append(
+            row(
+                queue=draw.choice(["D-1", "G-1"]), client_id=draw.randrange(3), outcome=outcome,
+                enqueued_ns=draw.randrange(10**10), wait_ns=None if stays else int(draw.lognormvariate(18, 4)),
+                work_units=draw.randint(1, 5), size_bytes=draw.randint(1, 9000),
+            )
+        )  # fmt: skip
+    seen, keys = Observation(S, 10**15), ("client_id", "queue")
+    batch, messages = columns(rows), frame(spark, rows)
+    tallied = counters.Tally(seen, keys, exact=True, with_law=False).of(batch)
+    ranked = {keys: delay.ranks(counters.histogram(tallied, keys), keys)}
+    spans, cells = delay.spans_of(ranked.values()), delay.cells_of(ranked)
+    found = delay.Candidates(seen, cells, tuple(spans)).of(batch)
+    assert found.num_rows <= delay.most_candidates(counters.histogram(tallied, keys), cells[keys], keys) < len(rows)
+    here = delay.values_among(found, ranked[keys], cells[keys], keys)
     assert here.num_rows == 30
-    assert here.sort_by(order).to_pylist() == there.select(here.column_names).sort_by(order).to_pylist()
+    alike(here, delay.exact_values(messages, ranked[keys], spans, seen, keys).toArrow(), *keys, "percentile")
+    moved = depths(Windows(keys, S).of(batch), keys)
+    alike(moved, with_depth(windows(messages, keys, S), keys).toArrow(), *keys, "window_start_ns")
 
 
-def test_a_window_counts_what_enters_it_and_what_leaves_it(spark: Any) -> None:
-    from qsctl.summary.depth import with_depth
-    from qsctl.summary.throughput import windows
+def alike(here: pa.Table, there: pa.Table, *order: str) -> None:
+    by = [(name, "ascending") for name in order]
+    assert set(here.column_names) == set(there.column_names)
+    assert here.sort_by(by).to_pylist() == there.select(here.column_names).sort_by(by).to_pylist()
 
-    messages = frame(
-        spark,
+
+def test_a_window_counts_what_enters_it_and_what_leaves_it() -> None:
+    from qsctl.summary.depth import depths
+    from qsctl.summary.throughput import Windows
+
+    batch = columns(
         [
             row(enqueued_ns=0, wait_ns=S, work_units=2),
             row(enqueued_ns=S - 1, wait_ns=None, outcome="held", work_units=3),
             row(enqueued_ns=S, wait_ns=3 * S, outcome="discarded"),
         ],
     )
-    moved = windows(messages, ["queue"], S)
-    assert collected(
+    moved = Windows(("queue",), S).of(batch)
+    assert picked(
         moved, "window_start_ns", "arrived_messages", "left_messages", "delivered_messages", "discarded_messages"
     ) == {(0, 2, 0, 0, 0), (S, 1, 1, 1, 0), (4 * S, 0, 1, 0, 1)}
-    assert collected(with_depth(moved, ["queue"]), "at_ns", "depth_messages", "depth_work_units") == {
+    assert picked(depths(moved, ["queue"]), "at_ns", "depth_messages", "depth_work_units") == {
         (S, 2, 5),
         (2 * S, 2, 4),
         (5 * S, 1, 3),
     }
+
+
+def test_parts_of_a_log_add_up_to_the_whole() -> None:
+    from qsctl.summary.counters import Tally
+    from qsctl.summary.throughput import Windows
+
+    draw = random.Random(13)
+    rows = [
+        row(client_id=draw.randrange(2), queue=draw.choice(["D-1", "G-1"]), enqueued_ns=draw.randrange(4 * S),
+            wait_ns=draw.randrange(3 * S), outcome=draw.choice(["delivered", "discarded", "expired"]))
+        for _ in range(400)
+    ]  # fmt: skip
+    keys = ("client_id", "queue")
+    for count, key in ((Tally(Observation(S, 4 * S), keys, exact=False, with_law=True), "state"),
+                       (Windows(keys, S), "window_start_ns")):  # fmt: skip
+        parts = pa.concat_tables([count.of(columns(rows[:150])), count.of(columns(rows[150:]))])
+        alike(count.merged(parts), count.of(columns(rows)), *keys, key)
 
 
 def test_a_client_is_slow_in_the_seconds_in_which_a_message_waits_through_half_of_it(spark: Any) -> None:
@@ -172,26 +203,26 @@ LIMITS = {
 }  # fmt: skip
 
 
-def law_of(messages: Any, seen: Observation) -> Any:
+def law_of(rows: Sequence[dict[str, Any]], seen: Observation) -> Any:
     """Both sides of the law by queue, where no counter tells of a limit."""
-    from qsctl.summary.counters import replicated, tally
+    from qsctl.summary.counters import Tally, replicated
     from qsctl.summary.littles_law import littles_law
 
     none = pa.table({name: pa.array([], kind) for name, kind in LIMITS.items()})
-    tallied = tally(messages, seen, ["queue"], observation.COARSE_BUCKET).toArrow()
+    tallied = Tally(seen, ("queue",), exact=True, with_law=True).of(columns(rows))
     return littles_law(replicated(tallied, none, seen, ["queue"]), seen, ["queue"]).to_pylist()[0]
 
 
-def test_little_s_law_is_exact_where_the_run_starts_and_ends_empty(spark: Any) -> None:
-    messages = frame(spark, [row(enqueued_ns=number * S, wait_ns=number * 1000) for number in range(50)])
-    law = law_of(messages, Observation(0, 100 * S))
+def test_little_s_law_is_exact_where_the_run_starts_and_ends_empty() -> None:
+    rows = [row(enqueued_ns=number * S, wait_ns=number * 1000) for number in range(50)]
+    law = law_of(rows, Observation(0, 100 * S))
     assert law["mean_depth_messages"] == pytest.approx(sum(range(50)) * 1000 / (100 * S), rel=1e-12)
     assert law["relative_difference"] < 1e-12
 
 
-def test_little_s_law_shows_what_is_queued_at_the_edges(spark: Any) -> None:
-    messages = frame(spark, [row(wait_ns=10 * S), row(enqueued_ns=5 * S, wait_ns=None, outcome="held")])
-    law = law_of(messages, Observation(0, 20 * S))
+def test_little_s_law_shows_what_is_queued_at_the_edges() -> None:
+    rows = [row(wait_ns=10 * S), row(enqueued_ns=5 * S, wait_ns=None, outcome="held")]
+    law = law_of(rows, Observation(0, 20 * S))
     assert law["mean_depth_messages"] == pytest.approx((10 + 15) / 20)
     assert law["expected_depth_messages"] == pytest.approx(2 / 20 * 10)
 
