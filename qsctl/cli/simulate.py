@@ -101,6 +101,7 @@ def simulate(
     from qsctl.eventlog.schema import LogLevel
     from qsctl.sim.overrides import apply_overrides
     from qsctl.sim.run import run
+    from qsctl.sim.scenario import Model
     from qsctl.sim.scenario_rules import check_rules
 
     variables, overrides = variables_of(var), assignments_of(assignments)
@@ -108,7 +109,11 @@ def simulate(
     check_rules(read)
     folder = out if out is not None else new_folder(read.name)
     began = time.perf_counter()
-    with run_progress(read.name, replications or read.replications) as told, stop_on_interrupt() as stopped:
+    compiled = read.model is not Model.SHARED_READER_QUEUE
+    with (
+        run_progress(read.name, replications or read.replications, compiled=compiled) as told,
+        stop_on_interrupt() as stopped,
+    ):
         report = run(
             read, folder, seed=seed, replications=replications, level=None if level is None else LogLevel(level),
             progress=told, stop=stopped, workers=workers or _workers(replications or read.replications),

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from qsctl.sim.replication import Progress
 
 
 @contextmanager
-def run_progress(name: str, replications: int) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar on standard error with messages so far and the time left; nothing where that is no terminal."""
+def run_progress(
+    name: str, replications: int, *, compiled: bool = False
+) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar on standard error with messages so far and the time left; nothing where that is no terminal.
+
+    A model that is `compiled` says so before it is: the first run waits a quarter of a minute for it.
+    """
     if not sys.stderr.isatty():
         yield None
         return
@@ -39,7 +46,16 @@ def run_progress(name: str, replications: int) -> Iterator[Callable[[Progress], 
             messages[progress.replication] = progress.messages
             bar.update(task, description=name, completed=sum(done.values()), messages=sum(messages.values()))
 
-        yield told
+        with _compilation(bar.console) if compiled else nullcontext():
+            yield told
+
+
+def _compilation(console: Console) -> AbstractContextManager[None]:
+    from qsctl.sim.kernel.jit import told_of_compilation
+
+    return told_of_compilation(
+        lambda: console.print("Compiling the simulator for this machine, once: about 15 seconds.")
+    )
 
 
 class Stopped:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
@@ -26,6 +27,7 @@ try:
     from llvmlite import ir  # type: ignore[import-untyped]
     from numba.core import config as numba_config
     from numba.core import types
+    from numba.core.event import Listener, install_listener
     from numba.core.extending import intrinsic
 finally:
     if _WITHOUT_SCIPY:
@@ -178,6 +180,27 @@ quotient: Final = cast("Callable[[int, int], int]", intrinsic(_quotient) if COMP
 
 wide: Final = cast("Callable[[Any], int]", intrinsic(_wide) if COMPILED else int)
 """As a 64-bit integer: a narrower one would have each kernel that it reaches compiled once more."""
+
+
+class _Told(Listener):
+    """Calls once, when numba begins to compile."""
+
+    def __init__(self, told: Callable[[], None]) -> None:
+        self._told = [told]
+
+    def on_start(self, _event: Any) -> None:
+        while self._told:
+            self._told.pop()()
+
+    def on_end(self, _event: Any) -> None:
+        """Nothing to tell."""
+
+
+@contextmanager
+def told_of_compilation(told: Callable[[], None]) -> Iterator[None]:
+    """Within the `with` statement, call `told` before the first kernel that the cache lacks is compiled, if one is."""
+    with install_listener("numba:compile", _Told(told)):
+        yield
 
 
 _OPTIONS: Final[dict[str, Any]] = {"cache": CACHED, "nogil": True, "error_model": "numpy", "_nrt": False}

@@ -26,8 +26,9 @@ NEVER: Final = -1
 OUTCOMES: Final[tuple[Outcome, ...]] = tuple(Outcome)
 """Index in `LOG_ROW`: 0 delivered, 1 discarded, 2 elided, 3 expired, 4 dead, 5 held, 6 waiting."""
 
-CHUNK_ROWS: Final = 1 << 20
-"""Rows of a log chunk unless the caller asks for another size."""
+CHUNK_ROWS: Final = 1 << 14
+"""Rows of a log chunk unless the caller asks for another size: few enough to stay in the cache until they are spread
+into columns. With a million rows a run took 0.1 s and 50 MB more."""
 
 
 class Event(IntEnum):
