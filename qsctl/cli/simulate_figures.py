@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from qsctl.summary.run_summary import QUEUE_ORDER, QueueFigures
+from qsctl.summary.run_summary import COUNTS, QUEUE_ORDER, QueueFigures
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,27 +22,13 @@ PERCENTILE_ERROR: Final = 2.0**-7
 
 _RANKS: Final = {"p50": (50, 100), "p90": (90, 100), "p95": (95, 100), "p99": (99, 100), "p999": (999, 1000)}
 """Percentiles as exact fractions: a rank computed from 0.999 would be one off now and then."""
-_SUMS: Final = (
-    "arrived_messages",
-    "delivered_messages",
-    "discarded_messages",
-    "elided_messages",
-    "expired_messages",
-    "dead_messages",
-    "redelivered_messages",
-    "discard_indications",
-    "delivered_bytes",
-    "length_messages",
-    "length_work_units",
-    "wait_sum_ns",
-)
 
 
 @dataclasses.dataclass
 class _Sum:
     """One group's rows added up."""
 
-    totals: dict[str, int] = dataclasses.field(default_factory=lambda: dict.fromkeys(_SUMS, 0))
+    totals: dict[str, int] = dataclasses.field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     replications: set[int] = dataclasses.field(default_factory=set)
     observed_ns: dict[int, int] = dataclasses.field(default_factory=dict)
     high_water_mark: int = 0
@@ -53,7 +39,7 @@ class _Sum:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add one client's queue in one replication."""
-        for name in _SUMS:
+        for name in COUNTS:
             self.totals[name] += row[name]
         self.replications.add(row["replication"])
         self.observed_ns[row["replication"]] = row["observed_ns"]
@@ -77,7 +63,7 @@ class _Sum:
             queue=queue,
             topic_id=None,
             replications=len(self.replications),
-            **{name: self.totals[name] for name in _SUMS},
+            **{name: self.totals[name] for name in COUNTS},
             high_water_mark_work_units=self.high_water_mark,
             max_depth_work_units=self.max_depth,
             first_discard_ns=self.first_discard_ns,

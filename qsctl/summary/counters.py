@@ -19,7 +19,7 @@ from qsctl.eventlog.schema import Outcome
 from qsctl.summary.groups import chosen, columns, grouped, joined, whole, with_columns
 from qsctl.summary.log_pass import grouped_by_names
 from qsctl.summary.observation import Observation, coarse_bucket, fine_bucket, listed, outcome_numbers, waits
-from qsctl.summary.tables import COUNTS
+from qsctl.summary.run_summary import COUNTS
 
 DELIVERED_FATE: Final = 0
 _LOST: Final = (Outcome.DISCARDED, Outcome.ELIDED, Outcome.EXPIRED, Outcome.DEAD)

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from qsctl.instant import SECOND_NS, Nanoseconds
 
 Rows = Sequence[Mapping[str, Any]]
+
+COUNTS: Final[tuple[str, ...]] = (
+    "arrived_messages",
+    "delivered_messages",
+    "discarded_messages",
+    "elided_messages",
+    "expired_messages",
+    "dead_messages",
+    "redelivered_messages",
+    "discard_indications",
+    "delivered_bytes",
+    "length_messages",
+    "length_work_units",
+    "wait_sum_ns",
+)
+"""Figures that add up over replications, clients and queues."""
 
 
 @dataclass(frozen=True, slots=True)

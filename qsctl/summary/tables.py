@@ -24,6 +24,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from qsctl.summary.run_summary import COUNTS
+
 _STRING: Final = StringType()
 _INT: Final = IntegerType()
 _LONG: Final = LongType()
@@ -116,22 +118,6 @@ _KEY_FIELDS: Final[dict[str, DataType]] = dict(KEYS.values())
 def _result(fields: dict[str, DataType], *, nullable: Sequence[str] = ()) -> StructType:
     return _table({**_KEY_FIELDS, **fields}, nullable=[*_KEY_FIELDS, *nullable])
 
-
-COUNTS: Final[tuple[str, ...]] = (
-    "arrived_messages",
-    "delivered_messages",
-    "discarded_messages",
-    "elided_messages",
-    "expired_messages",
-    "dead_messages",
-    "redelivered_messages",
-    "discard_indications",
-    "delivered_bytes",
-    "length_messages",
-    "length_work_units",
-    "wait_sum_ns",
-)
-"""Figures that add up over replications, clients and queues."""
 
 QUEUES: Final = _result(
     {
