@@ -7,6 +7,7 @@ runs; the ratios are what is promised, the rest is told.
 from __future__ import annotations
 
 import heapq
+import os
 import subprocess
 import sys
 import time
@@ -23,7 +24,6 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
 from qsctl.sim.arrivals import ArrivalStreams
 from qsctl.sim.kernel import records as r
-from qsctl.sim.models.base import Stop
 from qsctl.sim.models.egress_kernel import advance
 from qsctl.sim.models.egress_run import EgressRun
 from qsctl.sim.scenario import (
@@ -39,6 +39,7 @@ from qsctl.sim.scenario import (
     Traffic,
 )
 
+ROOT = Path(__file__).parent.parent.parent
 SHARES = {Queue.D_1: 0.69, Queue.D_2: 0.20, Queue.D_3: 0.10, Queue.C_1: 0.01}
 LOADS = {"light": 0.5, "overload": 2.0}
 RUNS = 5
@@ -233,17 +234,21 @@ def test_the_kernel_is_as_fast_as_c_and_300_times_simpy(load: str, c_program: Pa
     if load == "light":
         assert ours > 30e6
         assert ours > 300 * simpy_rate
-    assert ours > 0.8 * theirs
+    assert ours > 0.85 * theirs
 
 
-def test_the_message_log_costs_little() -> None:
-    made = scenario(0.5, 3_000_000)
+@pytest.mark.parametrize("load", LOADS)
+def test_the_message_log_costs_little(load: str) -> None:
+    made = scenario(LOADS[load], 3_000_000)
     rows = all_arrivals(made)
     kernel(made, rows[:1000], LogLevel.MESSAGES)
-    off = min(kernel(made, rows)[0] for _ in range(RUNS))
-    on = min(kernel(made, rows, LogLevel.MESSAGES)[0] for _ in range(RUNS))
-    tell(f"log in memory: {len(rows) / off / 1e6:.1f} M/s without, {len(rows) / on / 1e6:.1f} M/s with")
-    assert on < 1.4 * off
+    off, on = [], []
+    for _ in range(RUNS):
+        off.append(kernel(made, rows)[0])
+        on.append(kernel(made, rows, LogLevel.MESSAGES)[0])
+    rates = [len(rows) / min(seconds) / 1e6 for seconds in (off, on)]
+    tell(f"{load}, log in memory: {rates[0]:.1f} M/s without, {rates[1]:.1f} M/s with ({min(on) / min(off) - 1:+.0%})")
+    assert min(on) < 1.5 * min(off)
 
 
 @pytest.mark.parametrize("clients", [1, 10, 100, 1_000, 10_000])
@@ -257,16 +262,35 @@ def test_scaling_in_clients(clients: int) -> None:
     tell(f"{clients} clients: {', '.join(told)}")
 
 
+END_TO_END = """
+import sys, time
+from pathlib import Path
+from qsctl.eventlog.schema import LogLevel
+from qsctl.sim.models.base import Stop
+from qsctl.sim.models.egress_run import EgressRun
+from tests.benchmarks.test_kernels import scenario
+warm = scenario(0.5, 1000)
+EgressRun(warm, 0, LogLevel.COUNTERS).step(warm.horizon_ns)
+made = scenario(0.5, int(sys.argv[1]))
+begin = time.thread_time()
+run = EgressRun(made, 0, LogLevel.COUNTERS)
+run.step(made.horizon_ns)
+seconds = time.thread_time() - begin
+status = Path("/proc/self/status").read_text().split()  # ru_maxrss would begin with the parent's
+print(run.messages, seconds, int(status[status.index("VmHWM:") + 1]) // 1024)
+"""
+
+
 @pytest.mark.parametrize("messages", [10**5, 10**6, 10**7, 10**8])
 def test_scaling_in_messages_end_to_end(messages: int) -> None:
-    made = scenario(0.5, messages)
-    begin = time.thread_time()
-    run = EgressRun(made, 0, LogLevel.COUNTERS)
-    while run.step(made.horizon_ns) is Stop.LOG_FULL:
-        run.take_log()
-    seconds = time.thread_time() - begin
-    tell(f"{run.messages} messages with their generation: {run.messages / seconds / 1e6:.1f} M/s")
-    assert run.messages == pytest.approx(messages, rel=0.02)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", END_TO_END, str(messages)]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    simulated, seconds, memory = done.stdout.split()
+    rate = int(simulated) / float(seconds) / 1e6
+    tell(f"{simulated} messages with their generation: {rate:.1f} M/s, the whole process {memory} MB")
+    assert int(simulated) == pytest.approx(messages, rel=0.02)
+    assert int(memory) < 400
 
 
 def test_a_cold_start_with_the_compiled_cache_costs_little(tmp_path: Path) -> None:
@@ -277,8 +301,7 @@ def test_a_cold_start_with_the_compiled_cache_costs_little(tmp_path: Path) -> No
         "made = scenario(0.5, 1000)\nrun = EgressRun(made, 0, LogLevel.MESSAGES)\n"
         "run.step(made.horizon_ns)\nrun.finish()\nimport time; print(time.process_time())\n"
     )
-    root = Path(__file__).parent.parent.parent
-    environment = {"PATH": "/usr/bin:/bin", "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(root)}
+    environment = {"PATH": "/usr/bin:/bin", "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     seconds = [
         float(subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True).stdout)
         for _ in range(3)
