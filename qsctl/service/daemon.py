@@ -12,115 +12,28 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from qsctl.config.settings import ServiceConfiguration
-from qsctl.core.engine import Journal, ServiceEngine
-from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
 from qsctl.core.ready import Ready
 from qsctl.core.records import QueueCreated, QueueDeleted, ServiceStarted, SubscriberCreated, SubscriberDeleted
-from qsctl.core.settings import SharedSubscriberSettings
-from qsctl.errors import Refused
-from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
-from qsctl.resource import ResourceIdentifier
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
+from qsctl.service.config_snippets import ConfigSnippets
 from qsctl.service.logger import ServiceLog
-from qsctl.service.loop import ServiceLoop
 from qsctl.service.metrics import Figures, MetricsServer, Tally
+from qsctl.service.open_service import DaemonOptions, open_service, tell_damage
 from qsctl.service.pipeline import PipelinedLoop
 from qsctl.service.places import places_of
-from qsctl.service.restore import restore
-from qsctl.service.stores import Stores
-from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX
-from qsctl.transport.dds.service_transport import CommandSource, ServicePlaces, ServiceTransport
+from qsctl.transport.dds.service_transport import CommandSource, ServiceTransport
 
 IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 """The longest sleep: a signal is acted on after it at the latest."""
 
-GRACE_NS: Final[Nanoseconds] = 2 * SECOND_NS
-"""How long consumers may still answer once the service shuts down."""
-
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long the thread that stores may wait for the interpreter while the service works."""
 
-_BODY: Final = "the command's body"
-
 _CHANGES_QUEUES = (ServiceStarted, QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted)
-
-
-@dataclass(frozen=True, slots=True)
-class DaemonOptions:
-    """What the command line adds to a configuration.
-
-    `runs_in_background` makes SHUTDOWN answer UNSUPPORTED (section 5.4.9): who started a daemon stops it.
-    """
-
-    places: ServicePlaces = field(default_factory=ServicePlaces)
-    storage_directory: Path = Path()
-    runs_in_background: bool = False
-    metrics_port: int | None = None
-    metrics_address: str = "127.0.0.1"
-    grace_ns: Nanoseconds = GRACE_NS
-
-
-class DaemonEngine(ServiceEngine):
-    """The engine of a service that its operating system stops (section 5.4.9)."""
-
-    def request_shutdown(self) -> None:
-        """Refuse: a daemon is not stopped remotely.
-
-        Raises:
-            Refused: always.
-        """
-        raise Refused(
-            f"service {self.application_name} runs as a daemon", remedy="Stop it where it was started: SIGTERM."
-        )
-
-
-class ConfigSnippets:
-    """CREATE bodies read by `config`; what they leave out is inherited from the service as it is now."""
-
-    def __init__(self, configuration: ServiceConfiguration, engine: ServiceEngine) -> None:
-        self._configuration = configuration
-        self._engine = engine
-
-    def queue(self, xml: str, subscriber: ResourceIdentifier) -> SharedReaderQueueSettings:
-        """See `SnippetReader`."""
-        from qsctl.config.snippet import read_queue_snippet
-
-        settings = self._engine.subscribers().get(subscriber)
-        return read_queue_snippet(
-            _with_session(xml, settings),
-            self._configuration,
-            source=_BODY,
-            subscriber=settings,
-            participant=self._engine.participants().get(subscriber.parent),
-        )
-
-    def subscriber(self, xml: str, participant: ResourceIdentifier) -> SharedSubscriberSettings:
-        """See `SnippetReader`."""
-        from qsctl.config.snippet import read_subscriber_snippet
-
-        return read_subscriber_snippet(
-            xml, self._configuration, source=_BODY, participant=self._engine.participants().get(participant)
-        )
-
-
-def _with_session(xml: str, subscriber: SharedSubscriberSettings | None) -> str:
-    """The body with the subscriber's first session where it names none: people on the command line need not know it."""
-    from lxml import etree
-
-    from qsctl.config.document import BODY_LIMITS, parse_document
-
-    if subscriber is None or not subscriber.sessions:
-        return xml
-    root = parse_document(xml.encode(), _BODY, BODY_LIMITS).root
-    if root.get("session") is not None:
-        return xml
-    root.set("session", subscriber.sessions[0].name)
-    return etree.tostring(root, encoding="unicode")
 
 
 class Daemon:
@@ -155,28 +68,10 @@ class Daemon:
         self._says = "" if commands is None else "session_"
         self.stop_cause = ""
         """What ended the service: a signal's name or SHUTDOWN; empty while it runs."""
-        make = DaemonEngine if options.runs_in_background else ServiceEngine
-        settings = configuration.service
-        self.engine = make(
-            settings,
-            started_at=time.time_ns(),
-            journal=Journal.PERSISTENT_ONLY,
-            payload_size_bytes_max=SAMPLE_SIZE_BYTES_MAX,
-        )
-        persistence = configuration.service_qos.persistence
-        keeps_state = persistence.kind is PersistenceKind.PERSISTENT
-        self._stores = Stores(
-            options.storage_directory,
-            configuration.filesystem,
-            settings.application_name,
-            keeps_service_state=keeps_state,
-        )
-        if keeps_state and not persistence.restore and self._stores.service is not None:
-            self._stores.service.compact([])
-        restore(self.engine, self._stores, time.time_ns())
-        self._loop = ServiceLoop(self.engine, self._stores)
+        self._loop = open_service(configuration, options)
+        self.engine = self._loop.engine
         self.transport = ServiceTransport(
-            settings.application_name, options.places, ConfigSnippets(configuration, self.engine), commands
+            self.engine.application_name, options.places, ConfigSnippets(configuration, self.engine), commands
         )
         self._tally = Tally(self.engine, self.transport)
         self._tell_figures = tell_figures
@@ -185,8 +80,7 @@ class Daemon:
             self.metrics = MetricsServer(lambda: [self._tally.figures], options.metrics_address, options.metrics_port)
         self._pipeline = PipelinedLoop(self._loop, self.transport.wake)
         log.publish_through(self.transport.logger)
-        for report in self._stores.damage:
-            log.warning("stored_state_damaged", report=str(report))
+        tell_damage(log, self._loop.stores)
 
     def stop(self, cause: str) -> None:
         """Ask the service to leave; may be called from a signal handler or another thread."""
@@ -221,7 +115,7 @@ class Daemon:
         self.log.publish_through(None)
         self._pipeline.close()
         self.transport.close()
-        self._stores.close()
+        self._loop.stores.close()
 
     def _serve(self) -> None:
         while not self.stop_cause and not self.engine.shutting_down:

@@ -14,10 +14,11 @@ from qsctl.core.queue.settings import PersistenceKind
 from qsctl.errors import InvalidInput, Refused
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.service.background import written_pid
-from qsctl.service.daemon import GRACE_NS, Daemon, DaemonOptions, stopped_by_signals
+from qsctl.service.daemon import Daemon, stopped_by_signals
 from qsctl.service.domains import places_of_configuration, unsupported_qos, warnings_for
 from qsctl.service.heap import heap_snapshots
 from qsctl.service.logger import ServiceLog, Verbosity, dds_verbosity, log_stream
+from qsctl.service.open_service import GRACE_NS, DaemonOptions
 from qsctl.service.sessions.coordinator import Coordinator
 from qsctl.service.sessions.groups import session_groups
 from qsctl.service.sessions.worker import Surroundings

@@ -17,7 +17,6 @@ from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.types import TypeLibrary
 from qsctl.core.admin.command import Command, FlushQueue, GetMessages, GetStatus
 from qsctl.core.admin.reply import ReturnCode
-from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.statistics.status import SharedReaderQueueStatus
@@ -25,18 +24,16 @@ from qsctl.errors import NoAnswer, NotFound
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier
-from qsctl.service.daemon import IDLE_NS, ConfigSnippets, DaemonEngine, DaemonOptions
+from qsctl.service.config_snippets import ConfigSnippets
+from qsctl.service.daemon import IDLE_NS
 from qsctl.service.logger import ServiceLog
-from qsctl.service.loop import ServiceLoop
 from qsctl.service.metrics import Figures, MetricsServer
-from qsctl.service.restore import restore
+from qsctl.service.open_service import DaemonOptions, open_service, tell_damage
 from qsctl.service.sessions.groups import part_of, session_groups
 from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Started, Stop
 from qsctl.service.sessions.placement import Placement, ProcessIndex
 from qsctl.service.sessions.processes import FromSession, Mail, SessionProcess
 from qsctl.service.sessions.worker import Surroundings
-from qsctl.service.stores import Stores
-from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX
 from qsctl.transport.dds.service_transport import ServiceTransport
 
 LEAVE_NS: Final[Nanoseconds] = 10 * SECOND_NS
@@ -68,34 +65,16 @@ class Coordinator:
         self.log = log
         self.stop_cause = ""
         self._around = around
-        make = DaemonEngine if options.runs_in_background else ServiceEngine
-        settings = configuration.service
-        self.engine = make(
-            settings,
-            started_at=time.time_ns(),
-            journal=Journal.PERSISTENT_ONLY,
-            payload_size_bytes_max=SAMPLE_SIZE_BYTES_MAX,
-        )
-        persistence = configuration.service_qos.persistence
-        self._stores = Stores(
-            options.storage_directory,
-            configuration.filesystem,
-            settings.application_name,
-            keeps_service_state=persistence.kind is PersistenceKind.PERSISTENT,
-            holds_samples=False,
-        )
-        if self._stores.service is not None and not persistence.restore:
-            self._stores.service.compact([])
-        restore(self.engine, self._stores, time.time_ns())
-        self._loop = ServiceLoop(self.engine, self._stores)
+        self._loop = open_service(configuration, options, holds_samples=False)
+        self.engine = self._loop.engine
         self.transport = ServiceTransport(
-            settings.application_name,
+            self.engine.application_name,
             replace(options.places, delivers=False),
             ConfigSnippets(configuration, self.engine),
         )
         self._mail = Mail(self.transport.wake)
         self._processes: list[SessionProcess] = []
-        self._placement = Placement(settings, ())
+        self._placement = Placement(configuration.service, ())
         self._started: set[SessionProcess] = set()
         self._asked: dict[SampleIdentity, _Asked] = {}
         self._guid = Guid(os.urandom(16))
@@ -106,8 +85,7 @@ class Coordinator:
         if options.metrics_port is not None:
             self.metrics = MetricsServer(self._all_figures, options.metrics_address, options.metrics_port)
         log.publish_through(self.transport.logger)
-        for report in self._stores.damage:
-            log.warning("stored_state_damaged", report=str(report))
+        tell_damage(log, self._loop.stores)
 
     def stop(self, cause: str) -> None:
         """Ask the service to leave; may be called from a signal handler or another thread."""
@@ -144,7 +122,7 @@ class Coordinator:
             process.close()
         self.log.publish_through(None)
         self.transport.close()
-        self._stores.close()
+        self._loop.stores.close()
 
     def _all_figures(self) -> list[Figures]:
         own = Figures({}, {}, {}, self.engine.refused_message_count, self.transport.malformed_count)

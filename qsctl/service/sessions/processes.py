@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.errors import NoAnswer
-from qsctl.service.daemon import DaemonOptions
+from qsctl.service.open_service import DaemonOptions
 from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Started, Stop
 from qsctl.service.sessions.worker import Surroundings, run_session
 

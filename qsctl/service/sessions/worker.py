@@ -13,9 +13,10 @@ from pathlib import Path
 
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.errors import QsctlError
-from qsctl.service.daemon import Daemon, DaemonOptions
+from qsctl.service.daemon import Daemon
 from qsctl.service.heap import heap_snapshots
 from qsctl.service.logger import ServiceLog, Verbosity, log_stream
+from qsctl.service.open_service import DaemonOptions
 from qsctl.service.sessions.link import Counted, Failed, Left, PipedCommands, Started
 
 

@@ -1,0 +1,57 @@
+"""CREATE bodies of a running service (manual, sections 5.4.1 and 5.4.7)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.engine import ServiceEngine
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.resource import ResourceIdentifier
+
+_BODY: Final = "the command's body"
+
+
+class ConfigSnippets:
+    """CREATE bodies read by `config`; what they leave out is inherited from the service as it is now."""
+
+    def __init__(self, configuration: ServiceConfiguration, engine: ServiceEngine) -> None:
+        self._configuration = configuration
+        self._engine = engine
+
+    def queue(self, xml: str, subscriber: ResourceIdentifier) -> SharedReaderQueueSettings:
+        """See `SnippetReader`."""
+        from qsctl.config.snippet import read_queue_snippet
+
+        settings = self._engine.subscribers().get(subscriber)
+        return read_queue_snippet(
+            _with_session(xml, settings),
+            self._configuration,
+            source=_BODY,
+            subscriber=settings,
+            participant=self._engine.participants().get(subscriber.parent),
+        )
+
+    def subscriber(self, xml: str, participant: ResourceIdentifier) -> SharedSubscriberSettings:
+        """See `SnippetReader`."""
+        from qsctl.config.snippet import read_subscriber_snippet
+
+        return read_subscriber_snippet(
+            xml, self._configuration, source=_BODY, participant=self._engine.participants().get(participant)
+        )
+
+
+def _with_session(xml: str, subscriber: SharedSubscriberSettings | None) -> str:
+    """The body with the subscriber's first session where it names none: people on the command line need not know it."""
+    from lxml import etree
+
+    from qsctl.config.document import BODY_LIMITS, parse_document
+
+    if subscriber is None or not subscriber.sessions:
+        return xml
+    root = parse_document(xml.encode(), _BODY, BODY_LIMITS).root
+    if root.get("session") is not None:
+        return xml
+    root.set("session", subscriber.sessions[0].name)
+    return etree.tostring(root, encoding="unicode")
