@@ -28,7 +28,7 @@ def options() -> SparkOptions:
 
 @pytest.fixture
 def spark(options: SparkOptions) -> Any:
-    return spark_session(options)
+    return spark_session(options, brief=True)
 
 
 @dataclass(frozen=True)
