@@ -1,8 +1,8 @@
 """One pass of Spark over a message log: its tasks go through pieces of the files, and small tables come back.
 
 Decides: what a piece is (a row group of a file), how pieces become tasks, and that a task reads each piece once for all
-that is asked of it. Inside a task Arrow and numpy count whole columns: measured on 100 million messages, a group-by of
-Spark's own took six times as long, for it takes rows one by one, and its plan alone takes longer than a small log.
+that is asked of it. Inside a task Arrow and numpy count whole columns. Measured on 100 million
+messages, each in the first call of a process: 28 s, and 59 s with a group-by of Spark's own.
 """
 
 from __future__ import annotations
