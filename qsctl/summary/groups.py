@@ -7,14 +7,18 @@ Spark longer than computing it, a hundred times and more.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from qsctl.errors import Damaged
+
 Whole = npt.NDArray[np.int64]
+
+LARGEST_SUM: Final = 2**63 - 1
 
 
 def grouped(table: pa.Table, keys: Sequence[str], **how: str) -> pa.Table:
@@ -24,10 +28,30 @@ def grouped(table: pa.Table, keys: Sequence[str], **how: str) -> pa.Table:
         table: the rows; no key is null.
         keys: the columns grouped by, at least one.
         how: `sum`, `min` or `max` by the column's name. Nulls are passed over; of nulls alone comes null.
+
+    Raises:
+        Damaged: a sum does not fit in 64 bits. Arrow's own would wrap without a word.
     """
+    for name, kind in how.items():
+        if kind == "sum":
+            _require_room(table, keys, name)
     made = table.group_by(list(keys), use_threads=False).aggregate(list(how.items()))
     # Arrow names a result after its column and function.
     return pa.table({**columns(made, keys), **{name: made[f"{name}_{kind}"] for name, kind in how.items()}})
+
+
+def _require_room(table: pa.Table, keys: Sequence[str], name: str) -> None:
+    column = table[name]
+    if not table.num_rows or not pa.types.is_integer(column.type):
+        return
+    ends = pc.min_max(column).as_py()
+    largest = max(abs(ends["min"] or 0), abs(ends["max"] or 0))
+    if largest * table.num_rows <= LARGEST_SUM:
+        return
+    roughly = pa.table({**columns(table, keys), name: column.cast(pa.float64(), safe=False)})
+    sums = roughly.group_by(list(keys), use_threads=False).aggregate([(name, "sum")])[f"{name}_sum"]
+    if pc.max(pc.abs(sums)).as_py() >= LARGEST_SUM:
+        raise Damaged(f"a group's {name} add up to more than 64 bits hold; group by more, or simulate a shorter time")
 
 
 def columns(table: pa.Table, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
