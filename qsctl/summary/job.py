@@ -33,7 +33,7 @@ from qsctl.summary.recorded_run import RecordedRun, read_run
 from qsctl.summary.run_summary import RunSummary, queue_figures
 from qsctl.summary.session import SparkOptions, spark_session, tune
 from qsctl.summary.settled import settled
-from qsctl.summary.slow_subscriber import as_told, percentages_told, slow_subscribers
+from qsctl.summary.slow_subscriber import HalfSeconds, as_told, percentages_told, slow_of_halves, slow_subscribers
 from qsctl.summary.throughput import Windows, windows
 
 DEFAULT_BY: Final = ("client", "queue")
@@ -208,6 +208,10 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked, out: Pa
             counts["tally"] = first_pass(observation, keys, measures=measures, exact=asked.exact)
         if asked.measures & SERIES and few_windows:
             counts["windows"] = Windows(tuple(keys), asked.window_ns)
+        of_client = tuple(key for key in keys if key in {"run_id", "client_id"})
+        few_halves = run.counter_rows * (run.horizon_ns // (SECOND_NS // 2) + 2) <= FEW_ROWS
+        if "slow_subscribers" in asked.measures and few_halves:
+            counts["half seconds"] = HalfSeconds(observation, of_client)
         counted = go_through(spark.sparkContext, log, counts) if counts else {}
         if "tally" in counted:
             made |= figures_of_messages(
@@ -219,7 +223,14 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked, out: Pa
         elif asked.measures & SERIES:
             made |= _many_windows(frame(), keys, asked, names, out)
         if "slow_subscribers" in asked.measures:
-            made["slow_subscribers"] = _slow_subscribers(spark, frame(), run, observation, keys)
+            slow = (
+                slow_of_halves(counted["half seconds"], observation, of_client)
+                if few_halves
+                else slow_subscribers(frame(), observation, of_client).toArrow()
+            )
+            if run.tells_slowness and "client_id" in of_client:
+                slow = as_told(slow, percentages_told(read_events(spark, run), observation).toArrow())
+            made["slow_subscribers"] = slow
     figures = made.pop("figures", None)
     if figures is not None:
         made |= {"queues": figures, "losses": figures}
@@ -229,17 +240,6 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked, out: Pa
         for name, table in made.items()
         if name in asked.made
     }
-
-
-def _slow_subscribers(
-    spark: SparkSession, messages: DataFrame, run: RecordedRun, observation: Observation, keys: Sequence[str]
-) -> pa.Table:
-    """By client as the broker tells it, where the run says so; else what the messages' waits show."""
-    of_client = [key for key in keys if key in {"run_id", "client_id"}]
-    slow = slow_subscribers(messages, observation, of_client).toArrow()
-    if not run.tells_slowness or "client_id" not in keys:
-        return slow
-    return as_told(slow, percentages_told(read_events(spark, run), observation).toArrow())
 
 
 def _most_windows(run: RecordedRun, asked: _Asked) -> int:

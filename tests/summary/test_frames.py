@@ -174,20 +174,21 @@ def test_parts_of_a_log_add_up_to_the_whole() -> None:
 
 
 def test_a_client_is_slow_in_the_seconds_in_which_a_message_waits_through_half_of_it(spark: Any) -> None:
-    from qsctl.summary.slow_subscriber import slow_subscribers
+    from qsctl.summary.slow_subscriber import HalfSeconds, slow_of_halves, slow_subscribers
 
-    messages = frame(
-        spark,
-        [
-            row(client_id=1, enqueued_ns=10 * S, wait_ns=3 * S),
-            row(client_id=1, enqueued_ns=11 * S, wait_ns=3 * S),
-            row(client_id=2, enqueued_ns=10 * S + 1, wait_ns=S // 2),
-            row(client_id=3, enqueued_ns=95 * S, wait_ns=None, outcome="held"),
-            row(client_id=4, enqueued_ns=0, wait_ns=100 * S),
-        ],
-    )
-    slow = slow_subscribers(messages, Observation(0, 100 * S), ["client"])
-    found = {each["client"]: each for each in slow.collect()}
+    rows = [
+        row(client_id=1, enqueued_ns=10 * S, wait_ns=3 * S),
+        row(client_id=1, enqueued_ns=11 * S, wait_ns=3 * S),
+        row(client_id=2, enqueued_ns=10 * S + 1, wait_ns=S // 2),
+        row(client_id=3, enqueued_ns=95 * S, wait_ns=None, outcome="held"),
+        row(client_id=4, enqueued_ns=0, wait_ns=100 * S),
+    ]
+    seen = Observation(0, 100 * S)
+    found = {each["client"]: each for each in slow_subscribers(frame(spark, rows), seen, ["client"]).collect()}
+    here = slow_of_halves(HalfSeconds(seen, ("client_id",)).of(columns(rows)), seen, ("client_id",)).to_pylist()
+    assert {f"client-{each.pop('client_id')}": each for each in here} == {
+        name: {field: each[field] for field in each.asDict() if field != "client"} for name, each in found.items()
+    }
     assert {name: each["blocked_seconds"] for name, each in found.items()} == {
         "client-1": 4, "client-2": 0, "client-3": 5, "client-4": 100,
     }  # fmt: skip
