@@ -40,13 +40,13 @@ NODE: Final = np.dtype([("time", "i8"), ("tag", "i4"), ("next", "i4")], align=Tr
 TOPIC: Final = np.dtype([("topic", "i4")])
 """A node's topic, which only the log and eliding ask for."""
 
-LIFE: Final = np.dtype(
-    [("born", "i8"), ("moved", "i8"), ("attempts", "i4"), ("traits", "i4"), ("sent", "i8"), ("slot", "i4")],
-    align=True,
-)
-"""What the log and the rarer features remember of a node: arrival, leaving its queue (or redelivery due), last byte
-out, eliding slot, deliveries begun of a guaranteed message, whether it was lost on the link or carries an
-indication."""
+LIFE: Final = np.dtype([("born", "i8"), ("moved", "i8"), ("attempts", "i4"), ("traits", "i4")], align=True)
+"""What the log remembers of a node: arrival, leaving its queue (or redelivery due), deliveries begun of a guaranteed
+message, whether it was lost on the link or carries an indication. Small, for an overloaded broker writes and reads one
+for nearly every message, each in another cache line."""
+
+LATER: Final = np.dtype([("sent", "i8"), ("slot", "i4")], align=True)
+"""What only rarer features remember of a node: when its last byte left, its eliding slot."""
 
 LIFE_LOST: Final = 1
 LIFE_INDICATION: Final = 2
@@ -245,8 +245,8 @@ EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4
 `models.base.Event`."""
 
 ARRAYS: Final = (
-    "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "log", "heap", "timers",
-    "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events",
+    "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "later", "log", "heap",
+    "timers", "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events",
 )  # fmt: skip
 """What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
 consumers' acknowledgments, ends of eliding delays; `events`: rows of `models.base.EVENT_ROW` that kernels write."""

@@ -10,6 +10,7 @@ from qsctl.sim.kernel.records import (
     ABSENCES,
     CLIENT,
     FOREVER,
+    LATER,
     LIFE,
     LIFE_LOST,
     LINK,
@@ -100,7 +101,7 @@ def send(state: Any, c: int, t: int, node: int) -> None:
     if client.next_ack == FOREVER:
         client.next_ack = time
     if sent.tag >> SIZE_BITS == 0 and client.traits & TRACKED:
-        row(broker.lives, node, LIFE).sent = depart
+        row(broker.later, node, LATER).sent = depart
     elif broker.logging != 0:
         if client.traits & ABSENCES and time >= row(broker.more, c, MORE).next_absence:
             time = NONE

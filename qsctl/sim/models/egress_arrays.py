@@ -60,6 +60,7 @@ class EgressArrays:
             ("nodes", np.zeros(0, r.NODE)),
             ("topics", np.zeros(0, r.TOPIC)),
             ("lives", np.zeros(0, r.LIFE)),
+            ("later", np.zeros(0, r.LATER)),
             ("log", np.zeros(0, LOG_ROW)),
             ("heap", np.zeros(count + 16, r.HEAP)),
             ("timers", np.zeros(count + 16, r.HEAP)),
@@ -180,7 +181,7 @@ class EgressArrays:
 
     def _enlarge_nodes(self, count: int) -> None:
         old = len(self.nodes)
-        for name in ("nodes", "topics", "lives"):
+        for name in ("nodes", "topics", "lives", "later"):
             self._place(name, _longer(self._arrays[name], count), moved=False)
         self.nodes["next"][old:] = np.arange(old + 1, count + 1)
         self.nodes["next"][count - 1] = self.state["free"]

@@ -16,7 +16,7 @@ from qsctl.sim.kernel.records import (
     ELIDED,
     EVENT_ROW,
     FOREVER,
-    LIFE,
+    LATER,
     MORE,
     NODE,
     NONE,
@@ -102,7 +102,7 @@ def ready_in(state: Any, c: int, q: int, t: int) -> tuple[int, int, int]:
     queue = row(broker.queues, c * 5 + q, QUEUE)
     node = wide(queue.head) if queue.length > 0 else wide(NONE)
     while node != NONE:
-        slot = row(broker.lives, node, LIFE).slot
+        slot = row(broker.later, node, LATER).slot
         due = t if slot < 0 else row(broker.elided, slot, ELIDED).last + delay
         if due <= t:
             break
@@ -156,7 +156,7 @@ def take_ready(state: Any, c: int, t: int, take: bool) -> int:
     queue.work -= work_units(wide(taken.tag & SIZE_MASK))
     if queue.length == 0:
         client.mask = client.mask & (31 - (1 << chosen))
-    slot = row(broker.lives, node, LIFE).slot
+    slot = row(broker.later, node, LATER).slot
     if slot >= 0:
         elided = row(broker.elided, slot, ELIDED)
         elided.last = t

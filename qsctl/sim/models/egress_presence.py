@@ -17,6 +17,7 @@ from qsctl.sim.kernel.records import (
     ENDPOINT,
     FOREVER,
     HELD,
+    LATER,
     LIFE,
     MORE,
     NODE,
@@ -137,7 +138,7 @@ def hold(state: Any, c: int) -> None:
     tracked = client.traits & TRACKED != 0
     node = wide(endpoint.reading_head) if tracked else wide(NONE)
     while node != NONE:
-        log_delivered(state, c, node, wide(row(broker.lives, node, LIFE).sent), wide(NONE))
+        log_delivered(state, c, node, wide(row(broker.later, node, LATER).sent), wide(NONE))
         node = wide(row(nodes, node, NODE).next)
     node = wide(client.head)
     unsent = False
@@ -146,7 +147,7 @@ def hold(state: Any, c: int) -> None:
         if unsent:
             log_delivered(state, c, node, wide(NONE), wide(NONE))
         elif tracked and row(nodes, node, NODE).tag >> SIZE_BITS == 0:
-            log_delivered(state, c, node, wide(row(broker.lives, node, LIFE).sent), wide(NONE))
+            log_delivered(state, c, node, wide(row(broker.later, node, LATER).sent), wide(NONE))
         node = wide(row(nodes, node, NODE).next)
     for q in range(4, -1, -1):
         queue = row(broker.queues, c * 5 + q, QUEUE)

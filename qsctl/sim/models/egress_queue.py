@@ -16,6 +16,7 @@ from qsctl.sim.kernel.records import (
     ELIDED,
     ELIDING,
     FIT,
+    LATER,
     LIFE,
     LIFE_INDICATION,
     MORE,
@@ -91,9 +92,9 @@ def discard_oldest(state: Any, c: int, q: int, t: int) -> None:
         return_to_endpoint(state, c, t, node)
         return
     row(broker.queues, c * 5 + q, QUEUE).pending = 1
-    life = row(broker.lives, node, LIFE)
-    if row(broker.clients, c, CLIENT).traits & ELIDING and life.slot >= 0:
-        row(broker.elided, life.slot, ELIDED).node = NONE
+    later = row(broker.later, node, LATER)
+    if row(broker.clients, c, CLIENT).traits & ELIDING and later.slot >= 0:
+        row(broker.elided, later.slot, ELIDED).node = NONE
     count_loss(state, c, q, t, size, wide(row(broker.topics, node, TOPIC).topic), wide(oldest.time))
     release(state, node)
 
@@ -150,7 +151,7 @@ def enqueue(state: Any, c: int, q: int, t: int, size: int, topic: int) -> int:
     append(broker.clients, broker.queues, broker.nodes, c, q, node, size)
     life = row(broker.lives, node, LIFE)
     row(broker.topics, node, TOPIC).topic = topic
-    life.slot = NONE
+    row(broker.later, node, LATER).slot = NONE
     life.attempts = 1
     life.traits = 0
     buffer_bytes(state, c, size)

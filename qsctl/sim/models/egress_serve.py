@@ -27,6 +27,7 @@ from qsctl.sim.kernel.records import (
     FOREVER,
     HEAP,
     HOLD,
+    LATER,
     LIFE,
     LIFE_LOST,
     LOSSY,
@@ -126,7 +127,7 @@ def retire(state: Any, c: int, node: int, acknowledged: int) -> None:
     endpoint.outstanding -= 1
     endpoint.held -= 1
     if broker.logging != 0:
-        log_delivered(state, c, node, wide(row(broker.lives, node, LIFE).sent), acknowledged)
+        log_delivered(state, c, node, wide(row(broker.later, node, LATER).sent), acknowledged)
     release(state, node)
 
 
@@ -220,7 +221,7 @@ def spool(state: Any, c: int, t: int, size: int, topic: int, eligible: bool) -> 
     row(broker.nodes, node, NODE).tag = size
     life = row(broker.lives, node, LIFE)
     row(broker.topics, node, TOPIC).topic = topic
-    life.slot = NONE
+    row(broker.later, node, LATER).slot = NONE
     life.attempts = 0
     life.traits = 0
     wait_at_endpoint(state, c, node)
@@ -263,7 +264,7 @@ def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, eligible: 
         if slot == NONE or not replace_queued(state, c, q, t, size, topic, slot):
             node = enqueue(state, c, q, t, size, topic)
             if slot != NONE and row(broker.elided, slot, ELIDED).node == NONE:
-                row(broker.lives, node, LIFE).slot = slot
+                row(broker.later, node, LATER).slot = slot
                 row(broker.elided, slot, ELIDED).node = node
     else:
         enqueue(state, c, q, t, size, topic)
