@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import shlex
 import time
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qsctl.cli.command import command
+from qsctl.cli.command_line import command_line
 from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
 from qsctl.cli.simulate_progress import run_progress, stop_on_interrupt
 from qsctl.cli.simulate_results import ReadyScenario, ReadyScenarios, Simulated, SimulateResult
@@ -117,7 +116,10 @@ def simulate(
         report = run(
             read, folder, seed=seed, replications=replications, level=None if level is None else LogLevel(level),
             progress=told, stop=stopped, workers=workers or _workers(replications or read.replications),
-            reproduce=_command_line(scenario, seed, replications, level, variables, overrides), overrides=overrides,
+            reproduce=command_line(
+                "simulate", scenario, (("--seed", seed), ("--replications", replications), ("--level", level)),
+                variables, overrides,
+            ), overrides=overrides,
         )  # fmt: skip
     elapsed = time.perf_counter() - began
     figures, shown_by, notes = _figures(report, read, by, spark, master, conf)
@@ -205,25 +207,6 @@ def _ready() -> ReadyScenarios:
 def _workers(replications: int) -> int:
     """A process costs about a second to start: a few replications are done in this one."""
     return min(os.cpu_count() or 1, replications) if replications >= 4 else 1
-
-
-def _command_line(
-    scenario: str | None,
-    seed: int | None,
-    replications: int | None,
-    level: Level | None,
-    variables: Mapping[str, str],
-    overrides: Mapping[str, str],
-) -> str:
-    words = ["qsctl", "simulate", *([scenario] if scenario else [])]
-    for option, value in (("--seed", seed), ("--replications", replications), ("--level", level)):
-        if value is not None:
-            words += [option, str(value)]
-    for name, text in variables.items():
-        words += ["--var", f"{name}={text}"]
-    for path, text in overrides.items():
-        words += ["--set", f"{path}={text}"]
-    return shlex.join(words)
 
 
 def register(app: typer.Typer) -> None:

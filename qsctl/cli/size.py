@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from qsctl.cli.command import command
+from qsctl.cli.command_line import command_line
 from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.spark_options import ConfOption, MasterOption, spark_options
@@ -27,6 +28,7 @@ class Sized(Result):
 
     scenario: str
     sizing: Sizing
+    reproduce: str
 
     field_help: ClassVar[Mapping[str, str]] = {
         "met": "whether these settings meet every target with the confidence asked for",
@@ -35,6 +37,7 @@ class Sized(Result):
         "memory_bytes": "what all queues of all clients may hold at most",
         "settings": "each varied path with its value",
         "evidence": "each target: mean, half_width, the bound that decides, met",
+        "reproduce": "the command that finds this again",
     }
 
     @property
@@ -52,6 +55,7 @@ class Sized(Result):
             "answer": None if answer is None else self._row(answer),
             "monotone": self.sizing.monotone,
             "candidates": list(self.rows()),
+            "reproduce": self.reproduce,
         }
 
     def rows(self) -> Sequence[Row]:
@@ -194,7 +198,11 @@ def size(
         raise UsageError(f"--max-replications {most} is too few for an interval", remedy="Allow 2 or more.")
     targets = [parse_target(text, tuple(MEASURES)) for text in target]
     settings = [parse_setting(text) for text in vary]
-    read = open_scenario(scenario, variables_of(var), assignments_of(assignments), seed)
+    variables, overrides = variables_of(var), assignments_of(assignments)
+    read = open_scenario(scenario, variables, overrides, seed)
+    asked: list[tuple[str, object]] = [("--target", text) for text in target]
+    asked += [("--vary", text) for text in vary]
+    asked += [("--confidence", f"{confidence:g}"), ("--max-replications", most), ("--seed", seed)]
     with task_progress("candidates") as tell:
         count = 0
 
@@ -212,7 +220,7 @@ def size(
             options=spark_options(master, conf),
             told=told,
         )
-    return Sized(read.name, sizing)
+    return Sized(read.name, sizing, command_line("size", scenario, asked, variables, overrides))
 
 
 def register(app: typer.Typer) -> None:

@@ -19,6 +19,7 @@ import vl_convert
 WIDE: Final = 860
 NARROW: Final = 310
 HEIGHT: Final = 280
+_LONGEST_LINE: Final = 32
 
 QUEUE_COLOURS: Final[Mapping[str, str]] = {
     "G-1": "#8c6bb1",
@@ -128,7 +129,9 @@ def heat_chart(cells: Values, horizontal: str, vertical: str, measure: str) -> D
         vertical: the title of the y axis.
         measure: what the colour means.
     """
-    base = _chart(cells).encode(x=alt.X("x:O", title=horizontal, sort=None), y=alt.Y("y:O", title=vertical, sort=None))
+    base = _chart(cells).encode(
+        x=alt.X("x:O", title=_lines(horizontal), sort=None), y=alt.Y("y:O", title=_lines(vertical), sort=None)
+    )
     highest = max((float(cell["value"]) for cell in cells), default=0.0)
     fill = base.mark_rect().encode(
         color=alt.Color(
@@ -138,7 +141,7 @@ def heat_chart(cells: Values, horizontal: str, vertical: str, measure: str) -> D
             legend=None,
         )
     )
-    text = base.mark_text(fontSize=12).encode(
+    text = base.mark_text().encode(
         text="label:N",
         color=alt.condition(f"datum.value > {json.dumps(highest * 0.5)}", alt.value("#ffffff"), alt.value("#111111")),
     )
@@ -153,7 +156,7 @@ def line_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
         horizontal: the title of the x axis.
         vertical: the title of the y axis.
     """
-    base = _chart(points).encode(x=alt.X("x:O", title=horizontal, sort=None), color=_queue_colour(points))
+    base = _chart(points).encode(x=alt.X("x:O", title=_lines(horizontal), sort=None), color=_queue_colour(points))
     lines = base.mark_line(point=True, strokeWidth=1.5).encode(y=alt.Y("mean:Q", title=vertical))
     spread = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", title=vertical), y2="high:Q")
     return alt.layer(lines, spread)
@@ -179,6 +182,12 @@ def difference_chart(differences: Values) -> Drawn:
     dots = base.mark_point(filled=True, size=60).encode(x="mean:Q")
     zero = _chart([{"at": 0}]).mark_rule(strokeDash=[4, 3], opacity=0.6).encode(x="at:Q")
     return alt.layer(zero, spread, dots)
+
+
+def _lines(title: str) -> list[str]:
+    """A path too long for a phone in two lines: what it is of, and what is set."""
+    place, slash, name = title.rpartition("/")
+    return [f"{place}/", name] if slash and len(title) > _LONGEST_LINE else [title]
 
 
 def _chart(values: Values) -> alt.Chart:
@@ -240,6 +249,7 @@ def _svg(chart: Drawn, width: int, height: int, title: str) -> str:
                 "titleColor": "currentColor",
             },
             "rule": {"color": "currentColor"},
+            "text": {"fontSize": 9 if width == NARROW else 12},
         },
     }
     svg = vl_convert.vegalite_to_svg(json.dumps(spec))

@@ -141,10 +141,7 @@ def _sizing_page(document: dict[str, Any], file: Path) -> Page:
             )
         ],
         facts={"Scenario": document["scenario"], "Targets": ", ".join(targets), "Confidence": f"{confidence:g} %"},
-        reproduce=f"qsctl size {document['scenario']} "
-        + " ".join(f"--target '{target}'" for target in targets)
-        + "".join(f" --vary '{path}'" for path in paths)
-        + f" -o json > {file.name}",
+        reproduce=f"{document['reproduce']} -o json > {file.name}",
         configuration="",
     )
 
@@ -164,7 +161,7 @@ def _evidence_pictures(candidates: list[Any], targets: list[str], paths: list[st
         points = [
             {
                 "x": str(row["settings"][paths[0]]), "queue": "mean", "mean": mean / scale,
-                "low": (mean - half) / scale, "high": (mean + half) / scale,
+                "low": max(0.0, mean - half) / scale, "high": (mean + half) / scale,
             }
             for row in sorted(candidates, key=lambda row: row["settings"][paths[0]])
             for mean, half in [(row["evidence"][number]["mean"], row["evidence"][number]["half_width"] or 0.0)]

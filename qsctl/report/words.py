@@ -21,7 +21,7 @@ def count_text(count: float | None) -> str:
     """A count with thousands apart."""
     if count is None:
         return "–"
-    return f"{count:,.0f}" if float(count).is_integer() else f"{count:,.4g}"
+    return f"{count:,.0f}" if float(count).is_integer() or abs(count) >= 1000 else f"{count:,.4g}"
 
 
 def percent_text(ratio: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +100,20 @@ def test_a_sweep_is_shown_compared_and_reported(scenario: Path, tmp_path: Path) 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_size_answers_in_words_and_exits_1_when_nothing_is_enough(scenario: Path) -> None:
-    ask = ("size", scenario, "--target", "loss_ratio(D-1)<50%", "--max-replications", "5", *SPARK)
+    ask = (
+        "size",
+        scenario,
+        "--set",
+        "horizon=900ms",
+        "--target",
+        "loss_ratio(D-1)<50%",
+        "--max-replications",
+        "5",
+        *SPARK,
+    )
     made = document(*ask, "--vary", "max-depth(D-1)=10..20")
     assert made["answer"]["settings"] == {"profile[*]/queue[D-1]/max-depth": 10}
+    assert document(*shlex.split(made["reproduce"])[1:], *SPARK) == made
     none = qsctl("size", scenario, "--target", "discards(D-1)=0", "--vary", "max-depth(D-1)=10..12", *SPARK)
     assert none.exit_code == 1
     assert "No setting in the range meets discards(D-1)=0" in none.stdout

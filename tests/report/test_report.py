@@ -174,10 +174,12 @@ def test_a_comparison_and_a_sizing_are_told_from_their_json(tmp_path: Path) -> N
     sizing = tmp_path / "s.json"
     document = {
         "scenario": "x", "confidence": 0.95, "targets": ["discards(D-1)=0"], "answer": candidate, "monotone": True,
-        "candidates": [candidate],
+        "candidates": [candidate], "reproduce": "qsctl size x --target 'discards(D-1)=0' --vary p=1..9",
     }  # fmt: skip
     sizing.write_text(json.dumps(document))
-    assert "p = 5 is the smallest" in document_page(sizing).verdict[0]
+    made = document_page(sizing)
+    assert "p = 5 is the smallest" in made.verdict[0]
+    assert made.reproduce == "qsctl size x --target 'discards(D-1)=0' --vary p=1..9 -o json > s.json"
     checked(page_html(document_page(sizing)))
 
 
