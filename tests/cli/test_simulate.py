@@ -233,7 +233,7 @@ def test_nothing_but_errors_is_on_standard_error_in_a_pipe(small: Path) -> None:
 )
 def test_spark_and_the_simulator_agree_to_the_message(small: Path, arguments: tuple[str, ...]) -> None:
     own = document(*arguments, "--replications", "2")
-    spark = document(*arguments, "--replications", "2", "--spark")
+    spark = document(*arguments, "--replications", "2", "--spark", "--master", "local[2]")
     assert (own["computed_by"], spark["computed_by"]) == ("simulator", "spark")
     assert own["fingerprint"] == spark["fingerprint"]
     theirs = {(row["client"], row["queue"]): row for row in spark["queues"]}
