@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, Generic, Self, cast
 
+import msgspec
+
 from qsctl.client.session import FOREVER_S, ClientSession, Codec, RawOctets, Value, Wrapper, new_guid
 from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, Consumer
 from qsctl.core.client.producer import WINDOW_COUNT, Producer, Settled
@@ -25,15 +27,12 @@ SETTLED_KEPT_COUNT: Final = 100_000
 """Settled samples that a producer keeps for `take_settled`: one that is never asked must not grow."""
 
 
-class ReceivedSample(Generic[Value]):
+class ReceivedSample(msgspec.Struct, Generic[Value], frozen=True, eq=False, gc=False):
     """A sample that a queue gave to this consumer, to be acknowledged once."""
 
-    __slots__ = ("_consumer", "delivery", "value")
-
-    def __init__(self, consumer: QueueConsumer[Value], delivery: Delivery, value: Value) -> None:
-        self._consumer = consumer
-        self.delivery = delivery
-        self.value = value
+    _consumer: QueueConsumer[Value]
+    delivery: Delivery
+    value: Value
 
     @property
     def identity(self) -> SampleIdentity:

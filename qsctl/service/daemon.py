@@ -33,7 +33,7 @@ IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long the thread that stores may wait for the interpreter while the service works."""
 
-_CHANGES_QUEUES = (ServiceStarted, QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted)
+_CHANGES_QUEUES = frozenset({ServiceStarted, QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted})
 
 
 class Daemon:
@@ -139,7 +139,7 @@ class Daemon:
 
     def _hand_on(self, ready: Ready) -> None:
         """Send and tell what a turn led to, which is stored now."""
-        if ready.records and any(isinstance(record, _CHANGES_QUEUES) for record in ready.records):
+        if not _CHANGES_QUEUES.isdisjoint(map(type, ready.records)):
             self._reconcile()
         self.transport.put(ready.messages)
         self.transport.flush()

@@ -119,7 +119,9 @@ def test_what_no_honest_peer_would_send_hurts_nobody(start_service: Callable[...
         held = SampleIdentity(producer.state.writer_guid, 1)
         for sender in (NIL_GUID, Guid(b"s" * 16)):
             for pairs in ([(held, 1)], [(held, 9)], [(NIL_IDENTITY, 0)], []):
-                answers.write(frames.pack_answers(sender, "Elsewhere@Nobody", pairs))
+                answers.write(
+                    frames.answers_of(sender, "Elsewhere@Nobody", [frames.pack_answer(*each) for each in pairs])
+                )
         answers.flush()
         for packed in ([], [frames.pack_sample(NIL_IDENTITY, b"", flags=0xFFFF_FFFF, lifespan_ns=0)]):
             samples.write(frames.frame_of(packed))

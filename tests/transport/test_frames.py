@@ -60,8 +60,9 @@ def test_the_hand_packed_bytes_are_those_of_the_type(given_samples: list[tuple[o
 def test_answers_give_back_what_was_packed_and_are_those_of_the_type(
     sender: Guid, queue: str, answers: list[tuple[SampleIdentity, int]]
 ) -> None:
-    packed = frames.pack_answers(sender, queue, answers)
-    assert frames.parse_answers(packed) == (sender, queue, answers)
+    packed = frames.answers_of(sender, queue, [frames.pack_answer(*each) for each in answers])
+    identities, responses = [each for each, _ in answers], [each for _, each in answers]
+    assert frames.parse_answers(packed) == (sender, queue, identities, responses)
     assert bytes(WireAcknowledgmentFrame.deserialize(packed).serialize(use_version_2=False)) == packed
 
 

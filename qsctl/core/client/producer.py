@@ -7,9 +7,9 @@ acknowledging queue that was there when it was written. Leaves to others: wires,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from qsctl.core.messages import AckResponse, Write, WriteAcknowledgment
 from qsctl.errors import UsageError
@@ -20,27 +20,19 @@ WINDOW_COUNT: Final = 1000
 """Samples written and not settled: the flow control between a producer and its queues."""
 
 
-class Settled(NamedTuple):
+class Settled(msgspec.Struct, frozen=True, gc=False):
     """The end of a sample's way into its queues: accepted by all that answered, or rejected by one at least."""
 
     identity: SampleIdentity
     accepted: bool
 
 
-# A named tuple's own constructor is a Python function; these are none, and take half the time.
-_identity: Final[Callable[[tuple[Guid, int]], SampleIdentity]] = partial(tuple.__new__, SampleIdentity)
-_settled: Final[Callable[[tuple[SampleIdentity, bool]], Settled]] = partial(tuple.__new__, Settled)
-
-
-class _Open:
+class _Open(msgspec.Struct, gc=False):
     """A sample that is not settled: who still has to answer, and whether one has refused."""
 
-    __slots__ = ("rejected", "waiting_for", "write")
-
-    def __init__(self, write: Write, waiting_for: frozenset[str]) -> None:
-        self.write = write
-        self.waiting_for = waiting_for
-        self.rejected = False
+    write: Write
+    waiting_for: frozenset[str]
+    rejected: bool = False
 
 
 class Producer:
@@ -127,7 +119,7 @@ class Producer:
             )
         number = self._next_number
         self._next_number = number + 1
-        identity = _identity((self.writer_guid, number))
+        identity = SampleIdentity(self.writer_guid, number)
         # By position: names cost a third of a microsecond.
         write = Write(
             "",
@@ -151,9 +143,9 @@ class Producer:
 
     def receive(self, answer: WriteAcknowledgment) -> None:
         """Take a queue's answer. One for a sample of somebody else, or settled before, changes nothing."""
-        guid, number = answer.identity
+        number = answer.identity.sequence_number
         each = self._open.get(number)
-        if each is None or guid != self.writer_guid:
+        if each is None or answer.identity.writer_guid != self.writer_guid:
             return
         if answer.response == AckResponse.REJECTED:
             each.rejected = True
@@ -179,7 +171,7 @@ class Producer:
         # An answer that comes while the sample is about to be sent again makes that needless.
         if self._outgoing:
             self._outgoing.pop(number, None)
-        self._settled.append(_settled((each.write.identity, not each.rejected)))
+        self._settled.append(Settled(each.write.identity, not each.rejected))
 
     def _settle_unanswered(self) -> None:
         for number, each in list(self._open.items()):

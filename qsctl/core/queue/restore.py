@@ -61,11 +61,11 @@ class Replay:
     def _enqueue(self, record: Enqueued) -> bool:
         if record.identity in self._held.known:
             return False
-        writer_guid, sequence_number = record.identity
+        writer_guid = record.identity.writer_guid
         one_of = self._known_guids.setdefault
         sample = Sample(
             record.position,
-            SampleIdentity(one_of(writer_guid, writer_guid), sequence_number),
+            SampleIdentity(one_of(writer_guid, writer_guid), record.identity.sequence_number),
             record.payload,
             len(record.payload),
             record.enqueued_at_ns,

@@ -20,7 +20,7 @@ from qsctl.core.messages import (
     WriteAcknowledgment,
 )
 from qsctl.errors import UsageError
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.bodies import octets_of
@@ -114,7 +114,7 @@ class ProducerPort:
                 queue = frame.queue_name
                 taken_now += [
                     WriteAcknowledgment(queue, identity, _RESPONSES.get(response, AckResponse.REJECTED))
-                    for identity, response in frame.answers
+                    for identity, response in zip(frame.identities, frame.responses, strict=True)
                 ]
         return taken_now
 
@@ -259,13 +259,13 @@ class ConsumerPort:
 
     def send(self, answers: Sequence[Acknowledgment]) -> None:
         """Put answers into frames, in order."""
-        pairs: list[tuple[SampleIdentity, int]] = [(each.identity, each.response) for each in answers]
-        for at in range(0, len(pairs), frames.ANSWERS_MAX):
-            self._unsent.append(frames.pack_answers(self.guid, self.queue, pairs[at : at + frames.ANSWERS_MAX]))
+        packed = [frames.pack_answer(each.identity, each.response) for each in answers]
+        for at in range(0, len(packed), frames.ANSWERS_MAX):
+            self._unsent.append(frames.answers_of(self.guid, self.queue, packed[at : at + frames.ANSWERS_MAX]))
 
     def take_leave(self) -> None:
         """Leave in order: the samples held were not touched, and wait again as if never sent."""
-        self._unsent.append(frames.pack_answers(self.guid, self.queue, []))
+        self._unsent.append(frames.answers_of(self.guid, self.queue, []))
         self.flush()
 
     def tell(self, availability: ConsumerAvailability) -> None:

@@ -147,7 +147,7 @@ class TopicEndpoints:
         label = self.queues.get(queue)
         if label is None:
             return
-        guid = identity[0]
+        guid = identity.writer_guid
         lane = self._lanes.get(guid)
         if lane is not None:
             lane.put(label, identity, response)
@@ -279,9 +279,9 @@ class QueueEndpoints:
                     # Nobody's: a sample that nobody holds has no holder either.
                     self.malformed_count += 1
                     continue
-                if not frame.answers:
+                if not frame.identities:
                     self._take_leave(sender, inbox)
-                for identity, response in frame.answers:
+                for identity, response in zip(frame.identities, frame.responses, strict=True):
                     kind = _RESPONSES.get(response)
                     if kind is None:
                         self.malformed_count += 1

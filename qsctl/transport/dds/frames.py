@@ -8,8 +8,8 @@ padding to four.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from qsctl.core.messages import Delivery, Write
@@ -40,10 +40,6 @@ HEAD_SIZE_BYTES: Final = _HEAD.size
 PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
 
 
-# A named tuple's own constructor is a Python function; this is none, and takes half the time.
-_identity: Final[Callable[[tuple[bytes, int]], SampleIdentity]] = partial(tuple.__new__, SampleIdentity)
-
-
 @lru_cache(64)
 def _plain(size: int) -> struct.Struct:
     """A sample with a payload of this size, padding included, as most are: lifespan and related identity are octets."""
@@ -54,22 +50,13 @@ class MalformedFrame(ValueError):
     """A peer sent octets that are no frame: the message is refused and counted."""
 
 
-class Answer(NamedTuple):
-    """One acknowledgment as it travels."""
-
-    identity: SampleIdentity
-    response: int
-
-
-_answer: Final[Callable[[tuple[SampleIdentity, int]], Answer]] = partial(tuple.__new__, Answer)
-
-
 class AnswerFrame(NamedTuple):
-    """The acknowledgments of one sender for one queue."""
+    """The acknowledgments of one sender for one queue: each sample's identity, and its response in the same place."""
 
     sender: Guid
     queue_name: str
-    answers: list[Answer]
+    identities: list[SampleIdentity]
+    responses: list[int]
 
 
 def pack_sample(
@@ -83,20 +70,20 @@ def pack_sample(
     lifespan_ns: Nanoseconds = INFINITE_NS,
 ) -> bytes:
     """The octets of one sample inside a frame, padded to four."""
-    number = identity[1]
+    number = identity.sequence_number
     size = len(payload)
     if lifespan_ns >= INFINITE_NS and related_identity is NIL_IDENTITY:
         return _plain(size).pack(
-            flags, _INFINITE_OCTETS, identity[0], number >> 32, number & 0xFFFF_FFFF, source_guid,
+            flags, _INFINITE_OCTETS, identity.writer_guid, number >> 32, number & 0xFFFF_FFFF, source_guid,
             related_source_guid, _NIL_IDENTITY_OCTETS, related_reader_guid, size, payload,
         )  # fmt: skip
-    related = related_identity[1]
+    related = related_identity.sequence_number
     sec, nanosec = _INFINITE if lifespan_ns >= INFINITE_NS else divmod(lifespan_ns, SECOND_NS)
     return (
         _HEAD.pack(
             flags, min(sec, 0x7FFF_FFFF), nanosec,
-            identity[0], number >> 32, number & 0xFFFF_FFFF, source_guid, related_source_guid,
-            related_identity[0], related >> 32, related & 0xFFFF_FFFF, related_reader_guid, size,
+            identity.writer_guid, number >> 32, number & 0xFFFF_FFFF, source_guid, related_source_guid,
+            related_identity.writer_guid, related >> 32, related & 0xFFFF_FFFF, related_reader_guid, size,
         )
         + payload
         + PADDING[size & 3]
@@ -130,12 +117,11 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
     Raises:
         MalformedFrame: the octets end early or claim more than they hold.
     """
-    identity = _identity
     return [
         Write(
             participant,
             topic_name,
-            identity((guid, high << 32 | low)),
+            SampleIdentity(guid, high << 32 | low),
             payload,
             source,
             related_source,
@@ -154,13 +140,12 @@ def parse_deliveries(data: bytes, queue: str, consumer_guid: Guid) -> list[Deliv
     Raises:
         MalformedFrame: the octets end early or claim more than they hold.
     """
-    identity = _identity
     return [
         Delivery(
             queue,
             consumer_guid,
             0,
-            identity((guid, high << 32 | low)),
+            SampleIdentity(guid, high << 32 | low),
             payload,
             source,
             related_source,
@@ -218,15 +203,20 @@ def _related_identity(octets: bytes) -> SampleIdentity:
     return SampleIdentity(guid, high << 32 | low)
 
 
-def pack_answers(sender: bytes, queue_name: str, answers: Sequence[tuple[SampleIdentity, int]]) -> bytes:
-    """An acknowledgment frame. `queue_name` is at most 255 octets."""
-    pack = _ANSWER.pack
+def pack_answer(identity: SampleIdentity, response: int) -> bytes:
+    """The octets of one acknowledgment inside a frame."""
+    number = identity.sequence_number
+    return _ANSWER.pack(identity.writer_guid, number >> 32, number & 0xFFFF_FFFF, response)
+
+
+def answers_of(sender: bytes, queue_name: str, packed: Sequence[bytes]) -> bytes:
+    """An acknowledgment frame from packed ones. `queue_name` is at most 255 octets."""
     name = queue_name.encode() + b"\0"
     return b"".join(
         (
             ENCAPSULATION,
-            _ANSWERS_HEAD.pack(sender, len(answers)),
-            *[pack(guid, number >> 32, number & 0xFFFF_FFFF, response) for (guid, number), response in answers],
+            _ANSWERS_HEAD.pack(sender, len(packed)),
+            *packed,
             _COUNT.pack(len(name)),
             name,
         )
@@ -234,7 +224,7 @@ def pack_answers(sender: bytes, queue_name: str, answers: Sequence[tuple[SampleI
 
 
 def parse_answers(data: bytes) -> AnswerFrame:
-    """The inverse of `pack_answers`.
+    """The inverse of `answers_of`.
 
     Raises:
         MalformedFrame: the octets end early, claim more than they hold, or name no queue.
@@ -246,11 +236,10 @@ def parse_answers(data: bytes) -> AnswerFrame:
         stop = at + count * _ANSWER.size
         if stop + 4 > len(data):
             raise MalformedFrame(f"a frame of {len(data)} octets claims {count} acknowledgments")
-        identity, answer = _identity, _answer
-        answers = [
-            answer((identity((guid, high << 32 | low)), response))
-            for guid, high, low, response in _ANSWER.iter_unpack(memoryview(data)[at:stop])
-        ]
+        identities, responses = [], []
+        for guid, high, low, response in _ANSWER.iter_unpack(memoryview(data)[at:stop]):
+            identities.append(SampleIdentity(guid, high << 32 | low))
+            responses.append(response)
         (size,) = _COUNT.unpack_from(data, stop)
     except struct.error as error:
         raise MalformedFrame(f"an acknowledgment frame of {len(data)} octets ends early") from error
@@ -258,7 +247,7 @@ def parse_answers(data: bytes) -> AnswerFrame:
     if len(name) != size or not name.endswith(b"\0"):
         raise MalformedFrame("an acknowledgment frame without its queue's name")
     try:
-        return AnswerFrame(sender, name[:-1].decode(), answers)
+        return AnswerFrame(sender, name[:-1].decode(), identities, responses)
     except UnicodeDecodeError as error:
         raise MalformedFrame("an acknowledgment frame with a queue name that is not UTF-8") from error
 
@@ -272,7 +261,7 @@ def example_frames() -> tuple[bytes, bytes]:
         pack_sample(first, b"12345", guids[1], guids[2], second, guids[4], 5, 3 * SECOND_NS + 4),
         pack_sample(second, b"1234", guids[1], guids[2], first, guids[4], 1),
     ]
-    return frame_of(samples), pack_answers(guids[0], "Topic@Subscriber", [(first, 1), (second, 0)])
+    return frame_of(samples), answers_of(guids[0], "Topic@Subscriber", [pack_answer(first, 1), pack_answer(second, 0)])
 
 
 def _require_little_endian(data: bytes) -> None:

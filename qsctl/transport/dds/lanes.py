@@ -38,6 +38,7 @@ class FrameWriter:
         self._publisher = Publisher(participant.entity, qos=partition_qos(partition) if partition else None)
         self.writer = RawWriter(DataWriter(self._publisher, topic, qos=writer_qos(traits=traits, extra=extra)))
         self._backlog: deque[bytes] = deque()
+        self._is_flushed = True
 
     @property
     def backlog_count(self) -> int:
@@ -48,13 +49,17 @@ class FrameWriter:
         """Write a frame, or keep it behind those that wait."""
         if self._backlog or not self.writer.write(frame):
             self._backlog.append(frame)
+        self._is_flushed = False
 
     def flush(self) -> bool:
         """Write what waits and send what is batched. False: some still waits."""
+        if self._is_flushed:
+            return True
         while self._backlog and self.writer.write(self._backlog[0]):
             self._backlog.popleft()
         self.writer.flush()
-        return not self._backlog
+        self._is_flushed = not self._backlog
+        return self._is_flushed
 
     def settle(self, timeout_ns: Nanoseconds) -> bool:
         """Wait until all matched readers have what was written. False: the time is over."""
@@ -115,16 +120,15 @@ class AnswerLane:
         self.guid = guid
         self.handle = handle
         self._frames = FrameWriter(participant, topic, partition=guid.hex(), traits={"role": "answers"})
-        self._pending: dict[str, list[tuple[SampleIdentity, int]]] = {}
+        self._pending: dict[str, list[bytes]] = {}
         self._matched = False
 
     def put(self, queue_name: str, identity: SampleIdentity, response: int) -> None:
         """Add an answer to this turn's frames."""
         pending = self._pending.get(queue_name)
         if pending is None:
-            self._pending[queue_name] = [(identity, response)]
-        else:
-            pending.append((identity, response))
+            pending = self._pending[queue_name] = []
+        pending.append(frames.pack_answer(identity, response))
 
     def flush(self) -> bool:
         """Send this turn's answers. False: some wait."""
@@ -135,7 +139,7 @@ class AnswerLane:
         if self._pending:
             for queue_name, answers in self._pending.items():
                 for at in range(0, len(answers), frames.ANSWERS_MAX):
-                    self._frames.put(frames.pack_answers(NIL_GUID, queue_name, answers[at : at + frames.ANSWERS_MAX]))
+                    self._frames.put(frames.answers_of(NIL_GUID, queue_name, answers[at : at + frames.ANSWERS_MAX]))
             self._pending = {}
         return self._frames.flush()
 
