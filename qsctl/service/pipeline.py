@@ -1,15 +1,13 @@
-"""Turns with one commit under way while the next gathers.
+"""Turns with one sync under way while the next gather.
 
-Decides: when a turn may run ahead of the disk. The engine works on while a thread stores what it did; nothing leaves
-before it is stored, and in the order of the turns. A sync takes as long for one sample as for hundreds, so the busier
-the service, the more share one.
+Decides: when a turn may run ahead of the disk. The engine works on while the disk syncs what it did before; nothing
+leaves before it is stored, and in the order of the turns. A sync takes as long for one sample as for hundreds, so the
+busier the service, the more share one.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from typing import Final
 
 from qsctl.core.messages import Inbound
@@ -29,11 +27,11 @@ TURNS_AHEAD_MAX: Final = 64
 
 
 class PipelinedLoop:
-    """A service loop whose commits run in a thread of their own. Close it before the stores.
+    """A service loop that works on while the disk syncs. Close it before the stores.
 
     Args:
-        loop: whose engine and stores are used; the stores by the thread alone while a commit is under way.
-        on_finished: called in that thread when `take_finished` has something; must not block.
+        loop: whose engine and stores are used.
+        on_finished: called in another thread when `take_finished` has something; must not block.
         turns_ahead_max: how many turns may wait for their commit.
     """
 
@@ -45,38 +43,38 @@ class PipelinedLoop:
         turns_ahead_max: int = TURNS_AHEAD_MAX,
     ) -> None:
         self.loop = loop
-        self._on_finished = on_finished
         self._turns_ahead_max = turns_ahead_max
-        self._commits = GroupCommit(loop.stores.commit)
-        self._under_way: deque[Future[Ready]] = deque()
+        self._commits = GroupCommit(loop.stores.write, on_finished)
+        self._finished: list[Ready] = []
+        """Stored and not taken yet, before what `_commits` has."""
         self._record_count = 0
 
     @property
     def is_idle(self) -> bool:
         """Whether everything that was begun has been taken."""
-        return not self._under_way
+        return not self._finished and self._commits.is_idle
 
     def begin(self, inbox: Sequence[Inbound] = ()) -> None:
         """Let the engine take a turn, and have its records stored.
 
         Raises:
-            Damaged: the disk refused an earlier turn.
+            Damaged: the disk refuses.
         """
         for part in up_to_each_creation(inbox):
             ready = self.loop.take(part)
             if changes_queues(ready.records):
-                self._commits.drain()
+                self._finish()
                 self.loop.follow()
-                self._submit(ready)
-                self._commits.drain()
+                self._commits.submit(ready)
+                self._finish()
                 self.loop.adopt(ready.records)
             elif ready.records or ready.messages or ready.events:
-                self._submit(ready)
+                self._commits.submit(ready)
             self._record_count += len(ready.records)
             if self._record_count >= COMPACT_AFTER_RECORDS:
                 self._compact()
-        while len(self._under_way) > self._turns_ahead_max and not self._under_way[0].done():
-            self._under_way[0].result()
+        while self._commits.pending_count > self._turns_ahead_max:
+            self._commits.wait()
 
     def rest(self) -> None:
         """There is nothing to do for a while: compact what is worth it.
@@ -93,10 +91,8 @@ class PipelinedLoop:
         Raises:
             Damaged: the disk refused; the service must stop.
         """
-        finished = []
-        while self._under_way and self._under_way[0].done():
-            finished.append(self._under_way.popleft().result())
-        return finished
+        finished, self._finished = self._finished, []
+        return finished + self._commits.take_done()
 
     def drain(self) -> list[Ready]:
         """Wait for everything that was begun, and take it.
@@ -104,30 +100,17 @@ class PipelinedLoop:
         Raises:
             Damaged: the disk refused; the service must stop.
         """
-        self._commits.drain()
-        finished = [future.result() for future in self._under_way]
-        self._under_way.clear()
-        return finished
+        self._finish()
+        return self.take_finished()
 
     def close(self) -> None:
         """Store what was begun and end the thread; `take_finished` still gives what it covers."""
         self._commits.close()
 
+    def _finish(self) -> None:
+        self._finished += self._commits.drain()
+
     def _compact(self) -> None:
         self._record_count = 0
-        self._commits.drain()
-        for future in self._under_way:
-            future.result()  # a refusal: then what the engine holds is not what is stored
+        self._finish()
         self.loop.compact()
-
-    def _submit(self, ready: Ready) -> None:
-        if not ready.records:
-            # Nothing to store: it is done as soon as the turns before it are. Only journaled samples are on disk
-            # only, and sending one of them leaves a record.
-            done: Future[Ready] = Future()
-            done.set_result(ready)
-            self._under_way.append(done)
-            return
-        future = self._commits.submit(ready)
-        self._under_way.append(future)
-        future.add_done_callback(lambda _: self._on_finished())

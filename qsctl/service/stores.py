@@ -8,6 +8,7 @@ embedded service keeps it in files of its own, for there the process ends with e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -30,7 +31,7 @@ from qsctl.core.records import (
 from qsctl.errors import Refused
 from qsctl.instant import INFINITE_NS
 from qsctl.service.places import Place, Places
-from qsctl.storage.base import Storage
+from qsctl.storage.base import Storage, Sync
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.names import private_stem, queue_stem, service_file
 from qsctl.storage.segments import SegmentStorage
@@ -139,31 +140,40 @@ class Stores:
         Raises:
             Damaged: the disk refuses; what was stored before may stay.
         """
+        filled, sync = self.write(batches)
+        if sync is not None:
+            sync()
+        return filled
+
+    def write(self, batches: Sequence[Ready]) -> tuple[list[Ready], Sync | None]:
+        """The first half of `commit`, and the second (see `Storage.write`).
+
+        Raises:
+            Damaged: the disk refuses; what was stored before may stay.
+        """
         filled = list(batches)
         if self._has_payloads_on_disk_only:
             read = self._reader(batches)
             filled = [with_payloads(ready, read) for ready in batches]
-        self.append([record for ready in filled for record in ready.records])
-        return filled
+        return filled, self._write([record for ready in filled for record in ready.records])
 
-    def append(self, records: Sequence[Record]) -> None:
-        """Store records, each where it belongs: one append a store.
+    def _write(self, records: Sequence[Record]) -> Sync | None:
+        """Write records, each where it belongs: once a store.
 
-        Dead-letter queues come first, so that no sample is gone from its queue before it is in the other; a change
-        of the configuration waits for the records before it.
-
-        Raises:
-            Damaged: the disk refuses.
+        Dead-letter queues come first and are synced at once, so that no sample is gone from its queue before it is in
+        the other; a change of the configuration waits for the records before it.
         """
         batch: dict[QueueName, list[Record]] = {}
         for record in records:
             if isinstance(record, _SERVICE_RECORDS):
-                self._append_queues(batch)
+                for sync in self._write_queues(batch):
+                    sync()
                 batch = {}
                 self._change(record)
             elif record.queue in self._queues:
                 batch.setdefault(record.queue, []).append(record)
-        self._append_queues(batch)
+        syncs = self._write_queues(batch)
+        return partial(_do_all, syncs) if syncs else None
 
     def compact(self, snapshot: Snapshot, service: Iterable[ServiceRecord], *, all_damaged: bool = False) -> None:
         """Compact the stores for which it pays; with `all_damaged` also those in which damage was found.
@@ -236,9 +246,12 @@ class Stores:
             )
         return stem
 
-    def _append_queues(self, batch: dict[QueueName, list[Record]]) -> None:
-        for name in sorted(batch, key=lambda name: not self._is_dead_letter(name)):
+    def _write_queues(self, batch: dict[QueueName, list[Record]]) -> list[Sync]:
+        """What is left to do for the queues' own stores."""
+        for name in filter(self._is_dead_letter, batch):
             self._queues[name].append(batch[name])
+        written = [self._queues[name].write(batch[name]) for name in batch if not self._is_dead_letter(name)]
+        return [sync for sync in written if sync is not None]
 
     def _is_dead_letter(self, name: QueueName) -> bool:
         place = self._places.get(name)
@@ -275,3 +288,8 @@ class Stores:
                 return fresh[queue, position]
 
         return read
+
+
+def _do_all(syncs: Sequence[Sync]) -> None:
+    for sync in syncs:
+        sync()

@@ -6,11 +6,17 @@ it keeps the records it was given in order, as durable as it was configured, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeAlias
 
 from qsctl.core.records import Record
 from qsctl.storage.damage import DamageReport
+
+Sync: TypeAlias = Callable[[], None]
+"""What is left to do until what was written is as durable as configured; called once, in whatever thread.
+
+Raises Damaged: the disk refuses; what was written may or may not be there."""
 
 
 class Storage(Protocol):
@@ -24,6 +30,15 @@ class Storage(Protocol):
         """Keep the records, all or none, as durable as configured when it returns.
 
         A process that dies inside may leave a prefix of the batch, of which nothing was acknowledged.
+
+        Raises:
+            Damaged: the disk refused; nothing of the batch will be loaded.
+        """
+
+    def write(self, records: Sequence[Record]) -> Sync | None:
+        """The first half of `append`; gives the second, or None where there is nothing left to do.
+
+        Until that is done, nothing of the batch is sure, and no other method but `payload` may be called.
 
         Raises:
             Damaged: the disk refused; nothing of the batch will be loaded.
@@ -60,3 +75,17 @@ class Storage(Protocol):
 
     def close(self) -> None:
         """Make everything durable that is configured to be, and let go of the files."""
+
+
+class WritesThenSyncs(ABC):
+    """Base of the stores: a whole append is its two halves."""
+
+    @abstractmethod
+    def write(self, records: Sequence[Record]) -> Sync | None:
+        """See `Storage.write`."""
+
+    def append(self, records: Sequence[Record]) -> None:
+        """See `Storage.append`."""
+        sync = self.write(records)
+        if sync is not None:
+            sync()

@@ -1,89 +1,114 @@
-"""Group commit: one commit under way while the next group gathers (manual, section 2.14.2).
+"""Group commit: one sync under way while the next group gathers (manual, section 2.14.2).
 
-Decides: which jobs share a commit. A sync of the disk takes as long for one record as for hundreds, so whatever was
-submitted while one ran goes into the next one together.
+Decides: which jobs share a sync. It takes as long for one record as for hundreds, so whatever was submitted while one
+ran goes into the next one together. Only the sync, in which the disk works and Python waits, has a thread of its own:
+two threads that both write records would wait for the interpreter more than for the disk.
 """
 
 from __future__ import annotations
 
-import threading
+import contextlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
+
+from qsctl.errors import Damaged
+from qsctl.storage.base import Sync
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
 
 
 class GroupCommit(Generic[Job, Done]):
-    """A writer thread in front of a commit.
+    """Writes groups and has them synced. It belongs to one thread.
 
-    Jobs are committed in the order in which they were submitted. Once a commit has failed, every later job fails with
-    the same error: it may rest on what was lost.
+    Jobs are committed in the order in which they were submitted. Once a commit has failed, nothing is written any more
+    and every call fails with the same error: what comes later may rest on what was lost.
 
     Args:
-        commit: commits a group and gives one result a job; called by one thread only.
+        write: writes a group; gives one result a job, and the sync that makes them durable; None: they are.
+        on_synced: called in the other thread when `take_done` has something new; must not block.
     """
 
-    def __init__(self, commit: Callable[[Sequence[Job]], Sequence[Done]], *, name: str = "qsctl-commit") -> None:
-        self._commit = commit
-        self._pending: list[tuple[Job, Future[Done]]] = []
-        self._changed = threading.Condition()
-        self._is_committing = False
-        self._is_closed = False
+    def __init__(
+        self,
+        write: Callable[[Sequence[Job]], tuple[Sequence[Done], Sync | None]],
+        on_synced: Callable[[], object] = lambda: None,
+        *,
+        name: str = "qsctl-sync",
+    ) -> None:
+        self._write = write
+        self._on_synced = on_synced
+        self._gathering: list[Job] = []
+        self._written: Sequence[Done] = ()
+        self._sync: Future[None] | None = None
+        self._done: list[Done] = []
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    def submit(self, job: Job) -> Future[Done]:
-        """Hand in a job; the future is done when the job is as durable as configured."""
-        future: Future[Done] = Future()
-        with self._changed:
-            assert not self._is_closed, "a closed group commit takes no job"
-            self._pending.append((job, future))
-            self._changed.notify_all()
-        return future
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
 
     @property
     def pending_count(self) -> int:
-        """Jobs that wait for the next commit."""
-        return len(self._pending)
+        """Jobs that are not durable yet."""
+        return len(self._gathering) + len(self._written)
 
-    def drain(self) -> None:
-        """Wait until everything submitted so far is committed or has failed."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._pending and not self._is_committing)
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was submitted has been taken."""
+        return not self._gathering and not self._written and not self._done
+
+    def submit(self, job: Job) -> None:
+        """Hand in a job; it is written now, or together with others once the sync under way is over."""
+        self._gathering.append(job)
+        self._go_on()
+
+    def take_done(self) -> list[Done]:
+        """The jobs that became durable since the last call, in order."""
+        self._go_on()
+        done, self._done = self._done, []
+        return done
+
+    def wait(self) -> None:
+        """Wait for the sync under way, if any, and go on with what gathered."""
+        if self._sync is not None:
+            self._sync.exception()
+        self._go_on()
+
+    def drain(self) -> list[Done]:
+        """Wait until everything submitted so far is durable, and take it."""
+        while self._gathering or self._sync is not None:
+            self.wait()
+        return self.take_done()
 
     def close(self) -> None:
-        """Commit what is left and end the thread."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
-        self._thread.join()
+        """Commit what is left and end the thread; `take_done` still gives it, or the failure if there was one."""
+        with contextlib.suppress(Damaged):
+            while self._gathering or self._sync is not None:
+                self.wait()
+        self._thread.shutdown()
 
-    def _run(self) -> None:
-        while group := self._next_group():
-            jobs = [job for job, _ in group]
-            if self._failure is None:
-                try:
-                    results = self._commit(jobs)
-                except BaseException as error:
-                    self._failure = error
+    def _go_on(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            self._look_at_sync()
+            while self._gathering and self._sync is None:
+                group, self._gathering = self._gathering, []
+                self._written, sync = self._write(group)
+                if sync is None:
+                    self._finish()
                 else:
-                    for (_, future), result in zip(group, results, strict=True):
-                        future.set_result(result)
-            if self._failure is not None:
-                for _, future in group:
-                    if not future.done():
-                        future.set_exception(self._failure)
-            with self._changed:
-                self._is_committing = False
-                self._changed.notify_all()
+                    self._sync = self._thread.submit(sync)
+                    self._sync.add_done_callback(lambda _: self._on_synced())
+        except BaseException as error:
+            self._failure = error
+            raise
 
-    def _next_group(self) -> list[tuple[Job, Future[Done]]]:
-        """Everything that is pending, once there is something; empty when closed."""
-        with self._changed:
-            self._changed.wait_for(lambda: bool(self._pending) or self._is_closed)
-            group, self._pending = self._pending, []
-            self._is_committing = bool(group)
-            return group
+    def _look_at_sync(self) -> None:
+        if self._sync is not None and self._sync.done():
+            self._sync.result()
+            self._sync = None
+            self._finish()
+
+    def _finish(self) -> None:
+        self._done += self._written
+        self._written = ()

@@ -8,12 +8,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from qsctl.core.records import Enqueued, Record, Removed
+from qsctl.storage.base import Sync, WritesThenSyncs
 from qsctl.storage.damage import DamageReport
 
 DEAD_RECORD_COUNT_MIN: Final = 5_000
 
 
-class MemoryStorage:
+class MemoryStorage(WritesThenSyncs):
     """Records in a list. Nothing survives the process, so nothing is ever damaged."""
 
     def __init__(self) -> None:
@@ -22,14 +23,15 @@ class MemoryStorage:
         self._held: dict[int, bytes] = {}
         self._kept_count = 0
 
-    def append(self, records: Sequence[Record]) -> None:
-        """See `Storage.append`."""
+    def write(self, records: Sequence[Record]) -> Sync | None:
+        """See `Storage.write`."""
         self._records.extend(records)
         for record in records:
             if isinstance(record, Enqueued):
                 self._held[record.position] = record.payload
             elif isinstance(record, Removed):
                 self._held.pop(record.position, None)
+        return None
 
     def load(self) -> Iterator[Record]:
         """See `Storage.load`."""

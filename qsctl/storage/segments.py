@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ import msgspec
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record
 from qsctl.errors import Damaged
+from qsctl.storage.base import Sync, WritesThenSyncs
 from qsctl.storage.codec import (
     ENQUEUED_TAG,
     POSITION,
@@ -42,7 +44,7 @@ _OFFSET_BITS: Final = 40
 _OFFSET_MASK: Final = (1 << _OFFSET_BITS) - 1
 
 
-class SegmentStorage:
+class SegmentStorage(WritesThenSyncs):
     """Records of one queue in `<stem>_m<index>.db`, payloads in `<stem>_d<index>.db`.
 
     A data file is deleted once every sample in it was removed; metadata is reclaimed by `compact`. One thread at a
@@ -86,10 +88,10 @@ class SegmentStorage:
         """What was found broken, in the order of the files."""
         return [*self._metadata.damage, *self._data.damage, *self._more_damage]
 
-    def append(self, records: Sequence[Record]) -> None:
-        """See `Storage.append`."""
+    def write(self, records: Sequence[Record]) -> Sync | None:
+        """See `Storage.write`."""
         if not records:
-            return
+            return None
         self._refuse_after_failure()
         encoded = encode(records)
         data_before = (self._data.last_index, self._data.sizes.get(self._data.last_index, 0))
@@ -103,17 +105,23 @@ class SegmentStorage:
                 raise
         except OSError as error:
             raise self._refusal(error) from error
+        self._record_count += len(records)
+        self._locate(index, offset, encoded)
+        dead = self._forget(encoded.removed) if encoded.removed else []
+        if not dead and self._data.synchronization is not Synchronization.FULL:
+            return None
+        return partial(self._sync, bool(encoded.positions), dead)
+
+    def _sync(self, has_data: bool, dead: list[int]) -> None:
+        """Reach the disk, then delete the data files in which nothing is held any more."""
         try:
-            if encoded.positions:
+            if has_data:
                 self._data.sync()
             self._metadata.sync()
+            self._drop_dead(dead)
         except OSError as error:
             self._failed = True
             raise self._refusal(error) from error
-        self._record_count += len(records)
-        self._locate(index, offset, encoded)
-        if encoded.removed:
-            self._remove(encoded.removed)
 
     def load(self) -> Iterator[Record]:
         """See `Storage.load`. Records about a sample that damage took away are left out."""
@@ -189,7 +197,7 @@ class SegmentStorage:
             kept = {each.position for each in records if isinstance(each, Enqueued)}
             self._record_count = len(records)
             self._kept_count = len(records) - len(kept)
-            self._remove([position for position in self._locations if position not in kept])
+            self._drop_dead(self._forget([position for position in self._locations if position not in kept]))
             self._rewrite_sparse_files()
         except OSError as error:
             raise self._refusal(error) from error
@@ -233,7 +241,7 @@ class SegmentStorage:
         self._report_unfinished([position for position in stray if position >= next_position])
         if self.damage:
             self._stray_files = {self._locations[position] >> _OFFSET_BITS for position in stray}
-        self._remove(chain(stray, removed & self._locations.keys()))
+        self._drop_dead(self._forget(chain(stray, removed & self._locations.keys())))
         for position in sorted(enqueued - removed - self._locations.keys()):
             what = f"the user data of sample {position} is gone; the sample is left out"
             path = self._metadata.stem.with_name(self._metadata.stem.name + "_d*.db")
@@ -305,8 +313,8 @@ class SegmentStorage:
         self._locations[position] = index << _OFFSET_BITS | offset
         self._live_counts[index] += 1
 
-    def _remove(self, positions: Iterable[int]) -> None:
-        """Forget samples, and delete the data files in which nothing is held any more."""
+    def _forget(self, positions: Iterable[int]) -> list[int]:
+        """Hold samples no more; give the data files in which nothing is held now."""
         dead = []
         for position in positions:
             location = self._locations.pop(position, None)
@@ -315,7 +323,9 @@ class SegmentStorage:
                 self._live_counts[index] -= 1
                 if not self._live_counts[index]:
                     dead.append(index)
-        dead = [index for index in dead if not self._live_counts[index] and index != self._data.last_index]
+        return [index for index in dead if not self._live_counts[index] and index != self._data.last_index]
+
+    def _drop_dead(self, dead: list[int]) -> None:
         if dead:
             if self._data.synchronization is Synchronization.NORMAL:
                 self._metadata.sync(critical=True)  # the removals must not be lost after the data

@@ -13,6 +13,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 from zlib import crc32
@@ -22,6 +23,7 @@ import msgspec
 from qsctl.config.filesystem import FilesystemSettings, JournalMode
 from qsctl.core.records import Enqueued, Record
 from qsctl.errors import Damaged, Refused
+from qsctl.storage.base import Sync, WritesThenSyncs
 from qsctl.storage.codec import (
     Encoded,
     Metadata,
@@ -52,7 +54,7 @@ DEAD_RECORD_COUNT_MIN: Final = 5_000
 """Below this a file is never worth compacting: reading so many records takes some milliseconds."""
 
 
-class SqliteStorage:
+class SqliteStorage(WritesThenSyncs):
     """One database file: a row a batch of metadata, a row a payload that is held.
 
     One append is one transaction. One thread at a time may use it.
@@ -82,10 +84,11 @@ class SqliteStorage:
         self._held_count = self._number("SELECT count(*) FROM payload")
         self._record_count = self._number("SELECT coalesce(sum(record_count), 0) FROM batch")
 
-    def append(self, records: Sequence[Record]) -> None:
-        """See `Storage.append`."""
-        if not records:
-            return
+    def write(self, records: Sequence[Record]) -> Sync | None:
+        """See `Storage.write`. The database works and syncs in one go, without the interpreter."""
+        return partial(self._store, records) if records else None
+
+    def _store(self, records: Sequence[Record]) -> None:
         self._refuse_after_failure()
         encoded = encode(records)
         with self._transaction():

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -27,6 +28,7 @@ from qsctl.core.messages import (
 )
 from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
 from qsctl.core.ready import Ready
+from qsctl.core.records import Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Damaged, InvalidInput, Refused
 from qsctl.identity import Guid, SampleIdentity
@@ -36,6 +38,7 @@ from qsctl.service.loop import ServiceLoop
 from qsctl.service.pipeline import COMPACT_AFTER_RECORDS, COMPACT_QUIET_AFTER_RECORDS, PipelinedLoop
 from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
+from qsctl.storage.base import Sync
 from qsctl.transport.embedded import embedded_pair
 
 WRITER, READER = Guid(b"w" * 16), Guid(b"r" * 16)
@@ -79,6 +82,25 @@ def payloads_of(messages: Sequence[Outbound]) -> list[bytes | None]:
     return [each.payload for each in messages if isinstance(each, Delivery)]
 
 
+def hold_syncs(monkeypatch: pytest.MonkeyPatch, entered: threading.Event, let_through: threading.Event) -> None:
+    """Let no sync begin before `let_through` is set; `entered` tells that one wants to."""
+    real = Stores.write
+
+    def write(self: Stores, batches: Sequence[Ready]) -> tuple[list[Ready], Sync | None]:
+        filled, sync = real(self, batches)
+        if sync is None:
+            return filled, None
+
+        def held() -> None:
+            entered.set()
+            assert let_through.wait(10)
+            sync()
+
+        return filled, held
+
+    monkeypatch.setattr(Stores, "write", write)
+
+
 @pytest.fixture(params=["in-memory", "on-disk"])
 def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServiceLoop]:
     loop = service(tmp_path, queue(persistence=IN_MEMORY if request.param == "in-memory" else ON_DISK))
@@ -90,14 +112,7 @@ def test_no_acknowledgment_leaves_before_its_sample_is_stored(
     loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entered, let_through = threading.Event(), threading.Event()
-    real = Stores.append
-
-    def slow(self: Stores, records: Sequence[object]) -> None:
-        entered.set()
-        assert let_through.wait(10)
-        real(self, records)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Stores, "append", slow)
+    hold_syncs(monkeypatch, entered, let_through)
     finished = threading.Event()
     pipeline = PipelinedLoop(loop, finished.set)
     pipeline.begin(writes(1, 2))
@@ -116,13 +131,7 @@ def test_a_turn_with_nothing_to_store_waits_for_the_turns_before_it(
     loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     let_through = threading.Event()
-    real = Stores.append
-
-    def slow(self: Stores, records: Sequence[object]) -> None:
-        assert let_through.wait(10)
-        real(self, records)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Stores, "append", slow)
+    hold_syncs(monkeypatch, threading.Event(), let_through)
     pipeline = PipelinedLoop(loop)
     pipeline.begin(writes(1))
     pipeline.begin([command(Shutdown())])
@@ -189,14 +198,18 @@ def test_what_was_begun_survives_and_what_was_acknowledged_is_gone(tmp_path: Pat
 
 
 def test_a_disk_that_refuses_stops_the_pipeline(loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Stores, records: Sequence[object]) -> None:
+    def refuse(self: Stores, batches: Sequence[Ready]) -> tuple[list[Ready], Sync | None]:
+        return list(batches), fail
+
+    def fail() -> None:
         raise Damaged("the disk refuses")
 
-    monkeypatch.setattr(Stores, "append", refuse)
+    monkeypatch.setattr(Stores, "write", refuse)
     pipeline = PipelinedLoop(loop)
     pipeline.begin(writes(1))
-    with pytest.raises(Damaged, match="the disk refuses"):
-        pipeline.drain()
+    for call in (pipeline.drain, pipeline.take_finished, lambda: pipeline.begin(writes(2))):
+        with pytest.raises(Damaged, match="the disk refuses"):
+            call()
     pipeline.close()
 
 
@@ -239,12 +252,17 @@ def test_a_dead_letter_is_stored_before_it_leaves_its_queue(tmp_path: Path) -> N
     loop = service(tmp_path, orders, dead)
     order: list[str] = []
     for name, store in loop.stores._queues.items():
-        real = store.append
-        store.append = lambda records, name=name, real=real: (order.append(name), real(records))  # type: ignore
+
+        def write(records: list[Record], name: str = name, real: Any = store.write) -> Sync:
+            order.append(f"{name} written")
+            sync = real(records)
+            return lambda: (sync(), order.append(f"{name} synced"))[1]
+
+        store.write = write  # type: ignore[method-assign]
     loop.turn([*writes(1), ConsumerJoined("P/S/orders", READER)])
     order.clear()
     loop.turn([Acknowledgment("P/S/orders", READER, SampleIdentity(WRITER, 1), 0)])  # type: ignore[arg-type]
-    assert order == ["P/S/dead", "P/S/orders"]
+    assert order == ["P/S/dead written", "P/S/dead synced", "P/S/orders written", "P/S/orders synced"]
     loop.stores.close()
     again = service(tmp_path, orders, dead)
     assert payloads_of(again.turn([ConsumerJoined("P/S/dead", READER)]).messages) == [b"1"]

@@ -1,88 +1,124 @@
-"""Group commit: in order, together while one is under way, and nothing after a failure."""
+"""Group commit: in order, together while a sync is under way, and nothing after a failure."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from qsctl.errors import Damaged
+from qsctl.storage.base import Sync
 from qsctl.storage.group_commit import GroupCommit
 
 
 class Disk:
-    """A commit that waits to be let through, and remembers its groups."""
+    """Groups that are written at once, and synced when they are let through."""
 
     def __init__(self) -> None:
         self.groups: list[list[int]] = []
-        self.entered = threading.Semaphore(0)
         self.let_through = threading.Semaphore(0)
         self.fail_from = 1_000
+        self.writers: set[int] = set()
+        self.needs_sync = True
 
-    def commit(self, jobs: Sequence[int]) -> list[int]:
+    def write(self, jobs: Sequence[int]) -> tuple[list[int], Sync | None]:
         self.groups.append(list(jobs))
-        self.entered.release()
+        self.writers.add(threading.get_ident())
+        return [job * 10 for job in jobs], (lambda: self._sync(max(jobs))) if self.needs_sync else None
+
+    def _sync(self, highest: int) -> None:
+        assert threading.get_ident() not in self.writers, "the disk is waited for in another thread"
         assert self.let_through.acquire(timeout=10)
-        if max(jobs) >= self.fail_from:
+        if highest >= self.fail_from:
             raise Damaged("the disk refuses")
-        return [job * 10 for job in jobs]
 
 
-def test_what_is_submitted_during_a_commit_shares_the_next_one() -> None:
-    disk = Disk()
-    commits = GroupCommit(disk.commit)
-    first = commits.submit(1)
-    assert disk.entered.acquire(timeout=10)
-    rest = [commits.submit(job) for job in (2, 3, 4)]
-    assert not first.done()
-    disk.let_through.release(2)
-    assert [future.result(10) for future in (first, *rest)] == [10, 20, 30, 40]
-    assert disk.groups == [[1], [2, 3, 4]]
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+@pytest.fixture
+def commits(disk: Disk) -> Iterator[GroupCommit[int, int]]:
+    commits = GroupCommit(disk.write)
+    yield commits
+    disk.let_through.release(1_000)
     commits.close()
 
 
-def test_nothing_is_done_before_its_commit_is() -> None:
-    disk = Disk()
-    commits = GroupCommit(disk.commit)
-    future = commits.submit(1)
-    assert disk.entered.acquire(timeout=10)
-    assert not future.done()
-    assert commits.pending_count == 0
+def test_what_is_submitted_during_a_sync_shares_the_next_one(disk: Disk, commits: GroupCommit[int, int]) -> None:
+    for job in (1, 2, 3, 4):
+        commits.submit(job)
+    assert disk.groups == [[1]]
+    assert commits.take_done() == []
+    assert commits.pending_count == 4
     disk.let_through.release()
-    assert future.result(10) == 10
+    commits.wait()
+    assert commits.take_done() == [10]
+    assert disk.groups == [[1], [2, 3, 4]]
+    disk.let_through.release()
+    assert commits.drain() == [20, 30, 40]
+    assert commits.is_idle
+
+
+def test_who_waits_is_told_when_a_sync_is_over(disk: Disk) -> None:
+    told = threading.Event()
+    commits = GroupCommit(disk.write, told.set)
+    commits.submit(1)
+    assert not told.is_set()
+    disk.let_through.release()
+    assert told.wait(10)
+    assert commits.take_done() == [10]
     commits.close()
 
 
-def test_drain_waits_for_everything_that_was_submitted() -> None:
-    disk = Disk()
+def test_what_needs_no_sync_is_done_at_once_but_never_before_what_came_before(
+    disk: Disk, commits: GroupCommit[int, int]
+) -> None:
+    commits.submit(1)
+    disk.needs_sync = False
+    commits.submit(2)
+    assert commits.take_done() == []
+    disk.let_through.release()
+    assert commits.drain() == [10, 20]
+    commits.submit(3)
+    assert commits.take_done() == [30]
+
+
+def test_drain_waits_for_everything_that_was_submitted(disk: Disk, commits: GroupCommit[int, int]) -> None:
     disk.let_through.release(100)
-    commits = GroupCommit(disk.commit)
-    futures = [commits.submit(job) for job in range(50)]
-    commits.drain()
-    assert all(future.done() for future in futures)
+    for job in range(50):
+        commits.submit(job)
+    assert commits.drain() == [job * 10 for job in range(50)]
     assert [job for group in disk.groups for job in group] == list(range(50))
-    commits.close()
 
 
-def test_after_a_failure_every_later_job_fails_too() -> None:
-    disk = Disk()
+def test_after_a_failure_nothing_is_written_and_every_call_fails(disk: Disk, commits: GroupCommit[int, int]) -> None:
     disk.let_through.release(100)
     disk.fail_from = 5
-    commits = GroupCommit(disk.commit)
-    assert commits.submit(1).result(10) == 10
-    for job in (5, 6, 2):
+    commits.submit(1)
+    assert commits.drain() == [10]
+    commits.submit(5)
+    for _ in range(2):
         with pytest.raises(Damaged, match="the disk refuses"):
-            commits.submit(job).result(10)
-    assert [6] not in disk.groups
-    assert [2] not in disk.groups
-    commits.close()
+            commits.drain()
+    for call in (lambda: commits.submit(2), commits.take_done):
+        with pytest.raises(Damaged, match="the disk refuses"):
+            call()
+    assert disk.groups == [[1], [5]]
 
 
-def test_closing_commits_what_is_left() -> None:
-    disk = Disk()
+def test_closing_commits_what_is_left_and_hides_no_failure(disk: Disk) -> None:
     disk.let_through.release(100)
-    commits = GroupCommit(disk.commit)
-    futures = [commits.submit(job) for job in range(10)]
+    commits = GroupCommit(disk.write)
+    for job in range(10):
+        commits.submit(job)
     commits.close()
-    assert [future.result(0) for future in futures] == [job * 10 for job in range(10)]
+    assert commits.take_done() == [job * 10 for job in range(10)]
+    disk.fail_from = 0
+    failing = GroupCommit(disk.write)
+    failing.submit(1)
+    failing.close()
+    with pytest.raises(Damaged, match="the disk refuses"):
+        failing.take_done()

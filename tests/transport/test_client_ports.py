@@ -8,7 +8,7 @@ import pytest
 from cyclonedds.sub import DataReader
 
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerAvailability
-from qsctl.identity import Guid
+from qsctl.identity import Guid, SampleIdentity
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.client_domain import ClientDomain
 from qsctl.transport.dds.client_ports import ConsumerPort
@@ -30,7 +30,7 @@ from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import eventually
 
 GUID = Guid(bytes(range(16)))
-ANSWER = Acknowledgment(consumer_topic("T", "S"), GUID, (Guid(bytes(16)), 7), AckResponse.ACCEPTED)
+ANSWER = Acknowledgment(consumer_topic("T", "S"), GUID, SampleIdentity(Guid(bytes(16)), 7), AckResponse.ACCEPTED)
 
 
 @pytest.fixture
