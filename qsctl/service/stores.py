@@ -7,8 +7,9 @@ embedded service keeps it in files of its own, for there the process ends with e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -40,7 +41,8 @@ from qsctl.storage.sqlite import SqliteStorage
 Snapshot: TypeAlias = Callable[[QueueName], Iterable[QueueRecord]]
 """The fewest records that give a queue's state."""
 
-_SERVICE_RECORDS = (ServiceStarted, SubscriberCreated, SubscriberDeleted, QueueCreated, QueueDeleted)
+_SERVICE_RECORDS = frozenset({ServiceStarted, SubscriberCreated, SubscriberDeleted, QueueCreated, QueueDeleted})
+_QUEUE = attrgetter("queue")
 
 
 class Stores:
@@ -163,9 +165,14 @@ class Stores:
         Dead-letter queues come first and are synced at once, so that no sample is gone from its queue before it is in
         the other; a change of the configuration waits for the records before it.
         """
+        if _SERVICE_RECORDS.isdisjoint(map(type, records)) and len(names := set(map(_QUEUE, records))) == 1:
+            # Nearly always: nothing but what happened in one queue.
+            (name,) = names
+            syncs = self._write_queues({name: records} if name in self._queues else {})
+            return syncs[0] if syncs else None
         batch: dict[QueueName, list[Record]] = {}
         for record in records:
-            if isinstance(record, _SERVICE_RECORDS):
+            if isinstance(record, ServiceRecord):
                 for sync in self._write_queues(batch):
                     sync()
                 batch = {}
@@ -246,7 +253,7 @@ class Stores:
             )
         return stem
 
-    def _write_queues(self, batch: dict[QueueName, list[Record]]) -> list[Sync]:
+    def _write_queues(self, batch: Mapping[QueueName, Sequence[Record]]) -> list[Sync]:
         """What is left to do for the queues' own stores."""
         for name in filter(self._is_dead_letter, batch):
             self._queues[name].append(batch[name])

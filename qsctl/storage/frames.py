@@ -44,14 +44,15 @@ def frame(bodies: Iterable[bytes], mark: int) -> bytes:
     Raises:
         OverflowError: a body is longer than a frame can say.
     """
+    bodies = list(bodies)
+    lengths = list(map(len, bodies))
+    longest = max(lengths, default=0)
+    if longest > BODY_SIZE_BYTES_MAX:
+        raise OverflowError(f"a record of {longest} bytes is longer than {BODY_SIZE_BYTES_MAX}")
     pack = FRAME_HEADER.pack
-    parts: list[bytes] = []
-    for body in bodies:
-        length = len(body)
-        if length > BODY_SIZE_BYTES_MAX:
-            raise OverflowError(f"a record of {length} bytes is longer than {BODY_SIZE_BYTES_MAX}")
-        parts.append(pack(mark, length, crc32(body, mark ^ length)))
-        parts.append(body)
+    parts = [b""] * (2 * len(bodies))
+    parts[::2] = [pack(mark, length, crc32(body, mark ^ length)) for body, length in zip(bodies, lengths, strict=True)]
+    parts[1::2] = bodies
     return b"".join(parts)
 
 

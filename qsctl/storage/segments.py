@@ -7,9 +7,10 @@ and, under synchronization FULL, one sync a log, whatever the size of the batch.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import accumulate, chain, repeat
 from pathlib import Path
 from typing import Final
 
@@ -301,29 +302,20 @@ class SegmentStorage(WritesThenSyncs):
         overhead = FRAME_HEADER.size + POSITION.size
         if encoded.positions:
             self._frame_counts[index] = self._frame_counts.get(index, 0) + len(encoded.positions)
-            self._live_counts.setdefault(index, 0)
-        for position, data in zip(encoded.positions, encoded.data, strict=True):
-            self._place(position, index, offset)
-            offset += overhead + len(data)
-
-    def _place(self, position: int, index: int, offset: int) -> None:
-        before = self._locations.get(position)
-        if before is not None:
-            self._live_counts[before >> _OFFSET_BITS] -= 1
-        self._locations[position] = index << _OFFSET_BITS | offset
-        self._live_counts[index] += 1
+            self._live_counts[index] = self._live_counts.get(index, 0) + len(encoded.positions)
+        for position in self._locations.keys() & encoded.positions:
+            self._live_counts[self._locations[position] >> _OFFSET_BITS] -= 1
+        sizes = [overhead + len(data) for data in encoded.data]
+        starts = accumulate(sizes, initial=index << _OFFSET_BITS | offset)
+        self._locations.update(zip(encoded.positions, starts, strict=False))
 
     def _forget(self, positions: Iterable[int]) -> list[int]:
         """Hold samples no more; give the data files in which nothing is held now."""
-        dead = []
-        for position in positions:
-            location = self._locations.pop(position, None)
-            if location is not None:
-                index = location >> _OFFSET_BITS
-                self._live_counts[index] -= 1
-                if not self._live_counts[index]:
-                    dead.append(index)
-        return [index for index in dead if not self._live_counts[index] and index != self._data.last_index]
+        locations = map(self._locations.pop, positions, repeat(None))
+        gone = Counter(location >> _OFFSET_BITS for location in locations if location is not None)
+        for index, count in gone.items():
+            self._live_counts[index] -= count
+        return [index for index in gone if not self._live_counts[index] and index != self._data.last_index]
 
     def _drop_dead(self, dead: list[int]) -> None:
         if dead:
