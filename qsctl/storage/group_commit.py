@@ -2,21 +2,62 @@
 
 Decides: which jobs share a sync. It takes as long for one record as for hundreds, so whatever was submitted while one
 ran goes into the next one together. Only the sync, in which the disk works and Python waits, has a thread of its own:
-two threads that both write records would wait for the interpreter more than for the disk.
+two threads that both write records would wait for the interpreter more than for the disk. Where the disk is quick even
+that thread costs more than it gains, and the sync is waited for.
 """
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from qsctl.errors import Damaged
 from qsctl.storage.base import Sync
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
+
+QUICK_SYNC_S: Final = 0.001
+"""A sync that takes less is waited for: to hand it to the other thread and back takes about as long."""
+
+TRIAL_AFTER: Final = 64
+"""After so many syncs in the other thread one is waited for, to learn what the disk itself takes: there, the wait for
+the interpreter counts too."""
+
+_LATEST: Final = 1 / 16
+"""The part of the latest sync in the typical one."""
+
+_OUTLIER: Final = 4
+"""How many times a quick sync one counts at the most: now and then every disk has something else to do."""
+
+
+class _QuickSyncs:
+    """Waits for the syncs of a disk that is quick."""
+
+    def __init__(self, quick_sync_s: float) -> None:
+        self._quick_sync_s = quick_sync_s
+        self._typical_s = quick_sync_s
+        self._left_to_others_count = 0
+
+    def take(self, sync: Sync) -> bool:
+        """Do a sync at once where that is worth it. False: it is still to be done."""
+        is_trial = self._typical_s >= self._quick_sync_s
+        if is_trial:
+            self._left_to_others_count += 1
+            if self._left_to_others_count <= TRIAL_AFTER or not self._quick_sync_s:
+                return False
+            self._left_to_others_count = 0
+        began = time.perf_counter()
+        sync()
+        took_s = time.perf_counter() - began
+        if is_trial:
+            self._typical_s = took_s
+        else:
+            self._typical_s += (min(took_s, _OUTLIER * self._quick_sync_s) - self._typical_s) * _LATEST
+        return True
 
 
 class GroupCommit(Generic[Job, Done]):
@@ -28,6 +69,7 @@ class GroupCommit(Generic[Job, Done]):
     Args:
         write: writes a group; gives one result a job, and the sync that makes them durable; None: they are.
         on_synced: called in the other thread when `take_done` has something new; must not block.
+        quick_sync_s: a disk that syncs in less is waited for; 0: none is.
     """
 
     def __init__(
@@ -36,8 +78,10 @@ class GroupCommit(Generic[Job, Done]):
         on_synced: Callable[[], object] = lambda: None,
         *,
         name: str = "qsctl-sync",
+        quick_sync_s: float = QUICK_SYNC_S,
     ) -> None:
         self._write = write
+        self._quick_syncs = _QuickSyncs(quick_sync_s)
         self._on_synced = on_synced
         self._gathering: list[Job] = []
         self._written: Sequence[Done] = ()
@@ -94,7 +138,7 @@ class GroupCommit(Generic[Job, Done]):
             while self._gathering and self._sync is None:
                 group, self._gathering = self._gathering, []
                 self._written, sync = self._write(group)
-                if sync is None:
+                if sync is None or self._quick_syncs.take(sync):
                     self._finish()
                 else:
                     self._sync = self._thread.submit(sync)

@@ -9,7 +9,7 @@ import pytest
 
 from qsctl.errors import Damaged
 from qsctl.storage.base import Sync
-from qsctl.storage.group_commit import GroupCommit
+from qsctl.storage.group_commit import TRIAL_AFTER, GroupCommit
 
 
 class Disk:
@@ -41,7 +41,7 @@ def disk() -> Disk:
 
 @pytest.fixture
 def commits(disk: Disk) -> Iterator[GroupCommit[int, int]]:
-    commits = GroupCommit(disk.write)
+    commits = GroupCommit(disk.write, quick_sync_s=0)
     yield commits
     disk.let_through.release(1_000)
     commits.close()
@@ -122,3 +122,55 @@ def test_closing_commits_what_is_left_and_hides_no_failure(disk: Disk) -> None:
     failing.close()
     with pytest.raises(Damaged, match="the disk refuses"):
         failing.take_done()
+
+
+def test_a_quick_disk_is_waited_for_and_a_slow_one_is_not() -> None:
+    here = threading.get_ident()
+    synced_by: list[int] = []
+    pause = threading.Event()
+    seconds = 0.0
+
+    def sync() -> None:
+        synced_by.append(threading.get_ident())
+        pause.wait(seconds)
+
+    def write(jobs: Sequence[int]) -> tuple[Sequence[int], Sync]:
+        return jobs, sync
+
+    def commit(count: int) -> list[int]:
+        """The threads that synced so many commits, one after the other."""
+        synced_by.clear()
+        for job in range(count):
+            commits.submit(job)
+            assert commits.drain() == [job]
+        return synced_by
+
+    commits: GroupCommit[int, int] = GroupCommit(write, quick_sync_s=0.05)
+    assert here not in commit(TRIAL_AFTER)  # nothing is known of the disk yet
+    assert set(commit(20)) == {here}
+    seconds = 0.2
+    assert here not in commit(20)[10:]
+    seconds = 0.0
+    assert here in commit(TRIAL_AFTER)
+    assert set(commit(20)) == {here}
+    commits.close()
+
+
+def test_a_sync_that_is_waited_for_fails_like_any_other(disk: Disk) -> None:
+    commits = GroupCommit(disk.write, quick_sync_s=10)
+    disk.let_through.release(1_000)
+    for job in range(TRIAL_AFTER):
+        commits.submit(job)
+        commits.drain()
+    disk.writers.clear()
+
+    def refuse() -> None:
+        raise Damaged("the disk refuses")
+
+    commits._write = lambda jobs: (jobs, refuse)
+    for _ in range(2):
+        with pytest.raises(Damaged, match="the disk refuses"):
+            commits.submit(TRIAL_AFTER)
+    commits.close()
+    with pytest.raises(Damaged, match="the disk refuses"):
+        commits.take_done()
