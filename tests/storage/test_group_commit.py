@@ -137,6 +137,8 @@ def test_a_quick_disk_is_waited_for_and_a_slow_one_is_not() -> None:
     def write(jobs: Sequence[int]) -> tuple[Sequence[int], Sync]:
         return jobs, sync
 
+    commits: GroupCommit[int, int] = GroupCommit(write, quick_sync_s=0.05)
+
     def commit(count: int) -> list[int]:
         """The threads that synced so many commits, one after the other."""
         synced_by.clear()
@@ -145,7 +147,6 @@ def test_a_quick_disk_is_waited_for_and_a_slow_one_is_not() -> None:
             assert commits.drain() == [job]
         return synced_by
 
-    commits: GroupCommit[int, int] = GroupCommit(write, quick_sync_s=0.05)
     assert here not in commit(TRIAL_AFTER)  # nothing is known of the disk yet
     assert set(commit(20)) == {here}
     seconds = 0.2
