@@ -8,7 +8,7 @@ the records, only then hand on the messages and events. The embedded service and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from qsctl.core.admin.command import CreateQueue, CreateSubscriber
@@ -57,17 +57,24 @@ class ServiceLoop:
     def take(self, inbox: Sequence[Inbound]) -> Ready:
         """The engine's half of a turn. Call `follow` and then store the records before anything leaves."""
         now = self.clock()
-        receive = self.engine.receive
         refusals: list[CommandReply] = []
-        for message in inbox:
-            if type(message) is CommandRequest and (refusal := refusal_of(self.engine, self.stores, message)):
-                refusals.append(refusal)
-            else:
-                receive(now, message)
+        self.engine.receive_all(now, self._admitted(inbox, refusals))
         self.engine.advance(now)
         ready = self.engine.take_ready()
         ready.messages.extend(refusals)
         return ready
+
+    def _admitted(self, inbox: Sequence[Inbound], refusals: list[CommandReply]) -> Iterable[Inbound]:
+        """The messages that the engine takes; each refusal is found when its turn has come."""
+        if CommandRequest not in set(map(type, inbox)):
+            return inbox
+        return (message for message in inbox if not self._refuses(message, refusals))
+
+    def _refuses(self, message: Inbound, refusals: list[CommandReply]) -> bool:
+        refusal = refusal_of(self.engine, self.stores, message) if isinstance(message, CommandRequest) else None
+        if refusal is not None:
+            refusals.append(refusal)
+        return refusal is not None
 
     def follow(self) -> None:
         """Open the stores of queues that were created; those of deleted ones go when the deletion is stored."""

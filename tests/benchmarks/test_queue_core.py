@@ -61,12 +61,14 @@ def live(one: ServiceEngine, identities: list[SampleIdentity], payload: bytes, n
     """Every sample from its write to its retirement, as a driver steps the engine."""
     for start in range(0, len(identities), BATCH):
         now += 1_000
-        for identity in identities[start : start + BATCH]:
-            one.receive(now, Write("P", "Order", identity, payload))
+        one.receive_all(now, [Write("P", "Order", identity, payload) for identity in identities[start : start + BATCH]])
         one.advance(now)
-        for message in one.take_ready().messages:
-            if type(message) is Delivery:
-                one.receive(now, Acknowledgment("P/S/orders", message.consumer_guid, message.identity))
+        answers = [
+            Acknowledgment("P/S/orders", message.consumer_guid, message.identity)
+            for message in one.take_ready().messages
+            if type(message) is Delivery
+        ]
+        one.receive_all(now, answers)
         one.advance(now)
         one.take_ready()
         one.next_deadline()

@@ -176,7 +176,8 @@ class SampleLifecycle:
             now, sample, self.held.next_position, source.label, reason, self._lifespan.expiry(now, INFINITE_NS, now)
         )
         payload_from = (source.name, sample.position) if sample.payload is None else None
-        self._dispatch(now, self._hold(now, dead, now, payload_from))
+        self._hold(now, dead, now, payload_from)
+        self._offer(now, dead)
         return True
 
     def _enqueue(self, now: Nanoseconds, write: Write, received_at_ns: Nanoseconds) -> None:
@@ -196,15 +197,15 @@ class SampleLifecycle:
             write.related_reader_guid,
             write.flags & _PRODUCER_FLAGS,
         )
-        lane = self._hold(now, sample, received_at_ns)
+        self._hold(now, sample, received_at_ns)
         if self._acknowledges:
             self._outbox.messages.append(WriteAcknowledgment(self.name, write.identity, _ACCEPTED))
-        self._dispatch(now, lane)
+        self._offer(now, sample)
 
     def _hold(
         self, now: Nanoseconds, sample: Sample, received_at_ns: Nanoseconds, payload_from: tuple[str, int] | None = None
-    ) -> Lane:
-        """Enqueue: record, tell, count, and wait in the lane that is returned."""
+    ) -> None:
+        """Enqueue: record, tell and count; `_offer` it next."""
         outbox, size_bytes = self._outbox, sample.size_bytes
         sample.move(_STORE)
         self.held.enter(sample)
@@ -218,9 +219,20 @@ class SampleLifecycle:
         if sample.expires_at_ns < INFINITE_NS:
             self.lifespans.enter(sample)
             outbox.agenda.wake(self, sample.expires_at_ns)
-        lane = self.lanes.of_sample(sample)
+
+    def _offer(self, now: Nanoseconds, sample: Sample) -> None:
+        """Let a sample that was just enqueued wait in its lane; where nobody does, send it at once."""
+        lanes = self.lanes
+        lane = lanes.of_sample(sample) if lanes.routes else lanes.main
+        if not lane.waiting_count and sample.expires_at_ns > now:
+            consumer = lane.ring.choose()
+            if consumer is not None:
+                self._send(now, sample, consumer, lane)
+            else:
+                lane.append(sample)
+            return
         lane.append(sample)
-        return lane
+        self._dispatch(now, lane)
 
     def _send(self, now: Nanoseconds, sample: Sample, consumer: Consumer, lane: Lane) -> None:
         guid = consumer.guid

@@ -104,7 +104,8 @@ class SharedReaderQueue(SampleLifecycle):
             else:
                 self.refused_count += 1
             return
-        lane = self.lanes.of_sample(sample)
+        lanes = self.lanes
+        lane = lanes.of_sample(sample) if lanes.routes else lanes.main
         if sample.holder == guid and sample.state is not _ENQUEUED:  # nobody, the nil GUID, holds what waits
             if accepted:
                 self._end(now, sample, _ACKNOWLEDGE, _DELIVERED)
@@ -117,7 +118,7 @@ class SharedReaderQueue(SampleLifecycle):
         else:
             self.refused_count += 1
             return
-        if lane.waiting_count or lane is not self.lanes.main or self.waiting_room.arrivals:
+        if lane.waiting_count or lane is not lanes.main or self.waiting_room.arrivals:
             self._settle(now, lane)
 
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
