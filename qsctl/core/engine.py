@@ -222,7 +222,7 @@ class ServiceEngine(HostedService):
         self._replays.clear()
         if not self._has_stored_configuration:
             self._has_stored_configuration = True
-            self._outbox.records.append(ServiceStarted(self.settings()))
+            self._outbox.record_change(ServiceStarted(self.settings()))
         for queue in sorted(replayed, key=lambda queue: not queue.settings.is_dead_letter):
             for sample in list(queue.held):
                 queue.resume(now, sample)

@@ -118,7 +118,7 @@ class HostedService:
         """
         participant, name = self._subscriber(subscriber)
         self._watch(now, self._hosting.add_queue(participant, name, settings))
-        self._outbox.records.append(QueueCreated(participant, name, settings))
+        self._outbox.record_change(QueueCreated(participant, name, settings))
 
     def delete_queue(self, now: Nanoseconds, queue: ResourceIdentifier) -> None:
         """Remove a queue, its samples and its implicit reply queue (section 5.4.2).
@@ -130,7 +130,7 @@ class HostedService:
         settings = self.queue(queue).settings
         participant, subscriber = self._subscriber(queue.parent)
         self._close(now, self._hosting.remove_queue(participant, subscriber, settings.name))
-        self._outbox.records.append(QueueDeleted(participant, subscriber, settings.name))
+        self._outbox.record_change(QueueDeleted(participant, subscriber, settings.name))
 
     def create_subscriber(
         self, now: Nanoseconds, participant: ResourceIdentifier, settings: SharedSubscriberSettings
@@ -144,7 +144,7 @@ class HostedService:
         if participant not in self._hosting.participants():
             raise NotFound(f"there is no domain participant {participant}")
         self._watch(now, self._hosting.add_subscriber(participant.name, settings))
-        self._outbox.records.append(SubscriberCreated(participant.name, settings))
+        self._outbox.record_change(SubscriberCreated(participant.name, settings))
 
     def delete_subscriber(self, now: Nanoseconds, subscriber: ResourceIdentifier) -> None:
         """Remove a shared subscriber with its queues (section 5.4.8).
@@ -154,7 +154,7 @@ class HostedService:
         """
         participant, name = self._subscriber(subscriber)
         self._close(now, self._hosting.remove_subscriber(participant, name))
-        self._outbox.records.append(SubscriberDeleted(participant, name))
+        self._outbox.record_change(SubscriberDeleted(participant, name))
 
     def queue(self, resource: ResourceIdentifier) -> SharedReaderQueue:
         """The queue of this identifier.

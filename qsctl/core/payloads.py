@@ -23,8 +23,10 @@ def with_payloads(ready: Ready, read: ReadPayload) -> Ready:
     """The same batch with every payload in it.
 
     Call it before the records are stored: they may remove a sample whose payload is wanted. Whatever is missing in the
-    batch was stored by an earlier one. Where no queue keeps payloads on disk only, nothing needs this.
+    batch was stored by an earlier one.
     """
+    if not ready.may_lack_payloads:
+        return ready
     if not (any(map(_is_open_record, ready.records)) or any(map(_is_open_message, ready.messages))):
         # Nearly always: only a large payload does not stay in memory.
         return ready
@@ -40,7 +42,8 @@ def with_payloads(ready: Ready, read: ReadPayload) -> Ready:
         found = fresh.get((queue, position))
         return read(queue, position) if found is None else found
 
-    return Ready(records, [_message_with_payload(message, payload) for message in ready.messages], ready.events)
+    messages = [_message_with_payload(message, payload) for message in ready.messages]
+    return ready._replace(records=records, messages=messages, may_lack_payloads=False)
 
 
 def records_with_payloads(records: Iterable[Record], read: ReadPayload) -> Iterator[Record]:

@@ -17,7 +17,6 @@ from typing import Final
 
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.ready import Ready
-from qsctl.core.records import QueueCreated, QueueDeleted, ServiceStarted, SubscriberCreated, SubscriberDeleted
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.service.config_snippets import ConfigSnippets
 from qsctl.service.logger import ServiceLog
@@ -32,8 +31,6 @@ IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long the thread that stores may wait for the interpreter while the service works."""
-
-_CHANGES_QUEUES = frozenset({ServiceStarted, QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted})
 
 
 class Daemon:
@@ -139,7 +136,7 @@ class Daemon:
 
     def _hand_on(self, ready: Ready) -> None:
         """Send and tell what a turn led to, which is stored now."""
-        if not _CHANGES_QUEUES.isdisjoint(map(type, ready.records)):
+        if ready.changes_service:
             self._reconcile()
         self.transport.put(ready.messages)
         self.transport.flush()

@@ -43,16 +43,19 @@ class ServiceLoop:
     def turn(self, inbox: Sequence[Inbound] = ()) -> Ready:
         """One whole turn: what it gives is stored and may be sent; its records are done with."""
         done = Ready([], [], [])
+        changes_service = False
         for part in up_to_each_creation(inbox):
             ready = self.take(part)
-            if changes_queues(ready.records):
+            if changes_queues(ready):
                 self.follow()
             (ready,) = self.stores.commit([ready])
             done.records.extend(ready.records)
             done.messages.extend(ready.messages)
             done.events.extend(ready.events)
-            self.adopt(ready.records)
-        return done
+            changes_service |= ready.changes_service
+            if changes_queues(ready):
+                self.adopt(ready.records)
+        return done._replace(changes_service=changes_service)
 
     def take(self, inbox: Sequence[Inbound]) -> Ready:
         """The engine's half of a turn. Call `follow` and then store the records before anything leaves."""
@@ -82,17 +85,16 @@ class ServiceLoop:
 
     def adopt(self, records: Sequence[Record]) -> None:
         """Give queues that the records created, once these are stored, the samples found in their files."""
-        if changes_queues(records):
-            adopt(self.engine, self.stores, self.clock(), records)
+        adopt(self.engine, self.stores, self.clock(), records)
 
     def compact(self, *, all_damaged: bool = False) -> None:
         """Reclaim the room of what no longer matters, in the stores where it pays. Between turns only."""
         self.stores.compact(self.engine.snapshot_queue, self.engine.snapshot_service(), all_damaged=all_damaged)
 
 
-def changes_queues(records: Sequence[Record]) -> bool:
+def changes_queues(ready: Ready) -> bool:
     """Whether a queue was created or deleted."""
-    return not _CHANGES.isdisjoint(map(type, records))
+    return ready.changes_service and not _CHANGES.isdisjoint(map(type, ready.records))
 
 
 def up_to_each_creation(inbox: Sequence[Inbound]) -> Iterator[Sequence[Inbound]]:

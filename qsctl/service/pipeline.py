@@ -62,7 +62,7 @@ class PipelinedLoop:
         """
         for part in up_to_each_creation(inbox):
             ready = self.loop.take(part)
-            if changes_queues(ready.records):
+            if changes_queues(ready):
                 self._finish()
                 self.loop.follow()
                 self._commits.submit(ready)

@@ -16,21 +16,16 @@ from typing import TypeAlias
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.messages import QueueName
 from qsctl.core.payloads import with_payloads
-from qsctl.core.queue.persistence import on_disk_over_bytes
 from qsctl.core.ready import Ready
 from qsctl.core.records import (
     Enqueued,
-    QueueCreated,
     QueueDeleted,
     QueueRecord,
     Record,
     ServiceRecord,
-    ServiceStarted,
-    SubscriberCreated,
     SubscriberDeleted,
 )
 from qsctl.errors import Refused
-from qsctl.instant import INFINITE_NS
 from qsctl.service.places import Place, Places
 from qsctl.storage.base import Storage, Sync
 from qsctl.storage.damage import DamageReport
@@ -41,7 +36,6 @@ from qsctl.storage.sqlite import SqliteStorage
 Snapshot: TypeAlias = Callable[[QueueName], Iterable[QueueRecord]]
 """The fewest records that give a queue's state."""
 
-_SERVICE_RECORDS = frozenset({ServiceStarted, SubscriberCreated, SubscriberDeleted, QueueCreated, QueueDeleted})
 _QUEUE = attrgetter("queue")
 
 
@@ -80,7 +74,6 @@ class Stores:
         self._queues: dict[QueueName, Storage] = {}
         self._files: dict[Path, QueueName] = {}
         self._places: Places = {}
-        self._has_payloads_on_disk_only = False
         self._closed_damage: list[DamageReport] = []
         self.service: Storage | None = None
         if keeps_service_state:
@@ -106,9 +99,6 @@ class Stores:
                 if place.is_persistent:
                     self._files[self._stem(name, place)] = name
             return
-        self._has_payloads_on_disk_only = any(
-            on_disk_over_bytes(place.settings) < INFINITE_NS for place in places.values()
-        )
         for name, place in places.items():
             if name not in self._queues and (place.is_persistent or self._volatile_directory):
                 self._queues[name] = self._open(name, place)
@@ -153,19 +143,18 @@ class Stores:
         Raises:
             Damaged: the disk refuses; what was stored before may stay.
         """
-        filled = list(batches)
-        if self._has_payloads_on_disk_only:
-            read = self._reader(batches)
-            filled = [with_payloads(ready, read) for ready in batches]
-        return filled, self._write([record for ready in filled for record in ready.records])
+        read = self._reader(batches)
+        filled = [with_payloads(ready, read) for ready in batches]
+        records = filled[0].records if len(filled) == 1 else [record for ready in filled for record in ready.records]
+        return filled, self._write(records, changes_service=any(ready.changes_service for ready in filled))
 
-    def _write(self, records: Sequence[Record]) -> Sync | None:
+    def _write(self, records: Sequence[Record], *, changes_service: bool) -> Sync | None:
         """Write records, each where it belongs: once a store.
 
         Dead-letter queues come first and are synced at once, so that no sample is gone from its queue before it is in
         the other; a change of the configuration waits for the records before it.
         """
-        if _SERVICE_RECORDS.isdisjoint(map(type, records)) and len(names := set(map(_QUEUE, records))) == 1:
+        if not changes_service and len(names := set(map(_QUEUE, records))) == 1:
             # Nearly always: nothing but what happened in one queue.
             (name,) = names
             syncs = self._write_queues({name: records} if name in self._queues else {})

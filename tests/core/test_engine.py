@@ -32,7 +32,8 @@ from qsctl.core.queue.settings import (
     RedeliverySettings,
     SharedReaderQueueSettings,
 )
-from qsctl.core.records import Enqueued, QueueCreated, Record, RemovalCause, ServiceStarted
+from qsctl.core.ready import Ready
+from qsctl.core.records import Enqueued, QueueCreated, Record, RemovalCause, ServiceRecord, ServiceStarted
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Damaged, NotFound, Refused
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
@@ -97,7 +98,7 @@ def test_a_batch_is_handed_over_once() -> None:
     one.receive(0, write(1))
     first = one.take_ready()
     assert [type(message) for message in first.messages] == [WriteAcknowledgment]
-    assert one.take_ready() == ([], [], [])
+    assert one.take_ready() == Ready([], [], [])
     one.receive(0, write(2))
     assert len(first.messages) == 1
 
@@ -302,7 +303,7 @@ def test_a_consumer_that_only_guesses_changes_nothing() -> None:
     for stray in strays:
         one.receive(0, stray)
     assert one.refused_message_count == 4
-    assert one.take_ready() == ([], [], [])
+    assert one.take_ready() == Ready([], [], [])
 
 
 @pytest.mark.parametrize("response", list(AckResponse))
@@ -312,5 +313,28 @@ def test_nobody_acknowledges_what_nobody_holds(response: AckResponse) -> None:
     one.take_ready()
     one.receive(0, Acknowledgment("P/S/orders", NIL_GUID, write(1).identity, response))
     assert one.refused_message_count == 1
-    assert one.take_ready() == ([], [], [])
+    assert one.take_ready() == Ready([], [], [])
     assert len(list(one.queue(ORDERS).held)) == 1
+
+
+def test_a_batch_says_whether_it_changes_the_service() -> None:
+    one = engine()
+    assert one.take_ready().changes_service is False
+    one.create_queue(0, SUBSCRIBER, SharedReaderQueueSettings("more", "More"))
+    one.receive(0, write(1))
+    changing = one.take_ready()
+    assert changing.changes_service is True
+    assert any(isinstance(record, ServiceRecord) for record in changing.records)
+    one.receive(0, write(2))
+    assert one.take_ready().changes_service is False
+
+
+def test_a_batch_says_whether_a_payload_may_be_on_disk_only() -> None:
+    """The first spilled payload is still in the batch that stores it."""
+    one = engine(queue(persistence=PersistenceSettings(PersistenceKind.PERSISTENT, in_memory_state=False)))
+    one.receive(0, write(1))
+    assert one.take_ready().may_lack_payloads is False
+    one.receive(0, ConsumerJoined("P/S/orders", READER))
+    late = one.take_ready()
+    assert [message.payload for message in late.messages if isinstance(message, Delivery)] == [None]
+    assert late.may_lack_payloads is True

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.core.messages import Delivery
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.transport.dds import frames, raw
 from qsctl.transport.dds.wire_types import WireAcknowledgmentFrame, WireFrame
@@ -15,7 +18,14 @@ guids = st.binary(min_size=16, max_size=16).map(Guid)
 identities = st.builds(SampleIdentity, guids, st.integers(0, 2**63 - 1))
 lifespans = st.one_of(st.just(INFINITE_NS), st.integers(0, (2**31 - 1) * 10**9 - 1))
 samples = st.tuples(
-    identities, st.binary(max_size=40), guids, guids, identities, guids, st.integers(0, 2**32 - 1), lifespans
+    identities,
+    st.binary(max_size=40),
+    guids,
+    guids,
+    st.just(NIL_IDENTITY) | identities,
+    guids,
+    st.integers(0, 2**32 - 1),
+    lifespans,
 )
 
 
@@ -50,6 +60,21 @@ def test_the_hand_packed_bytes_are_those_of_the_type(given_samples: list[tuple[o
     by_type = bytes(WireFrame.deserialize(frame).serialize(use_version_2=False))
     assert frame.startswith(by_type)
     assert not frame[len(by_type) :].strip(b"\0")
+
+
+@given(st.lists(samples, max_size=5))
+def test_deliveries_are_packed_like_any_sample_and_related_to_their_consumer(
+    given_samples: list[tuple[Any, ...]],
+) -> None:
+    deliveries = [
+        Delivery("Q", reader, 0, identity, payload, source, related_source, related, NIL_GUID, flags)
+        for identity, payload, source, related_source, related, reader, flags, _ in given_samples
+    ]
+    assert frames.pack_deliveries(deliveries) == [frames.pack_sample(*each[:7]) for each in given_samples]
+    frame = frames.frame_of(frames.pack_deliveries(deliveries))
+    assert [each.identity for each in frames.parse_deliveries(frame, "Q", NIL_GUID)] == [
+        each[0] for each in given_samples
+    ]
 
 
 @given(

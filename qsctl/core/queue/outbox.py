@@ -10,13 +10,13 @@ from qsctl.core.messages import Outbound
 from qsctl.core.queue.agenda import Agenda
 from qsctl.core.queue.sample import Sample
 from qsctl.core.ready import Ready
-from qsctl.core.records import Record
+from qsctl.core.records import Record, ServiceRecord
 
 
 class Outbox:
     """The open batch, and the service's agenda."""
 
-    __slots__ = ("agenda", "events", "messages", "records", "spilling")
+    __slots__ = ("_changes_service", "_has_spilled", "agenda", "events", "messages", "records", "spilling")
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -25,12 +25,21 @@ class Outbox:
         self.spilling: list[Sample] = []
         """Samples whose payload is on disk as soon as this batch is stored (section 2.14.2)."""
         self.agenda = Agenda()
+        self._changes_service = False
+        self._has_spilled = False
+
+    def record_change(self, record: ServiceRecord) -> None:
+        """Record a change of the service's configuration."""
+        self.records.append(record)
+        self._changes_service = True
 
     def take(self) -> Ready:
         """Close the batch and open the next one. Payloads that are on disk only leave the memory here."""
-        ready = Ready(self.records, self.messages, self.events)
+        ready = Ready(self.records, self.messages, self.events, self._changes_service, self._has_spilled)
         self.records, self.messages, self.events = [], [], []
+        self._changes_service = False
         if self.spilling:
+            self._has_spilled = True
             for sample in self.spilling:
                 sample.payload = None
             self.spilling.clear()

@@ -179,11 +179,11 @@ class SharedReaderQueueRun:
             _, _, kind, peer, what = heapq.heappop(self._agenda)
             self._do(now, kind, peer, what)
         self._engine.advance(now)
-        _, messages, events = self._engine.take_ready()
-        for event in events:
+        ready = self._engine.take_ready()
+        for event in ready.events:
             self._log.tell(event)
         arrives = now + self._delay_ns
-        for message in messages:
+        for message in ready.messages:
             if isinstance(message, Delivery):
                 self._at(arrives, _TO_CONSUMER, self._consumers[number_of(message.consumer_guid)], message)
             elif isinstance(message, WriteAcknowledgment):

@@ -259,7 +259,7 @@ class ConsumerPort:
 
     def send(self, answers: Sequence[Acknowledgment]) -> None:
         """Put answers into frames, in order."""
-        packed = [frames.pack_answer(each.identity, each.response) for each in answers]
+        packed = frames.pack_answers(answers)
         for at in range(0, len(packed), frames.ANSWERS_MAX):
             self._unsent.append(frames.answers_of(self.guid, self.queue, packed[at : at + frames.ANSWERS_MAX]))
 

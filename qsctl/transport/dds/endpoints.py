@@ -7,7 +7,7 @@ queues it feeds; a queue has a writer that announces it, a lane to each consumer
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
@@ -21,9 +21,10 @@ from qsctl.core.messages import (
     ConsumerLeft,
     Delivery,
     Inbound,
+    WriteAcknowledgment,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.lanes import AnswerLane, FrameWriter, SampleLane
@@ -99,7 +100,7 @@ class TopicEndpoints:
         self._inlet = Inlet(participant, DataReader(participant.entity, topic, qos=qos))
         self._answer_topic = participant.topic(producer_acknowledgment_topic(topic_name), WireAcknowledgmentFrame)
         self._lanes: dict[Guid, AnswerLane] = {}
-        self._unclaimed: dict[Guid, list[tuple[str, SampleIdentity, int]]] = {}
+        self._unclaimed: dict[Guid, list[tuple[str, Sequence[WriteAcknowledgment]]]] = {}
         self._unclaimed_count = 0
         self._busy: dict[Guid, AnswerLane] = {}
 
@@ -110,9 +111,9 @@ class TopicEndpoints:
             return
         lane = AnswerLane(self._participant, self._answer_topic, guid, endpoint.handle)
         self._lanes[guid] = lane
-        for label, identity, response in self._unclaimed.pop(guid, ()):
-            self._unclaimed_count -= 1
-            lane.put(label, identity, response)
+        for label, answers in self._unclaimed.pop(guid, ()):
+            self._unclaimed_count -= len(answers)
+            lane.put(label, answers)
         self._busy[guid] = lane
 
     def reader_vanished(self, endpoint: RemoteEndpoint) -> None:
@@ -142,19 +143,18 @@ class TopicEndpoints:
             before = len(inbox)
             self.poll(inbox)
 
-    def answer(self, queue: str, identity: SampleIdentity, response: int) -> None:
+    def answer(self, queue: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> None:
         """Answer a producer for one of the queues."""
         label = self.queues.get(queue)
         if label is None:
             return
-        guid = identity.writer_guid
         lane = self._lanes.get(guid)
         if lane is not None:
-            lane.put(label, identity, response)
+            lane.put(label, answers)
             self._busy[guid] = lane
         elif self._unclaimed_count < UNCLAIMED_ANSWERS_MAX:
-            self._unclaimed.setdefault(guid, []).append((label, identity, response))
-            self._unclaimed_count += 1
+            self._unclaimed.setdefault(guid, []).append((label, answers))
+            self._unclaimed_count += len(answers)
 
     def flush(self) -> bool:
         """Send what was answered in this turn. False: some waits for room."""
@@ -164,7 +164,7 @@ class TopicEndpoints:
 
     def writer_vanished(self, guid: Guid) -> None:
         """Forget what was kept for a producer that is gone."""
-        self._unclaimed_count -= len(self._unclaimed.pop(guid, ()))
+        self._unclaimed_count -= sum(len(answers) for _, answers in self._unclaimed.pop(guid, ()))
 
     def close(self) -> None:
         """Delete everything."""
@@ -303,24 +303,12 @@ class QueueEndpoints:
             lane.close()
             inbox.append(ConsumerLeft(self.name, guid, hands_back=True))
 
-    def deliver(self, delivery: Delivery, payload: bytes) -> None:
-        """Put a sample into its consumer's lane; without one the consumer is leaving and the sample comes back."""
-        guid = delivery.consumer_guid
+    def deliver(self, guid: Guid, deliveries: Sequence[Delivery]) -> None:
+        """Put samples into their consumer's lane; without one the consumer is leaving and the samples come back."""
         lane = self._lanes.get(guid)
-        if lane is None:
-            return
-        lane.put(
-            frames.pack_sample(
-                delivery.identity,
-                payload,
-                delivery.source_guid,
-                delivery.related_source_guid,
-                delivery.related_identity,
-                guid,
-                delivery.flags,
-            )
-        )
-        self._busy[guid] = lane
+        if lane is not None:
+            lane.put(deliveries)
+            self._busy[guid] = lane
 
     def flush(self) -> bool:
         """Send what was delivered in this turn. False: some waits for room."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from qsctl.core.messages import Delivery, Write
+from qsctl.core.messages import Acknowledgment, Delivery, Write, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 
@@ -88,6 +88,37 @@ def pack_sample(
         + payload
         + PADDING[size & 3]
     )  # fmt: skip
+
+
+def pack_deliveries(deliveries: Iterable[Delivery]) -> list[bytes]:
+    """The octets of each sample inside a frame to its consumer, which is the reader that they are related to.
+
+    Every payload must be there, as it is to be read.
+    """
+    packed: list[bytes] = []
+    size, pack = -1, _plain(0).pack
+    for each in deliveries:
+        identity, payload = each.identity, each.payload
+        assert payload is not None, "the driver puts payloads back before it sends"
+        if each.related_identity is not NIL_IDENTITY:
+            packed.append(
+                pack_sample(
+                    identity, payload, each.source_guid, each.related_source_guid, each.related_identity,
+                    each.consumer_guid, each.flags,
+                )
+            )  # fmt: skip
+            continue
+        if len(payload) != size:
+            size = len(payload)
+            pack = _plain(size).pack
+        number = identity.sequence_number
+        packed.append(
+            pack(
+                each.flags, _INFINITE_OCTETS, identity.writer_guid, number >> 32, number & 0xFFFF_FFFF,
+                each.source_guid, each.related_source_guid, _NIL_IDENTITY_OCTETS, each.consumer_guid, size, payload,
+            )
+        )  # fmt: skip
+    return packed
 
 
 def frame_of(packed: Sequence[bytes]) -> bytes:
@@ -207,6 +238,11 @@ def pack_answer(identity: SampleIdentity, response: int) -> bytes:
     """The octets of one acknowledgment inside a frame."""
     number = identity.sequence_number
     return _ANSWER.pack(identity.writer_guid, number >> 32, number & 0xFFFF_FFFF, response)
+
+
+def pack_answers(answers: Iterable[WriteAcknowledgment | Acknowledgment]) -> list[bytes]:
+    """The octets of each acknowledgment inside a frame."""
+    return [pack_answer(each.identity, each.response) for each in answers]
 
 
 def answers_of(sender: bytes, queue_name: str, packed: Sequence[bytes]) -> bytes:

@@ -14,7 +14,8 @@ from typing import Any
 from cyclonedds.pub import DataWriter, Publisher
 from cyclonedds.topic import Topic
 
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.core.messages import Delivery, WriteAcknowledgment
+from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.participant import Participant
@@ -90,21 +91,21 @@ class SampleLane:
         self.guid = guid
         self.handle = handle
         self._frames = FrameWriter(participant, topic, partition=guid.hex(), traits=traits, extra=extra)
-        self._pending: list[bytes] = []
+        self._pending: list[Delivery] = []
 
     def reaches_peer(self) -> bool:
         """Whether the consumer's own reader is matched, not only a reader that copies."""
         return self.handle in self._frames.writer.matched_handles()
 
-    def put(self, packed: bytes) -> None:
-        """Add a packed sample to this turn's frames."""
-        self._pending.append(packed)
+    def put(self, deliveries: Sequence[Delivery]) -> None:
+        """Add samples to this turn's frames."""
+        self._pending += deliveries
 
     def flush(self) -> bool:
         """Send this turn's samples. False: the consumer's cache is full, some wait."""
         if self._pending:
             pending, self._pending = self._pending, []
-            for frame, _ in frames.frames_of(pending):
+            for frame, _ in frames.frames_of(frames.pack_deliveries(pending)):
                 self._frames.put(frame)
         return self._frames.flush()
 
@@ -120,15 +121,12 @@ class AnswerLane:
         self.guid = guid
         self.handle = handle
         self._frames = FrameWriter(participant, topic, partition=guid.hex(), traits={"role": "answers"})
-        self._pending: dict[str, list[bytes]] = {}
+        self._pending: dict[str, list[WriteAcknowledgment]] = {}
         self._matched = False
 
-    def put(self, queue_name: str, identity: SampleIdentity, response: int) -> None:
-        """Add an answer to this turn's frames."""
-        pending = self._pending.get(queue_name)
-        if pending is None:
-            pending = self._pending[queue_name] = []
-        pending.append(frames.pack_answer(identity, response))
+    def put(self, queue_name: str, answers: Sequence[WriteAcknowledgment]) -> None:
+        """Add answers of the queue `<topic>@<subscriber>` to this turn's frames."""
+        self._pending.setdefault(queue_name, []).extend(answers)
 
     def flush(self) -> bool:
         """Send this turn's answers. False: some wait."""
@@ -139,7 +137,8 @@ class AnswerLane:
         if self._pending:
             for queue_name, answers in self._pending.items():
                 for at in range(0, len(answers), frames.ANSWERS_MAX):
-                    self._frames.put(frames.answers_of(NIL_GUID, queue_name, answers[at : at + frames.ANSWERS_MAX]))
+                    packed = frames.pack_answers(answers[at : at + frames.ANSWERS_MAX])
+                    self._frames.put(frames.answers_of(NIL_GUID, queue_name, packed))
             self._pending = {}
         return self._frames.flush()
 

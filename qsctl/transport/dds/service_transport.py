@@ -13,6 +13,7 @@ from typing import Protocol
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 from qsctl.core.messages import (
     CommandReply,
@@ -25,6 +26,7 @@ from qsctl.core.messages import (
     WriteAcknowledgment,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.identity import Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds.administration import AdminEndpoints, LoggerEndpoint, MonitoringEndpoint
 from qsctl.transport.dds.bodies import dead_letter_octets
@@ -162,25 +164,35 @@ class ServiceTransport:
         return inbox
 
     def put(self, messages: Sequence[Message]) -> None:
-        """Put messages into frames, in order; they leave with `flush`."""
-        queues, topics = self._queues, self._topics
+        """Put messages into frames, in the order of each peer's; they leave with `flush`."""
+        deliveries: dict[tuple[QueueName, Guid], list[Delivery]] = {}
+        answers: dict[tuple[QueueName, Guid], list[WriteAcknowledgment]] = {}
         for message in messages:
-            if type(message) is Delivery:
-                queue = queues.get(message.queue)
-                if queue is not None:
-                    payload = message.payload
-                    if payload is None or message.dead_letter_reason is not None:
-                        payload = _payload_of(message)
-                    queue.deliver(message, payload)
-            elif type(message) is WriteAcknowledgment:
-                topic = topics.get(message.queue)
-                if topic is not None:
-                    topic.answer(message.queue, message.identity, message.response)
-            elif type(message) is CommandReply:
+            if isinstance(message, Delivery):
+                if message.payload is None or message.dead_letter_reason is not None:
+                    message = _whole(message)
+                peer = (message.queue, message.consumer_guid)
+                if peer in deliveries:
+                    deliveries[peer].append(message)
+                else:
+                    deliveries[peer] = [message]
+            elif isinstance(message, WriteAcknowledgment):
+                peer = (message.queue, message.identity.writer_guid)
+                if peer in answers:
+                    answers[peer].append(message)
+                else:
+                    answers[peer] = [message]
+            elif isinstance(message, CommandReply):
                 if self._administration is not None:
                     self._administration.reply(message, self._domain_ids)
-            elif type(message) is StatusPublication and self._monitoring is not None:
+            elif isinstance(message, StatusPublication) and self._monitoring is not None:
                 self._monitoring.publish(message)
+        for (name, guid), to_consumer in deliveries.items():
+            if (queue := self._queues.get(name)) is not None:
+                queue.deliver(guid, to_consumer)
+        for (name, guid), to_producer in answers.items():
+            if (topic := self._topics.get(name)) is not None:
+                topic.answer(name, guid, to_producer)
 
     def flush(self) -> bool:
         """Send what was put. False: a peer's cache is full; come again soon."""
@@ -257,9 +269,11 @@ class ServiceTransport:
         self.close()
 
 
-def _payload_of(delivery: Delivery) -> bytes:
+def _whole(delivery: Delivery) -> Delivery:
+    """A sample as it travels: a dead letter is packed with the reason."""
     payload = delivery.payload
     assert payload is not None, "the driver puts payloads back before it sends"
-    if delivery.dead_letter_reason is None:
-        return payload
-    return dead_letter_octets(delivery.dead_letter_from, delivery.identity, delivery.dead_letter_reason, payload)
+    if delivery.dead_letter_reason is not None:
+        letter = delivery.dead_letter_from, delivery.identity, delivery.dead_letter_reason
+        payload = dead_letter_octets(*letter, payload)
+    return msgspec.structs.replace(delivery, payload=payload)
