@@ -36,6 +36,7 @@ class FrameWriter:
         extra: Sequence[Any] = (),
     ) -> None:
         assert participant.entity is not None
+        self._participant = participant
         self._publisher = Publisher(participant.entity, qos=partition_qos(partition) if partition else None)
         self.writer = RawWriter(DataWriter(self._publisher, topic, qos=writer_qos(traits=traits, extra=extra)))
         self._backlog: deque[bytes] = deque()
@@ -74,6 +75,11 @@ class FrameWriter:
         self.writer.close()
         close_entity(self._publisher)
 
+    def discard(self) -> None:
+        """The same while there are others to serve: the writer goes in time."""
+        self._backlog.clear()
+        self._participant.discard(self.writer.release(), self._publisher)
+
 
 class SampleLane:
     """Samples to one consumer. It is used only after its writer has matched the consumer's reader."""
@@ -110,8 +116,8 @@ class SampleLane:
         return self._frames.flush()
 
     def close(self) -> None:
-        """Delete the writer."""
-        self._frames.close()
+        """Delete the writer; the others are not made to wait for that."""
+        self._frames.discard()
 
 
 class AnswerLane:
@@ -143,5 +149,5 @@ class AnswerLane:
         return self._frames.flush()
 
     def close(self) -> None:
-        """Delete the writer."""
-        self._frames.close()
+        """Delete the writer; the others are not made to wait for that."""
+        self._frames.discard()

@@ -7,6 +7,7 @@ given once a process; a second participant shares it. Loopback and no multicast 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 from xml.sax.saxutils import quoteattr
@@ -204,6 +205,7 @@ class Participant:
         self._owns_waiter = waiter is None
         self.waiter = waiter if waiter is not None else Waiter()
         self._topics: dict[str, Topic[Any]] = {}
+        self._undertaker: ThreadPoolExecutor | None = None
 
     def _cannot_start(self, error: DDSException) -> Unavailable:
         if self.settings.tcp is not None:
@@ -239,6 +241,17 @@ class Participant:
         self._topics[name] = topic
         return topic
 
+    def discard(self, *entities: Entity | None) -> None:
+        """Delete entities, one after the other, in a thread of their own.
+
+        Deleting a writer takes as long as its readers need to receive what it wrote, or to be given up: up to a second,
+        in which a service has other peers to serve.
+        """
+        if self._undertaker is None:
+            self._undertaker = ThreadPoolExecutor(1, thread_name_prefix="qsctl-undertaker")
+        for entity in entities:
+            self._undertaker.submit(close_entity, entity)
+
     def close(self) -> None:
         """Delete everything in the participant and leave the domain. Others see it at once."""
         if self.entity is None:
@@ -246,6 +259,8 @@ class Participant:
         if self._owns_waiter:
             self.waiter.close()
         self._topics.clear()
+        if self._undertaker is not None:
+            self._undertaker.shutdown()
         close_entity(self.entity)
         self.entity = None
         _DOMAINS.leave(self.domain_id)

@@ -137,8 +137,12 @@ class RawWriter:
 
     def close(self) -> None:
         """Delete the writer."""
-        close_entity(self.writer)
-        self.writer = None
+        close_entity(self.release())
+
+    def release(self) -> DataWriter[Any] | None:
+        """Give the writer to whoever deletes it; nothing can be written any more."""
+        writer, self.writer = self.writer, None
+        return writer
 
 
 class RawReader:
