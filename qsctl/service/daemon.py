@@ -76,6 +76,7 @@ class Daemon:
         if options.metrics_port is not None:
             self.metrics = MetricsServer(lambda: [self._tally.figures], options.metrics_address, options.metrics_port)
         self._pipeline = PipelinedLoop(self._loop, self.transport.wake)
+        self.engine.tells_usual_events = self._counts or log.traces
         log.publish_through(self.transport.logger)
         tell_damage(log, self._loop.stores)
 

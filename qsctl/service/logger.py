@@ -24,6 +24,7 @@ from qsctl.core.events import (
     QueueFilled,
     SampleBounced,
     SampleDeadLettered,
+    SamplesPassed,
 )
 
 
@@ -109,6 +110,11 @@ class ServiceLog:
             ],
         ).bind(service=service_name, **({"session": session} if session else {}))
 
+    @property
+    def traces(self) -> bool:
+        """Whether it says what becomes of each sample."""
+        return self._verbosity >= Verbosity.TRACING
+
     def publish_through(self, publisher: Publisher | None) -> None:
         """Write every line to the distributed log too; None ends it."""
         self._publisher = publisher
@@ -133,11 +139,7 @@ class ServiceLog:
         """Say what of the queues' events the verbosity shows."""
         if not self._tells_events:
             return
-        traces = self._verbosity >= Verbosity.TRACING
-        if not traces and _TOLD.isdisjoint(map(type, events)):
-            # Nearly always, and three events a sample are looked through.
-            return
-        for event in events if traces else [event for event in events if type(event) in _TOLD]:
+        for event in events if self.traces else [event for event in events if type(event) in _TOLD]:
             match event:
                 case QueueFilled():
                     self.warning("queue_full", queue=event.queue)
@@ -151,6 +153,8 @@ class ServiceLog:
                     self.info("low_watermark", queue=event.queue)
                 case SampleDeadLettered():
                     self.info("dead_lettered", queue=event.queue, to=event.to_queue, sample=str(event.identity))
+                case SamplesPassed():
+                    pass  # told only where nobody traces
                 case _:
                     self.trace(type(event).__name__, queue=event.queue, sample=str(event.identity))
 

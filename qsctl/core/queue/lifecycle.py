@@ -7,7 +7,6 @@ What makes a step happen is `shared_reader_queue`'s; whose turn, how long and ho
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from qsctl.core.events import (
     BounceReason,
@@ -31,18 +30,15 @@ from qsctl.core.messages import (
 )
 from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.dead_letter import REASONS, letter
-from qsctl.core.queue.dispatch import Lane, Lanes
-from qsctl.core.queue.held import Held
-from qsctl.core.queue.lifespan import Lifespans, QueueLifespan
-from qsctl.core.queue.limits import Limits
+from qsctl.core.queue.dispatch import Lane
 from qsctl.core.queue.outbox import Outbox
-from qsctl.core.queue.persistence import enqueued_record, on_disk_over_bytes
-from qsctl.core.queue.redelivery import Redelivery, note_failure, release
+from qsctl.core.queue.persistence import enqueued_record
+from qsctl.core.queue.redelivery import note_failure, release
 from qsctl.core.queue.sample import Cause, Sample, SampleState
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.queue.waiting import WaitingRoom
+from qsctl.core.queue.state import QueueState
 from qsctl.core.records import Assigned, DeadLetterReason, RemovalCause, Removed, Returned
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
 _REDELIVERED = int(SampleFlag.REDELIVERED)
@@ -52,48 +48,19 @@ _ACCEPTED = AckResponse.ACCEPTED
 _STORE, _ASSIGN, _SEND = Cause.STORE, Cause.ASSIGN, Cause.SEND
 _PRODUCER_FLAGS = ~(_REDELIVERED | _LAST)
 _ENQUEUED = SampleState.ENQUEUED
-
-EARLY_REPORTS_MAX: Final = 1_024
-"""Availability reports kept for consumers that have not been seen to join."""
+_DELIVERED = RemovalCause.DELIVERED
 
 
-class SampleLifecycle:
-    """A queue's state, and the steps of a sample through it. `SharedReaderQueue` calls them.
+class SampleLifecycle(QueueState):
+    """The steps of a sample through a queue. `SharedReaderQueue` calls them.
 
     Args:
-        name: the full name, `<domain participant>/<shared subscriber>/<queue>`.
-        label: `<topic>@<subscriber>`, how a dead letter names the queue it comes from.
-        settings: what was configured.
-        outbox: where records, messages and events go.
-        journaled: whether records are written.
         dead_letters: where undeliverable samples go (section 2.12); None: nowhere, they are removed.
-        routes: whether it is the reply queue of another one (section 2.11).
+
+    The others are those of `QueueState`.
     """
 
-    __slots__ = (
-        "_acknowledges",
-        "_availability",
-        "_dead_letters",
-        "_is_limited",
-        "_lifespan",
-        "_marks_last",
-        "_on_disk_over_bytes",
-        "_outbox",
-        "_redelivery",
-        "_times_out",
-        "consumers",
-        "held",
-        "journaled",
-        "label",
-        "lanes",
-        "lifespans",
-        "limits",
-        "name",
-        "refused_count",
-        "settings",
-        "waiting_room",
-        "wakes_at_ns",
-    )
+    __slots__ = ("_dead_letters",)
 
     def __init__(
         self,
@@ -106,39 +73,12 @@ class SampleLifecycle:
         dead_letters: SampleLifecycle | None = None,
         routes: bool = False,
     ) -> None:
-        self.name = name
-        self.label = label
-        self.settings = settings
-        self.journaled = journaled
-        self.wakes_at_ns: Nanoseconds = INFINITE_NS
-        self.consumers: dict[Guid, Consumer] = {}
-        self.held = Held()
-        self.lanes = Lanes()
-        self.lanes.routes = routes
-        self.limits = Limits(name, settings, outbox)
-        self.lifespans = Lifespans()
-        self.waiting_room = WaitingRoom(settings.limits.waiting_count_max)
-        self.refused_count = 0
-        self._outbox = outbox
-        self._dead_letters = dead_letters
-        self._redelivery = Redelivery(settings.redelivery)
-        self._times_out = settings.redelivery.response_timeout_ns < INFINITE_NS
-        self._is_limited = self.limits.limited
-        self._lifespan = QueueLifespan(settings.lifespan_ns)
-        self._acknowledges = settings.app_ack_sample_to_producer
-        self._marks_last = settings.distribution.mark_last_undelivered_sample
-        self._availability: dict[Guid, ConsumerAvailability] = {}
-        self._on_disk_over_bytes = on_disk_over_bytes(settings)
-        if not journaled or (dead_letters is not None and not dead_letters.journaled):
-            # A dead letter in memory needs its payload in memory: nobody could read it later.
-            self._on_disk_over_bytes = INFINITE_NS
-
-    def next_deadline(self) -> Nanoseconds | None:
-        """When `advance` next has something to do."""
-        deadline = min(
-            self._redelivery.next_deadline(), self.lifespans.next_deadline(), self.waiting_room.next_deadline()
+        # A dead letter in memory needs its payload in memory: nobody could read it later.
+        keeps_payloads = dead_letters is not None and not dead_letters.journaled
+        super().__init__(
+            name, label, settings, outbox, journaled=journaled, keeps_payloads=keeps_payloads, routes=routes
         )
-        return deadline if deadline < INFINITE_NS else None
+        self._dead_letters = dead_letters
 
     def advance(self, now: Nanoseconds) -> None:
         """Do what is due: expire first, then time out, then dispatch, so that retries leave in queue order."""
@@ -213,7 +153,12 @@ class SampleLifecycle:
             outbox.records.append(enqueued_record(self.name, sample, payload_from))
             if size_bytes > self._on_disk_over_bytes:
                 outbox.spilling.append(sample)
-        outbox.events.append(SampleEnqueued(now, self.name, sample.identity, size_bytes, received_at_ns))
+        if outbox.tells_usual:
+            outbox.events.append(SampleEnqueued(now, self.name, sample.identity, size_bytes, received_at_ns))
+        else:
+            if self.passed_at_ns != now:
+                self._begin_passing(now)
+            self._passed.enqueued_count += 1
         if self._is_limited:
             self.limits.grow(now, self._in_memory_bytes(size_bytes))
         if sample.expires_at_ns < INFINITE_NS:
@@ -271,9 +216,14 @@ class SampleLifecycle:
                 sample.dead_letter_reason,
             )
         )
-        self._outbox.events.append(
-            SampleSent(now, self.name, sample.identity, guid, attempt, sample.enqueued_at_ns, sample.redelivered)
-        )
+        if self._outbox.tells_usual or sample.enqueued_at_ns != now or attempt > 1 or sample.redelivered:
+            self._outbox.events.append(
+                SampleSent(now, self.name, sample.identity, guid, attempt, sample.enqueued_at_ns, sample.redelivered)
+            )
+        else:
+            if self.passed_at_ns != now:
+                self._begin_passing(now)
+            self._passed.sent_count += 1
 
     def _fail(self, now: Nanoseconds, sample: Sample, reason: ReturnReason) -> None:
         """A delivery failed: the sample expires, goes back to the front of the queue, or is given up."""
@@ -318,11 +268,16 @@ class SampleLifecycle:
             )
         if self.journaled:
             self._outbox.records.append(Removed(self.name, sample.position, removal))
-        self._outbox.events.append(
-            SampleRemoved(
-                now, self.name, sample.identity, removal, sample.size_bytes, sample.enqueued_at_ns, sent_at_ns
+        if self._outbox.tells_usual or removal is not _DELIVERED:
+            self._outbox.events.append(
+                SampleRemoved(
+                    now, self.name, sample.identity, removal, sample.size_bytes, sample.enqueued_at_ns, sent_at_ns
+                )
             )
-        )
+        else:
+            if self.passed_at_ns != now:
+                self._begin_passing(now)
+            self._passed.delivered_count += 1
         self.held.retire(sample)
         if self._is_limited:
             self.limits.shrink(now, self._in_memory_bytes(sample.size_bytes))
@@ -385,14 +340,3 @@ class SampleLifecycle:
 
     def _lanes_of(self, samples: Iterable[Sample]) -> dict[Lane, None]:
         return dict.fromkeys(map(self.lanes.of_sample, samples))
-
-    def _in_memory_bytes(self, size_bytes: int) -> int:
-        return size_bytes if size_bytes <= self._on_disk_over_bytes else 0
-
-    def _answer(self, identity: SampleIdentity, response: AckResponse) -> None:
-        if self._acknowledges:
-            self._outbox.messages.append(WriteAcknowledgment(self.name, identity, response))
-
-    def _bounce(self, now: Nanoseconds, identity: SampleIdentity, reason: BounceReason) -> None:
-        self._outbox.events.append(SampleBounced(now, self.name, identity, reason))
-        self._answer(identity, AckResponse.REJECTED)

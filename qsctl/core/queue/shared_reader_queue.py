@@ -64,7 +64,12 @@ class SharedReaderQueue(SampleLifecycle):
         """
         identity = write.identity
         size_bytes = len(write.payload)
-        self._outbox.events.append(SampleReceived(now, self.name, identity, size_bytes))
+        if self._outbox.tells_usual:
+            self._outbox.events.append(SampleReceived(now, self.name, identity, size_bytes))
+        else:
+            if self.passed_at_ns != now:
+                self._begin_passing(now)
+            self._passed.received_count += 1
         if identity in self.held.known:
             self._outbox.events.append(DuplicateDropped(now, self.name, identity))
             self._answer(identity, _ACCEPTED)

@@ -1,6 +1,6 @@
 """The statistics of one queue: every counter and variable of its status, folded from events (manual, section 6.2).
 
-Decides: what each counter counts. `tell` runs about four times a sample, so it only adds to plain integers; means and
+Decides: what each counter counts. `tell` may run four times a sample, so it only adds to plain integers; means and
 windows are worked out when somebody reads. When to publish is said by `next_deadline`, sending is the engine's.
 """
 
@@ -26,6 +26,7 @@ from qsctl.core.events import (
     SampleRemoved,
     SampleReturned,
     SampleSent,
+    SamplesPassed,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.records import RemovalCause
@@ -178,7 +179,7 @@ class QueueStatistics:
         return SharedReaderQueueStatus(
             queue_name=queue_name,
             total=total,
-            change=_difference(total, self._last_read),
+            change=total.since(self._last_read),
             current_message_count=current.message_count,
             current_acknowledged_message_count=current.acknowledged_message_count,
             current_unacknowledged_message_count=current.unacknowledged_message_count,
@@ -361,6 +362,15 @@ class QueueStatistics:
     def _count_late(self, _event: LateAcknowledgment) -> None:
         self._late_acknowledgment += 1
 
+    def _count_passed(self, event: SamplesPassed) -> None:
+        self._received += event.received_count
+        self._enqueued_in_period += event.enqueued_count
+        self._sent += event.sent_count
+        self._sent_in_period += event.sent_count
+        self._latency.add_zeros(event.sent_count)
+        self._dequeued_in_period += event.delivered_count
+        self._acknowledged += event.delivered_count
+
     def _count_high_watermark(self, _event: HighWatermarkPassed) -> None:
         self._high_watermark += 1
 
@@ -384,13 +394,9 @@ _COUNT: Final[dict[type, Callable[[QueueStatistics, Any], None]]] = {
     SampleRemoved: QueueStatistics._count_removed,
     SampleDeadLettered: QueueStatistics._count_nothing,
     LateAcknowledgment: QueueStatistics._count_late,
+    SamplesPassed: QueueStatistics._count_passed,
     HighWatermarkPassed: QueueStatistics._count_high_watermark,
     LowWatermarkPassed: QueueStatistics._count_low_watermark,
     QueueFilled: QueueStatistics._count_queue_full,
 }
 """A test holds that every kind of `Event` has its entry."""
-
-
-def _difference(now: Counters, before: Counters) -> Counters:
-    pairs = zip(msgspec.structs.astuple(now), msgspec.structs.astuple(before), strict=True)
-    return Counters(*(later_count - earlier_count for later_count, earlier_count in pairs))

@@ -39,6 +39,11 @@ class Counters(msgspec.Struct, frozen=True):
     low_watermark_count: int = 0
     queue_full_count: int = 0
 
+    def since(self, before: Counters) -> Counters:
+        """What was counted after `before`."""
+        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(before), strict=True)
+        return Counters(*(now - then for now, then in pairs))
+
 
 class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
     """The operational status of one queue. Latency is in milliseconds, throughput in samples a second."""
