@@ -21,8 +21,8 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.records import QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.core.statistics.counters import CurrentCounts, QueueStatistics
-from qsctl.core.statistics.status import SharedReaderQueueStatus
+from qsctl.core.statistics.counters import QueueStatistics
+from qsctl.core.statistics.status import CurrentCounts, SharedReaderQueueStatus
 from qsctl.errors import Damaged, NotFound
 from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds

@@ -7,7 +7,7 @@ windows are worked out when somebody reads. When to publish is said by `next_dea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -30,24 +30,12 @@ from qsctl.core.events import (
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.records import RemovalCause
-from qsctl.core.statistics.status import Counters, SharedReaderQueueStatus
+from qsctl.core.statistics.status import Counters, CurrentCounts, SharedReaderQueueStatus
 from qsctl.core.statistics.variable import Summary, WindowedVariable, WindowState
 from qsctl.errors import Damaged
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
 _DELIVERED: Final = RemovalCause.DELIVERED
-
-
-class CurrentCounts(NamedTuple):
-    """What a queue holds at this instant.
-
-    Unacknowledged samples are all that are held and not acknowledged, sent ones are with a consumer.
-    """
-
-    message_count: int
-    acknowledged_message_count: int
-    unacknowledged_message_count: int
-    sent_message_count: int
 
 
 class _Variables(msgspec.Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 
@@ -43,6 +45,18 @@ class Counters(msgspec.Struct, frozen=True):
         """What was counted after `before`."""
         pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(before), strict=True)
         return Counters(*(now - then for now, then in pairs))
+
+
+class CurrentCounts(NamedTuple):
+    """What a queue holds at this instant.
+
+    Unacknowledged samples are all that are held and not acknowledged, sent ones are with a consumer.
+    """
+
+    message_count: int
+    acknowledged_message_count: int
+    unacknowledged_message_count: int
+    sent_message_count: int
 
 
 class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):

@@ -25,8 +25,8 @@ from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.core.queue.settings import ResourceLimitSettings, SessionSettings, SharedReaderQueueSettings
 from qsctl.core.records import DeadLetterReason
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.core.statistics.counters import CurrentCounts, QueueStatistics
-from qsctl.core.statistics.status import SharedReaderQueueStatus
+from qsctl.core.statistics.counters import QueueStatistics
+from qsctl.core.statistics.status import CurrentCounts, SharedReaderQueueStatus
 from qsctl.errors import Refused
 from qsctl.identity import SampleIdentity, guid_from_hex
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
