@@ -15,6 +15,7 @@ from typing import Final
 
 from qsctl.config.filesystem import Synchronization
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
+from qsctl.storage.deletions import Deletions
 from qsctl.storage.frames import FRAME_HEADER, frame
 from qsctl.storage.names import open_private, refuse_link, sync_directory
 from qsctl.storage.segment_file import (
@@ -31,7 +32,11 @@ from qsctl.storage.segment_file import (
 
 _TEMPORARY: Final = ".tmp"
 _RESERVE_BYTES_MIN: Final = 64 * 1024
-_RESERVE_BYTES_MAX: Final = 1024 * 1024
+_RESERVE_BYTES_MAX: Final = 256 * 1024
+"""More at a time would be fewer syncs that note a length, and a longer wait for those whose batch it falls to."""
+
+_LAST_BATCH_BYTES: Final = 64 * 1024
+"""How far the last batch of a file is expected to go past its maximum."""
 
 
 class SegmentLog:
@@ -69,6 +74,7 @@ class SegmentLog:
         self._reserved_bytes = 0
         """How long the file being written is, with the zeros made ready after its content."""
         self._needs_directory_sync = False
+        self._deletions = Deletions()
 
     def path(self, index: int) -> Path:
         """The file of this index."""
@@ -211,7 +217,7 @@ class SegmentLog:
             if index in self.damaged_indexes and self.path(index).exists():
                 self.path(index).rename(self._keep_damaged(index))
             else:
-                self.path(index).unlink(missing_ok=True)
+                self._deletions.delete(self.path(index))
             self.sizes.pop(index, None)
 
     def destroy(self) -> None:
@@ -219,11 +225,13 @@ class SegmentLog:
         self._release()
         self.damaged_indexes.clear()
         self.drop(list(self.sizes))
+        self._deletions.finish()
 
     def close(self) -> None:
         """Sync as a critical moment, and let go of the file."""
         self.sync(critical=True)
         self._release()
+        self._deletions.finish()
 
     def _existing(self) -> list[int]:
         """The indexes of the files that are there, ascending; what a crashed replacement left is deleted."""
@@ -278,6 +286,7 @@ class SegmentLog:
         if self.synchronization is not Synchronization.FULL or size_bytes <= self._reserved_bytes:
             return
         ahead = min(max(self._reserved_bytes, _RESERVE_BYTES_MIN), _RESERVE_BYTES_MAX)
+        ahead = max(0, min(ahead, self.file_max_size_bytes + _LAST_BATCH_BYTES - size_bytes))
         write_all(self._descriptor, bytes(size_bytes + ahead - self._reserved_bytes), self._reserved_bytes)
         self._reserved_bytes = size_bytes + ahead
 

@@ -280,8 +280,8 @@ def test_a_crash_after_a_compaction_s_commit_leaves_the_new_content(tmp_path: Pa
     again = opened(tmp_path)
     assert list(again.load()) == [Remembered(QUEUE, 10, ()), enqueued(3, b"payload 0003")]
     assert not again.damage
-    assert not file_of(tmp_path, "m").exists()
     again.close()
+    assert not file_of(tmp_path, "m").exists()
 
 
 def test_no_payload_can_pass_for_a_record(tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qsctl.config.filesystem import FilesystemSettings
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Removed
 from qsctl.storage.segments import SegmentStorage
+from tests.dds.service_process import eventually
 from tests.storage.contract import StoreContract, enqueued, removed
 
 
@@ -41,12 +42,12 @@ def test_files_roll_at_their_maximum_and_dead_data_files_go(tmp_path: Path) -> N
     assert all(path.stat().st_size < 1024 + 300 for path in tmp_path.iterdir())
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in tmp_path.iterdir())
     store.append([removed(position) for position in range(50)])
-    assert not file_of(tmp_path, "d", 0).exists()
+    assert eventually(lambda: not file_of(tmp_path, "d", 0).exists())
     assert file_of(tmp_path, "d", 8).exists()
     store.append([removed(position) for position in range(50, 100)])
+    store.close()
     left = [path.name for path in tmp_path.iterdir() if "_d" in path.name]
     assert len(left) == 1, "the newest file stays: the index always increases"
-    store.close()
     again = opened(tmp_path, SMALL)
     assert not again.damage
     assert [each.position for each in again.load() if isinstance(each, Removed)] == list(range(100))
@@ -57,11 +58,26 @@ def test_sparse_data_files_are_rewritten_as_the_store_is_compacted(tmp_path: Pat
     store = opened(tmp_path, SMALL)
     for position in range(100):
         store.append([enqueued(position, b"%03d" % position * 40)])
-    store.append([removed(position) for position in range(100) if position % 10])
     before = sum(path.stat().st_size for path in tmp_path.iterdir())
+    store.append([removed(position) for position in range(100) if position % 10])
     keep = [enqueued(position, b"") for position in range(0, 100, 10)]
     store.compact(keep)
-    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < before / 4
     for position in range(0, 100, 10):
         assert store.payload(position) == b"%03d" % position * 40
     store.close()
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < before / 4
+
+
+def test_what_is_made_ready_ahead_is_cut_off_again(tmp_path: Path) -> None:
+    """Under FULL the file is longer than what is in it while it is written to, by no more than a file may hold."""
+    synced = FilesystemSettings(file_max_size_kb=100, synchronization=Synchronization.FULL)
+    store = opened(tmp_path, synced)
+    for position in range(12):
+        store.append([enqueued(position, b"x" * 20_000)])
+        assert all(path.stat().st_size <= 100 * 1024 + 64 * 1024 for path in tmp_path.iterdir())
+    store.close()
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 12 * 20_200
+    again = opened(tmp_path, synced)
+    assert not again.damage
+    assert [again.payload(position) for position in range(12)] == [b"x" * 20_000] * 12
+    again.close()
