@@ -13,7 +13,7 @@ from typing import Final
 from qsctl.core.messages import Inbound
 from qsctl.core.ready import Ready
 from qsctl.service.loop import ServiceLoop, changes_queues, up_to_each_creation
-from qsctl.storage.group_commit import GroupCommit
+from qsctl.storage.group_commit import QUICK_SYNC_S, GroupCommit
 
 COMPACT_AFTER_RECORDS: Final = 500_000
 """How many records may be stored before a busy service looks whether a store is worth compacting, for which it stands
@@ -33,6 +33,7 @@ class PipelinedLoop:
         loop: whose engine and stores are used.
         on_finished: called in another thread when `take_finished` has something; must not block.
         turns_ahead_max: how many turns may wait for their commit.
+        quick_sync_s: a disk that syncs in less is waited for; 0: none is.
     """
 
     def __init__(
@@ -41,10 +42,11 @@ class PipelinedLoop:
         on_finished: Callable[[], object] = lambda: None,
         *,
         turns_ahead_max: int = TURNS_AHEAD_MAX,
+        quick_sync_s: float = QUICK_SYNC_S,
     ) -> None:
         self.loop = loop
         self._turns_ahead_max = turns_ahead_max
-        self._commits = GroupCommit(loop.stores.write, on_finished)
+        self._commits = GroupCommit(loop.stores.write, on_finished, quick_sync_s=quick_sync_s)
         self._finished: list[Ready] = []
         """Stored and not taken yet, before what `_commits` has."""
         self._record_count = 0

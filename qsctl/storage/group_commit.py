@@ -39,7 +39,7 @@ class _QuickSyncs:
 
     def __init__(self, quick_sync_s: float) -> None:
         self._quick_sync_s = quick_sync_s
-        self._typical_s = quick_sync_s
+        self._typical_s = 0.0
         self._left_to_others_count = 0
 
     def take(self, sync: Sync) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -114,7 +115,7 @@ def test_no_acknowledgment_leaves_before_its_sample_is_stored(
     entered, let_through = threading.Event(), threading.Event()
     hold_syncs(monkeypatch, entered, let_through)
     finished = threading.Event()
-    pipeline = PipelinedLoop(loop, finished.set)
+    pipeline = PipelinedLoop(loop, finished.set, quick_sync_s=0)
     pipeline.begin(writes(1, 2))
     assert entered.wait(10)
     pipeline.begin(writes(3))
@@ -132,7 +133,7 @@ def test_a_turn_with_nothing_to_store_waits_for_the_turns_before_it(
 ) -> None:
     let_through = threading.Event()
     hold_syncs(monkeypatch, threading.Event(), let_through)
-    pipeline = PipelinedLoop(loop)
+    pipeline = PipelinedLoop(loop, quick_sync_s=0)
     pipeline.begin(writes(1))
     pipeline.begin([command(Shutdown())])
     assert pipeline.take_finished() == []
@@ -171,8 +172,9 @@ def test_a_store_is_compacted_when_it_is_long_or_when_there_is_nothing_to_do(
     loop.stores.close()
 
 
-def test_turns_finish_in_their_order_with_every_payload(loop: ServiceLoop) -> None:
-    pipeline = PipelinedLoop(loop)
+@pytest.mark.parametrize("quick_sync_s", [0, 10])
+def test_turns_finish_in_their_order_with_every_payload(loop: ServiceLoop, quick_sync_s: float) -> None:
+    pipeline = PipelinedLoop(loop, quick_sync_s=quick_sync_s)
     pipeline.begin([ConsumerJoined("P/S/orders", READER)])
     for number in range(200):
         pipeline.begin(writes(number))
@@ -197,7 +199,10 @@ def test_what_was_begun_survives_and_what_was_acknowledged_is_gone(tmp_path: Pat
     again.stores.close()
 
 
-def test_a_disk_that_refuses_stops_the_pipeline(loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("quick_sync_s", [0, 10])
+def test_a_disk_that_refuses_stops_the_pipeline(
+    loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch, quick_sync_s: float
+) -> None:
     def refuse(self: Stores, batches: Sequence[Ready]) -> tuple[list[Ready], Sync | None]:
         return list(batches), fail
 
@@ -205,8 +210,9 @@ def test_a_disk_that_refuses_stops_the_pipeline(loop: ServiceLoop, monkeypatch: 
         raise Damaged("the disk refuses")
 
     monkeypatch.setattr(Stores, "write", refuse)
-    pipeline = PipelinedLoop(loop)
-    pipeline.begin(writes(1))
+    pipeline = PipelinedLoop(loop, quick_sync_s=quick_sync_s)
+    with pytest.raises(Damaged, match="the disk refuses") if quick_sync_s else contextlib.nullcontext():
+        pipeline.begin(writes(1))
     for call in (pipeline.drain, pipeline.take_finished, lambda: pipeline.begin(writes(2))):
         with pytest.raises(Damaged, match="the disk refuses"):
             call()
