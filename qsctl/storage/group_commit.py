@@ -20,8 +20,8 @@ from qsctl.storage.base import Sync
 Job = TypeVar("Job")
 Done = TypeVar("Done")
 
-QUICK_SYNC_S: Final = 0.001
-"""A sync that takes less is waited for: to hand it to the other thread and back takes about as long."""
+QUICK_SYNC_S: Final = 0.002
+"""A sync that takes less is waited for: on a busy machine, to hand it to the other thread and back takes as long."""
 
 TRIAL_AFTER: Final = 64
 """After so many syncs in the other thread one is waited for, to learn what the disk itself takes: there, the wait for
