@@ -1,7 +1,7 @@
 """One producer or consumer of the broker benchmark: `dds_peers.py BROKER WHERE ROLE COUNT SIZE RATE`.
 
-A payload begins with the instant it was written at. A consumer says READY once it is attached; when it is done, it
-prints how many samples came, when, and how late (JSON).
+A payload begins with the instant it was written at. Each says READY once it is attached; a producer then waits for a
+line, so that all begin together. A consumer that is done prints how many samples came, when, and how late (JSON).
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ def ready() -> None:
     sys.stdout.flush()
 
 
+def begin_together() -> None:
+    ready()
+    sys.stdin.readline()
+
+
 class Seen:
     """What a consumer saw."""
 
@@ -73,6 +78,7 @@ def qsctl_produce(where: str, count: int, size: int, rate: float) -> None:
 
     with QueueProducer[bytes]("Orders", int(where), window_count=WINDOW) as producer:
         producer.wait_for_queue(30)
+        begin_together()
         for burst in paced(count, rate):
             for _ in range(burst):
                 producer.write(stamped(size))
@@ -101,6 +107,8 @@ def redis_produce(where: str, count: int, size: int, rate: float) -> None:
     import redis
 
     client = redis.Redis(port=int(where))
+    client.ping()
+    begin_together()
     for burst in paced(count, rate):
         pipe = client.pipeline(transaction=False)
         for _ in range(burst):
@@ -154,6 +162,7 @@ def rabbitmq_produce(where: str, count: int, size: int, rate: float, durable: bo
 
     channel._impl.confirm_delivery(on_confirm)
     sent = 0
+    begin_together()
     for burst in paced(count, rate):
         for _ in range(burst):
             channel.basic_publish("", "orders", stamped(size), properties)

@@ -146,16 +146,20 @@ def run_peers(broker: tuple[str, str], count: int, size_bytes: int, peers: int, 
         started += [
             subprocess.Popen(
                 [sys.executable, str(PEERS), name, where, role, str(share), str(size_bytes), str(rate / peers)],
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
             )
             for _ in range(peers)
         ]
-        if role == "consume":
-            # What a producer writes before anybody is there to read it tells nothing about the broker's latency.
-            for consumer in started:
-                assert consumer.stdout is not None
-                assert consumer.stdout.readline() == "READY\n"
+        # What is written before anybody is there to read it, or before all write, tells nothing about the broker.
+        for peer in started[-peers:]:
+            assert peer.stdout is not None
+            assert peer.stdout.readline() == "READY\n"
+    for producer in started[peers:]:
+        assert producer.stdin is not None
+        producer.stdin.write("\n")
+        producer.stdin.flush()
     outputs = [process.communicate(timeout=300)[0] for process in started]
     assert all(process.returncode == 0 for process in started)
     figures = [json.loads(output.splitlines()[-1]) for output in outputs[:peers]]
