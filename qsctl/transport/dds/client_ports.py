@@ -25,7 +25,7 @@ from qsctl.instant import Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.bodies import octets_of
 from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX, Inlet
-from qsctl.transport.dds.lanes import FrameWriter
+from qsctl.transport.dds.lanes import FrameWriter, Greeting
 from qsctl.transport.dds.matches import Matches, QueueAppeared, QueueVanished, Returns
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.presence import Changes, RemoteEndpoint
@@ -67,6 +67,8 @@ class ProducerPort:
         self._writer = FrameWriter(
             participant, participant.topic(topic_name, WireFrame), traits={"role": "producer", "guid": guid.hex()}
         )
+        self._greeting = Greeting(self._writer, frames.frame_of([]))
+        self._is_greeting = False
 
     def _listen(self) -> Inlet:
         traits = {"role": "answers", "guid": self.guid.hex()}
@@ -90,8 +92,11 @@ class ProducerPort:
             if not endpoint.is_writer and endpoint.topic_name == self.topic_name:
                 self._readers[endpoint.handle] = endpoint.traits.get("name", "")
         if not self._matches.is_complete:
-            matched = self._writer.writer.matched_handles()
-            self._news += self._matches.newly({name for handle, name in self._readers.items() if handle in matched})
+            matched = self._writer.writer.matched_handles() & self._readers.keys()
+            is_reached = self._greeting.is_over(matched)
+            self._is_greeting = bool(matched) and not is_reached
+            if is_reached:
+                self._news += self._matches.newly({self._readers[handle] for handle in matched})
 
     def matched_queues(self) -> dict[str, bool]:
         """The queues that are matched now, and whether each acknowledges."""
@@ -143,8 +148,8 @@ class ProducerPort:
             self._writer.put(frame)
 
     def flush(self) -> bool:
-        """Send what was put. False: some waits for room in the service's reader."""
-        return self._writer.flush()
+        """Send what was put. False: some waits for room in the service's reader, or that is still being reached."""
+        return self._writer.flush() and not self._is_greeting
 
     @property
     def backlog_count(self) -> int:

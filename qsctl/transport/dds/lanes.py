@@ -7,20 +7,27 @@ on `related_reader_guid` has in the manual (section 2.7); a reader of partition 
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from cyclonedds.pub import DataWriter, Publisher
 from cyclonedds.topic import Topic
 
 from qsctl.core.messages import Delivery, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, Guid
-from qsctl.instant import Nanoseconds
+from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import partition_qos, writer_qos
 from qsctl.transport.dds.raw import RawWriter, close_entity
+
+GREETING_NS: Final[Nanoseconds] = 200 * MILLISECOND_NS
+"""How long a reader may take to get in step; one that does not is written to all the same."""
+
+MATCHING_NS: Final[Nanoseconds] = SECOND_NS
+"""How long a discovered producer is looked at every millisecond until it is matched."""
 
 
 class FrameWriter:
@@ -81,6 +88,37 @@ class FrameWriter:
         self._participant.discard(self.writer.release(), self._publisher)
 
 
+class Greeting:
+    """Brings a writer and a new reader of it in step, before anything is written that somebody waits for.
+
+    A reader drops what comes before the writer's first heartbeat, and asks for it again tens of milliseconds later. An
+    empty frame takes that time instead of the first sample.
+
+    Args:
+        writer: whose readers are greeted.
+        frame: what says nothing on its topic.
+    """
+
+    def __init__(self, writer: FrameWriter, frame: bytes) -> None:
+        self._writer = writer
+        self._frame = frame
+        self._greeted: frozenset[int] = frozenset()
+        self._patient_until_ns: Nanoseconds = 0
+
+    def is_over(self, readers: frozenset[int]) -> bool:
+        """Whether these matched readers are in step, or were given time enough; greets those that were not."""
+        if not readers:
+            return False
+        if not readers <= self._greeted:
+            self._greeted = readers
+            self._patient_until_ns = time.monotonic_ns() + GREETING_NS
+            self._writer.put(self._frame)
+            self._writer.flush()
+        if self._patient_until_ns and (self._writer.settle(0) or time.monotonic_ns() > self._patient_until_ns):
+            self._patient_until_ns = 0
+        return not self._patient_until_ns
+
+
 class SampleLane:
     """Samples to one consumer. It is used only after its writer has matched the consumer's reader."""
 
@@ -97,11 +135,12 @@ class SampleLane:
         self.guid = guid
         self.handle = handle
         self._frames = FrameWriter(participant, topic, partition=guid.hex(), traits=traits, extra=extra)
+        self._greeting = Greeting(self._frames, frames.frame_of([]))
         self._pending: list[Delivery] = []
 
     def reaches_peer(self) -> bool:
-        """Whether the consumer's own reader is matched, not only a reader that copies."""
-        return self.handle in self._frames.writer.matched_handles()
+        """Whether the consumer's own reader, not only a reader that copies, is matched and in step."""
+        return self._greeting.is_over(self._frames.writer.matched_handles() & {self.handle})
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Add samples to this turn's frames."""
@@ -127,19 +166,21 @@ class AnswerLane:
         self.guid = guid
         self.handle = handle
         self._frames = FrameWriter(participant, topic, partition=guid.hex(), traits={"role": "answers"})
+        self._greeting = Greeting(self._frames, frames.answers_of(NIL_GUID, "", []))
+        self._gives_up_at_ns = time.monotonic_ns() + MATCHING_NS
         self._pending: dict[str, list[WriteAcknowledgment]] = {}
-        self._matched = False
+        self._reaches_peer = False
 
     def put(self, queue_name: str, answers: Sequence[WriteAcknowledgment]) -> None:
         """Add answers of the queue `<topic>@<subscriber>` to this turn's frames."""
         self._pending.setdefault(queue_name, []).extend(answers)
 
     def flush(self) -> bool:
-        """Send this turn's answers. False: some wait."""
-        if not self._matched:
-            self._matched = self.handle in self._frames.writer.matched_handles()
-            if not self._matched:
-                return not self._pending
+        """Send this turn's answers. False: some wait, or the producer is still being reached."""
+        if not self._reaches_peer:
+            self._reaches_peer = self._greeting.is_over(self._frames.writer.matched_handles() & {self.handle})
+            if not self._reaches_peer:
+                return not self._pending and time.monotonic_ns() > self._gives_up_at_ns
         if self._pending:
             for queue_name, answers in self._pending.items():
                 for at in range(0, len(answers), frames.ANSWERS_MAX):

@@ -76,8 +76,8 @@ class DomainSettings:
             f"<SPDPInterval>{min(ANNOUNCEMENT_NS, self.lease_duration_ns // 4)}ns</SPDPInterval>"
             f"<Peers>{peers}</Peers></Discovery>"
             # A reader drops what comes before the first heartbeat, and asks for both 10 ms after it saw the writer, or
-            # when the writer repeats itself. With these a client's first sample takes 1 to 40 ms and not 10 to 200.
-            '<Internal><HeartbeatInterval max="200 ms">20 ms</HeartbeatInterval>'
+            # when the writer repeats itself. With these it takes 1 to 10 ms, not 10 to 200, until the two are in step.
+            '<Internal><HeartbeatInterval minsched="5 ms" max="200 ms">5 ms</HeartbeatInterval>'
             "<NackDelay>10 ms</NackDelay><PreEmptiveAckDelay>1 ms</PreEmptiveAckDelay>"
             "<Watermarks><WhcHigh>8MiB</WhcHigh><WhcHighInit>8MiB</WhcHighInit><WhcLow>4MiB</WhcLow><WhcAdaptive>false</WhcAdaptive></Watermarks>"
             f"</Internal>{tcp}<Tracing><OutputFile>stderr</OutputFile><Verbosity>{self.verbosity}</Verbosity></Tracing>"
