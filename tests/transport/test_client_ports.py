@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
-from cyclonedds.sub import DataReader
+from cyclonedds.sub import DataReader, Subscriber
 
-from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerAvailability
+from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerAvailability, Delivery
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.client_domain import ClientDomain
@@ -17,7 +18,7 @@ from qsctl.transport.dds.lanes import FrameWriter
 from qsctl.transport.dds.matches import QueueAppeared, Returns
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.presence import Changes, RemoteEndpoint
-from qsctl.transport.dds.qos import reader_qos
+from qsctl.transport.dds.qos import partition_qos, reader_qos
 from qsctl.transport.dds.wire_types import (
     WireAcknowledgmentFrame,
     WireConsumerAvailability,
@@ -123,3 +124,47 @@ def test_a_return_is_told_once_however_many_endpoints_come_back() -> None:
     assert returns.look(Changes(appeared=(back[0],)))
     assert not returns.look(Changes(appeared=(back[1],)))
     assert returns.look(Changes(vanished=(back[0],), appeared=(back[2],))), "gone and back again in one look"
+
+
+def test_what_comes_of_a_queue_that_was_out_of_sight_is_not_taken_twice(
+    service_and_client: tuple[Participant, ClientDomain],
+) -> None:
+    """The queue's service sends again what it has no word of, as it was; all that is given back comes again, marked."""
+    service, client = service_and_client
+    port = ConsumerPort(client.participant, "T", "S", GUID)
+    client.add(port)
+    lane = FrameWriter(service, service.topic(consumer_topic("T", "S"), WireFrame), partition=GUID.hex())
+    assert client.participant.entity is not None
+    beside = Inlet(
+        client.participant,
+        DataReader(
+            Subscriber(client.participant.entity, qos=partition_qos(GUID.hex())),
+            client.participant.topic(consumer_topic("T", "S"), WireFrame),
+            qos=reader_qos(),
+        ),
+    )
+    assert eventually(lambda: lane.writer.matched_count() == 2)
+
+    def write(number: int) -> None:
+        lane.put(frames.frame_of([frames.pack_sample(SampleIdentity(GUID, number), b"")]))
+        lane.flush()
+        assert eventually(lambda: bool(beside.take()))
+
+    def numbers() -> list[int]:
+        return [each.identity.sequence_number for each in port.poll() if isinstance(each, Delivery)]
+
+    write(1)
+    assert numbers() == [1]
+    there = RemoteEndpoint(1, True, port.queue, key=b"participant1" + bytes(4))
+    port.look(Changes(vanished=(there,)))
+    write(2)
+    port.look(Changes(appeared=(replace(there, returned=True),)))
+    assert numbers() == []
+
+    def goes_on() -> bool:
+        write(3)
+        return set(numbers()) == {3}
+
+    assert eventually(goes_on), "the reader that begins anew"
+    for each in (lane, beside):
+        each.close()

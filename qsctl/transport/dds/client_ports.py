@@ -218,8 +218,7 @@ class ConsumerPort:
         self._news += self._matches.look(changes, key="", value=self.queue)
         if self._returns.look(changes):
             # What the queue sent while it was out of sight is lost, and it waits for the answers: it is to give all
-            # that back, and to begin anew.
-            self._news += self._take()
+            # that back, and to begin anew. What is here now may have been here before: it comes again, marked.
             self._samples.close()
             self._samples = self._join()
         if changes.vanished or changes.appeared or not self._is_heard:

@@ -281,12 +281,14 @@ class QueueEndpoints:
                     continue
                 if not frame.identities:
                     self._take_leave(sender, inbox)
-                for identity, response in zip(frame.identities, frame.responses, strict=True):
-                    kind = _RESPONSES.get(response)
-                    if kind is None:
-                        self.malformed_count += 1
-                    else:
-                        inbox.append(Acknowledgment(name, sender, identity, kind))
+                kinds = map(_RESPONSES.get, frame.responses)
+                answers = [
+                    Acknowledgment(name, sender, identity, kind)
+                    for identity, kind in zip(frame.identities, kinds, strict=True)
+                    if kind is not None
+                ]
+                self.malformed_count += len(frame.identities) - len(answers)
+                inbox += answers
 
     def poll_all(self, inbox: list[Inbound]) -> None:
         """Move everything that is there into the inbox."""

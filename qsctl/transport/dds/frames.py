@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from qsctl.core.messages import Acknowledgment, Delivery, Write, WriteAcknowledgment
@@ -35,6 +36,9 @@ _INFINITE: Final = (0x7FFF_FFFF, 0x7FFF_FFFF)
 
 _INFINITE_OCTETS: Final = struct.pack("<II", *_INFINITE)
 _NIL_IDENTITY_OCTETS: Final = bytes(24)
+
+_SIZE_OF: Final = itemgetter(9)
+"""The size of the payload, in the members of a sample as `_plain` gives them."""
 
 HEAD_SIZE_BYTES: Final = _HEAD.size
 PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
@@ -205,7 +209,7 @@ def _samples(data: bytes) -> Iterable[tuple[Any, ...]]:
         stop = 8 + count * plain.size
         if stop <= end:
             found = list(plain.iter_unpack(memoryview(data)[8:stop]))
-            if all(sample[9] == size for sample in found):
+            if set(map(_SIZE_OF, found)) == {size}:
                 return found
     return list(_walk(data, count))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -26,7 +26,7 @@ from qsctl.core.messages import (
     WriteAcknowledgment,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.identity import Guid
+from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds.administration import AdminEndpoints, LoggerEndpoint, MonitoringEndpoint
 from qsctl.transport.dds.bodies import dead_letter_octets
@@ -34,6 +34,8 @@ from qsctl.transport.dds.commands import SnippetReader
 from qsctl.transport.dds.delivery import DomainDelivery
 from qsctl.transport.dds.endpoints import QueueEndpoints, TopicEndpoints
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
+
+MessageKind = TypeVar("MessageKind")
 
 HURRY_NS: Nanoseconds = MILLISECOND_NS
 """How soon to look again while a peer's cache is full or a consumer is being reached."""
@@ -165,32 +167,28 @@ class ServiceTransport:
 
     def put(self, messages: Sequence[Message]) -> None:
         """Put messages into frames, in the order of each peer's; they leave with `flush`."""
-        deliveries: dict[tuple[QueueName, Guid], list[Delivery]] = {}
-        answers: dict[tuple[QueueName, Guid], list[WriteAcknowledgment]] = {}
+        deliveries = _ByPeer[Delivery]()
+        answers = _ByPeer[WriteAcknowledgment]()
         for message in messages:
             if isinstance(message, Delivery):
                 if message.payload is None or message.dead_letter_reason is not None:
                     message = _whole(message)
-                peer = (message.queue, message.consumer_guid)
-                if peer in deliveries:
-                    deliveries[peer].append(message)
-                else:
-                    deliveries[peer] = [message]
+                if message.consumer_guid != deliveries.guid or message.queue is not deliveries.queue:
+                    deliveries.turn_to(message.queue, message.consumer_guid)
+                deliveries.latest.append(message)
             elif isinstance(message, WriteAcknowledgment):
-                peer = (message.queue, message.identity.writer_guid)
-                if peer in answers:
-                    answers[peer].append(message)
-                else:
-                    answers[peer] = [message]
+                if message.identity.writer_guid != answers.guid or message.queue is not answers.queue:
+                    answers.turn_to(message.queue, message.identity.writer_guid)
+                answers.latest.append(message)
             elif isinstance(message, CommandReply):
                 if self._administration is not None:
                     self._administration.reply(message, self._domain_ids)
             elif isinstance(message, StatusPublication) and self._monitoring is not None:
                 self._monitoring.publish(message)
-        for (name, guid), to_consumer in deliveries.items():
+        for (name, guid), to_consumer in deliveries.groups.items():
             if (queue := self._queues.get(name)) is not None:
                 queue.deliver(guid, to_consumer)
-        for (name, guid), to_producer in answers.items():
+        for (name, guid), to_producer in answers.groups.items():
             if (topic := self._topics.get(name)) is not None:
                 topic.answer(name, guid, to_producer)
 
@@ -267,6 +265,21 @@ class ServiceTransport:
     async def aclose(self) -> None:
         """Leave; nothing is received after."""
         self.close()
+
+
+class _ByPeer(Generic[MessageKind]):
+    """Messages of a turn by queue and peer; most follow one to the same peer."""
+
+    def __init__(self) -> None:
+        self.groups: dict[tuple[QueueName, Guid], list[MessageKind]] = {}
+        self.queue = ""
+        self.guid = NIL_GUID
+        self.latest: list[MessageKind] = []
+
+    def turn_to(self, queue: QueueName, guid: Guid) -> None:
+        """Go on with another peer: its messages are the latest ones now."""
+        self.queue, self.guid = queue, guid
+        self.latest = self.groups.setdefault((queue, guid), [])
 
 
 def _whole(delivery: Delivery) -> Delivery:
