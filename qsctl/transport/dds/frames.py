@@ -37,8 +37,13 @@ _INFINITE: Final = (0x7FFF_FFFF, 0x7FFF_FFFF)
 _INFINITE_OCTETS: Final = struct.pack("<II", *_INFINITE)
 _NIL_IDENTITY_OCTETS: Final = bytes(24)
 
-_SIZE_OF: Final = itemgetter(9)
-"""The size of the payload, in the members of a sample as `_plain` gives them."""
+_ROUTE: Final = struct.Struct("<16s16s16siI16s")
+"""What of a sample says where it comes from and who is to have it."""
+
+_NIL_ROUTE: Final = bytes(_ROUTE.size)
+
+_SIZE_OF: Final = itemgetter(6)
+"""The size of the payload, in the members of a sample as `_read` gives them."""
 
 HEAD_SIZE_BYTES: Final = _HEAD.size
 PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
@@ -48,6 +53,12 @@ PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
 def _plain(size: int) -> struct.Struct:
     """A sample with a payload of this size, padding included, as most are: lifespan and related identity are octets."""
     return struct.Struct(f"<I8s16siI16s16s24s16sI{size}s{-size & 3}x")
+
+
+@lru_cache(64)
+def _read(size: int) -> struct.Struct:
+    """The same octets, the route in one piece."""
+    return struct.Struct(f"<I8s16siI{_ROUTE.size}sI{size}s{-size & 3}x")
 
 
 class MalformedFrame(ValueError):
@@ -152,21 +163,31 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
     Raises:
         MalformedFrame: the octets end early or claim more than they hold.
     """
-    return [
-        Write(
-            participant,
-            topic_name,
-            SampleIdentity(guid, high << 32 | low),
-            payload,
-            source,
-            related_source,
-            NIL_IDENTITY if related == _NIL_IDENTITY_OCTETS else _related_identity(related),
-            reader_guid,
-            flags,
-            INFINITE_NS if lifespan == _INFINITE_OCTETS else _lifespan_ns(lifespan),
+    writes: list[Write] = []
+    writer, route = NIL_GUID, _NIL_ROUTE
+    source, related_source, related, reader = _members_of(route)
+    for flags, lifespan, guid, high, low, octets, _, payload in _samples(data):
+        # The samples of a frame mostly have all this in common: one object each, found in the cache and hashed once.
+        if guid != writer:
+            writer = guid
+        if octets != route:
+            route = octets
+            source, related_source, related, reader = _members_of(route)
+        writes.append(
+            Write(
+                participant,
+                topic_name,
+                SampleIdentity(writer, high << 32 | low),
+                payload,
+                source,
+                related_source,
+                related,
+                reader,
+                flags,
+                INFINITE_NS if lifespan == _INFINITE_OCTETS else _lifespan_ns(lifespan),
+            )
         )
-        for flags, lifespan, guid, high, low, source, related_source, related, reader_guid, _, payload in _samples(data)
-    ]
+    return writes
 
 
 def parse_deliveries(data: bytes, queue: str, consumer_guid: Guid) -> list[Delivery]:
@@ -175,25 +196,31 @@ def parse_deliveries(data: bytes, queue: str, consumer_guid: Guid) -> list[Deliv
     Raises:
         MalformedFrame: the octets end early or claim more than they hold.
     """
-    return [
-        Delivery(
-            queue,
-            consumer_guid,
-            0,
-            SampleIdentity(guid, high << 32 | low),
-            payload,
-            source,
-            related_source,
-            NIL_IDENTITY if related == _NIL_IDENTITY_OCTETS else _related_identity(related),
-            reader_guid,
-            flags,
+    deliveries: list[Delivery] = []
+    writer, route = NIL_GUID, _NIL_ROUTE
+    source, related_source, related, reader = _members_of(route)
+    for flags, _, guid, high, low, octets, _, payload in _samples(data):
+        if guid != writer:
+            writer = guid
+        if octets != route:
+            route = octets
+            source, related_source, related, reader = _members_of(route)
+        identity = SampleIdentity(writer, high << 32 | low)
+        deliveries.append(
+            Delivery(queue, consumer_guid, 0, identity, payload, source, related_source, related, reader, flags)
         )
-        for flags, _, guid, high, low, source, related_source, related, reader_guid, _, payload in _samples(data)
-    ]
+    return deliveries
+
+
+def _members_of(route: bytes) -> tuple[Guid, Guid, SampleIdentity, Guid]:
+    """Source GUID, related source GUID, related identity and related reader GUID."""
+    source, related_source, guid, high, low, reader = _ROUTE.unpack(route)
+    related = SampleIdentity(guid, high << 32 | low)
+    return source, related_source, NIL_IDENTITY if related == NIL_IDENTITY else related, reader
 
 
 def _samples(data: bytes) -> Iterable[tuple[Any, ...]]:
-    """The members of each sample, as `_plain` gives them."""
+    """The members of each sample, as `_read` gives them."""
     _require_little_endian(data)
     end = len(data)
     if end < 8:
@@ -205,7 +232,7 @@ def _samples(data: bytes) -> Iterable[tuple[Any, ...]]:
         raise MalformedFrame(f"a frame of {end} octets claims {count} samples")
     (size,) = _COUNT.unpack_from(data, 8 + _HEAD.size - 4)
     if size <= end:
-        plain = _plain(size)
+        plain = _read(size)
         stop = 8 + count * plain.size
         if stop <= end:
             found = list(plain.iter_unpack(memoryview(data)[8:stop]))
@@ -224,18 +251,13 @@ def _walk(data: bytes, count: int) -> Iterator[tuple[Any, ...]]:
         start = at + _HEAD.size
         if start + size > end:
             raise MalformedFrame(f"a sample of {size} octets reaches past the frame's {end}")
-        yield *_plain(0).unpack_from(data, at)[:-1], data[start : start + size]
+        yield *_read(0).unpack_from(data, at)[:-1], data[start : start + size]
         at = (start + size + 3) & ~3
 
 
 def _lifespan_ns(octets: bytes) -> Nanoseconds:
     sec, nanosec = struct.unpack("<iI", octets)
     return INFINITE_NS if sec == 0x7FFF_FFFF else int(sec * SECOND_NS + nanosec)
-
-
-def _related_identity(octets: bytes) -> SampleIdentity:
-    guid, high, low = struct.unpack("<16siI", octets)
-    return SampleIdentity(guid, high << 32 | low)
 
 
 def pack_answer(identity: SampleIdentity, response: int) -> bytes:
@@ -277,8 +299,11 @@ def parse_answers(data: bytes) -> AnswerFrame:
         if stop + 4 > len(data):
             raise MalformedFrame(f"a frame of {len(data)} octets claims {count} acknowledgments")
         identities, responses = [], []
+        writer = NIL_GUID
         for guid, high, low, response in _ANSWER.iter_unpack(memoryview(data)[at:stop]):
-            identities.append(SampleIdentity(guid, high << 32 | low))
+            if guid != writer:
+                writer = guid
+            identities.append(SampleIdentity(writer, high << 32 | low))
             responses.append(response)
         (size,) = _COUNT.unpack_from(data, stop)
     except struct.error as error:
