@@ -69,6 +69,7 @@ async def serve_in_process(loop: ServiceLoop, transport: Transport, tell: TellEv
                 pipeline.begin(inbox.take())
                 await _send_finished(pipeline, transport, tell)
                 if not inbox.messages and not inbox.has_ended and not loop.engine.shutting_down:
+                    pipeline.settle()
                     await inbox.wait(_patience_s(loop))
             while not pipeline.is_idle:
                 await _send_finished(pipeline, transport, tell)

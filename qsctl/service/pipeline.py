@@ -78,12 +78,22 @@ class PipelinedLoop:
         while self._commits.pending_count > self._turns_ahead_max:
             self._commits.wait()
 
-    def rest(self) -> None:
-        """There is nothing to do for a while: compact what is worth it.
+    def settle(self) -> None:
+        """Make durable what waits for a next turn: none may come.
 
         Raises:
             Damaged: the disk refuses; the service must stop.
         """
+        if self.is_idle:
+            self.loop.stores.settle()
+
+    def rest(self) -> None:
+        """There is nothing to do for a while: settle, and compact what is worth it.
+
+        Raises:
+            Damaged: the disk refuses; the service must stop.
+        """
+        self.settle()
         if self._record_count >= COMPACT_QUIET_AFTER_RECORDS and self.is_idle:
             self._compact()
 

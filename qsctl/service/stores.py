@@ -22,6 +22,7 @@ from qsctl.core.records import (
     QueueDeleted,
     QueueRecord,
     Record,
+    Removed,
     ServiceRecord,
     SubscriberDeleted,
 )
@@ -133,8 +134,7 @@ class Stores:
             Damaged: the disk refuses; what was stored before may stay.
         """
         filled, sync = self.write(batches)
-        if sync is not None:
-            sync()
+        (sync or self.settle)()
         return filled
 
     def write(self, batches: Sequence[Ready]) -> tuple[list[Ready], Sync | None]:
@@ -146,9 +146,21 @@ class Stores:
         read = self._reader(batches)
         filled = [with_payloads(ready, read) for ready in batches]
         records = filled[0].records if len(filled) == 1 else [record for ready in filled for record in ready.records]
-        return filled, self._write(records, changes_service=any(ready.changes_service for ready in filled))
+        # That a sample was settled is told to nobody: if it is lost, the sample comes again, marked.
+        rides = not any(ready.messages for ready in filled) and set(map(type, records)) == {Removed}
+        changes_service = any(ready.changes_service for ready in filled)
+        return filled, self._write(records, changes_service=changes_service, rides=rides)
 
-    def _write(self, records: Sequence[Record], *, changes_service: bool) -> Sync | None:
+    def settle(self) -> None:
+        """Make durable what waits for the sync of a next batch: none may come.
+
+        Raises:
+            Damaged: the disk refuses; what was stored before may stay.
+        """
+        for store in self._queues.values():
+            store.settle()
+
+    def _write(self, records: Sequence[Record], *, changes_service: bool, rides: bool) -> Sync | None:
         """Write records, each where it belongs: once a store.
 
         Dead-letter queues come first and are synced at once, so that no sample is gone from its queue before it is in
@@ -157,7 +169,7 @@ class Stores:
         if not changes_service and len(names := set(map(_QUEUE, records))) == 1:
             # Nearly always: nothing but what happened in one queue.
             (name,) = names
-            syncs = self._write_queues({name: records} if name in self._queues else {})
+            syncs = self._write_queues({name: records} if name in self._queues else {}, rides=rides)
             return syncs[0] if syncs else None
         batch: dict[QueueName, list[Record]] = {}
         for record in records:
@@ -168,7 +180,7 @@ class Stores:
                 self._change(record)
             elif record.queue in self._queues:
                 batch.setdefault(record.queue, []).append(record)
-        syncs = self._write_queues(batch)
+        syncs = self._write_queues(batch, rides=rides)
         return partial(_do_all, syncs) if syncs else None
 
     def compact(self, snapshot: Snapshot, service: Iterable[ServiceRecord], *, all_damaged: bool = False) -> None:
@@ -242,11 +254,13 @@ class Stores:
             )
         return stem
 
-    def _write_queues(self, batch: Mapping[QueueName, Sequence[Record]]) -> list[Sync]:
+    def _write_queues(self, batch: Mapping[QueueName, Sequence[Record]], *, rides: bool = False) -> list[Sync]:
         """What is left to do for the queues' own stores."""
         for name in filter(self._is_dead_letter, batch):
             self._queues[name].append(batch[name])
-        written = [self._queues[name].write(batch[name]) for name in batch if not self._is_dead_letter(name)]
+        others = [name for name in batch if not self._is_dead_letter(name)]
+        stores = [(self._queues[name], batch[name]) for name in others]
+        written = [store.write_along(records) if rides else store.write(records) for store, records in stores]
         return [sync for sync in written if sync is not None]
 
     def _is_dead_letter(self, name: QueueName) -> bool:

@@ -44,6 +44,20 @@ class Storage(Protocol):
             Damaged: the disk refused; nothing of the batch will be loaded.
         """
 
+    def write_along(self, records: Sequence[Record]) -> Sync | None:
+        """The same for what may ride on the sync of the next batch, or wait for `settle`: nobody is told of it.
+
+        Raises:
+            Damaged: the disk refused; nothing of the batch will be loaded.
+        """
+
+    def settle(self) -> None:
+        """Make as durable as configured what rides.
+
+        Raises:
+            Damaged: the disk refuses; what was written may or may not be there.
+        """
+
     def load(self) -> Iterator[Record]:
         """Every whole record, in order, less what `compact` dropped.
 
@@ -83,6 +97,14 @@ class WritesThenSyncs(ABC):
     @abstractmethod
     def write(self, records: Sequence[Record]) -> Sync | None:
         """See `Storage.write`."""
+
+    def write_along(self, records: Sequence[Record]) -> Sync | None:
+        """See `Storage.write_along`. Nothing rides, unless a store lets it."""
+        return self.write(records)
+
+    def settle(self) -> None:
+        """See `Storage.settle`."""
+        return
 
     def append(self, records: Sequence[Record]) -> None:
         """See `Storage.append`."""

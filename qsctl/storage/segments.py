@@ -78,6 +78,8 @@ class SegmentStorage(WritesThenSyncs):
         self._record_count = 0
         self._kept_count = 0
         self._failed = False
+        self._has_riders = False
+        """Whether there is metadata that the next sync is for, too."""
         self._more_damage: list[DamageReport] = []
         try:
             self._open()
@@ -91,6 +93,13 @@ class SegmentStorage(WritesThenSyncs):
 
     def write(self, records: Sequence[Record]) -> Sync | None:
         """See `Storage.write`."""
+        return self._write(records, rides=False)
+
+    def write_along(self, records: Sequence[Record]) -> Sync | None:
+        """See `Storage.write_along`."""
+        return self._write(records, rides=True)
+
+    def _write(self, records: Sequence[Record], *, rides: bool) -> Sync | None:
         if not records:
             return None
         self._refuse_after_failure()
@@ -111,7 +120,15 @@ class SegmentStorage(WritesThenSyncs):
         dead = self._forget(encoded.removed) if encoded.removed else []
         if not dead and self._data.synchronization is not Synchronization.FULL:
             return None
+        if rides and not dead:
+            self._has_riders = True
+            return None
         return partial(self._sync, bool(encoded.positions), dead)
+
+    def settle(self) -> None:
+        """See `Storage.settle`."""
+        if self._has_riders:
+            self._sync(has_data=False, dead=[])
 
     def _sync(self, has_data: bool, dead: list[int]) -> None:
         """Reach the disk, then delete the data files in which nothing is held any more."""
@@ -119,6 +136,7 @@ class SegmentStorage(WritesThenSyncs):
             if has_data:
                 self._data.sync()
             self._metadata.sync()
+            self._has_riders = False
             self._drop_dead(dead)
         except OSError as error:
             self._failed = True

@@ -44,6 +44,7 @@ from qsctl.transport.embedded import embedded_pair
 
 WRITER, READER = Guid(b"w" * 16), Guid(b"r" * 16)
 SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
+ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
 ON_DISK = PersistenceSettings(PersistenceKind.PERSISTENT, in_memory_state=False)
 IN_MEMORY = PersistenceSettings(PersistenceKind.PERSISTENT)
 
@@ -359,3 +360,41 @@ def with_timeout(client: object, argument: int) -> None:
             await client(argument)  # type: ignore[operator]
 
     anyio.run(bounded)
+
+
+def test_that_a_sample_was_settled_rides_on_the_next_sync_or_is_settled_when_there_is_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is told of it: a crash before only brings the sample again, marked."""
+    loop = service(tmp_path, queue())
+    pipeline = PipelinedLoop(loop)
+    syncs: list[int] = []
+    real = os.fdatasync
+
+    def counted(descriptor: int) -> None:
+        syncs.append(descriptor)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fdatasync", counted)
+
+    def syncs_of(inbox: list[Inbound]) -> int:
+        syncs.clear()
+        pipeline.begin(inbox)
+        pipeline.drain()
+        return len(syncs)
+
+    pipeline.begin([ConsumerJoined("P/S/orders", READER)])
+    assert syncs_of(writes(1, 2, 3)) == 2, "data and metadata"
+    assert syncs_of([Acknowledgment("P/S/orders", READER, SampleIdentity(WRITER, 1))]) == 0
+    assert syncs_of(writes(4)) == 2
+    assert syncs_of([Acknowledgment("P/S/orders", READER, SampleIdentity(WRITER, 2))]) == 0
+    syncs.clear()
+    pipeline.rest()
+    assert len(syncs) == 1, "metadata"
+    pipeline.rest()
+    assert len(syncs) == 1, "nothing is left to settle"
+    pipeline.close()
+    loop.stores.close()
+    again = service(tmp_path, queue())
+    assert [sample.identity.sequence_number for sample in again.engine.samples(ORDERS)] == [3, 4]
+    again.stores.close()
