@@ -12,7 +12,7 @@ from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerAvailabilit
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.client_domain import ClientDomain
-from qsctl.transport.dds.client_ports import ConsumerPort
+from qsctl.transport.dds.client_ports import ConsumerPort, ProducerPort
 from qsctl.transport.dds.endpoints import Inlet
 from qsctl.transport.dds.lanes import FrameWriter
 from qsctl.transport.dds.matches import QueueAppeared, Returns
@@ -168,3 +168,19 @@ def test_what_comes_of_a_queue_that_was_out_of_sight_is_not_taken_twice(
     assert eventually(goes_on), "the reader that begins anew"
     for each in (lane, beside):
         each.close()
+
+
+def test_a_queue_that_goes_while_its_service_is_greeted_leaves_nobody_in_a_hurry(
+    service_and_client: tuple[Participant, ClientDomain], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, client = service_and_client
+    port = ProducerPort(client.participant, "T", GUID)
+    client.add(port)
+    monkeypatch.setattr(port._writer, "settle", lambda _timeout_ns: False)
+    reader = open_reader(service, "T", WireFrame)
+    announcement = announce(service)
+    assert eventually(lambda: [client.turn(1_000_000), not port.flush()][1]), "it is greeted"
+    announcement.close()
+    assert eventually(lambda: [client.turn(1_000_000), not is_announced(client)][1])
+    assert eventually(port.flush)
+    reader.close()

@@ -68,7 +68,6 @@ class ProducerPort:
             participant, participant.topic(topic_name, WireFrame), traits={"role": "producer", "guid": guid.hex()}
         )
         self._greeting = Greeting(self._writer, frames.frame_of([]))
-        self._is_greeting = False
 
     def _listen(self) -> Inlet:
         traits = {"role": "answers", "guid": self.guid.hex()}
@@ -92,11 +91,8 @@ class ProducerPort:
             if not endpoint.is_writer and endpoint.topic_name == self.topic_name:
                 self._readers[endpoint.handle] = endpoint.traits.get("name", "")
         if not self._matches.is_complete:
-            matched = self._writer.writer.matched_handles() & self._readers.keys()
-            is_reached = self._greeting.is_over(matched)
-            self._is_greeting = bool(matched) and not is_reached
-            if is_reached:
-                self._news += self._matches.newly({self._readers[handle] for handle in matched})
+            reached = self._greeting.in_step(self._readers.keys())
+            self._news += self._matches.newly({self._readers[handle] for handle in reached})
 
     def matched_queues(self) -> dict[str, bool]:
         """The queues that are matched now, and whether each acknowledges."""
@@ -149,7 +145,7 @@ class ProducerPort:
 
     def flush(self) -> bool:
         """Send what was put. False: some waits for room in the service's reader, or that is still being reached."""
-        return self._writer.flush() and not self._is_greeting
+        return self._writer.flush() and not self._greeting.is_under_way
 
     @property
     def backlog_count(self) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from cyclonedds.pub import DataWriter, Publisher
@@ -105,18 +106,22 @@ class Greeting:
         self._greeted: frozenset[int] = frozenset()
         self._patient_until_ns: Nanoseconds = 0
 
-    def is_over(self, readers: frozenset[int]) -> bool:
-        """Whether these matched readers are in step, or were given time enough; greets those that were not."""
-        if not readers:
-            return False
-        if not readers <= self._greeted:
-            self._greeted = readers
+    @property
+    def is_under_way(self) -> bool:
+        """Whether somebody was greeted and may still get in step."""
+        return time.monotonic_ns() < self._patient_until_ns
+
+    def in_step(self, readers: AbstractSet[int]) -> frozenset[int]:
+        """Those of the readers that are matched, once all are in step or were given time enough; greets the new."""
+        matched = self._writer.writer.matched_handles() & readers
+        if not matched <= self._greeted:
             self._patient_until_ns = time.monotonic_ns() + GREETING_NS
             self._writer.put(self._frame)
             self._writer.flush()
-        if self._patient_until_ns and (self._writer.settle(0) or time.monotonic_ns() > self._patient_until_ns):
+        self._greeted = matched
+        if self.is_under_way and self._writer.settle(0):
             self._patient_until_ns = 0
-        return not self._patient_until_ns
+        return frozenset() if self.is_under_way else matched
 
 
 class SampleLane:
@@ -140,7 +145,7 @@ class SampleLane:
 
     def reaches_peer(self) -> bool:
         """Whether the consumer's own reader, not only a reader that copies, is matched and in step."""
-        return self._greeting.is_over(self._frames.writer.matched_handles() & {self.handle})
+        return bool(self._greeting.in_step({self.handle}))
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Add samples to this turn's frames."""
@@ -178,7 +183,7 @@ class AnswerLane:
     def flush(self) -> bool:
         """Send this turn's answers. False: some wait, or the producer is still being reached."""
         if not self._reaches_peer:
-            self._reaches_peer = self._greeting.is_over(self._frames.writer.matched_handles() & {self.handle})
+            self._reaches_peer = bool(self._greeting.in_step({self.handle}))
             if not self._reaches_peer:
                 return not self._pending and time.monotonic_ns() > self._gives_up_at_ns
         if self._pending:
