@@ -27,9 +27,6 @@ def with_payloads(ready: Ready, read: ReadPayload) -> Ready:
     """
     if not ready.may_lack_payloads:
         return ready
-    if not (any(map(_is_open_record, ready.records)) or any(map(_is_open_message, ready.messages))):
-        # Nearly always: only a large payload does not stay in memory.
-        return ready
     records = list(records_with_payloads(ready.records, read))
     # A dead letter may be sent in the batch that stores it: then its payload is in its own record.
     fresh = {
@@ -54,18 +51,6 @@ def records_with_payloads(records: Iterable[Record], read: ReadPayload) -> Itera
             yield msgspec.structs.replace(record, payload=payload, payload_from=None)
         else:
             yield record
-
-
-def _is_open_record(record: Record) -> bool:
-    return type(record) is Enqueued and record.payload_from is not None
-
-
-def _is_open_message(message: Outbound) -> bool:
-    if type(message) is Delivery:
-        return message.payload is None
-    return (
-        type(message) is CommandReply and type(message.reply.body) is MessageData and message.reply.body.payload is None
-    )
 
 
 def _message_with_payload(message: Outbound, read: ReadPayload) -> Outbound:

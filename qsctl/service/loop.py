@@ -8,12 +8,12 @@ the records, only then hand on the messages and events. The embedded service and
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from qsctl.core.admin.command import CreateQueue, CreateSubscriber
 from qsctl.core.engine import ServiceEngine
-from qsctl.core.messages import CommandReply, CommandRequest, Inbound
+from qsctl.core.messages import CommandRequest, Inbound
 from qsctl.core.ready import Ready
 from qsctl.core.records import QueueCreated, QueueDeleted, Record, SubscriberCreated, SubscriberDeleted
 from qsctl.instant import Nanoseconds
@@ -58,26 +58,19 @@ class ServiceLoop:
         return done._replace(changes_service=changes_service)
 
     def take(self, inbox: Sequence[Inbound]) -> Ready:
-        """The engine's half of a turn. Call `follow` and then store the records before anything leaves."""
+        """The engine's half of a turn. Call `follow` and then store the records before anything leaves.
+
+        `inbox` is one part of `up_to_each_creation`: only its last message can ask for what cannot be stored.
+        """
         now = self.clock()
-        refusals: list[CommandReply] = []
-        self.engine.receive_all(now, self._admitted(inbox, refusals))
+        last = inbox[-1] if inbox else None
+        refusal = refusal_of(self.engine, self.stores, last) if isinstance(last, CommandRequest) else None
+        self.engine.receive_all(now, inbox if refusal is None else inbox[:-1])
         self.engine.advance(now)
         ready = self.engine.take_ready()
-        ready.messages.extend(refusals)
-        return ready
-
-    def _admitted(self, inbox: Sequence[Inbound], refusals: list[CommandReply]) -> Iterable[Inbound]:
-        """The messages that the engine takes; each refusal is found when its turn has come."""
-        if CommandRequest not in set(map(type, inbox)):
-            return inbox
-        return (message for message in inbox if not self._refuses(message, refusals))
-
-    def _refuses(self, message: Inbound, refusals: list[CommandReply]) -> bool:
-        refusal = refusal_of(self.engine, self.stores, message) if isinstance(message, CommandRequest) else None
         if refusal is not None:
-            refusals.append(refusal)
-        return refusal is not None
+            ready.messages.append(refusal)
+        return ready
 
     def follow(self) -> None:
         """Open the stores of queues that were created; those of deleted ones go when the deletion is stored."""

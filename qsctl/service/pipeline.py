@@ -47,14 +47,12 @@ class PipelinedLoop:
         self.loop = loop
         self._turns_ahead_max = turns_ahead_max
         self._commits = GroupCommit(loop.stores.write, on_finished, quick_sync_s=quick_sync_s)
-        self._finished: list[Ready] = []
-        """Stored and not taken yet, before what `_commits` has."""
         self._record_count = 0
 
     @property
     def is_idle(self) -> bool:
         """Whether everything that was begun has been taken."""
-        return not self._finished and self._commits.is_idle
+        return self._commits.is_idle
 
     def begin(self, inbox: Sequence[Inbound] = ()) -> None:
         """Let the engine take a turn, and have its records stored.
@@ -65,10 +63,10 @@ class PipelinedLoop:
         for part in up_to_each_creation(inbox):
             ready = self.loop.take(part)
             if changes_queues(ready):
-                self._finish()
+                self._commits.finish()
                 self.loop.follow()
                 self._commits.submit(ready)
-                self._finish()
+                self._commits.finish()
                 self.loop.adopt(ready.records)
             elif ready.records or ready.messages or ready.events:
                 self._commits.submit(ready)
@@ -103,8 +101,7 @@ class PipelinedLoop:
         Raises:
             Damaged: the disk refused; the service must stop.
         """
-        finished, self._finished = self._finished, []
-        return finished + self._commits.take_done()
+        return self._commits.take_done()
 
     def drain(self) -> list[Ready]:
         """Wait for everything that was begun, and take it.
@@ -112,17 +109,13 @@ class PipelinedLoop:
         Raises:
             Damaged: the disk refused; the service must stop.
         """
-        self._finish()
-        return self.take_finished()
+        return self._commits.drain()
 
     def close(self) -> None:
         """Store what was begun and end the thread; `take_finished` still gives what it covers."""
         self._commits.close()
 
-    def _finish(self) -> None:
-        self._finished += self._commits.drain()
-
     def _compact(self) -> None:
         self._record_count = 0
-        self._finish()
+        self._commits.finish()
         self.loop.compact()

@@ -117,17 +117,20 @@ class GroupCommit(Generic[Job, Done]):
             self._sync.exception()
         self._go_on()
 
-    def drain(self) -> list[Done]:
-        """Wait until everything submitted so far is durable, and take it."""
+    def finish(self) -> None:
+        """Wait until everything submitted so far is durable; `take_done` gives it."""
         while self._gathering or self._sync is not None:
             self.wait()
+
+    def drain(self) -> list[Done]:
+        """Wait until everything submitted so far is durable, and take it."""
+        self.finish()
         return self.take_done()
 
     def close(self) -> None:
         """Commit what is left and end the thread; `take_done` still gives it, or the failure if there was one."""
         with contextlib.suppress(Damaged):
-            while self._gathering or self._sync is not None:
-                self.wait()
+            self.finish()
         self._thread.shutdown()
 
     def _go_on(self) -> None:
