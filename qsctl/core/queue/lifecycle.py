@@ -31,11 +31,9 @@ from qsctl.core.messages import (
 from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.dead_letter import REASONS, letter
 from qsctl.core.queue.dispatch import Lane
-from qsctl.core.queue.outbox import Outbox
 from qsctl.core.queue.persistence import enqueued_record
 from qsctl.core.queue.redelivery import note_failure, release
 from qsctl.core.queue.sample import Cause, Sample, SampleState
-from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.queue.state import QueueState
 from qsctl.core.records import Assigned, DeadLetterReason, RemovalCause, Removed, Returned
 from qsctl.identity import NIL_GUID
@@ -52,33 +50,9 @@ _DELIVERED = RemovalCause.DELIVERED
 
 
 class SampleLifecycle(QueueState):
-    """The steps of a sample through a queue. `SharedReaderQueue` calls them.
+    """The steps of a sample through a queue. `SharedReaderQueue` calls them."""
 
-    Args:
-        dead_letters: where undeliverable samples go (section 2.12); None: nowhere, they are removed.
-
-    The others are those of `QueueState`.
-    """
-
-    __slots__ = ("_dead_letters",)
-
-    def __init__(
-        self,
-        name: str,
-        label: str,
-        settings: SharedReaderQueueSettings,
-        outbox: Outbox,
-        *,
-        journaled: bool,
-        dead_letters: SampleLifecycle | None = None,
-        routes: bool = False,
-    ) -> None:
-        # A dead letter in memory needs its payload in memory: nobody could read it later.
-        keeps_payloads = dead_letters is not None and not dead_letters.journaled
-        super().__init__(
-            name, label, settings, outbox, journaled=journaled, keeps_payloads=keeps_payloads, routes=routes
-        )
-        self._dead_letters = dead_letters
+    __slots__ = ()
 
     def advance(self, now: Nanoseconds) -> None:
         """Do what is due: expire first, then time out, then dispatch, so that retries leave in queue order."""
@@ -95,9 +69,7 @@ class SampleLifecycle(QueueState):
             self._bounce(now, identity, BounceReason.EXPIRED)
         self._settle(now, *lanes)
 
-    def take_dead_letter(
-        self, now: Nanoseconds, source: SampleLifecycle, sample: Sample, reason: DeadLetterReason
-    ) -> bool:
+    def take_dead_letter(self, now: Nanoseconds, source: QueueState, sample: Sample, reason: DeadLetterReason) -> bool:
         """Take a sample that another queue could not deliver (section 2.12); whether it found room.
 
         Our reading: nothing waits outside a dead-letter queue, for no producer could be held back. A letter that is

@@ -5,6 +5,8 @@ Decides: what of the settings is worked out once. The steps of a sample are `lif
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from qsctl.core.events import BounceReason, SampleBounced, SamplesPassed
 from qsctl.core.messages import AckResponse, ConsumerAvailability, WriteAcknowledgment
 from qsctl.core.queue.consumer import Consumer
@@ -15,10 +17,24 @@ from qsctl.core.queue.limits import Limits
 from qsctl.core.queue.outbox import NEVER_NS, Outbox
 from qsctl.core.queue.persistence import on_disk_over_bytes
 from qsctl.core.queue.redelivery import Redelivery
+from qsctl.core.queue.sample import Sample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.queue.waiting import WaitingRoom
+from qsctl.core.records import DeadLetterReason
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
+
+
+class DeadLetterPlace(Protocol):
+    """A queue that takes what another one could not deliver."""
+
+    name: str
+    journaled: bool
+
+    def take_dead_letter(
+        self, now: Nanoseconds, source: QueueState, sample: Sample, reason: DeadLetterReason, /
+    ) -> bool:
+        """Take a sample; whether it found room."""
 
 
 class QueueState:
@@ -30,13 +46,14 @@ class QueueState:
         settings: what was configured.
         outbox: where records, messages and events go.
         journaled: whether records are written.
-        keeps_payloads: whether every payload stays in memory, whatever the settings say.
+        dead_letters: where undeliverable samples go (section 2.12); None: nowhere, they are removed.
         routes: whether it is the reply queue of another one (section 2.11).
     """
 
     __slots__ = (
         "_acknowledges",
         "_availability",
+        "_dead_letters",
         "_is_limited",
         "_lifespan",
         "_marks_last",
@@ -68,7 +85,7 @@ class QueueState:
         outbox: Outbox,
         *,
         journaled: bool,
-        keeps_payloads: bool = False,
+        dead_letters: DeadLetterPlace | None = None,
         routes: bool = False,
     ) -> None:
         self.name = name
@@ -87,6 +104,7 @@ class QueueState:
         self.waiting_room = WaitingRoom(settings.limits.waiting_count_max)
         self.refused_count = 0
         self._outbox = outbox
+        self._dead_letters = dead_letters
         self._redelivery = Redelivery(settings.redelivery)
         self._times_out = settings.redelivery.response_timeout_ns < INFINITE_NS
         self._is_limited = self.limits.limited
@@ -95,7 +113,8 @@ class QueueState:
         self._marks_last = settings.distribution.mark_last_undelivered_sample
         self._availability: dict[Guid, ConsumerAvailability] = {}
         self._on_disk_over_bytes = on_disk_over_bytes(settings)
-        if not journaled or keeps_payloads:
+        if not journaled or (dead_letters is not None and not dead_letters.journaled):
+            # A dead letter in memory needs its payload in memory: nobody could read it later.
             self._on_disk_over_bytes = INFINITE_NS
 
     def next_deadline(self) -> Nanoseconds | None:

@@ -26,6 +26,7 @@ from qsctl.core.messages import (
     WriteAcknowledgment,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.records import DeadLetterReason
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds.administration import AdminEndpoints, LoggerEndpoint, MonitoringEndpoint
@@ -171,8 +172,8 @@ class ServiceTransport:
         answers = _ByPeer[WriteAcknowledgment]()
         for message in messages:
             if isinstance(message, Delivery):
-                if message.payload is None or message.dead_letter_reason is not None:
-                    message = _whole(message)
+                if message.dead_letter_reason is not None:
+                    message = _dead_letter(message, message.dead_letter_reason)
                 if message.consumer_guid != deliveries.guid or message.queue is not deliveries.queue:
                     deliveries.turn_to(message.queue, message.consumer_guid)
                 deliveries.latest.append(message)
@@ -282,11 +283,8 @@ class _ByPeer(Generic[MessageKind]):
         self.latest = self.groups.setdefault((queue, guid), [])
 
 
-def _whole(delivery: Delivery) -> Delivery:
-    """A sample as it travels: a dead letter is packed with the reason."""
-    payload = delivery.payload
-    assert payload is not None, "the driver puts payloads back before it sends"
-    if delivery.dead_letter_reason is not None:
-        letter = delivery.dead_letter_from, delivery.identity, delivery.dead_letter_reason
-        payload = dead_letter_octets(*letter, payload)
-    return msgspec.structs.replace(delivery, payload=payload)
+def _dead_letter(delivery: Delivery, reason: DeadLetterReason) -> Delivery:
+    """A dead letter as it travels: packed with where it comes from and why."""
+    assert delivery.payload is not None, "the driver puts payloads back before it sends"
+    octets = dead_letter_octets(delivery.dead_letter_from, delivery.identity, reason, delivery.payload)
+    return msgspec.structs.replace(delivery, payload=octets)
