@@ -99,22 +99,41 @@ class ServiceEngine(HostedService):
             A message to a queue or topic that is not hosted; an acknowledgment of what its sender was never sent;
             availability where the queue does not listen.
         """
-        if now < self._now:
-            now = self._now
-        else:
-            self._now = now
-        match message:
-            case Write():
-                queues = self._by_topic.get((message.participant, message.topic_name))
-                if queues is None or len(message.payload) > self._payload_size_bytes_max:
-                    self._refuse(now, message, queues or ())
-                else:
-                    # Each queue takes its own copy and answers for itself (sections 2.4 and 2.6).
-                    for each in queues:
-                        each.receive(now, message)
-            case Acknowledgment():
+        self.receive_all(now, (message,))
+
+    def receive_all(self, now: Nanoseconds, messages: Iterable[Inbound]) -> None:
+        """Take messages in order, as `receive` does each.
+
+        Hundreds come in a turn, nearly all of them samples of one topic and acknowledgments: what these have in common
+        is looked up once.
+        """
+        now = self._no_earlier(now)
+        participant = topic_name = None
+        takers: Sequence[SharedReaderQueue] = ()
+        for message in messages:
+            if isinstance(message, Write):
+                if message.topic_name is not topic_name or message.participant is not participant:
+                    participant, topic_name = message.participant, message.topic_name
+                    takers = self._by_topic.get((participant, topic_name), ())
+                if not takers or len(message.payload) > self._payload_size_bytes_max:
+                    self._refuse(now, message, takers)
+                    continue
+                # Each queue takes its own copy and answers for itself (sections 2.4 and 2.6).
+                for each in takers:
+                    each.receive(now, message)
+            elif isinstance(message, Acknowledgment):
                 if queue := self._hosted(message.queue):
                     queue.acknowledge(now, message)
+            else:
+                topic_name = None  # a command may create or delete a queue of the topic
+                self._receive_rare(now, message)
+
+    def _receive_rare(
+        self,
+        now: Nanoseconds,
+        message: ConsumerJoined | ConsumerLeft | ConsumerAvailability | ProducerLeft | CommandRequest,
+    ) -> None:
+        match message:
             case ConsumerJoined():
                 if queue := self._hosted(message.queue):
                     queue.join(now, message)
@@ -131,33 +150,6 @@ class ServiceEngine(HostedService):
                 self._command(now, message)
             case _:
                 assert_never(message)
-
-    def receive_all(self, now: Nanoseconds, messages: Iterable[Inbound]) -> None:
-        """Take messages in order, as `receive` does each.
-
-        Hundreds come in a turn, nearly all of them samples of one topic and acknowledgments: what these have in common
-        is looked up once.
-        """
-        now = self._no_earlier(now)
-        hosted, size_bytes_max = self._queues, self._payload_size_bytes_max
-        participant = topic_name = None
-        takers: Sequence[SharedReaderQueue] = ()
-        for message in messages:
-            if isinstance(message, Write):
-                if message.topic_name is not topic_name or message.participant is not participant:
-                    participant, topic_name = message.participant, message.topic_name
-                    takers = self._by_topic.get((participant, topic_name), ())
-                if takers and len(message.payload) <= size_bytes_max:
-                    for each in takers:
-                        each.receive(now, message)
-                    continue
-            elif isinstance(message, Acknowledgment):
-                if (queue := hosted.get(message.queue)) is not None:
-                    queue.acknowledge(now, message)
-                    continue
-            else:
-                topic_name = None  # a command may create or delete a queue of the topic
-            self.receive(now, message)
 
     def advance(self, now: Nanoseconds) -> None:
         """Do everything that is due at `now`."""
