@@ -30,7 +30,8 @@ class Gap(NamedTuple):
 class Scan(NamedTuple):
     """What stands in a buffer: the (start, end) of every whole body, what lies between, and where the content ends.
 
-    Zeros after the last frame are room that was made ready and not used yet.
+    Zeros after the last frame are room that was made ready and not used yet; what follows the end mark of a file that
+    is written again is of its earlier life.
     """
 
     bodies: list[tuple[int, int]]
@@ -56,8 +57,16 @@ def frame(bodies: Iterable[bytes], mark: int) -> bytes:
     return b"".join(parts)
 
 
-def scan(buffer: bytes, mark: int, start: int = 0) -> Scan:
-    """Find every whole frame from `start` on, stepping over whatever is damaged."""
+def end_mark(mark: int) -> bytes:
+    """What ends the content of a file that is written again: a frame without a body, overwritten by what comes next."""
+    return frame([b""], mark)
+
+
+def scan(buffer: bytes, mark: int, start: int = 0, *, has_end_mark: bool = False) -> Scan:
+    """Find every whole frame from `start` on, stepping over whatever is damaged.
+
+    With `has_end_mark` the content ends there, or with the buffer: where neither is so, the last write was cut short.
+    """
     bodies: list[tuple[int, int]] = []
     gaps: list[Gap] = []
     unpack, header_size, size = FRAME_HEADER.unpack_from, FRAME_HEADER.size, len(buffer)
@@ -68,12 +77,17 @@ def scan(buffer: bytes, mark: int, start: int = 0) -> Scan:
             found, length, checksum = unpack(buffer, at)
             end = body + length
             if found == mark and end <= size and crc32(buffer[body:end], mark ^ length) == checksum:
+                if has_end_mark and not length:
+                    break
                 bodies.append((body, end))
                 at = end
                 continue
         following = _next_whole(buffer, mark, at + 1)
         if following < size:
             gaps.append(Gap(at, following - at, torn=False))
+        elif has_end_mark:
+            gaps.append(Gap(at, size - at, torn=True))
+            break
         elif rest := buffer[at:].rstrip(b"\0"):
             gaps.append(Gap(at, len(rest), _is_unfinished(rest, mark)))
             at += len(rest)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.frames import Scan, scan
+from qsctl.storage.frames import Scan, end_mark, scan
 from qsctl.storage.names import open_private, refuse_link
 
 FORMAT_VERSION: Final = 1
@@ -23,6 +23,7 @@ _CHECKSUM: Final = struct.Struct("<I")
 _COPY_SIZE_BYTES: Final = _HEADER.size + _CHECKSUM.size
 _MAGIC: Final = b"QSLG"
 _BASE: Final = 1
+_REUSED: Final = 2
 
 HEADER_SIZE_BYTES: Final = 2 * _COPY_SIZE_BYTES
 """Two copies: one damaged place does not cost the file."""
@@ -32,17 +33,19 @@ class SegmentHeader(NamedTuple):
     """What a file says of itself.
 
     `mark` begins every frame. `is_base`: the files of a lower index are superseded by this one. `size_before_bytes` is
-    how long the file before it was when this one was begun: a shorter one has lost its end.
+    how long the file before it was when this one was begun: a shorter one has lost its end. `is_reused`: it was another
+    file of the log before, whose frames, of another mark, are still there behind its end mark.
     """
 
     mark: int
     file_index: int
     is_base: bool = False
     size_before_bytes: int = 0
+    is_reused: bool = False
 
     def encode(self) -> bytes:
         """The bytes at the start of the file."""
-        flags = _BASE if self.is_base else 0
+        flags = _BASE * self.is_base | _REUSED * self.is_reused
         one = _HEADER.pack(_MAGIC, FORMAT_VERSION, flags, 0, self.mark, self.file_index, self.size_before_bytes)
         return (one + _CHECKSUM.pack(crc32(one))) * 2
 
@@ -63,7 +66,7 @@ def decode_header(buffer: bytes) -> SegmentHeader | None:
         if len(stored) == _CHECKSUM.size and _CHECKSUM.unpack(stored)[0] == crc32(one):
             magic, version, flags, _, mark, index, size_before_bytes = _HEADER.unpack(one)
             if magic == _MAGIC and version == FORMAT_VERSION:
-                return SegmentHeader(mark, index, bool(flags & _BASE), size_before_bytes)
+                return SegmentHeader(mark, index, bool(flags & _BASE), size_before_bytes, bool(flags & _REUSED))
     return None
 
 
@@ -80,11 +83,16 @@ def read_bytes(path: Path, size_bytes: int = -1) -> bytes:
         return file.read(size_bytes)
 
 
-def read_segment(path: Path, mark: int) -> SegmentContent:
-    """Read and check a whole file. `mark`, a sibling's, is used where both copies of the header are damaged."""
+def read_segment(path: Path, assumed: SegmentHeader) -> SegmentContent:
+    """Read and check a whole file. `assumed` is used where both copies of the header are damaged."""
     buffer = read_bytes(path)
     header = decode_header(buffer)
-    return SegmentContent(header, buffer, scan(buffer, header.mark if header else mark, HEADER_SIZE_BYTES))
+    return SegmentContent(header, buffer, find_bodies(buffer, header or assumed))
+
+
+def find_bodies(buffer: bytes, header: SegmentHeader) -> Scan:
+    """Where the bodies are in a file of this header."""
+    return scan(buffer, header.mark, HEADER_SIZE_BYTES, has_end_mark=header.is_reused)
 
 
 def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
@@ -121,6 +129,25 @@ def create_segment(path: Path, header: SegmentHeader) -> int:
     except OSError:
         os.close(descriptor)
         path.unlink(missing_ok=True)
+        raise
+    return descriptor
+
+
+def reuse_segment(spare: Path, path: Path, header: SegmentHeader) -> int:
+    """A dead file under a new name, with a new header and nothing behind it; open for reading and writing.
+
+    The name comes first: a crash between the two leaves a file whose header is not its own, which holds nothing.
+
+    Raises:
+        InvalidInput: a link or a device stands there.
+        OSError: the disk refuses.
+    """
+    spare.rename(path)
+    descriptor = open_private(path, os.O_RDWR)
+    try:
+        write_all(descriptor, header.encode() + end_mark(header.mark), 0)
+    except OSError:
+        os.close(descriptor)
         raise
     return descriptor
 

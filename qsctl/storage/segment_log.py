@@ -15,8 +15,8 @@ from typing import Final
 
 from qsctl.config.filesystem import Synchronization
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
-from qsctl.storage.deletions import Deletions
-from qsctl.storage.frames import FRAME_HEADER, frame
+from qsctl.storage.dead_files import DeadFiles
+from qsctl.storage.frames import FRAME_HEADER, end_mark, frame
 from qsctl.storage.names import open_private, refuse_link, sync_directory
 from qsctl.storage.segment_file import (
     HEADER_SIZE_BYTES,
@@ -27,6 +27,7 @@ from qsctl.storage.segment_file import (
     read_bytes,
     read_segment,
     reports_of,
+    reuse_segment,
     write_all,
 )
 
@@ -35,8 +36,11 @@ _RESERVE_BYTES_MIN: Final = 64 * 1024
 _RESERVE_BYTES_MAX: Final = 256 * 1024
 """More at a time would be fewer syncs that note a length, and a longer wait for those whose batch it falls to."""
 
-_LAST_BATCH_BYTES: Final = 64 * 1024
-"""How far the last batch of a file is expected to go past its maximum."""
+_LAST_BATCH: Final = 1 / 16
+"""How far the last batch of a file is expected to go past its maximum, as a part of it."""
+
+_MARK_STEP: Final = 0x9E3779B1
+"""From the mark of one file to that of the next: what a file held in its earlier life has another mark."""
 
 
 class SegmentLog:
@@ -46,7 +50,7 @@ class SegmentLog:
         stem: directory and the part of the name that all files share.
         contiguous: every index from the base on must be there; else files in between may have been dropped.
         letter: `d` for data, `m` for metadata.
-        mark: begins every frame of a new file; a file that exists keeps its own.
+        mark: a random number that those at the head of the files follow from; a file that exists keeps its own.
         file_max_size_bytes: a file at least this long is followed by a new one; a batch is never split.
     """
 
@@ -70,11 +74,15 @@ class SegmentLog:
         self.damaged_indexes: set[int] = set()
         self.sizes: dict[int, int] = {}
         """Bytes in use of every file, by index, ascending."""
+        self.headers: dict[int, SegmentHeader] = {}
+        """What every file says of itself."""
         self._descriptor = -1
+        self._end_mark = b""
+        """What the content of the file being written ends with: something where it was another file before."""
         self._reserved_bytes = 0
         """How long the file being written is, with the zeros made ready after its content."""
         self._needs_directory_sync = False
-        self._deletions = Deletions()
+        self._dead_files = DeadFiles(keeps=synchronization is Synchronization.FULL)
 
     def path(self, index: int) -> Path:
         """The file of this index."""
@@ -92,13 +100,21 @@ class SegmentLog:
         """
         indexes = self._existing()
         headers = {index: decode_header(read_bytes(self.path(index), HEADER_SIZE_BYTES)) for index in indexes}
-        self.mark = next((header.mark for header in headers.values() if header is not None), self.mark)
-        base = max((index for index, header in headers.items() if header is not None and header.is_base), default=0)
-        self.drop(index for index in indexes if index < base)
+        known = {index: header for index, header in headers.items() if header is not None}
+        self.mark = next((_first_mark(header) for header in known.values()), self.mark)
+        base = max(
+            (index for index, header in known.items() if header.is_base and header.file_index == index), default=0
+        )
+        superseded = {index for index in indexes if index < base}
+        if indexes and (last := known.get(indexes[-1])) and last.file_index != indexes[-1]:
+            superseded.add(indexes.pop())  # A dead file that was about to be written again: it holds nothing.
+        self.drop(superseded)
         indexes = [index for index in indexes if index >= base]
         before, size_before = base - 1, 0
         for index in indexes:
-            content = read_segment(self.path(index), self.mark)
+            assumed = SegmentHeader(self._new_mark(index), index)
+            content = read_segment(self.path(index), assumed)
+            self.headers[index] = content.header or assumed
             if self.contiguous:
                 self._check_sequence(before, size_before, index, content.header)
             for report in reports_of(self.path(index), content):
@@ -121,10 +137,11 @@ class SegmentLog:
             self._roll()
         index = self.last_index
         offset = self.sizes[index]
-        data = frame(bodies, self.mark)
+        data = frame(bodies, self.headers[index].mark)
+        end = self._end_mark
         try:
-            self._reserve(offset + len(data))
-            write_all(self._descriptor, data, offset)
+            self._reserve(offset + len(data) + len(end))
+            write_all(self._descriptor, data + end, offset)
         except OSError:
             self.cut(index, offset)
             raise
@@ -164,6 +181,7 @@ class SegmentLog:
     def seal(self) -> None:
         """Write no more to the newest file: the next append begins another."""
         self.sync(critical=True)
+        self._trim()
         self._release()
 
     def read_file(self, index: int) -> bytes:
@@ -194,7 +212,7 @@ class SegmentLog:
         assert index != self.written_index, "the file is being written to"
         if index in self.damaged_indexes:
             os.link(self.path(index), self._keep_damaged(index))
-        self.sizes[index] = self._replace(index, SegmentHeader(self.mark, index), bodies)
+        self.sizes[index] = self._replace(SegmentHeader(self._new_mark(index), index), bodies)
 
     def write_base(self, bodies: Iterable[bytes]) -> int:
         """Write a file that supersedes all others, atomically and durably, and drop those. Gives its index.
@@ -203,35 +221,42 @@ class SegmentLog:
             OSError: the disk refuses; the log is as before.
         """
         index = self.last_index + 1
-        size_bytes = self._replace(index, SegmentHeader(self.mark, index, is_base=True), bodies)
+        size_bytes = self._replace(SegmentHeader(self._new_mark(index), index, is_base=True), bodies)
         old = list(self.sizes)
         self._release()
         self._descriptor = open_private(self.path(index), os.O_RDWR)
+        self._end_mark = b""
         self.sizes[index] = self._reserved_bytes = size_bytes
         self.drop(old)
         return index
 
     def drop(self, indexes: Iterable[int]) -> None:
-        """Delete files; a damaged one is set aside under another name instead, for whoever wants to look."""
+        """Give up files; a damaged one is set aside under another name, for whoever wants to look."""
         for index in list(indexes):
             if index in self.damaged_indexes and self.path(index).exists():
                 self.path(index).rename(self._keep_damaged(index))
             else:
-                self._deletions.delete(self.path(index))
+                self._dead_files.add(self.path(index))
             self.sizes.pop(index, None)
+            self.headers.pop(index, None)
+
+    def rest(self) -> None:
+        """Nothing may come for a while: give back what was kept for it."""
+        self._dead_files.clear()
 
     def destroy(self) -> None:
         """Delete every file, damaged ones too."""
         self._release()
         self.damaged_indexes.clear()
         self.drop(list(self.sizes))
-        self._deletions.finish()
+        self._dead_files.finish()
 
     def close(self) -> None:
         """Sync as a critical moment, and let go of the file."""
         self.sync(critical=True)
+        self._trim()
         self._release()
-        self._deletions.finish()
+        self._dead_files.finish()
 
     def _existing(self) -> list[int]:
         """The indexes of the files that are there, ascending; what a crashed replacement left is deleted."""
@@ -273,10 +298,11 @@ class SegmentLog:
         if index < 0 or index in self.damaged_indexes:
             return
         self._reserved_bytes = self.path(index).stat().st_size
+        self._end_mark = _end_mark(self.headers[index])
         torn = [report for report in self.damage if report.file == self.path(index)]
         self._descriptor = open_private(self.path(index), os.O_RDWR)
         if torn and torn[0].offset < HEADER_SIZE_BYTES:
-            write_all(self._descriptor, SegmentHeader(self.mark, index).encode(), 0)
+            write_all(self._descriptor, self.headers[index].encode(), 0)
             self.cut(index, HEADER_SIZE_BYTES)
         elif torn:
             self.cut(index, torn[0].offset)
@@ -286,29 +312,40 @@ class SegmentLog:
         if self.synchronization is not Synchronization.FULL or size_bytes <= self._reserved_bytes:
             return
         ahead = min(max(self._reserved_bytes, _RESERVE_BYTES_MIN), _RESERVE_BYTES_MAX)
-        ahead = max(0, min(ahead, self.file_max_size_bytes + _LAST_BATCH_BYTES - size_bytes))
+        ahead = max(0, min(ahead, int(self.file_max_size_bytes * (1 + _LAST_BATCH)) - size_bytes))
         write_all(self._descriptor, bytes(size_bytes + ahead - self._reserved_bytes), self._reserved_bytes)
         self._reserved_bytes = size_bytes + ahead
 
     def _roll(self) -> None:
         self.sync(critical=True)
         index = self.last_index + 1
-        size_before_bytes = self.sizes.get(index - 1, 0)
-        header = SegmentHeader(self.mark, index, size_before_bytes=size_before_bytes)
-        descriptor = create_segment(self.path(index), header)
+        header = SegmentHeader(self._new_mark(index), index, size_before_bytes=self.sizes.get(index - 1, 0))
+        dead_file = self._dead_files.take()
+        if dead_file is not None:
+            header = header._replace(is_reused=True)
+            descriptor = reuse_segment(dead_file, self.path(index), header)
+        else:
+            descriptor = create_segment(self.path(index), header)
         self._release()
         self._descriptor = descriptor
-        self.sizes[index] = self._reserved_bytes = HEADER_SIZE_BYTES
+        self._end_mark = _end_mark(header)
+        self.sizes[index] = HEADER_SIZE_BYTES
+        self.headers[index] = header
+        self._reserved_bytes = os.fstat(descriptor).st_size
         self._needs_directory_sync = True
 
-    def _replace(self, index: int, header: SegmentHeader, bodies: Iterable[bytes]) -> int:
-        path = self.path(index)
+    def _new_mark(self, index: int) -> int:
+        """The mark of a file that is begun now."""
+        return (self.mark + index * _MARK_STEP) % 2**32 or 1
+
+    def _replace(self, header: SegmentHeader, bodies: Iterable[bytes]) -> int:
+        path = self.path(header.file_index)
         temporary = path.with_name(path.name + _TEMPORARY)
         descriptor = create_segment(temporary, header)
         size_bytes = HEADER_SIZE_BYTES
         try:
             for batch in _batches(bodies):
-                data = frame(batch, self.mark)
+                data = frame(batch, header.mark)
                 write_all(descriptor, data, size_bytes)
                 size_bytes += len(data)
             os.fsync(descriptor)
@@ -319,14 +356,27 @@ class SegmentLog:
         finally:
             os.close(descriptor)
         sync_directory(path.parent)
+        self.headers[header.file_index] = header
         return size_bytes
+
+    def _trim(self) -> None:
+        """Give back the room behind the content."""
+        if self._descriptor >= 0 and self._reserved_bytes > self.sizes[self.last_index]:
+            self.cut(self.last_index, self.sizes[self.last_index])
 
     def _release(self) -> None:
         if self._descriptor >= 0:
-            if self._reserved_bytes > self.sizes.get(self.last_index, self._reserved_bytes):
-                os.ftruncate(self._descriptor, self.sizes[self.last_index])
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _end_mark(header: SegmentHeader) -> bytes:
+    return end_mark(header.mark) if header.is_reused else b""
+
+
+def _first_mark(header: SegmentHeader) -> int:
+    """The number that the marks of a log follow from, told by one of its files."""
+    return (header.mark - header.file_index * _MARK_STEP) % 2**32
 
 
 def _read_frame(descriptor: int, offset: int) -> tuple[tuple[int, int, int], bytes]:

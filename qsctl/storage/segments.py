@@ -34,8 +34,8 @@ from qsctl.storage.codec import (
     position_of,
 )
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.frames import FRAME_HEADER, is_whole, scan, spans
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES
+from qsctl.storage.frames import FRAME_HEADER, is_whole, spans
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies
 from qsctl.storage.segment_log import SegmentLog
 
 DEAD_RECORD_COUNT_MIN: Final = 5_000
@@ -129,6 +129,8 @@ class SegmentStorage(WritesThenSyncs):
         """See `Storage.settle`."""
         if self._has_riders:
             self._sync(has_data=False, dead=[])
+        self._data.rest()
+        self._metadata.rest()
 
     def _sync(self, has_data: bool, dead: list[int]) -> None:
         """Reach the disk, then delete the data files in which nothing is held any more."""
@@ -187,7 +189,7 @@ class SegmentStorage(WritesThenSyncs):
             header, body = self._data.read_body(index, offset)
         except OSError as error:
             raise self._refusal(error) from error
-        if not is_whole(header, body, self._data.mark) or POSITION.unpack_from(body)[0] != position:
+        if not is_whole(header, body, self._data.headers[index].mark) or POSITION.unpack_from(body)[0] != position:
             raise Damaged(
                 f"{self._data.path(index)}: offset {offset}: the user data of sample {position} is damaged",
                 remedy="Restart the service: it restores what is whole and reports the rest.",
@@ -305,7 +307,7 @@ class SegmentStorage(WritesThenSyncs):
         for index in list(self._metadata.sizes):
             buffer = self._metadata.read_file(index)
             if index in self._metadata.damaged_indexes:
-                yield index, buffer, scan(buffer, self._metadata.mark, HEADER_SIZE_BYTES).bodies
+                yield index, buffer, find_bodies(buffer, self._metadata.headers[index]).bodies
             else:
                 yield index, buffer, spans(buffer, HEADER_SIZE_BYTES, self._metadata.sizes[index])
 
