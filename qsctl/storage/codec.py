@@ -1,12 +1,14 @@
 """Records as bytes: MessagePack by msgspec, with the user data of a sample apart (manual, section 2.14.2).
 
-Decides: what stands in a metadata record and what in a data record.
+Decides: what stands in a metadata body and what in a data body. What usually happens together is one body: a sample
+that comes and goes to a consumer at once, and samples that are removed one after the other.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -15,15 +17,10 @@ from qsctl.core.records import (
     Assigned,
     DeadLetterReason,
     Enqueued,
-    QueueCreated,
-    QueueDeleted,
     Record,
-    Remembered,
+    RemovalCause,
     Removed,
     Returned,
-    ServiceStarted,
-    SubscriberCreated,
-    SubscriberDeleted,
 )
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
@@ -63,7 +60,32 @@ class _PlainMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=Fal
     source_guid: Guid
 
 
+class _SentMetadata(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
+    """A plain sample that was assigned to a consumer for the first time right after: two records."""
+
+    queue: str
+    position: int
+    identity: SampleIdentity
+    enqueued_at_ns: Nanoseconds
+    expires_at_ns: Nanoseconds
+    source_guid: Guid
+    consumer_guid: Guid
+
+
+class _RemovedRun(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False):
+    """Samples that left the queue for the same cause, one after the other: as many records."""
+
+    queue: str
+    positions: list[int]
+    cause: RemovalCause
+
+
 class _EnqueuedHead(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
+    queue: str
+    position: int
+
+
+class _SentHead(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
     queue: str
     position: int
 
@@ -73,27 +95,21 @@ class _RemovedHead(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False
     position: int
 
 
+class _RemovedRunHead(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False):
+    queue: str
+    positions: list[int]
+
+
 class _RememberedHead(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
     queue: str
     position: int
 
 
-Metadata: TypeAlias = (
-    Enqueued
-    | Assigned
-    | Returned
-    | Removed
-    | Remembered
-    | ServiceStarted
-    | SubscriberCreated
-    | SubscriberDeleted
-    | QueueCreated
-    | QueueDeleted
-)
+_Metadata: TypeAlias = Record | _SentMetadata | _RemovedRun
 
 
 class Encoded(NamedTuple):
-    """A batch of records as bodies: `positions` and `data` run in step."""
+    """A batch of records as bodies: `positions` and `data` run in step; a body of `metadata` is one record or more."""
 
     metadata: list[bytes]
     positions: list[int]
@@ -101,55 +117,61 @@ class Encoded(NamedTuple):
     removed: list[int]
 
 
+_PLAIN_FIELDS: Final = attrgetter(*_PlainMetadata.__struct_fields__)
+_FIELDS: Final = attrgetter(*_EnqueuedMetadata.__struct_fields__)
+
 _encode = msgspec.msgpack.Encoder().encode
-decode_metadata = msgspec.msgpack.Decoder(Metadata).decode
-"""Read a metadata record; the payload of an `Enqueued` is still to be filled in.
+_decode = msgspec.msgpack.Decoder(_Metadata).decode
+_decode_head = msgspec.msgpack.Decoder(_EnqueuedHead | _SentHead | _RemovedHead | _RememberedHead).decode
+_decode_run_head = msgspec.msgpack.Decoder(_RemovedRunHead).decode
 
-Raises msgspec.DecodeError or msgspec.ValidationError."""
-
-decode_head = msgspec.msgpack.Decoder(_EnqueuedHead | _RemovedHead | _RememberedHead).decode
-"""Read no more than the position of a record with one of the tags below; of `Remembered`, the first free position.
-
-Raises msgspec.DecodeError or msgspec.ValidationError."""
-
-ENQUEUED_TAG: Final = 1
-REMOVED_TAG: Final = 4
-REMEMBERED_TAG: Final = 5
-"""What the second byte of a metadata record says it is."""
+_ENQUEUED_TAGS: Final = frozenset({1, 6})
+_REMOVED_TAG: Final = 4
+_REMOVED_RUN_TAG: Final = 7
+_REMEMBERED_TAG: Final = 5
+"""What the second byte of a metadata body says it is."""
 
 
-def metadata_of(record: Enqueued) -> _EnqueuedMetadata | _PlainMetadata:
-    """The record without its payload."""
-    if (
-        record.flags == 0
-        and not record.dead_letter_from
-        and record.dead_letter_reason is None
-        and record.related_identity == NIL_IDENTITY
-        and record.related_source_guid == NIL_GUID
-        and record.related_reader_guid == NIL_GUID
-    ):
-        return _PlainMetadata(
-            record.queue,
-            record.position,
-            record.identity,
-            record.enqueued_at_ns,
-            record.expires_at_ns,
-            record.source_guid,
-        )
-    return _EnqueuedMetadata(
-        record.queue,
-        record.position,
-        record.identity,
-        record.enqueued_at_ns,
-        record.expires_at_ns,
-        record.source_guid,
-        record.related_source_guid,
-        record.related_identity,
-        record.related_reader_guid,
-        record.flags,
-        record.dead_letter_from,
-        record.dead_letter_reason,
-    )
+def decode_metadata(body: bytes) -> Sequence[Record]:
+    """The records of a metadata body, in order; the payload of an `Enqueued` is still to be filled in.
+
+    Raises:
+        msgspec.MsgspecError: the body cannot be read.
+    """
+    found = _decode(body)
+    if isinstance(found, _SentMetadata):
+        queue, position = found.queue, found.position
+        sample = (queue, position, found.identity, found.enqueued_at_ns, found.expires_at_ns, found.source_guid)
+        return (Enqueued(*sample), Assigned(queue, position, found.consumer_guid, 1))
+    if isinstance(found, _RemovedRun):
+        return [Removed(found.queue, position, found.cause) for position in found.positions]
+    return (found,)
+
+
+class Positions:
+    """Which samples come and go in the metadata of a store, read without the rest."""
+
+    def __init__(self) -> None:
+        self.enqueued: set[int] = set()
+        self.removed: set[int] = set()
+        self.next_free = 0
+        """The first position that was free when the store was compacted."""
+
+    def read(self, body: bytes) -> None:
+        """Note the samples of one metadata body.
+
+        Raises:
+            msgspec.MsgspecError: the body cannot be read.
+        """
+        kind = body[1]
+        if kind in _ENQUEUED_TAGS:
+            self.enqueued.add(_decode_head(body).position)
+        elif kind == _REMOVED_RUN_TAG:
+            self.removed.update(_decode_run_head(body).positions)
+        elif kind == _REMOVED_TAG:
+            self.removed.add(_decode_head(body).position)
+        elif kind == _REMEMBERED_TAG:
+            self.next_free = max(self.next_free, _decode_head(body).position)
 
 
 fill = msgspec.structs.force_setattr
@@ -157,38 +179,61 @@ fill = msgspec.structs.force_setattr
 with the payload would take ten times as long."""
 
 
-def encode(records: Iterable[Record]) -> Encoded:
+def encode(records: Sequence[Record]) -> Encoded:
     """The records as bodies for a store."""
     metadata: list[bytes] = []
     positions: list[int] = []
     data: list[bytes] = []
     removed: list[int] = []
-    for record in records:
+    at, count = 0, len(records)
+    while at < count:
+        record = records[at]
+        at += 1
         kind = type(record)
         if kind is Enqueued:
             assert isinstance(record, Enqueued)
-            metadata.append(_encode(metadata_of(record)))
             positions.append(record.position)
             data.append(record.payload)
+            following = records[at] if at < count else None
+            is_plain = _is_plain(record)
+            if not is_plain:
+                metadata.append(_encode(_EnqueuedMetadata(*_FIELDS(record))))
+            elif type(following) is Assigned and following.position == record.position and following.attempt == 1:
+                metadata.append(_encode(_SentMetadata(*(*_PLAIN_FIELDS(record), following.consumer_guid))))
+                at += 1
+            else:
+                metadata.append(_encode(_PlainMetadata(*_PLAIN_FIELDS(record))))
+        elif kind is Removed:
+            assert isinstance(record, Removed)
+            run = [record.position]
+            while (
+                at < count
+                and type(following := records[at]) is Removed
+                and following.cause is record.cause
+                and following.queue == record.queue
+            ):
+                run.append(following.position)
+                at += 1
+            removed += run
+            metadata.append(_encode(record if len(run) == 1 else _RemovedRun(record.queue, run, record.cause)))
         else:
             metadata.append(_encode(record))
-            if kind is Removed:
-                assert isinstance(record, Removed)
-                removed.append(record.position)
     return Encoded(metadata, positions, data, removed)
 
 
-def removed_position(body: bytes) -> int | None:
-    """The position of the sample that a metadata record removes; None for any other record.
-
-    Raises:
-        msgspec.MsgspecError: the record cannot be read.
-    """
-    return decode_head(body).position if body[1] == REMOVED_TAG else None
-
-
-def position_of(record: Metadata) -> int | None:
+def position_of(record: Record) -> int | None:
     """The sample that a record is about; None for one that is about a queue or the service."""
     if isinstance(record, Enqueued | Assigned | Returned | Removed):
         return record.position
     return None
+
+
+def _is_plain(record: Enqueued) -> bool:
+    return (
+        record.flags == 0
+        and not record.dead_letter_from
+        and record.dead_letter_reason is None
+        and record.related_identity == NIL_IDENTITY
+        and record.related_source_guid == NIL_GUID
+        and record.related_reader_guid == NIL_GUID
+    )

@@ -21,16 +21,12 @@ from qsctl.core.records import Enqueued, Record
 from qsctl.errors import Damaged
 from qsctl.storage.base import Sync, WritesThenSyncs
 from qsctl.storage.codec import (
-    ENQUEUED_TAG,
     POSITION,
-    REMEMBERED_TAG,
-    REMOVED_TAG,
     Encoded,
-    decode_head,
+    Positions,
     decode_metadata,
     encode,
     fill,
-    metadata_of,
     position_of,
 )
 from qsctl.storage.damage import DamageKind, DamageReport
@@ -38,8 +34,8 @@ from qsctl.storage.frames import FRAME_HEADER, is_whole, spans
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies
 from qsctl.storage.segment_log import SegmentLog
 
-DEAD_RECORD_COUNT_MIN: Final = 5_000
-"""Below this a log is never worth compacting: reading so many records takes some milliseconds."""
+DEAD_BODY_COUNT_MIN: Final = 2_000
+"""Below this a log is never worth compacting: reading so much takes some milliseconds."""
 
 _OFFSET_BITS: Final = 40
 _OFFSET_MASK: Final = (1 << _OFFSET_BITS) - 1
@@ -75,16 +71,18 @@ class SegmentStorage(WritesThenSyncs):
         """Samples whose user data damage took."""
         self._stray_files: set[int] = set()
         """Data files with samples of which there is no metadata; the next `compact` rewrites them."""
-        self._record_count = 0
+        self._body_count = 0
         self._kept_count = 0
         self._failed = False
         self._has_riders = False
         """Whether there is metadata that the next sync is for, too."""
         self._more_damage: list[DamageReport] = []
+        self._is_damaged = False
         try:
             self._open()
         except OSError as error:
             raise self._refusal(error) from error
+        self._is_damaged = bool(self.damage)
 
     @property
     def damage(self) -> Sequence[DamageReport]:
@@ -115,7 +113,7 @@ class SegmentStorage(WritesThenSyncs):
                 raise
         except OSError as error:
             raise self._refusal(error) from error
-        self._record_count += len(records)
+        self._body_count += len(encoded.metadata)
         self._locate(index, offset, encoded)
         dead = self._forget(encoded.removed) if encoded.removed else []
         if not dead and self._data.synchronization is not Synchronization.FULL:
@@ -146,35 +144,26 @@ class SegmentStorage(WritesThenSyncs):
 
     def load(self) -> Iterator[Record]:
         """See `Storage.load`. Records about a sample that damage took away are left out."""
-        check = bool(self.damage)
         held: set[int] = set()
-        location_of, decode, header_at = self._locations.get, decode_metadata, FRAME_HEADER.unpack_from
+        location_of, header_at = self._locations.get, FRAME_HEADER.unpack_from
         file_index, buffer_of_file = -1, b""
         header_size, overhead = FRAME_HEADER.size, FRAME_HEADER.size + POSITION.size
-        for index, buffer, bodies in self._metadata_files():
-            for start, end in bodies:
-                try:
-                    record = decode(buffer[start:end])
-                except msgspec.MsgspecError as error:
-                    self._report_unreadable(index, start, end, error)
-                    check = True
+        for record in self._metadata_records():
+            if type(record) is Enqueued:
+                location = location_of(record.position)
+                if location is not None:
+                    if location >> _OFFSET_BITS != file_index:
+                        file_index = location >> _OFFSET_BITS
+                        buffer_of_file = self._data.read_file(file_index)
+                    offset = location & _OFFSET_MASK
+                    _, length, _ = header_at(buffer_of_file, offset)
+                    fill(record, "payload", buffer_of_file[offset + overhead : offset + header_size + length])
+                elif record.position in self._missing:
                     continue
-                if type(record) is Enqueued:
-                    location = location_of(record.position)
-                    if location is not None:
-                        if location >> _OFFSET_BITS != file_index:
-                            file_index = location >> _OFFSET_BITS
-                            buffer_of_file = self._data.read_file(file_index)
-                        offset = location & _OFFSET_MASK
-                        _, length, _ = header_at(buffer_of_file, offset)
-                        fill(record, "payload", buffer_of_file[offset + overhead : offset + header_size + length])
-                    elif record.position in self._missing:
-                        check = True
-                        continue
-                    held.add(record.position)
-                    yield record
-                elif not check or (position := position_of(record)) is None or position in held:
-                    yield record
+                held.add(record.position)
+                yield record
+            elif not self._is_damaged or (position := position_of(record)) is None or position in held:
+                yield record
 
     def payload(self, position: int) -> bytes:
         """See `Storage.payload`.
@@ -198,8 +187,8 @@ class SegmentStorage(WritesThenSyncs):
 
     def worth_compacting(self) -> bool:
         """See `Storage.worth_compacting`."""
-        live_count = 2 * len(self._locations) + self._kept_count
-        return self._record_count - live_count > max(live_count, DEAD_RECORD_COUNT_MIN)
+        live_count = len(self._locations) + self._kept_count
+        return self._body_count - live_count > max(live_count, DEAD_BODY_COUNT_MIN)
 
     def compact(self, keep: Iterable[Record]) -> None:
         """See `Storage.compact`. Rewrites the metadata, and those data files of which more than half is dead."""
@@ -212,12 +201,11 @@ class SegmentStorage(WritesThenSyncs):
                 index, offset = self._write_data(encoded)
                 self._locate(index, offset, encoded)
             self._data.sync(critical=True)
-            self._metadata.write_base(
-                _encode_one(metadata_of(each) if isinstance(each, Enqueued) else each) for each in records
-            )
+            metadata = encode(records).metadata
+            self._metadata.write_base(metadata)
             kept = {each.position for each in records if isinstance(each, Enqueued)}
-            self._record_count = len(records)
-            self._kept_count = len(records) - len(kept)
+            self._body_count = len(metadata)
+            self._kept_count = max(0, len(metadata) - len(kept))
             self._drop_dead(self._forget([position for position in self._locations if position not in kept]))
             self._rewrite_sparse_files()
         except OSError as error:
@@ -251,43 +239,25 @@ class SegmentStorage(WritesThenSyncs):
                 self._live_counts[self._locations[position] >> _OFFSET_BITS] -= 1
             self._live_counts[index] = len(inside)
             self._locations.update(inside)
-        enqueued: set[int] = set()
-        removed: set[int] = set()
-        next_position = 0
+        told = Positions()
         for index, content in self._metadata.open():
-            found = self._read_positions(index, content.buffer, content.found.bodies, enqueued, removed)
-            next_position = max(next_position, found)
-        next_position = max(next_position, max(enqueued, default=-1) + 1, max(removed, default=-1) + 1)
-        stray = self._locations.keys() - enqueued
+            self._body_count += len(content.found.bodies)
+            for start, end in content.found.bodies:
+                try:
+                    told.read(content.buffer[start:end])
+                except msgspec.MsgspecError as error:
+                    self._report_unreadable(index, start, end, error)
+        next_position = max(told.next_free, *(max(each, default=-1) + 1 for each in (told.enqueued, told.removed)))
+        stray = self._locations.keys() - told.enqueued
         self._report_unfinished([position for position in stray if position >= next_position])
         if self.damage:
             self._stray_files = {self._locations[position] >> _OFFSET_BITS for position in stray}
-        self._drop_dead(self._forget(chain(stray, removed & self._locations.keys())))
-        for position in sorted(enqueued - removed - self._locations.keys()):
+        self._drop_dead(self._forget(chain(stray, told.removed & self._locations.keys())))
+        self._missing = told.enqueued - told.removed - self._locations.keys()
+        for position in sorted(self._missing):
             what = f"the user data of sample {position} is gone; the sample is left out"
             path = self._metadata.stem.with_name(self._metadata.stem.name + "_d*.db")
             self._more_damage.append(DamageReport(path, 0, 0, DamageKind.PAYLOAD_MISSING, what))
-        self._missing = enqueued - removed - self._locations.keys()
-
-    def _read_positions(
-        self, index: int, buffer: bytes, bodies: list[tuple[int, int]], enqueued: set[int], removed: set[int]
-    ) -> int:
-        """Note which samples come and go; give the first position that was free when the log was compacted."""
-        head = decode_head
-        next_position = 0
-        self._record_count += len(bodies)
-        for start, end in bodies:
-            kind = buffer[start + 1]
-            try:
-                if kind == ENQUEUED_TAG:
-                    enqueued.add(head(buffer[start:end]).position)
-                elif kind == REMOVED_TAG:
-                    removed.add(head(buffer[start:end]).position)
-                elif kind == REMEMBERED_TAG:
-                    next_position = max(next_position, head(buffer[start:end]).position)
-            except msgspec.MsgspecError as error:
-                self._report_unreadable(index, start, end, error)
-        return next_position
 
     def _report_unfinished(self, positions: Sequence[int]) -> None:
         """Tell of user data that was written last and whose metadata was not: a crash came between, or cut it off."""
@@ -300,16 +270,22 @@ class SegmentStorage(WritesThenSyncs):
         what = f"a record that this version cannot read: {error}"
         report = DamageReport(self._metadata.path(index), start, end - start, DamageKind.UNREADABLE, what)
         if report not in self._metadata.damage:
+            self._is_damaged = True
             self._metadata.damage.append(report)
             self._metadata.damaged_indexes.add(index)
 
-    def _metadata_files(self) -> Iterator[tuple[int, bytes, list[tuple[int, int]]]]:
+    def _metadata_records(self) -> Iterator[Record]:
         for index in list(self._metadata.sizes):
             buffer = self._metadata.read_file(index)
             if index in self._metadata.damaged_indexes:
-                yield index, buffer, find_bodies(buffer, self._metadata.headers[index]).bodies
+                bodies = find_bodies(buffer, self._metadata.headers[index]).bodies
             else:
-                yield index, buffer, spans(buffer, HEADER_SIZE_BYTES, self._metadata.sizes[index])
+                bodies = spans(buffer, HEADER_SIZE_BYTES, self._metadata.sizes[index])
+            for start, end in bodies:
+                try:
+                    yield from decode_metadata(buffer[start:end])
+                except msgspec.MsgspecError as error:
+                    self._report_unreadable(index, start, end, error)
 
     def _write_data(self, encoded: Encoded) -> tuple[int, int]:
         if not encoded.positions:
@@ -383,6 +359,3 @@ class SegmentStorage(WritesThenSyncs):
     def _refusal(self, error: OSError) -> Damaged:
         where = error.filename or self._metadata.stem
         return Damaged(f"{where}: {error.strerror}", remedy="Free space on the disk or mend it, then start again.")
-
-
-_encode_one = msgspec.msgpack.Encoder().encode

@@ -26,12 +26,11 @@ from qsctl.errors import Damaged, Refused
 from qsctl.storage.base import Sync, WritesThenSyncs
 from qsctl.storage.codec import (
     Encoded,
-    Metadata,
+    Positions,
     decode_metadata,
     encode,
     fill,
     position_of,
-    removed_position,
 )
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import frame, scan
@@ -229,25 +228,24 @@ class SqliteStorage(WritesThenSyncs):
             self._report_missing(expected or 1, next_number)
         self._report_stray(held)
 
-    def _records_of(self, number: int, body: bytes) -> Iterator[Metadata]:
+    def _records_of(self, number: int, body: bytes) -> Iterator[Record]:
         found = scan(body, FRAME_MARK)
         for gap in found.gaps:
             self._report(number, gap.offset, gap.size_bytes, DamageKind.CHECKSUM, "bytes that match no checksum")
         for start, end in found.bodies:
             try:
-                yield decode_metadata(body[start:end])
+                yield from decode_metadata(body[start:end])
             except msgspec.MsgspecError as error:
                 what = f"a record that this version cannot read: {error}"
                 self._report(number, start, end - start, DamageKind.UNREADABLE, what)
 
     def _removed_positions(self) -> frozenset[int]:
         """The samples that some record removes: their payload is gone by right."""
-        removed = set()
+        told = Positions()
         for (body,) in self._connection.execute("SELECT body FROM batch"):
             for start, end in scan(body, FRAME_MARK).bodies:
-                if (position := removed_position(body[start:end])) is not None:
-                    removed.add(position)
-        return frozenset(removed)
+                told.read(body[start:end])
+        return frozenset(told.removed)
 
     def _insert(self, encoded: Encoded, record_count: int) -> None:
         if encoded.positions:

@@ -1,14 +1,16 @@
-"""What a metadata record says, and what it leaves out because it is the default."""
+"""What a metadata body says, what it leaves out because it is the default, and what it says together."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
 from msgspec.structs import replace
 
-from qsctl.core.records import DeadLetterReason, Enqueued
+from qsctl.core.records import Assigned, DeadLetterReason, Enqueued, Record, RemovalCause, Removed
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
-from qsctl.storage.codec import decode_metadata, encode
+from qsctl.storage.codec import Positions, decode_metadata, encode
+from tests.storage.contract import batches
 
 ONE, OTHER = Guid(b"1" * 16), Guid(b"2" * 16)
 PLAIN = Enqueued("P/S/orders", 7, SampleIdentity(ONE, 9), 1_000, INFINITE_NS)
@@ -27,16 +29,55 @@ RARE = {
 def test_every_field_is_read_back_whichever_it_is(field: str) -> None:
     record = replace(PLAIN, **{field: RARE[field]})
     (metadata,) = encode([record]).metadata
-    assert decode_metadata(metadata) == record
+    assert list(decode_metadata(metadata)) == [record]
 
 
 def test_a_sample_without_anything_rare_takes_half_the_metadata() -> None:
     plain, full = encode([PLAIN, replace(PLAIN, **RARE)]).metadata
-    assert decode_metadata(plain) == PLAIN
+    assert list(decode_metadata(plain)) == [PLAIN]
     assert 2 * len(plain) <= len(full)
 
 
 def test_the_payload_stands_apart() -> None:
     encoded = encode([replace(PLAIN, payload=b"user data")])
     assert encoded.data == [b"user data"]
-    assert decode_metadata(encoded.metadata[0]) == PLAIN
+    assert list(decode_metadata(encoded.metadata[0])) == [PLAIN]
+
+
+QUEUE = "P/S/orders"
+
+
+def removed(position: int, cause: RemovalCause = RemovalCause.DELIVERED) -> Removed:
+    return Removed(QUEUE, position, cause)
+
+
+@pytest.mark.parametrize(
+    ("records", "body_count"),
+    [
+        ([PLAIN, Assigned(QUEUE, 7, ONE, 1)], 1),
+        ([PLAIN, Assigned(QUEUE, 7, ONE, 2)], 2),
+        ([PLAIN, Assigned(QUEUE, 6, ONE, 1)], 2),
+        ([replace(PLAIN, flags=4), Assigned(QUEUE, 7, ONE, 1)], 2),
+        ([Assigned(QUEUE, 7, ONE, 1), PLAIN], 2),
+        ([removed(3), removed(5), removed(4)], 1),
+        ([removed(3), removed(5, RemovalCause.EXPIRED), removed(4)], 3),
+        ([removed(3), PLAIN, Assigned(QUEUE, 7, ONE, 1), removed(7), removed(8)], 3),
+    ],
+)
+def test_what_happens_together_is_one_body(records: list[Record], body_count: int) -> None:
+    metadata = encode(records).metadata
+    assert len(metadata) == body_count
+    assert [record for body in metadata for record in decode_metadata(body)] == records
+
+
+@given(batches())
+def test_bodies_keep_every_record_and_their_order_and_tell_who_comes_and_goes(drawn: list[list[Record]]) -> None:
+    for batch in drawn:
+        encoded = encode(batch)
+        without_payloads = [replace(each, payload=b"") if isinstance(each, Enqueued) else each for each in batch]
+        assert [record for body in encoded.metadata for record in decode_metadata(body)] == without_payloads
+        told = Positions()
+        for body in encoded.metadata:
+            told.read(body)
+        assert told.enqueued == {each.position for each in batch if isinstance(each, Enqueued)}
+        assert told.removed == set(encoded.removed) == {each.position for each in batch if isinstance(each, Removed)}

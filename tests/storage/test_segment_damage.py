@@ -12,6 +12,7 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record, Remembered
 from qsctl.errors import Damaged, InvalidInput
 from qsctl.identity import Guid, SampleIdentity
+from qsctl.storage.codec import decode_metadata
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import FRAME_HEADER, frame, scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES
@@ -62,7 +63,8 @@ def test_a_log_cut_anywhere_gives_the_records_before_the_cut(
     at = data.draw(strategies.integers(0, size), label="cut")
     content = path.read_bytes()
     mark = int.from_bytes(content[HEADER_SIZE_BYTES : HEADER_SIZE_BYTES + 4], "little")
-    whole_count = len(scan(content[:at], mark, HEADER_SIZE_BYTES).bodies)
+    whole = scan(content[:at], mark, HEADER_SIZE_BYTES).bodies
+    whole_count = sum(len(decode_metadata(content[start:end])) for start, end in whole)
     os.truncate(path, at)
     records = [record for batch in drawn for record in batch]
     again = opened(directory)
