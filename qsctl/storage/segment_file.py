@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
 
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.frames import Scan, end_mark, scan
-from qsctl.storage.names import open_private, refuse_link
+from qsctl.storage.frames import FRAME_HEADER, Scan, end_mark, frame, scan
+from qsctl.storage.names import open_private, refuse_link, sync_directory
 
 FORMAT_VERSION: Final = 1
+
+TEMPORARY: Final = ".tmp"
+"""Follows the name of a file that is to replace another one and is not whole yet."""
 
 _HEADER: Final = struct.Struct("<4sBBHIIQ")
 _CHECKSUM: Final = struct.Struct("<I")
@@ -159,3 +163,52 @@ def write_all(descriptor: int, data: bytes, offset: int) -> None:
         written = os.pwrite(descriptor, view, offset)
         offset += written
         view = view[written:]
+
+
+def replace_segment(path: Path, header: SegmentHeader, bodies: Iterable[bytes]) -> int:
+    """Put a file with these bodies in the place of another one, atomically and durably; gives its size.
+
+    Raises:
+        InvalidInput: a link or a device stands there.
+        OSError: the disk refuses; the file is as before.
+    """
+    temporary = path.with_name(path.name + TEMPORARY)
+    descriptor = create_segment(temporary, header)
+    size_bytes = HEADER_SIZE_BYTES
+    try:
+        for batch in _batches(bodies):
+            data = frame(batch, header.mark)
+            write_all(descriptor, data, size_bytes)
+            size_bytes += len(data)
+        os.fsync(descriptor)
+        temporary.rename(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(descriptor)
+    sync_directory(path.parent)
+    return size_bytes
+
+
+def read_frame(descriptor: int, offset: int) -> tuple[tuple[int, int, int], bytes]:
+    """The frame header at `offset`, and as much of its body as is there."""
+    first = os.pread(descriptor, FRAME_HEADER.size + 4096, offset)
+    if len(first) < FRAME_HEADER.size:
+        return (0, 0, 0), b""
+    header = FRAME_HEADER.unpack_from(first)
+    body = first[FRAME_HEADER.size :][: header[1]]
+    if len(body) < header[1]:
+        body += os.pread(descriptor, header[1] - len(body), offset + len(first))
+    return header, body
+
+
+def _batches(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    for body in bodies:
+        batch.append(body)
+        if len(batch) == 1000:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

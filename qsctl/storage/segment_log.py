@@ -11,27 +11,29 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from qsctl.config.filesystem import Synchronization
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.dead_files import DeadFiles
-from qsctl.storage.frames import FRAME_HEADER, end_mark, frame
+from qsctl.storage.frames import end_mark, frame
 from qsctl.storage.names import open_private, refuse_link, sync_directory
 from qsctl.storage.segment_file import (
     HEADER_SIZE_BYTES,
+    TEMPORARY,
     SegmentContent,
     SegmentHeader,
     create_segment,
     decode_header,
     read_bytes,
+    read_frame,
     read_segment,
+    replace_segment,
     reports_of,
     reuse_segment,
     write_all,
 )
 
-_TEMPORARY: Final = ".tmp"
 _RESERVE_BYTES_MIN: Final = 64 * 1024
 _RESERVE_BYTES_MAX: Final = 256 * 1024
 """More at a time would be fewer syncs that note a length, and a longer wait for those whose batch it falls to."""
@@ -41,6 +43,14 @@ _LAST_BATCH: Final = 1 / 16
 
 _MARK_STEP: Final = 0x9E3779B1
 """From the mark of one file to that of the next: what a file held in its earlier life has another mark."""
+
+
+class Batch(NamedTuple):
+    """Frames and their place in a log."""
+
+    file_index: int
+    offset: int
+    frames: bytes
 
 
 class SegmentLog:
@@ -126,27 +136,44 @@ class SegmentLog:
             yield index, content
         self._resume()
 
-    def write(self, bodies: Iterable[bytes]) -> tuple[int, int]:
-        """Append a batch; give the file's index and the offset of the first frame. Call `sync` after.
+    def write(self, bodies: Iterable[bytes]) -> Batch:
+        """Append a batch, and give it. Call `sync` after.
 
         Raises:
             OSError: the disk refuses; the file is as before.
             OverflowError: a body is too long.
         """
+        batch = self.prepare(bodies)
+        self.put(batch)
+        return batch
+
+    def prepare(self, bodies: Iterable[bytes]) -> Batch:
+        """What `put` will append next; a full file is followed by a new one now.
+
+        Raises:
+            OSError: the disk refuses; nothing is changed.
+            OverflowError: a body is too long.
+        """
         if self._descriptor < 0 or self.sizes[self.last_index] >= self.file_max_size_bytes:
             self._roll()
         index = self.last_index
-        offset = self.sizes[index]
-        data = frame(bodies, self.headers[index].mark)
-        end = self._end_mark
+        return Batch(index, self.sizes[index], frame(bodies, self.headers[index].mark))
+
+    def put(self, batch: Batch) -> None:
+        """Append what was prepared last.
+
+        Raises:
+            OSError: the disk refuses; the file is as before.
+        """
+        index, offset, frames = batch
+        content = frames + self._end_mark
         try:
-            self._reserve(offset + len(data) + len(end))
-            write_all(self._descriptor, data + end, offset)
+            self._reserve(offset + len(content))
+            write_all(self._descriptor, content, offset)
         except OSError:
             self.cut(index, offset)
             raise
-        self.sizes[index] = offset + len(data)
-        return index, offset
+        self.sizes[index] = offset + len(frames)
 
     def cut(self, index: int, size_bytes: int) -> None:
         """Take back what was written to the last file past `size_bytes`."""
@@ -174,6 +201,11 @@ class SegmentLog:
         return next(reversed(self.sizes), -1)
 
     @property
+    def has_new_file(self) -> bool:
+        """Whether the file that is written to is one of which the disk may know nothing yet."""
+        return self._needs_directory_sync
+
+    @property
     def written_index(self) -> int:
         """The file that is open for writing; -1 when the next append begins a new one."""
         return self.last_index if self._descriptor >= 0 else -1
@@ -195,11 +227,11 @@ class SegmentLog:
             OSError: the file is gone or the disk refuses.
         """
         if index == self.last_index and self._descriptor >= 0:
-            return _read_frame(self._descriptor, offset)
+            return read_frame(self._descriptor, offset)
         refuse_link(self.path(index))
         descriptor = os.open(self.path(index), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            return _read_frame(descriptor, offset)
+            return read_frame(descriptor, offset)
         finally:
             os.close(descriptor)
 
@@ -212,7 +244,9 @@ class SegmentLog:
         assert index != self.written_index, "the file is being written to"
         if index in self.damaged_indexes:
             os.link(self.path(index), self._keep_damaged(index))
-        self.sizes[index] = self._replace(SegmentHeader(self._new_mark(index), index), bodies)
+        header = SegmentHeader(self._new_mark(index), index)
+        self.sizes[index] = replace_segment(self.path(index), header, bodies)
+        self.headers[index] = header
 
     def write_base(self, bodies: Iterable[bytes]) -> int:
         """Write a file that supersedes all others, atomically and durably, and drop those. Gives its index.
@@ -221,11 +255,13 @@ class SegmentLog:
             OSError: the disk refuses; the log is as before.
         """
         index = self.last_index + 1
-        size_bytes = self._replace(SegmentHeader(self._new_mark(index), index, is_base=True), bodies)
+        header = SegmentHeader(self._new_mark(index), index, is_base=True)
+        size_bytes = replace_segment(self.path(index), header, bodies)
         old = list(self.sizes)
         self._release()
         self._descriptor = open_private(self.path(index), os.O_RDWR)
         self._end_mark = b""
+        self.headers[index] = header
         self.sizes[index] = self._reserved_bytes = size_bytes
         self.drop(old)
         return index
@@ -260,7 +296,8 @@ class SegmentLog:
 
     def _existing(self) -> list[int]:
         """The indexes of the files that are there, ascending; what a crashed replacement left is deleted."""
-        pattern = re.compile(re.escape(f"{self.stem.name}_{self.letter}") + r"(0|[1-9]\d*)\.db(\.tmp)?")
+        name = re.escape(f"{self.stem.name}_{self.letter}")
+        pattern = re.compile(rf"{name}(0|[1-9]\d*)\.db({re.escape(TEMPORARY)})?")
         found = []
         for path in self.stem.parent.iterdir() if self.stem.parent.is_dir() else ():
             match = pattern.fullmatch(path.name)
@@ -338,27 +375,6 @@ class SegmentLog:
         """The mark of a file that is begun now."""
         return (self.mark + index * _MARK_STEP) % 2**32 or 1
 
-    def _replace(self, header: SegmentHeader, bodies: Iterable[bytes]) -> int:
-        path = self.path(header.file_index)
-        temporary = path.with_name(path.name + _TEMPORARY)
-        descriptor = create_segment(temporary, header)
-        size_bytes = HEADER_SIZE_BYTES
-        try:
-            for batch in _batches(bodies):
-                data = frame(batch, header.mark)
-                write_all(descriptor, data, size_bytes)
-                size_bytes += len(data)
-            os.fsync(descriptor)
-            temporary.rename(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
-        finally:
-            os.close(descriptor)
-        sync_directory(path.parent)
-        self.headers[header.file_index] = header
-        return size_bytes
-
     def _trim(self) -> None:
         """Give back the room behind the content."""
         if self._descriptor >= 0 and self._reserved_bytes > self.sizes[self.last_index]:
@@ -377,25 +393,3 @@ def _end_mark(header: SegmentHeader) -> bytes:
 def _first_mark(header: SegmentHeader) -> int:
     """The number that the marks of a log follow from, told by one of its files."""
     return (header.mark - header.file_index * _MARK_STEP) % 2**32
-
-
-def _read_frame(descriptor: int, offset: int) -> tuple[tuple[int, int, int], bytes]:
-    first = os.pread(descriptor, FRAME_HEADER.size + 4096, offset)
-    if len(first) < FRAME_HEADER.size:
-        return (0, 0, 0), b""
-    header = FRAME_HEADER.unpack_from(first)
-    body = first[FRAME_HEADER.size :][: header[1]]
-    if len(body) < header[1]:
-        body += os.pread(descriptor, header[1] - len(body), offset + len(first))
-    return header, body
-
-
-def _batches(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
-    for body in bodies:
-        batch.append(body)
-        if len(batch) == 1000:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -31,6 +31,7 @@ from qsctl.storage.codec import (
 )
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import FRAME_HEADER, is_whole, spans
+from qsctl.storage.metadata_copies import COPY_POSITION, Redo, UnsyncedMetadata
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies
 from qsctl.storage.segment_log import SegmentLog
 
@@ -74,8 +75,7 @@ class SegmentStorage(WritesThenSyncs):
         self._body_count = 0
         self._kept_count = 0
         self._failed = False
-        self._has_riders = False
-        """Whether there is metadata that the next sync is for, too."""
+        self._unsynced = UnsyncedMetadata()
         self._more_damage: list[DamageReport] = []
         self._is_damaged = False
         try:
@@ -103,10 +103,13 @@ class SegmentStorage(WritesThenSyncs):
         self._refuse_after_failure()
         encoded = encode(records)
         data_before = (self._data.last_index, self._data.sizes.get(self._data.last_index, 0))
+        is_full = self._data.synchronization is Synchronization.FULL
         try:
-            index, offset = self._write_data(encoded)
+            batch = self._metadata.prepare(encoded.metadata)
+            has_copy = is_full and bool(encoded.positions) and not self._metadata.has_new_file
+            index, offset = self._write_data(encoded, [self._unsynced.copy_with(batch)] if has_copy else [])
             try:
-                self._metadata.write(encoded.metadata)
+                self._metadata.put(batch)
             except OSError:
                 if encoded.positions:
                     self._data.cut(index, data_before[1] if index == data_before[0] else HEADER_SIZE_BYTES)
@@ -116,27 +119,31 @@ class SegmentStorage(WritesThenSyncs):
         self._body_count += len(encoded.metadata)
         self._locate(index, offset, encoded)
         dead = self._forget(encoded.removed) if encoded.removed else []
-        if not dead and self._data.synchronization is not Synchronization.FULL:
-            return None
+        if not is_full:
+            return partial(self._sync, bool(encoded.positions), has_copy, dead) if dead else None
+        if has_copy:
+            self._unsynced.clear()
+        else:
+            self._unsynced.add(batch)
         if rides and not dead:
-            self._has_riders = True
             return None
-        return partial(self._sync, bool(encoded.positions), dead)
+        return partial(self._sync, bool(encoded.positions), has_copy, dead)
 
     def settle(self) -> None:
         """See `Storage.settle`."""
-        if self._has_riders:
-            self._sync(has_data=False, dead=[])
+        if self._unsynced:
+            self._sync(has_data=False, has_copy=False, dead=[])
         self._data.rest()
         self._metadata.rest()
 
-    def _sync(self, has_data: bool, dead: list[int]) -> None:
+    def _sync(self, has_data: bool, has_copy: bool, dead: list[int]) -> None:
         """Reach the disk, then delete the data files in which nothing is held any more."""
         try:
             if has_data:
                 self._data.sync()
-            self._metadata.sync()
-            self._has_riders = False
+            if dead or not has_copy:
+                self._metadata.sync()
+                self._unsynced.clear()
             self._drop_dead(dead)
         except OSError as error:
             self._failed = True
@@ -227,18 +234,21 @@ class SegmentStorage(WritesThenSyncs):
 
     def _open(self) -> None:
         position_at = POSITION.unpack_from
+        redo = Redo(self._metadata.path)
         for index, content in self._data.open():
-            self._frame_counts[index] = len(content.found.bodies)
+            self._frame_counts[index] = len(content.found.bodies) - redo.apply(content.buffer, content.found.bodies)
             start_of_file = (index << _OFFSET_BITS) - FRAME_HEADER.size
             inside = {
                 position_at(content.buffer, start)[0]: start_of_file + start
                 for start, end in content.found.bodies
                 if end - start >= POSITION.size
             }
+            inside.pop(COPY_POSITION, None)
             for position in self._locations.keys() & inside.keys():
                 self._live_counts[self._locations[position] >> _OFFSET_BITS] -= 1
             self._live_counts[index] = len(inside)
             self._locations.update(inside)
+        redo.finish()
         told = Positions()
         for index, content in self._metadata.open():
             self._body_count += len(content.found.bodies)
@@ -287,12 +297,13 @@ class SegmentStorage(WritesThenSyncs):
                 except msgspec.MsgspecError as error:
                     self._report_unreadable(index, start, end, error)
 
-    def _write_data(self, encoded: Encoded) -> tuple[int, int]:
+    def _write_data(self, encoded: Encoded, copies: Iterable[bytes] = ()) -> tuple[int, int]:
         if not encoded.positions:
             return -1, 0
         pack = POSITION.pack
         bodies = [pack(position) + data for position, data in zip(encoded.positions, encoded.data, strict=True)]
-        return self._data.write(bodies)
+        batch = self._data.write(chain(bodies, copies))
+        return batch.file_index, batch.offset
 
     def _locate(self, index: int, offset: int, encoded: Encoded) -> None:
         overhead = FRAME_HEADER.size + POSITION.size
