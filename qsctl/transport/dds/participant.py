@@ -68,7 +68,7 @@ class DomainSettings:
             peers = '<Peer address="127.0.0.1" PruneDelay="inf"/>'
         return (
             f'<CycloneDDS><Domain Id="any"><General><Interfaces>{interface}</Interfaces>'
-            f"<AllowMulticast>false</AllowMulticast><MaxMessageSize>65000B</MaxMessageSize>{external}"
+            f"<AllowMulticast>false</AllowMulticast><MaxMessageSize>65000B</MaxMessageSize><FragmentSize>60000B</FragmentSize>{external}"
             f"{'<Transport>tcp</Transport>' if self.tcp else ''}</General>"
             "<Discovery><ParticipantIndex>auto</ParticipantIndex>"
             f"<MaxAutoParticipantIndex>{self.participant_index_max}</MaxAutoParticipantIndex>"
