@@ -1,13 +1,15 @@
 """Files in which nothing is held any more: written again by their log, or deleted while nobody waits (section 2.14.2).
 
 Decides: which of the two. To delete a file and to make another one ready costs the file system two notes in its
-journal, for which a sync waits; to write the old one again costs none. What is kept is bounded, and goes when there is
-rest. A deletion takes up to a millisecond, and a compacted log leaves dozens of files at once: it has a thread.
+journal, for which a sync waits; to write the old one again costs none. What is kept is bounded, and goes when nothing
+was written for a while. A deletion takes up to a millisecond, and a compacted log leaves dozens of files at once: it
+has a thread.
 """
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -16,6 +18,9 @@ from typing import Final
 
 KEPT_BYTES_MAX: Final = 32 * 1024 * 1024
 """How much a log may keep to be written again: what a busy queue leaves from one compaction to the next."""
+
+KEPT_FOR_S: Final = 60.0
+"""How long it may: load comes in waves, and the next one finds the files ready."""
 
 
 @cache
@@ -31,6 +36,7 @@ class DeadFiles:
         self._keeps = keeps
         self._kept: deque[tuple[Path, int]] = deque()
         self._kept_bytes = 0
+        self._used_at_s = 0.0
         self._under_way: list[Future[None]] = []
 
     def add(self, path: Path) -> None:
@@ -39,6 +45,7 @@ class DeadFiles:
         if size_bytes and self._kept_bytes + size_bytes <= KEPT_BYTES_MAX:
             self._kept.append((path, size_bytes))
             self._kept_bytes += size_bytes
+            self._used_at_s = time.monotonic()
         else:
             self._delete(path)
 
@@ -48,19 +55,24 @@ class DeadFiles:
             return None
         path, size_bytes = self._kept.popleft()
         self._kept_bytes -= size_bytes
+        self._used_at_s = time.monotonic()
         return path
 
-    def clear(self) -> None:
-        """Keep none."""
-        while (path := self.take()) is not None:
-            self._delete(path)
+    def rest(self) -> None:
+        """There is nothing to do: keep none that nobody asked for lately."""
+        if self._kept and time.monotonic() - self._used_at_s >= KEPT_FOR_S:
+            self._clear()
 
     def finish(self) -> None:
         """Keep none, and wait until all are deleted."""
-        self.clear()
+        self._clear()
         for each in self._under_way:
             each.result()
         self._under_way.clear()
+
+    def _clear(self) -> None:
+        while (path := self.take()) is not None:
+            self._delete(path)
 
     def _delete(self, path: Path) -> None:
         self._under_way = [each for each in self._under_way if not each.done()]

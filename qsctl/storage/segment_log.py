@@ -277,8 +277,8 @@ class SegmentLog:
             self.headers.pop(index, None)
 
     def rest(self) -> None:
-        """Nothing may come for a while: give back what was kept for it."""
-        self._dead_files.clear()
+        """There is nothing to do: give back what was made ready and not used for long."""
+        self._dead_files.rest()
 
     def destroy(self) -> None:
         """Delete every file, damaged ones too."""
