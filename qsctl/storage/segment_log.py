@@ -115,10 +115,10 @@ class SegmentLog:
         base = max(
             (index for index, header in known.items() if header.is_base and header.file_index == index), default=0
         )
-        superseded = {index for index in indexes if index < base}
         if indexes and (last := known.get(indexes[-1])) and last.file_index != indexes[-1]:
-            superseded.add(indexes.pop())  # A dead file that was about to be written again: it holds nothing.
-        self.drop(superseded)
+            # A dead file that was about to be written again: it holds nothing, and its name is the next one's.
+            self.path(indexes.pop()).unlink()
+        self.drop(index for index in indexes if index < base)
         indexes = [index for index in indexes if index >= base]
         before, size_before = base - 1, 0
         for index in indexes:
@@ -343,6 +343,9 @@ class SegmentLog:
             self.cut(index, HEADER_SIZE_BYTES)
         elif torn:
             self.cut(index, torn[0].offset)
+        # A process that was killed may have written it and not lived to sync it: what comes next rests on it.
+        self._needs_directory_sync = True
+        self.sync()
 
     def _reserve(self, size_bytes: int) -> None:
         """Under FULL, write zeros ahead: a sync that need not note a new length of the file takes half as long."""

@@ -1,0 +1,85 @@
+"""A disk that forgets what nobody asked it to keep: what is left of a directory when the power fails.
+
+`fsync` and `fdatasync` are watched. What a sync covered is there afterwards; of the rest, any part: each sector of 512
+octets is the old one or the new one, a name given since the directory was last synced may be there or not.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import stat
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+SECTOR_BYTES = 512
+
+
+class PowerFailed(Exception):
+    """Nothing is done any more."""
+
+
+class Disk:
+    """Watches, as a context, the syncs of files in one directory, which must hold no other directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.fails_after: int | None = None
+        """So many syncs from now the power fails: that one is not done."""
+        self._synced: dict[int, bytes] = {}
+        self._names: list[dict[str, int]] = [{}]
+        """As of the last sync of the directory, and as they were at each sync since."""
+        self._held: dict[int, int] = {}
+        """A descriptor of every file ever seen: its number is not given to another file meanwhile."""
+        self._patches = pytest.MonkeyPatch()
+
+    def __enter__(self) -> Self:
+        self._patches.setattr(os, "fsync", self._sync)
+        self._patches.setattr(os, "fdatasync", self._sync)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._patches.undo()
+        for descriptor in self._held.values():
+            os.close(descriptor)
+
+    def leave(self, directory: Path, chance: random.Random) -> None:
+        """What is left, in another directory."""
+        self._look()
+        directory.mkdir()
+        for name, number in chance.choice(self._names).items():
+            (directory / name).write_bytes(self._left(number, chance))
+
+    def _sync(self, descriptor: int) -> None:
+        if self.fails_after is not None:
+            self.fails_after -= 1
+            if self.fails_after < 0:
+                raise PowerFailed
+        self._look()
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            self._names = self._names[-1:]
+        else:
+            self._synced[status.st_ino] = os.pread(descriptor, status.st_size, 0)
+
+    def _look(self) -> None:
+        names = {}
+        for path in self.directory.iterdir():
+            number = path.stat().st_ino
+            names[path.name] = number
+            if number not in self._held:
+                self._held[number] = os.open(path, os.O_RDONLY)
+        self._names.append(names)
+
+    def _left(self, number: int, chance: random.Random) -> bytes:
+        old = self._synced.get(number, b"")
+        new = os.pread(self._held[number], os.fstat(self._held[number]).st_size, 0)
+        size = chance.choice([len(old), len(new)])
+        likely_new = chance.choice([0.0, 0.5, 1.0])
+        left = bytearray()
+        for at in range(0, size, SECTOR_BYTES):
+            source = new if chance.random() < likely_new else old
+            left += source[at : at + SECTOR_BYTES].ljust(SECTOR_BYTES, b"\0")
+        return bytes(left[:size])

@@ -1,0 +1,145 @@
+"""Under FULL, what an append returned for survives a power failure, whatever else the disk forgot (section 2.14.2)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.core.records import Assigned, Enqueued, Record, Remembered, Removed
+from qsctl.identity import Guid
+from qsctl.storage.segments import SegmentStorage
+from tests.storage.contract import QUEUE, enqueued, removed
+from tests.storage.power_loss import Disk, PowerFailed
+
+FAILURES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "80"))
+TINY = FilesystemSettings(file_max_size_kb=2, synchronization=Synchronization.FULL)
+CONSUMER = Guid(b"c" * 16)
+
+
+def opened(directory: Path) -> SegmentStorage:
+    return SegmentStorage(directory / "QSOrder@S@0@qsctl", TINY)
+
+
+def alive(records: Iterator[Record]) -> dict[int, bytes]:
+    """The samples that are held when the records were replayed."""
+    held: dict[int, bytes] = {}
+    for record in records:
+        if isinstance(record, Enqueued):
+            held[record.position] = record.payload
+        elif isinstance(record, Removed):
+            held.pop(record.position, None)
+    return held
+
+
+def kill(store: SegmentStorage) -> None:
+    """Let go of the files as a process does that is killed."""
+    for log in (store._data, store._metadata):
+        log._release()
+
+
+class Story:
+    """Random work on a store, and what may be left of it."""
+
+    def __init__(self, directory: Path, chance: random.Random) -> None:
+        self.directory = directory
+        self.store = opened(directory)
+        self.chance = chance
+        self.held: dict[int, bytes] = {}
+        self.unsure: set[int] = set()
+        """Samples that may be there or not: of the batch under way, or settled without a sync."""
+        self.next_position = 0
+
+    def step(self) -> None:
+        """One thing a queue does; when the power fails in it, `unsure` says what it was about."""
+        doing = self.chance.choices(
+            [self.enqueue, self.settle_some, self.settle_along, self.compact, self.store.settle, self.restart],
+            weights=[20, 8, 12, 2, 2, 1],
+        )
+        doing[0]()
+
+    def enqueue(self) -> None:
+        records: list[Record] = []
+        fresh: dict[int, bytes] = {}
+        for _ in range(self.chance.randint(1, 4)):
+            payload = self.chance.randbytes(self.chance.randint(0, 300))
+            fresh[self.next_position] = payload
+            records.append(enqueued(self.next_position, payload))
+            if self.chance.random() < 0.7:
+                records.append(Assigned(QUEUE, self.next_position, CONSUMER, 1))
+            self.next_position += 1
+        gone = self.some(2)
+        records += [removed(position) for position in gone]
+        self.held |= fresh
+        before, self.unsure = self.unsure, self.unsure | fresh.keys() | gone
+        self.store.append(records)
+        self.unsure = before - gone
+        self.forget(gone)
+
+    def settle_some(self) -> None:
+        gone = self.some(6)
+        self.unsure |= gone
+        self.store.append([removed(position) for position in gone])
+        self.unsure -= gone
+        self.forget(gone)
+
+    def settle_along(self) -> None:
+        gone = self.some(6)
+        self.unsure |= gone
+        sync = self.store.write_along([removed(position) for position in gone])
+        if sync is not None:
+            sync()
+
+    def compact(self) -> None:
+        kept = {position: payload for position, payload in self.held.items() if position not in self.unsure}
+        self.store.compact([Remembered(QUEUE, self.next_position, ()), *map(enqueued, kept)])
+        self.held, self.unsure = kept, set()
+
+    def restart(self) -> None:
+        """The process is killed and started again; the disk keeps what it was given."""
+        kill(self.store)
+        self.store = opened(self.directory)
+        found = alive(self.store.load())
+        gone = self.unsure - found.keys()
+        assert found == {position: payload for position, payload in self.held.items() if position not in gone}
+
+    def some(self, most: int) -> set[int]:
+        """Held samples that are not on their way out, the older ones rather."""
+        known = sorted(self.held.keys() - self.unsure)[:12]
+        return set(self.chance.sample(known, min(len(known), self.chance.randint(0, most))))
+
+    def forget(self, gone: set[int]) -> None:
+        for position in gone:
+            del self.held[position]
+
+
+@pytest.mark.parametrize("seed", range(FAILURES))
+def test_what_an_append_returned_for_survives_a_power_failure(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    directory, left = tmp_path / "before", tmp_path / "after"
+    directory.mkdir()
+    with Disk(directory) as disk:
+        story = Story(directory, chance)
+        with contextlib.suppress(PowerFailed):
+            for _ in range(chance.randint(0, 120)):
+                story.step()
+            disk.fails_after = chance.randint(0, 6)
+            for _ in range(30):
+                story.step()
+        kill(story.store)
+        disk.leave(left, chance)
+    again = opened(left)
+    found = alive(again.load())
+    for position, payload in story.held.items():
+        assert position in story.unsure or found.get(position) == payload, position
+    assert all(found[position] == story.held.get(position) for position in found), "nothing comes back, nothing is new"
+    again.append([enqueued(10_000, b"goes on")])
+    again.close()
+    once_more = opened(left)
+    assert alive(once_more.load()) == found | {10_000: b"goes on"}
+    once_more.close()
