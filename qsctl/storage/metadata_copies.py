@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from qsctl.storage.codec import POSITION
+from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import FRAME_HEADER
 from qsctl.storage.names import open_private
 from qsctl.storage.segment_file import decode_header, read_bytes, write_all
@@ -65,6 +66,8 @@ class Redo:
         self._files: dict[int, tuple[bytes, int] | None] = {}
         """Content and mark of the files that were looked at; None: it is not there, or not that file any more."""
         self._told: set[int] = set()
+        self.reports: list[DamageReport] = []
+        """What a file lacked and was given."""
 
     def apply(self, buffer: bytes, bodies: Iterable[tuple[int, int]]) -> int:
         """Use the copies among the data bodies of a file, oldest first; gives their number.
@@ -109,6 +112,8 @@ class Redo:
             write_all(descriptor, frames, offset)
         finally:
             os.close(descriptor)
+        what = "the last writes were cut short; they were written again from their copies"
+        self.reports.append(DamageReport(self._path(index), offset, len(frames), DamageKind.TORN_TAIL, what))
         before = content[:offset].ljust(offset, b"\0")
         self._files[index] = (before + frames + content[offset + len(frames) :], mark)
 
