@@ -102,32 +102,34 @@ class SegmentStorage(WritesThenSyncs):
             return None
         self._refuse_after_failure()
         encoded = encode(records)
-        data_before = (self._data.last_index, self._data.sizes.get(self._data.last_index, 0))
-        is_full = self._data.synchronization is Synchronization.FULL
         try:
-            batch = self._metadata.prepare(encoded.metadata)
-            has_copy = is_full and bool(encoded.positions) and not self._metadata.has_new_file
-            index, offset = self._write_data(encoded, [self._unsynced.copy_with(batch)] if has_copy else [])
-            try:
-                self._metadata.put(batch)
-            except OSError:
-                if encoded.positions:
-                    self._data.cut(index, data_before[1] if index == data_before[0] else HEADER_SIZE_BYTES)
-                raise
+            has_copy = self._put(encoded)
         except OSError as error:
             raise self._refusal(error) from error
-        self._body_count += len(encoded.metadata)
-        self._locate(index, offset, encoded)
         dead = self._forget(encoded.removed) if encoded.removed else []
-        if not is_full:
-            return partial(self._sync, bool(encoded.positions), has_copy, dead) if dead else None
+        may_wait = rides or self._data.synchronization is not Synchronization.FULL
+        return None if may_wait and not dead else partial(self._sync, bool(encoded.positions), has_copy, dead)
+
+    def _put(self, encoded: Encoded) -> bool:
+        """Write a batch to both logs, or to neither; whether its metadata stands behind its user data, too."""
+        is_full = self._data.synchronization is Synchronization.FULL
+        data_before = (self._data.last_index, self._data.sizes.get(self._data.last_index, 0))
+        batch = self._metadata.prepare(encoded.metadata)
+        has_copy = is_full and bool(encoded.positions) and not self._metadata.has_new_file
+        index, offset = self._write_data(encoded, [self._unsynced.copy_with(batch)] if has_copy else [])
+        try:
+            self._metadata.put(batch)
+        except OSError:
+            if encoded.positions:
+                self._data.cut(index, data_before[1] if index == data_before[0] else HEADER_SIZE_BYTES)
+            raise
         if has_copy:
             self._unsynced.clear()
-        else:
+        elif is_full:
             self._unsynced.add(batch)
-        if rides and not dead:
-            return None
-        return partial(self._sync, bool(encoded.positions), has_copy, dead)
+        self._body_count += len(encoded.metadata)
+        self._locate(index, offset, encoded)
+        return has_copy
 
     def settle(self) -> None:
         """See `Storage.settle`."""
@@ -210,6 +212,7 @@ class SegmentStorage(WritesThenSyncs):
             self._data.sync(critical=True)
             metadata = encode(records).metadata
             self._metadata.write_base(metadata)
+            self._unsynced.clear()
             kept = {each.position for each in records if isinstance(each, Enqueued)}
             self._body_count = len(metadata)
             self._kept_count = max(0, len(metadata) - len(kept))

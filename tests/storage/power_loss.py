@@ -14,11 +14,19 @@ from typing import Self
 
 import pytest
 
+from qsctl.storage.segments import SegmentStorage
+
 SECTOR_BYTES = 512
 
 
 class PowerFailed(Exception):
     """Nothing is done any more."""
+
+
+def kill(store: SegmentStorage) -> None:
+    """Let go of the files as a process does that is killed."""
+    for log in (store._data, store._metadata):
+        log._release()
 
 
 class Disk:

@@ -15,7 +15,7 @@ from qsctl.core.records import Assigned, Enqueued, Record, Remembered, Removed
 from qsctl.identity import Guid
 from qsctl.storage.segments import SegmentStorage
 from tests.storage.contract import QUEUE, enqueued, removed
-from tests.storage.power_loss import Disk, PowerFailed
+from tests.storage.power_loss import Disk, PowerFailed, kill
 
 FAILURES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "80"))
 TINY = FilesystemSettings(file_max_size_kb=2, synchronization=Synchronization.FULL)
@@ -35,12 +35,6 @@ def alive(records: Iterator[Record]) -> dict[int, bytes]:
         elif isinstance(record, Removed):
             held.pop(record.position, None)
     return held
-
-
-def kill(store: SegmentStorage) -> None:
-    """Let go of the files as a process does that is killed."""
-    for log in (store._data, store._metadata):
-        log._release()
 
 
 class Story:

@@ -17,6 +17,7 @@ from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, find_bo
 from qsctl.storage.segments import SegmentStorage
 from tests.dds.service_process import eventually
 from tests.storage.contract import QUEUE, enqueued, removed
+from tests.storage.power_loss import kill
 
 SYNCED = FilesystemSettings(file_max_size_kb=2, synchronization=Synchronization.FULL)
 UNSYNCED = FilesystemSettings(file_max_size_kb=2)
@@ -93,7 +94,7 @@ def test_after_a_kill_nothing_of_a_file_s_earlier_life_is_restored(tmp_path: Pat
     for count in range(100, 130):
         directory = tmp_path / str(count)
         directory.mkdir()
-        worked(directory, count)  # never closed
+        kill(worked(directory, count))
         again = opened(directory)
         assert held(again) == expected(count)
         assert not again.damage
@@ -106,7 +107,7 @@ def test_any_flipped_bit_of_a_file_written_again_costs_at_most_one_sample_and_is
     tmp_path_factory: pytest.TempPathFactory, data: strategies.DataObject, letter: str
 ) -> None:
     directory = tmp_path_factory.mktemp("flip")
-    worked(directory, 70)
+    kill(worked(directory, 70))
     path = data.draw(strategies.sampled_from(reused(directory, letter)))
     content = bytearray(path.read_bytes())
     header = decode_header(bytes(content))
@@ -128,7 +129,7 @@ def test_any_flipped_bit_of_a_file_written_again_costs_at_most_one_sample_and_is
 
 @pytest.mark.parametrize("letter", ["d", "m"])
 def test_a_write_cut_short_in_a_file_written_again_is_cut_off(tmp_path: Path, letter: str) -> None:
-    worked(tmp_path)
+    kill(worked(tmp_path))
     path = files(tmp_path, letter)[-1]
     assert path in reused(tmp_path, letter)
     content = bytearray(path.read_bytes())
@@ -152,7 +153,7 @@ def test_a_write_cut_short_in_a_file_written_again_is_cut_off(tmp_path: Path, le
 def test_a_kill_between_the_new_name_and_the_new_header_leaves_a_file_that_holds_nothing(
     tmp_path: Path, letter: str
 ) -> None:
-    worked(tmp_path)
+    kill(worked(tmp_path))
     spare = files(tmp_path, letter)[0]
     last = int(files(tmp_path, letter)[-1].stem.rpartition(f"_{letter}")[2])
     renamed = spare.with_name(spare.name.replace(spare.stem.rpartition("_")[2], f"{letter}{last + 1}"))
