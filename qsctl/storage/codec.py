@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from itertools import islice, zip_longest
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
@@ -117,7 +118,6 @@ class Encoded(NamedTuple):
     removed: list[int]
 
 
-_PLAIN_FIELDS: Final = attrgetter(*_PlainMetadata.__struct_fields__)
 _FIELDS: Final = attrgetter(*_EnqueuedMetadata.__struct_fields__)
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -185,39 +185,48 @@ def encode(records: Sequence[Record]) -> Encoded:
     positions: list[int] = []
     data: list[bytes] = []
     removed: list[int] = []
-    at, count = 0, len(records)
-    while at < count:
-        record = records[at]
-        at += 1
-        kind = type(record)
-        if kind is Enqueued:
-            assert isinstance(record, Enqueued)
-            positions.append(record.position)
-            data.append(record.payload)
-            following = records[at] if at < count else None
-            is_plain = _is_plain(record)
-            if not is_plain:
-                metadata.append(_encode(_EnqueuedMetadata(*_FIELDS(record))))
-            elif type(following) is Assigned and following.position == record.position and following.attempt == 1:
-                metadata.append(_encode(_SentMetadata(*(*_PLAIN_FIELDS(record), following.consumer_guid))))
-                at += 1
-            else:
-                metadata.append(_encode(_PlainMetadata(*_PLAIN_FIELDS(record))))
-        elif kind is Removed:
-            assert isinstance(record, Removed)
-            run = [record.position]
-            while (
-                at < count
-                and type(following := records[at]) is Removed
-                and following.cause is record.cause
-                and following.queue == record.queue
-            ):
-                run.append(following.position)
-                at += 1
+    run: list[int] = []
+    told: Record | None = None
+    body: _Metadata | _EnqueuedMetadata | _PlainMetadata
+    for record, after in zip_longest(records, islice(records, 1, None)):
+        if record is told:
+            continue
+        body = record
+        if type(record) is Removed:
+            run.append(record.position)
+            if type(after) is Removed and after.cause is record.cause and after.queue == record.queue:
+                continue
+            if len(run) > 1:
+                body = _RemovedRun(record.queue, run, record.cause)
             removed += run
-            metadata.append(_encode(record if len(run) == 1 else _RemovedRun(record.queue, run, record.cause)))
-        else:
-            metadata.append(_encode(record))
+            run = []
+        elif type(record) is Enqueued:
+            position = record.position
+            positions.append(position)
+            data.append(record.payload)
+            if not _is_plain(record):
+                body = _EnqueuedMetadata(*_FIELDS(record))
+            elif type(after) is Assigned and after.position == position and after.attempt == 1:
+                body = _SentMetadata(
+                    record.queue,
+                    position,
+                    record.identity,
+                    record.enqueued_at_ns,
+                    record.expires_at_ns,
+                    record.source_guid,
+                    after.consumer_guid,
+                )
+                told = after
+            else:
+                body = _PlainMetadata(
+                    record.queue,
+                    position,
+                    record.identity,
+                    record.enqueued_at_ns,
+                    record.expires_at_ns,
+                    record.source_guid,
+                )
+        metadata.append(_encode(body))
     return Encoded(metadata, positions, data, removed)
 
 
