@@ -61,15 +61,9 @@ class _PlainMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=Fal
     source_guid: Guid
 
 
-class _SentMetadata(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
-    """A plain sample that was assigned to a consumer for the first time right after: two records."""
+class _SentMetadata(_PlainMetadata, frozen=True, array_like=True, tag=6, gc=False):
+    """The same of one that was assigned to a consumer for the first time right after: two records."""
 
-    queue: str
-    position: int
-    identity: SampleIdentity
-    enqueued_at_ns: Nanoseconds
-    expires_at_ns: Nanoseconds
-    source_guid: Guid
     consumer_guid: Guid
 
 
