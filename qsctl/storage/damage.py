@@ -21,11 +21,16 @@ class DamageKind(StrEnum):
     """A whole record that this version cannot read, or a file that is no store of ours."""
     PAYLOAD_MISSING = "payload_missing"
     """A sample whose user data is gone; the sample is left out."""
+    MENDED = "mended"
+    """Bytes that were lost, by a power failure rather than not, and stand there again: there was a copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class DamageReport:
-    """One damaged place: `size_bytes` from `offset` were left out; `kept_as` is where the original was set aside."""
+    """One damaged place: `size_bytes` from `offset` were left out; `kept_as` is where the original was set aside.
+
+    What was mended has lost nothing: so many bytes in all were written again.
+    """
 
     file: Path
     offset: int
@@ -35,7 +40,8 @@ class DamageReport:
     kept_as: Path | None = None
 
     def __str__(self) -> str:
-        place = f"{self.file}: offset {self.offset}: {self.what} ({self.size_bytes} bytes left out)"
+        done = "written again" if self.kind is DamageKind.MENDED else "left out"
+        place = f"{self.file}: offset {self.offset}: {self.what} ({self.size_bytes} bytes {done})"
         return f"{place}; the damaged file is kept as {self.kept_as.name}" if self.kept_as else place
 
 

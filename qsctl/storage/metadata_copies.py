@@ -66,8 +66,8 @@ class Redo:
         self._files: dict[int, tuple[bytes, int] | None] = {}
         """Content and mark of the files that were looked at; None: it is not there, or not that file any more."""
         self._told: set[int] = set()
-        self.reports: list[DamageReport] = []
-        """What a file lacked and was given."""
+        self._mended: dict[int, tuple[int, int]] = {}
+        """Where a file first lacked something, and how many bytes it was given."""
 
     def apply(self, buffer: bytes, bodies: Iterable[tuple[int, int]]) -> int:
         """Use the copies among the data bodies of a file, oldest first; gives their number.
@@ -83,6 +83,14 @@ class Redo:
                 index, offset = _PLACE.unpack_from(buffer, start + len(_SIGN))
                 self._write(index, offset, buffer[start + _OVERHEAD : end])
         return count
+
+    def reports(self) -> list[DamageReport]:
+        """What was mended, one report a file."""
+        what = "what was written from here on was lost, and there was a copy"
+        return [
+            DamageReport(self._path(index), offset, size_bytes, DamageKind.MENDED, what)
+            for index, (offset, size_bytes) in sorted(self._mended.items())
+        ]
 
     def finish(self) -> None:
         """Sync the files that copies told of: the data files may be given up from now on.
@@ -112,8 +120,8 @@ class Redo:
             write_all(descriptor, frames, offset)
         finally:
             os.close(descriptor)
-        what = "the last writes were cut short; they were written again from their copies"
-        self.reports.append(DamageReport(self._path(index), offset, len(frames), DamageKind.TORN_TAIL, what))
+        first, size_bytes = self._mended.get(index, (offset, 0))
+        self._mended[index] = (min(first, offset), size_bytes + len(frames))
         before = content[:offset].ljust(offset, b"\0")
         self._files[index] = (before + frames + content[offset + len(frames) :], mark)
 

@@ -252,7 +252,7 @@ class SegmentStorage(WritesThenSyncs):
             self._live_counts[index] = len(inside)
             self._locations.update(inside)
         redo.finish()
-        self._more_damage += redo.reports
+        self._more_damage += redo.reports()
         told = Positions()
         for index, content in self._metadata.open():
             self._body_count += len(content.found.bodies)
