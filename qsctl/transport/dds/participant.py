@@ -66,9 +66,11 @@ class DomainSettings:
                 external = f"<ExternalNetworkAddress>{host}</ExternalNetworkAddress>"
         if self.interface == LOOPBACK and not peers and self.tcp is None:
             peers = '<Peer address="127.0.0.1" PruneDelay="inf"/>'
+        # Fragments as large as messages: else a reader puts a frame of 15 kB together from a dozen.
+        sizes = "<MaxMessageSize>65000B</MaxMessageSize><FragmentSize>60000B</FragmentSize>"
         return (
             f'<CycloneDDS><Domain Id="any"><General><Interfaces>{interface}</Interfaces>'
-            f"<AllowMulticast>false</AllowMulticast><MaxMessageSize>65000B</MaxMessageSize><FragmentSize>60000B</FragmentSize>{external}"
+            f"<AllowMulticast>false</AllowMulticast>{sizes}{external}"
             f"{'<Transport>tcp</Transport>' if self.tcp else ''}</General>"
             "<Discovery><ParticipantIndex>auto</ParticipantIndex>"
             f"<MaxAutoParticipantIndex>{self.participant_index_max}</MaxAutoParticipantIndex>"
