@@ -210,11 +210,12 @@ def test_twice_as_fast_as_redis_streams_and_99_of_100_samples_in_3_ms(tmp_path: 
             stop_broker()
             figures[contender].append((full, p99_ms))
     rates = {contender: median(full for full, _ in each) for contender, each in figures.items()}
-    p99_ms = median(p99_ms for _, p99_ms in figures["qsctl"])
+    latencies = {contender: median(p99_ms for _, p99_ms in each) for contender, each in figures.items()}
     times = median(ours / peers for (ours, _), (peers, _) in zip(figures["qsctl"], figures["redis"], strict=True))
     sys.stdout.write(
         f"\n{'persistent' if persistent else 'volatile'}: {rates['qsctl']:,.0f} samples/s, "
-        f"{times:.2f} times Redis Streams ({rates['redis']:,.0f}); at half load p99 {p99_ms:.2f} ms"
+        f"{times:.2f} times Redis Streams ({rates['redis']:,.0f}); at half load p99 {latencies['qsctl']:.2f} ms, "
+        f"of Redis {latencies['redis']:.2f} ms; in turns {[round(p99_ms, 2) for _, p99_ms in figures['qsctl']]}"
     )
     assert times >= TIMES_THE_PEER
-    assert p99_ms <= P99_MS
+    assert latencies["qsctl"] <= P99_MS
