@@ -26,7 +26,7 @@ from tests.dds.service_process import ServiceProcess
 
 PEERS = Path(__file__).parent / "dds_peers.py"
 SAMPLE_COUNT = int(os.environ.get("QSCTL_BENCHMARK_COUNT", "200000"))
-ROUNDS = 5
+ROUNDS = 9
 TIMES_THE_PEER = 2.0
 P99_MS = 3.0
 DOMAINS = iter(range(190, 230))
