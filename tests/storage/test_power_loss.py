@@ -17,7 +17,7 @@ from qsctl.storage.segments import SegmentStorage
 from tests.storage.contract import QUEUE, enqueued, removed
 from tests.storage.power_loss import Disk, PowerFailed, kill
 
-FAILURES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "80"))
+FAILURES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "200"))
 TINY = FilesystemSettings(file_max_size_kb=2, synchronization=Synchronization.FULL)
 CONSUMER = Guid(b"c" * 16)
 
@@ -44,6 +44,8 @@ class Story:
         self.directory = directory
         self.store = opened(directory)
         self.chance = chance
+        self.settles = chance.choice([0, 8])
+        """How often metadata is synced for its own sake; never: only copies stand for it, until its file is full."""
         self.held: dict[int, bytes] = {}
         self.unsure: set[int] = set()
         """Samples that may be there or not: of the batch under way, or settled without a sync."""
@@ -53,7 +55,7 @@ class Story:
         """One thing a queue does; when the power fails in it, `unsure` says what it was about."""
         doing = self.chance.choices(
             [self.enqueue, self.settle_some, self.settle_along, self.compact, self.store.settle, self.restart],
-            weights=[20, 8, 12, 2, 2, 1],
+            weights=[20, self.settles, self.settles, 2, self.settles // 4, 1],
         )
         doing[0]()
 
@@ -67,7 +69,7 @@ class Story:
             if self.chance.random() < 0.7:
                 records.append(Assigned(QUEUE, self.next_position, CONSUMER, 1))
             self.next_position += 1
-        gone = self.some(2)
+        gone = self.some(2 if self.settles else 6)
         records += [removed(position) for position in gone]
         self.held |= fresh
         before, self.unsure = self.unsure, self.unsure | fresh.keys() | gone
