@@ -87,8 +87,6 @@ class SegmentLog:
         self.headers: dict[int, SegmentHeader] = {}
         """What every file says of itself."""
         self._descriptor = -1
-        self._end_mark = b""
-        """What the content of the file being written ends with: something where it was another file before."""
         self._reserved_bytes = 0
         """How long the file being written is, with the zeros made ready after its content."""
         self._needs_directory_sync = False
@@ -122,7 +120,7 @@ class SegmentLog:
         indexes = [index for index in indexes if index >= base]
         before, size_before = base - 1, 0
         for index in indexes:
-            assumed = SegmentHeader(self._new_mark(index), index)
+            assumed = self._new_header(index)
             content = read_segment(self.path(index), assumed)
             self.headers[index] = content.header or assumed
             if self.contiguous:
@@ -166,7 +164,7 @@ class SegmentLog:
             OSError: the disk refuses; the file is as before.
         """
         index, offset, frames = batch
-        content = frames + self._end_mark
+        content = frames + _end_mark(self.headers[index])
         try:
             self._reserve(offset + len(content))
             write_all(self._descriptor, content, offset)
@@ -244,7 +242,7 @@ class SegmentLog:
         assert index != self.written_index, "the file is being written to"
         if index in self.damaged_indexes:
             os.link(self.path(index), self._keep_damaged(index))
-        header = SegmentHeader(self._new_mark(index), index)
+        header = self._new_header(index)
         self.sizes[index] = replace_segment(self.path(index), header, bodies)
         self.headers[index] = header
 
@@ -255,12 +253,11 @@ class SegmentLog:
             OSError: the disk refuses; the log is as before.
         """
         index = self.last_index + 1
-        header = SegmentHeader(self._new_mark(index), index, is_base=True)
+        header = self._new_header(index)._replace(is_base=True)
         size_bytes = replace_segment(self.path(index), header, bodies)
         old = list(self.sizes)
         self._release()
         self._descriptor = open_private(self.path(index), os.O_RDWR)
-        self._end_mark = b""
         self.headers[index] = header
         self.sizes[index] = self._reserved_bytes = size_bytes
         self.drop(old)
@@ -335,7 +332,6 @@ class SegmentLog:
         if index < 0 or index in self.damaged_indexes:
             return
         self._reserved_bytes = self.path(index).stat().st_size
-        self._end_mark = _end_mark(self.headers[index])
         torn = [report for report in self.damage if report.file == self.path(index)]
         self._descriptor = open_private(self.path(index), os.O_RDWR)
         if torn and torn[0].offset < HEADER_SIZE_BYTES:
@@ -359,24 +355,23 @@ class SegmentLog:
     def _roll(self) -> None:
         self.sync(critical=True)
         index = self.last_index + 1
-        header = SegmentHeader(self._new_mark(index), index, size_before_bytes=self.sizes.get(index - 1, 0))
         dead_file = self._dead_files.take()
+        size_before_bytes, is_reused = self.sizes.get(index - 1, 0), dead_file is not None
+        header = self._new_header(index)._replace(size_before_bytes=size_before_bytes, is_reused=is_reused)
         if dead_file is not None:
-            header = header._replace(is_reused=True)
             descriptor = reuse_segment(dead_file, self.path(index), header)
         else:
             descriptor = create_segment(self.path(index), header)
         self._release()
         self._descriptor = descriptor
-        self._end_mark = _end_mark(header)
         self.sizes[index] = HEADER_SIZE_BYTES
         self.headers[index] = header
         self._reserved_bytes = os.fstat(descriptor).st_size
         self._needs_directory_sync = True
 
-    def _new_mark(self, index: int) -> int:
-        """The mark of a file that is begun now."""
-        return (self.mark + index * _MARK_STEP) % 2**32 or 1
+    def _new_header(self, index: int) -> SegmentHeader:
+        """Of a file that is begun now."""
+        return SegmentHeader((self.mark + index * _MARK_STEP) % 2**32 or 1, index)
 
     def _trim(self) -> None:
         """Give back the room behind the content."""
@@ -390,6 +385,7 @@ class SegmentLog:
 
 
 def _end_mark(header: SegmentHeader) -> bytes:
+    """What the content of a file ends with: something where it was another file before."""
     return end_mark(header.mark) if header.is_reused else b""
 
 

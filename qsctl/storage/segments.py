@@ -75,6 +75,7 @@ class SegmentStorage(WritesThenSyncs):
         self._body_count = 0
         self._kept_count = 0
         self._failed = False
+        self._is_full = synchronization is Synchronization.FULL
         self._unsynced = UnsyncedMetadata()
         self._more_damage: list[DamageReport] = []
         self._is_damaged = False
@@ -107,15 +108,14 @@ class SegmentStorage(WritesThenSyncs):
         except OSError as error:
             raise self._refusal(error) from error
         dead = self._forget(encoded.removed) if encoded.removed else []
-        may_wait = rides or self._data.synchronization is not Synchronization.FULL
+        may_wait = rides or not self._is_full
         return None if may_wait and not dead else partial(self._sync, bool(encoded.positions), has_copy, dead)
 
     def _put(self, encoded: Encoded) -> bool:
         """Write a batch to both logs, or to neither; whether its metadata stands behind its user data, too."""
-        is_full = self._data.synchronization is Synchronization.FULL
         data_before = (self._data.last_index, self._data.sizes.get(self._data.last_index, 0))
         batch = self._metadata.prepare(encoded.metadata)
-        has_copy = is_full and bool(encoded.positions) and not self._metadata.has_new_file
+        has_copy = self._is_full and bool(encoded.positions) and not self._metadata.has_new_file
         index, offset = self._write_data(encoded, [self._unsynced.copy_with(batch)] if has_copy else [])
         try:
             self._metadata.put(batch)
@@ -125,7 +125,7 @@ class SegmentStorage(WritesThenSyncs):
             raise
         if has_copy:
             self._unsynced.clear()
-        elif is_full:
+        elif self._is_full:
             self._unsynced.add(batch)
         self._body_count += len(encoded.metadata)
         self._locate(index, offset, encoded)
