@@ -1,7 +1,7 @@
 """The service's end of the administration topics, and of monitoring and logging (manual, sections 5.3, 6.2 and 3.5).
 
-Decides: which requests reach the engine. A request that cannot be read is answered here; one whose target pattern
-means other services is left alone before its body is parsed.
+Decides: which requests reach the engine, and when a reply leaves. A request that cannot be read is answered here; one
+whose target pattern means other services is left alone before its body is parsed.
 """
 
 # The wire types' annotations are the binding's, not a type checker's.
@@ -19,6 +19,7 @@ from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.core.admin.target import matches
 from qsctl.core.messages import CommandReply, CommandRequest, StatusPublication
 from qsctl.errors import QsctlError
+from qsctl.transport.dds.askers import Askers
 from qsctl.transport.dds.bodies import identity_from_wire, octets_of, wire_status
 from qsctl.transport.dds.commands import SnippetReader, command_from_wire, request_from_octets
 from qsctl.transport.dds.endpoints import Inlet
@@ -61,8 +62,11 @@ class AdminEndpoints:
         replies = participant.topic(COMMAND_REPLY_TOPIC, WireCommandReply)
         self._writer = FrameWriter(participant, replies, traits=traits)
         requests = participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest)
-        qos = reader_qos(traits=traits, samples_max=REQUESTS_MAX)
-        self._requests = Inlet(participant, DataReader(participant.entity, requests, qos=qos))
+        reader = DataReader(participant.entity, requests, qos=reader_qos(traits=traits, samples_max=REQUESTS_MAX))
+        self._requests = Inlet(participant, reader)
+        assert self._writer.writer.writer is not None
+        self._askers = Askers(reader, self._writer.writer.writer)
+        self._replies: list[bytes] = []
 
     def poll(self) -> list[CommandRequest]:
         """The commands that have come for this service."""
@@ -76,10 +80,16 @@ class AdminEndpoints:
 
     def reply(self, message: CommandReply, domain_ids: Mapping[str, int]) -> None:
         """Answer a command, with this turn's flush."""
-        self._writer.put(reply_octets(message, domain_ids))
+        self._replies.append(reply_octets(message, domain_ids))
 
     def flush(self) -> bool:
-        """Send the turn's replies. False: some wait for room."""
+        """Send the turn's replies. False: some wait for room, or for a reader."""
+        if self._replies:
+            if not self._askers.are_reached():
+                return False
+            for reply in self._replies:
+                self._writer.put(reply)
+            self._replies.clear()
         return self._writer.flush()
 
     def close(self) -> None:

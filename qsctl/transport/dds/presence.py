@@ -51,7 +51,7 @@ class RemoteEndpoint:
     @property
     def participant(self) -> bytes:
         """The participant that it belongs to: the prefix of its key."""
-        return self.key[:_PREFIX_BYTES]
+        return participant_of(self.key)
 
     @property
     def guid(self) -> Guid:
@@ -82,6 +82,11 @@ class Changes:
 
     appeared: tuple[RemoteEndpoint, ...] = ()
     vanished: tuple[RemoteEndpoint, ...] = ()
+
+
+def participant_of(key: bytes) -> bytes:
+    """The participant that an endpoint belongs to, by the endpoint's key."""
+    return key[:_PREFIX_BYTES]
 
 
 def traits_policy(**traits: str) -> Any:

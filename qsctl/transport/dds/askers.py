@@ -1,0 +1,76 @@
+"""Who may send commands, and whether their replies reach them (manual, sections 5.2 and 5.3).
+
+Decides: how long a reply waits for its reader. A program's request may come before its reply reader is discovered here:
+the two are announced on channels of their own, and a program may open the reader last. A reply written then is lost,
+because nothing is kept for readers that come later (Table 3.4).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
+from qsctl.transport.dds.presence import participant_of
+
+PATIENCE_NS: Final[Nanoseconds] = 500 * MILLISECOND_NS
+"""How long replies wait for the reader of somebody who can ask. Who has none by then is not waited for again."""
+
+
+class Askers:
+    """The participants that write requests, and those of them that read replies.
+
+    Args:
+        requests: the service's reader of requests.
+        replies: its writer of replies.
+    """
+
+    def __init__(self, requests: DataReader[Any], replies: DataWriter[Any]) -> None:
+        self._requests = requests
+        self._replies = replies
+        self._participants: dict[int, bytes] = {}
+        self._without_reader: frozenset[bytes] = frozenset()
+        self._waiting_until_ns: Nanoseconds = 0
+
+    def are_reached(self) -> bool:
+        """Whether everybody who asks is reached, or was given time enough; asked while there is something to send."""
+        missing = self._missing()
+        if not missing:
+            self._waiting_until_ns = 0
+            return True
+        now = time.monotonic_ns()
+        if not self._waiting_until_ns:
+            self._waiting_until_ns = now + PATIENCE_NS
+        if now < self._waiting_until_ns:
+            return False
+        self._without_reader |= missing
+        self._waiting_until_ns = 0
+        return True
+
+    def _missing(self) -> frozenset[bytes]:
+        known, self._participants = self._participants, {}
+        requests, replies = self._requests, self._replies
+        try:
+            askers = self._owners(requests.get_matched_publications(), known, requests.get_matched_publication_data)
+            readers = self._owners(replies.get_matched_subscriptions(), known, replies.get_matched_subscription_data)
+        except IndexError:
+            # The binding's array is one short when somebody comes between its two calls: the next turn asks again.
+            return frozenset({b""})
+        self._without_reader &= askers
+        return askers - readers - self._without_reader
+
+    def _owners(self, handles: list[int], known: dict[int, bytes], data_of: Any) -> frozenset[bytes]:
+        owners: set[bytes] = set()
+        for handle in handles:
+            owner = known.get(handle)
+            if owner is None:
+                endpoint = data_of(handle)
+                if endpoint is None:
+                    continue
+                owner = participant_of(endpoint.key.bytes)
+            self._participants[handle] = owner
+            owners.add(owner)
+        return frozenset(owners)
