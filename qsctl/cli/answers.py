@@ -1,67 +1,91 @@
-"""What administration commands return: the service's answer with its return code (manual, section 5.4)."""
+"""What administration commands return: each service's answer with its return code (manual, section 5.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from qsctl.cli.results import Block, Result, TextBlock
+from qsctl.cli.results import Block, Column, Plain, Result, Row, TextBlock
 from qsctl.errors import NotFound
 
 if TYPE_CHECKING:
-    from qsctl.core.admin.reply import Reply
+    from qsctl.core.messages import CommandReply
+
+SERVICE_HELP = {"service": "application name of the service that answered"}
 
 
 @dataclass(frozen=True)
-class Answer(Result):
-    """One answer to a command that changes something."""
+class Answer:
+    """What one service said to a command that changes something."""
 
+    service: str
     return_code: str
-    resource: str
     message: str
+
+
+@dataclass(frozen=True)
+class Answers(Result):
+    """The answers of the services that a command was for: one, unless the target pattern means several."""
+
+    resource: str
+    answers: tuple[Answer, ...]
 
     field_help: ClassVar[Mapping[str, str]] = {
         "return_code": "OK, DUPLICATED (created before, --idempotent) or ERROR (gone before, --idempotent)",
         "resource": "the resource identifier that the command was for",
         "message": "what the service said",
+        **SERVICE_HELP,
+        "services": "where several answered: one object each (csv and jsonl: one row each); the rest is of the first",
     }
 
+    def document(self) -> Plain:
+        """An object: the first answer, and the others under `services`."""
+        rows = self.rows()
+        return {**rows[0], **({"services": rows} if len(rows) > 1 else {})}
+
+    def rows(self) -> list[Row]:
+        """One row a service."""
+        return [
+            {
+                "return_code": each.return_code,
+                "resource": self.resource,
+                "message": each.message,
+                "service": each.service,
+            }
+            for each in self.answers
+        ]
+
     def blocks(self) -> list[Block]:
-        """The code and the message on one line."""
-        return [TextBlock(f"{self.return_code}: {self.message}", "good" if self.return_code == "OK" else "plain")]
+        """The code and the message on one line; the service before it where there are several."""
+        several = len(self.answers) > 1
+        return [
+            TextBlock(
+                f"{each.service}: " * several + f"{each.return_code}: {each.message}",
+                "good" if each.return_code == "OK" else "plain",
+            )
+            for each in self.answers
+        ]
 
 
-def answer(resource: object, reply: Reply) -> Answer:
-    """The answer of a service that said OK."""
-    return Answer(reply.retcode.name, str(resource), reply.text)
+def answers(resource: object, replies: Iterable[CommandReply]) -> Answers:
+    """The answers of services that did what was asked, or found it done."""
+    return Answers(
+        str(resource),
+        tuple(Answer(each.replying_service, each.reply.retcode.name, each.reply.text) for each in replies),
+    )
 
 
-def created(resource: object, create: Callable[[], Reply], *, idempotent: bool) -> Answer:
-    """Create something; with `idempotent`, what exists already with the same configuration counts as created."""
-    from qsctl.client.admin import Duplicated
-
-    try:
-        return answer(resource, create())
-    except Duplicated as error:
-        if not idempotent:
-            raise
-        return Answer("DUPLICATED", str(resource), _without_code(error.message))
-
-
-def deleted(name: str, delete: Callable[[], Answer], *, idempotent: bool) -> Answer:
-    """Delete something; with `idempotent`, what is not there counts as deleted."""
+def deleted(name: str, delete: Callable[[], Answers], *, idempotent: bool) -> Answers:
+    """Delete something; with `idempotent`, a name that means nothing counts as deleted."""
     try:
         return delete()
     except NotFound as error:
         if not idempotent:
             raise
-        return Answer("ERROR", name, _without_code(error.message))
+        return Answers(name, (Answer("", "ERROR", error.message),))
 
 
-def _without_code(message: str) -> str:
-    """The service's text: `raise_unless_ok` put the return code before it."""
-    from qsctl.core.admin.reply import ReturnCode
-
-    code, colon, text = message.partition(": ")
-    return text if colon and code in ReturnCode.__members__ else message
+def service_column(rows: Sequence[Row]) -> list[Column]:
+    """The column that says whose a row is, where rows of several services stand together."""
+    return [Column("service", "Service")] if len({row["service"] for row in rows}) > 1 else []

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from qsctl.cli.command import command
-from qsctl.cli.get_results import Messages, QueueDataList, ServiceHolds, Statuses
+from qsctl.cli.get_results import Messages, QueueDataList, Statuses, holdings
 from qsctl.cli.location import open_connection
 from qsctl.cli.options import (
     DEFAULT_SERVICE,
@@ -60,9 +60,8 @@ def get_data(
     with open_connection(service, state_dir, timeout) as connection:
         administration = Administration(connection, target)
         if queue:
-            return QueueDataList((administration.queue_data(administration.queue_named(queue)),))
-        data = administration.service_data()
-        return ServiceHolds(data.queues, data.subscribers, data.participants)
+            return QueueDataList(tuple(administration.queue_data(administration.queue_named(queue))))
+        return holdings(administration.service_data())
 
 
 def get_messages(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from qsctl.cli.answers import SERVICE_HELP, service_column
 from qsctl.cli.payloads import PAYLOAD_HELP, ContentReader, shown_in
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, plain
 
 if TYPE_CHECKING:
-    from qsctl.core.admin.reply import MessageData, QueueData
+    from qsctl.client.admin import Told
+    from qsctl.core.admin.reply import MessageData, QueueData, ServiceData
     from qsctl.core.statistics.status import SharedReaderQueueStatus, StatisticVariable
 
 _COUNTERS: Final = {
@@ -40,7 +42,7 @@ _VARIABLES: Final = {
 class Statuses(Result):
     """The status of queues; `detailed` shows a person every field."""
 
-    statuses: tuple[SharedReaderQueueStatus, ...]
+    statuses: tuple[Told[SharedReaderQueueStatus], ...]
     detailed: bool = False
 
     field_help: ClassVar[Mapping[str, str]] = {
@@ -56,29 +58,33 @@ class Statuses(Result):
             "window that is on (csv and jsonl: the mean over the publication period)"
             for name, meaning in _VARIABLES.items()
         },
+        **SERVICE_HELP,
     }
 
     def document(self) -> Plain:
         """A list with one object a queue, statistics nested."""
         return [
-            {**_counts(status), **{name: plain(getattr(status, name)) for name in _VARIABLES}}
-            for status in self.statuses
+            {**_counts(status), **{name: plain(getattr(status, name)) for name in _VARIABLES}, "service": service}
+            for service, status in self.statuses
         ]
 
     def rows(self) -> list[Row]:
         """Flat: of the statistics the mean."""
         return [
-            {**_counts(status), **{name: _mean(getattr(status, name)) for name in _VARIABLES}}
-            for status in self.statuses
+            {**_counts(status), **{name: _mean(getattr(status, name)) for name in _VARIABLES}, "service": service}
+            for service, status in self.statuses
         ]
 
     def blocks(self) -> list[Block]:
         """What operators look at first, or everything."""
         rows = self.rows()
         if self.detailed:
-            fields = [{"field": name, "value": value} for row in rows for name, value in row.items()]
-            return [TableBlock([Column("field", "Field"), Column("value", "Value", "right")], fields)]
+            columns = [Column("field", "Field"), Column("value", "Value", "right")]
+            return [
+                TableBlock(columns, [{"field": name, "value": value} for name, value in row.items()]) for row in rows
+            ]
         columns = [
+            *service_column(rows),
             Column("queue_name", "Queue"),
             Column("current_message_count", "Held", "right"),
             Column("current_sent_message_count", "With consumers", "right"),
@@ -98,7 +104,7 @@ class Statuses(Result):
 class QueueDataList(Result):
     """Queues and what they are for."""
 
-    queues: tuple[QueueData, ...]
+    queues: tuple[Told[QueueData], ...]
 
     field_help: ClassVar[Mapping[str, str]] = {
         "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
@@ -106,11 +112,16 @@ class QueueDataList(Result):
         "resource": "its resource identifier",
         "type_name": "the type of its samples",
         "is_dead_letter": "whether it takes the subscriber's undeliverable samples",
+        **SERVICE_HELP,
     }
 
     def rows(self) -> list[Row]:
         """One row a queue."""
-        return [{name: plain(getattr(queue, name)) for name in self.field_help} for queue in self.queues]
+        names = [name for name in self.field_help if name != "service"]
+        return [
+            {**{name: plain(getattr(queue, name)) for name in names}, "service": service}
+            for service, queue in self.queues
+        ]
 
     def document(self) -> Plain:
         """An object with the queues."""
@@ -118,42 +129,61 @@ class QueueDataList(Result):
 
     def blocks(self) -> list[Block]:
         """A table of queues."""
+        rows = self.rows()
         columns = [
+            *service_column(rows),
             Column("queue_name", "Queue"),
             Column("topic_name", "Topic"),
             Column("type_name", "Type"),
             Column("is_dead_letter", "Dead letters"),
             Column("resource", "Resource"),
         ]
-        return [TableBlock(columns, self.rows(), empty="No queues yet: `qsctl create-queue NAME` makes one.")]
+        return [TableBlock(columns, rows, empty="No queues yet: `qsctl create-queue NAME` makes one.")]
 
 
 @dataclass(frozen=True)
 class ServiceHolds(QueueDataList):
-    """The whole service: its containers too."""
+    """Whole services: their containers too, each with the service that has it."""
 
-    subscribers: tuple[str, ...]
-    participants: tuple[str, ...]
+    subscribers: tuple[tuple[str, str], ...]
+    participants: tuple[tuple[str, str], ...]
+    services: tuple[str, ...]
 
     def document(self) -> Plain:
         """An object with queues and containers."""
         return {
             "queues": self.rows(),
-            "subscribers": list(self.subscribers),
-            "participants": list(self.participants),
+            "subscribers": list(dict.fromkeys(name for _, name in self.subscribers)),
+            "participants": list(dict.fromkeys(name for _, name in self.participants)),
+            "services": list(self.services),
         }
 
     def blocks(self) -> list[Block]:
         """The queues, then where more can be made."""
-        containers: list[Row] = [{"resource": name} for name in (*self.participants, *self.subscribers)]
-        return [*super().blocks(), TableBlock([Column("resource", "Participants and subscribers")], containers)]
+        rows: list[Row] = [
+            {"service": service, "resource": name} for service, name in (*self.participants, *self.subscribers)
+        ]
+        columns = [*service_column(rows), Column("resource", "Participants and subscribers")]
+        return [*super().blocks(), TableBlock(columns, rows)]
+
+
+def holdings(told: Sequence[Told[ServiceData]]) -> ServiceHolds:
+    """What services host, by service."""
+    from qsctl.client.admin import Told
+
+    return ServiceHolds(
+        queues=tuple(Told(service, queue) for service, data in told for queue in data.queues),
+        subscribers=tuple((service, name) for service, data in told for name in data.subscribers),
+        participants=tuple((service, name) for service, data in told for name in data.participants),
+        services=tuple(service for service, _ in told),
+    )
 
 
 @dataclass(frozen=True)
 class Messages(Result):
     """Samples as they lie in their queue."""
 
-    messages: tuple[MessageData, ...]
+    messages: tuple[Told[MessageData], ...]
     reader: ContentReader = ContentReader()
 
     field_help: ClassVar[Mapping[str, str]] = {
@@ -169,6 +199,7 @@ class Messages(Result):
         "dead_letter_from": "in a dead-letter queue: TOPIC@SUBSCRIBER it came from",
         "dead_letter_reason": "in a dead-letter queue: LIFESPAN or MAX_RETRIES",
         **PAYLOAD_HELP,
+        **SERVICE_HELP,
     }
 
     def document(self) -> Plain:
@@ -177,16 +208,17 @@ class Messages(Result):
 
     def rows(self) -> list[Row]:
         """One row a sample."""
-        return [self._row(message) for message in self.messages]
+        return [self._row(*told) for told in self.messages]
 
     def blocks(self) -> list[Block]:
         """One line a sample, long contents cut."""
         rows: list[Row] = []
-        for message in self.messages:
-            row = self._row(message)
+        for service, message in self.messages:
+            row = self._row(service, message)
             came_from = f"{message.dead_letter_from} ({message.dead_letter_reason})" if message.dead_letter_from else ""
             rows.append({**row, "payload": shown_in(row), "dead_letter_from": came_from})
         columns = [
+            *service_column(rows),
             Column("position", "Position", "right"),
             Column("status", "Status"),
             Column("identity", "Identity"),
@@ -196,11 +228,11 @@ class Messages(Result):
             Column("enqueued_at", "Enqueued"),
             Column("payload", "Content"),
         ]
-        if any(message.dead_letter_from for message in self.messages):
+        if any(message.dead_letter_from for _, message in self.messages):
             columns.insert(-1, Column("dead_letter_from", "Dead letter from"))
         return [TableBlock(columns, rows, empty="No samples.")]
 
-    def _row(self, message: MessageData) -> dict[str, Plain]:
+    def _row(self, service: str, message: MessageData) -> dict[str, Plain]:
         payload, encoding = self.reader.read(message.payload)
         return {
             "queue_name": message.queue_name,
@@ -216,6 +248,7 @@ class Messages(Result):
             "dead_letter_reason": message.dead_letter_reason,
             "payload": payload,
             "payload_encoding": encoding,
+            "service": service,
         }
 
 

@@ -117,7 +117,7 @@ def produce(
     content = Content(tuple(text or ()), tuple(json or ()), file, lines, types, count)
     content.check()
     with open_connection(service, state_dir, timeout) as connection:
-        topic = topic_named(name, Administration(connection, target).service_data())
+        topic = topic_named(name, Administration(connection, target).hosted())
         return write_all(connection, topic, payloads(content, topic.type_name), origin)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from qsctl.cli.answers import Answer, answer, created, deleted
+from qsctl.cli.answers import Answers, answers, deleted
 from qsctl.cli.command import command
 from qsctl.cli.location import open_connection
 from qsctl.cli.options import (
@@ -118,7 +118,7 @@ def create_queue(
     state_dir: StateDirOption = DEFAULT_STATE_DIR,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     target: TargetOption = DEFAULT_TARGET,
-) -> Answer:
+) -> Answers:
     """Create a shared reader queue, from options or from XML.
 
     Exits with 5 when it exists with the same configuration and with 6 when it exists with another one.
@@ -156,10 +156,8 @@ def create_queue(
             if settings.is_dead_letter
             else ResourceKind.SHARED_READER_QUEUE
         )
-        return created(
-            inside.child(kind, settings.name),
-            lambda: administration.create_queue(inside, settings),
-            idempotent=idempotent,
+        return answers(
+            inside.child(kind, settings.name), administration.create_queue(inside, settings, idempotent=idempotent)
         )
 
 
@@ -170,7 +168,7 @@ def delete_queue(
     state_dir: StateDirOption = DEFAULT_STATE_DIR,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     target: TargetOption = DEFAULT_TARGET,
-) -> Answer:
+) -> Answers:
     """Delete a queue with its samples.
 
     Exits with 4 when there is none of that name.
@@ -180,9 +178,9 @@ def delete_queue(
     with open_connection(service, state_dir, timeout) as connection:
         administration = Administration(connection, target)
 
-        def delete() -> Answer:
+        def delete() -> Answers:
             resource = administration.queue_named(name)
-            return answer(resource, administration.delete_queue(resource))
+            return answers(resource, administration.delete_queue(resource, idempotent=idempotent))
 
         return deleted(name, delete, idempotent=idempotent)
 
@@ -194,7 +192,7 @@ def flush_queue(
     state_dir: StateDirOption = DEFAULT_STATE_DIR,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     target: TargetOption = DEFAULT_TARGET,
-) -> Answer:
+) -> Answers:
     """Remove samples from a queue: all of them, or those that a selector picks."""
     from qsctl.client.admin import Administration
 
@@ -202,7 +200,7 @@ def flush_queue(
     with open_connection(service, state_dir, timeout) as connection:
         administration = Administration(connection, target)
         resource = administration.queue_named(name)
-        return answer(resource, administration.flush_queue(resource, selector))
+        return answers(resource, administration.flush_queue(resource, selector))
 
 
 def register(app: typer.Typer) -> None:

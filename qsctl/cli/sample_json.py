@@ -70,7 +70,7 @@ def reader_of(administration: Administration, queue: ResourceIdentifier, types: 
     """
     if types is None:
         return ContentReader()
-    type_name = administration.queue_data(queue).type_name or "DDS::Octets"
+    type_name = administration.queue_data(queue)[0].body.type_name or "DDS::Octets"
     if type_name not in types:
         raise NotFound(
             f"the queue's type {type_name} is not in the file of --types",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
+from qsctl.cli.answers import SERVICE_HELP
 from qsctl.cli.command import command
 from qsctl.cli.location import open_connection
 from qsctl.cli.options import (
@@ -24,34 +25,30 @@ from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.cli.snippets import Surroundings
-    from qsctl.core.admin.reply import Reply
+    from qsctl.core.messages import CommandReply
 
 
 @dataclass(frozen=True)
 class Replies(Result):
     """Everything that services answered, whatever the return codes."""
 
-    replies: tuple[Reply, ...]
+    replies: tuple[CommandReply, ...]
 
     field_help: ClassVar[Mapping[str, str]] = {
         "return_code": "OK, ANNOUNCEMENT, ERROR, UNSUPPORTED, ALREADY_EXISTS or DUPLICATED",
         "string_body": "what the service said",
         "body": "status, data or message, as in `qsctl get`, in the service's own structure",
-        "intermediate": "whether more replies to the same command follow",
+        "intermediate": "whether the service says more in answer to the same command",
+        **SERVICE_HELP,
     }
 
     @property
     def exit_status(self) -> ExitStatus:
         """The status of the first reply that is not OK."""
-        from qsctl.client.admin import raise_unless_ok
-        from qsctl.errors import QsctlError
+        from qsctl.client.admin import error_of
 
-        try:
-            for reply in self.replies:
-                raise_unless_ok(reply)
-        except QsctlError as error:
-            return error.exit_status
-        return ExitStatus.DONE
+        errors = (error_of(each.reply) for each in self.replies)
+        return next((error.exit_status for error in errors if error is not None), ExitStatus.DONE)
 
     def document(self) -> Plain:
         """A list with one object a reply."""
@@ -59,28 +56,29 @@ class Replies(Result):
 
     def rows(self) -> Sequence[Row]:
         """One row a reply."""
-        last = len(self.replies) - 1
         return [
             {
-                "return_code": reply.retcode.name,
-                "string_body": reply.text,
-                "body": plain(reply.body),
-                "intermediate": number < last,
+                "return_code": each.reply.retcode.name,
+                "string_body": each.reply.text,
+                "body": plain(each.reply.body),
+                "intermediate": each.intermediate,
+                "service": each.replying_service,
             }
-            for number, reply in enumerate(self.replies)
+            for each in self.replies
         ]
 
     def blocks(self) -> Sequence[Block]:
-        """A line a reply, and its body as JSON."""
+        """A line a reply, and its body as JSON; the service before it where there are several."""
         import json
 
+        several = len({each.replying_service for each in self.replies}) > 1
         blocks: list[Block] = []
-        for reply in self.replies:
-            code = reply.retcode.name
-            said = f"{code}: {reply.text}" if reply.text else code
+        for each in self.replies:
+            code, text = each.reply.retcode.name, each.reply.text
+            said = f"{each.replying_service}: " * several + (f"{code}: {text}" if text else code)
             blocks.append(TextBlock(said, "good" if code == "OK" else "bad"))
-            if reply.body is not None:
-                blocks.append(TextBlock(json.dumps(plain(reply.body), ensure_ascii=False, indent=2)))
+            if each.reply.body is not None:
+                blocks.append(TextBlock(json.dumps(plain(each.reply.body), ensure_ascii=False, indent=2)))
         return blocks
 
 

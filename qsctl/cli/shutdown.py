@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from qsctl.cli.answers import Answer, answer
+from qsctl.cli.answers import Answers, answers
 from qsctl.cli.command import command
 from qsctl.cli.location import open_connection
 from qsctl.cli.options import (
@@ -23,7 +23,7 @@ def shutdown(
     state_dir: StateDirOption = DEFAULT_STATE_DIR,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     target: TargetOption = DEFAULT_TARGET,
-) -> Answer:
+) -> Answers:
     """Stop a running service.
 
     A service that runs inside another program answers UNSUPPORTED, and the command exits with 7.
@@ -31,7 +31,7 @@ def shutdown(
     from qsctl.client.admin import Administration
 
     with open_connection(service, state_dir, timeout) as connection:
-        return answer("/", Administration(connection, target).shut_down())
+        return answers("/", Administration(connection, target).shut_down())
 
 
 def register(app: typer.Typer) -> None:

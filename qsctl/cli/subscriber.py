@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from qsctl.cli.answers import Answer, answer, created, deleted
+from qsctl.cli.answers import Answers, answers, deleted
 from qsctl.cli.command import command
 from qsctl.cli.location import open_connection
 from qsctl.cli.options import (
@@ -41,7 +41,7 @@ def create_subscriber(
     state_dir: StateDirOption = DEFAULT_STATE_DIR,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     target: TargetOption = DEFAULT_TARGET,
-) -> Answer:
+) -> Answers:
     """Create a shared subscriber in a domain participant.
 
     Exits with 5 when it exists with the same configuration and with 6 when it exists with another one.
@@ -60,7 +60,7 @@ def create_subscriber(
         inside = administration.participant_named(participant)
         settings = subscriber_of(name, session, snippet, surroundings(connection, inside))
         resource = inside.child(ResourceKind.SHARED_SUBSCRIBER, settings.name)
-        return created(resource, lambda: administration.create_subscriber(inside, settings), idempotent=idempotent)
+        return answers(resource, administration.create_subscriber(inside, settings, idempotent=idempotent))
 
 
 def delete_subscriber(
@@ -73,7 +73,7 @@ def delete_subscriber(
     state_dir: StateDirOption = DEFAULT_STATE_DIR,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     target: TargetOption = DEFAULT_TARGET,
-) -> Answer:
+) -> Answers:
     """Delete a shared subscriber with all its queues and their samples.
 
     Exits with 4 when there is none of that name.
@@ -83,9 +83,9 @@ def delete_subscriber(
     with open_connection(service, state_dir, timeout) as connection:
         administration = Administration(connection, target)
 
-        def delete() -> Answer:
+        def delete() -> Answers:
             resource = administration.subscriber_named(name)
-            return answer(resource, administration.delete_subscriber(resource))
+            return answers(resource, administration.delete_subscriber(resource, idempotent=idempotent))
 
         return deleted(name, delete, idempotent=idempotent)
 

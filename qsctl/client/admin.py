@@ -1,12 +1,13 @@
 """Administration as typed calls over a connection (manual, chapter 5).
 
 Decides: which reply is an error, and which error. A service answers with a return code; here OK returns, and every
-other code raises the error that carries its exit status.
+other code raises the error that carries its exit status. A target pattern may mean several services: what they hold is
+told by service, and the error of one says what the others did.
 """
 
 from __future__ import annotations
 
-from typing import TypeVar, assert_never
+from typing import Generic, NamedTuple, TypeVar, assert_never
 
 from qsctl.client.connection import Connection
 from qsctl.core.admin.command import (
@@ -24,6 +25,7 @@ from qsctl.core.admin.command import (
 from qsctl.core.admin.reply import MessageData, QueueData, Reply, ReturnCode, ServiceData
 from qsctl.core.admin.resolve import resolve_participant, resolve_queue, resolve_subscriber
 from qsctl.core.admin.target import check_pattern
+from qsctl.core.messages import CommandReply
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.core.statistics.status import SharedReaderQueueStatus
@@ -47,26 +49,27 @@ class AlreadyExists(QsctlError):
     exit_status = ExitStatus.ALREADY_EXISTS
 
 
-def raise_unless_ok(reply: Reply) -> None:
-    """Do nothing after OK; otherwise raise what the return code means.
+class Told(NamedTuple, Generic[_Body]):
+    """What a service told about something it has; `service` is its application name."""
 
-    Raises:
-        Duplicated, AlreadyExists: it exists already, with the same or another configuration.
-        NotFound: the service does not have what was named.
-        Refused: any other ERROR, or UNSUPPORTED.
-    """
+    service: str
+    body: _Body
+
+
+def error_of(reply: Reply) -> QsctlError | None:
+    """What a return code means: none after OK; `Duplicated`, `AlreadyExists`, `NotFound`, and `Refused` otherwise."""
     message = f"{reply.retcode.name}: {reply.text}"
     match reply.retcode:
         case ReturnCode.OK | ReturnCode.ANNOUNCEMENT:
-            return
+            return None
         case ReturnCode.DUPLICATED:
-            raise Duplicated(message, remedy="With --idempotent this counts as done.")
+            return Duplicated(message, remedy="With --idempotent this counts as done.")
         case ReturnCode.ALREADY_EXISTS:
-            raise AlreadyExists(message, remedy="Delete it first, or choose another name.")
+            return AlreadyExists(message, remedy="Delete it first, or choose another name.")
         case ReturnCode.ERROR:
-            raise NotFound(message) if reply.not_found else Refused(message)
+            return NotFound(message) if reply.not_found else Refused(message)
         case ReturnCode.UNSUPPORTED:
-            raise Refused(message)
+            return Refused(message)
         case _:
             assert_never(reply.retcode)
 
@@ -74,91 +77,126 @@ def raise_unless_ok(reply: Reply) -> None:
 class Administration:
     """The administrator's view of the services that `target` means.
 
-    Every method raises `NoAnswer` when no service answers, and what `raise_unless_ok` raises.
+    Every method raises `NoAnswer` when no service answers, and the first of the errors of `error_of`. What creates or
+    deletes takes `idempotent`: what is so already counts as done.
     """
 
     def __init__(self, connection: Connection, target: str = "*") -> None:
         self._connection = connection
         self._target = check_pattern(target)
 
-    def send(self, command: Command) -> list[Reply]:
+    def send(self, command: Command) -> list[CommandReply]:
         """Any command, with all its replies, whatever their return codes."""
         replies = self._connection.request(command, self._target)
         if not replies:
             raise NoAnswer(
-                f"no service named {self._target!r} answered",
-                remedy="Check the name with `qsctl get data`, or give it more time with --timeout.",
+                "no service answered" if self._target == "*" else f"no service named {self._target!r} answered",
+                remedy="Check that it runs with remote administration in this domain (`qsctl serve --help`)"
+                + (", " if self._target == "*" else ", its name with `qsctl get data`, ")
+                + "or give it more time with --timeout.",
             )
         return replies
 
-    def create_queue(self, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings) -> Reply:
+    def create_queue(
+        self, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings, *, idempotent: bool = False
+    ) -> list[CommandReply]:
         """Create a queue in a shared subscriber (5.4.1)."""
-        return self._done(CreateQueue(subscriber, settings))
+        return self._done(CreateQueue(subscriber, settings), idempotent=idempotent)
 
-    def create_subscriber(self, participant: ResourceIdentifier, settings: SharedSubscriberSettings) -> Reply:
+    def create_subscriber(
+        self, participant: ResourceIdentifier, settings: SharedSubscriberSettings, *, idempotent: bool = False
+    ) -> list[CommandReply]:
         """Create a shared subscriber in a domain participant (5.4.7)."""
-        return self._done(CreateSubscriber(participant, settings))
+        return self._done(CreateSubscriber(participant, settings), idempotent=idempotent)
 
-    def delete_queue(self, queue: ResourceIdentifier) -> Reply:
+    def delete_queue(self, queue: ResourceIdentifier, *, idempotent: bool = False) -> list[CommandReply]:
         """Delete a queue with its samples (5.4.2)."""
-        return self._done(DeleteQueue(queue))
+        return self._done(DeleteQueue(queue), idempotent=idempotent)
 
-    def delete_subscriber(self, subscriber: ResourceIdentifier) -> Reply:
+    def delete_subscriber(self, subscriber: ResourceIdentifier, *, idempotent: bool = False) -> list[CommandReply]:
         """Delete a shared subscriber with its queues (5.4.8)."""
-        return self._done(DeleteSubscriber(subscriber))
+        return self._done(DeleteSubscriber(subscriber), idempotent=idempotent)
 
-    def flush_queue(self, queue: ResourceIdentifier, selector: str = "") -> Reply:
+    def flush_queue(self, queue: ResourceIdentifier, selector: str = "") -> list[CommandReply]:
         """Remove the samples that the selector picks (5.4.3)."""
         return self._done(FlushQueue(queue.at(ResourceKind.MESSAGE), selector))
 
-    def shut_down(self) -> Reply:
+    def shut_down(self) -> list[CommandReply]:
         """Stop the service (5.4.9)."""
         return self._done(Shutdown())
 
-    def statuses(self, queue: ResourceIdentifier = SERVICE) -> list[SharedReaderQueueStatus]:
+    def statuses(self, queue: ResourceIdentifier = SERVICE) -> list[Told[SharedReaderQueueStatus]]:
         """The status of a queue, or of every queue (5.4.4). Reading starts `change` again from zero."""
-        return self._bodies(GetStatus(queue.at(ResourceKind.STATUS)), SharedReaderQueueStatus)
+        return self._told(GetStatus(queue.at(ResourceKind.STATUS)), SharedReaderQueueStatus)
 
-    def service_data(self) -> ServiceData:
-        """What the service hosts (5.4.5); of several services, all of it."""
-        found = self._bodies(GetData(SERVICE.at(ResourceKind.DATA)), ServiceData)
-        return ServiceData(
-            tuple(queue for data in found for queue in data.queues),
-            tuple(name for data in found for name in data.participants),
-            tuple(name for data in found for name in data.subscribers),
-        )
+    def service_data(self) -> list[Told[ServiceData]]:
+        """What each service hosts (5.4.5)."""
+        return self._told(GetData(SERVICE.at(ResourceKind.DATA)), ServiceData)
 
-    def queue_data(self, queue: ResourceIdentifier) -> QueueData:
-        """One queue's configuration data (5.4.5)."""
-        return self._bodies(GetData(queue.at(ResourceKind.DATA)), QueueData)[0]
+    def queue_data(self, queue: ResourceIdentifier) -> list[Told[QueueData]]:
+        """One queue's configuration data, from each service that hosts it (5.4.5)."""
+        return self._told(GetData(queue.at(ResourceKind.DATA)), QueueData)
 
-    def messages(self, queue: ResourceIdentifier, selector: str = "") -> list[MessageData]:
+    def messages(self, queue: ResourceIdentifier, selector: str = "") -> list[Told[MessageData]]:
         """The samples that the selector picks, in queue order (5.4.6). They stay in the queue."""
-        return self._bodies(GetMessages(queue.at(ResourceKind.MESSAGE), selector), MessageData)
+        return self._told(GetMessages(queue.at(ResourceKind.MESSAGE), selector), MessageData)
+
+    def hosted(self) -> ServiceData:
+        """What the services host together: what several have, as replicas do, is there once."""
+        found = [each.body for each in self.service_data()]
+        return ServiceData(
+            tuple({queue.resource: queue for data in found for queue in data.queues}.values()),
+            tuple(dict.fromkeys(name for data in found for name in data.participants)),
+            tuple(dict.fromkeys(name for data in found for name in data.subscribers)),
+        )
 
     def queue_named(self, text: str) -> ResourceIdentifier:
         """The queue that a short name or a full identifier means."""
-        return resolve_queue(text, ServiceData(()) if text.startswith("/") else self.service_data())
+        return resolve_queue(text, self._known_for(text))
 
     def subscriber_named(self, text: str) -> ResourceIdentifier:
         """The shared subscriber that a name means; an empty one: the only one there is."""
-        return resolve_subscriber(text, ServiceData(()) if text.startswith("/") else self.service_data())
+        return resolve_subscriber(text, self._known_for(text))
 
     def participant_named(self, text: str) -> ResourceIdentifier:
         """The domain participant that a name means; an empty one: the only one there is."""
-        return resolve_participant(text, ServiceData(()) if text.startswith("/") else self.service_data())
+        return resolve_participant(text, self._known_for(text))
 
-    def _done(self, command: Command) -> Reply:
+    def _known_for(self, text: str) -> ServiceData:
+        """What a name is looked up in; a full identifier needs none, and nobody is asked."""
+        return ServiceData(()) if text.startswith("/") else self.hosted()
+
+    def _done(self, command: Command, *, idempotent: bool = False) -> list[CommandReply]:
         replies = self.send(command)
-        for reply in replies:
-            raise_unless_ok(reply)
-        return replies[-1]
+        _raise_first([each for each in replies if not (idempotent and _is_so_already(command, each.reply))], replies)
+        return replies
 
-    def _bodies(self, command: Command, kind: type[_Body]) -> list[_Body]:
-        bodies: list[_Body] = []
-        for reply in self.send(command):
-            raise_unless_ok(reply)
-            if reply.body is not None:
-                assert isinstance(reply.body, kind), f"{type(command).__name__} was answered with {type(reply.body)}"
-                bodies.append(reply.body)
-        return bodies
+    def _told(self, command: Command, kind: type[_Body]) -> list[Told[_Body]]:
+        replies = self.send(command)
+        # Several services need not all have what is asked for.
+        having = [each for each in replies if not each.reply.not_found]
+        _raise_first(having or replies, replies)
+        told: list[Told[_Body]] = []
+        for each in having:
+            body = each.reply.body
+            if body is not None:
+                assert isinstance(body, kind), f"{type(command).__name__} was answered with {type(body)}"
+                told.append(Told(each.replying_service, body))
+        return told
+
+
+def _is_so_already(command: Command, reply: Reply) -> bool:
+    if isinstance(command, CreateQueue | CreateSubscriber):
+        return reply.retcode is ReturnCode.DUPLICATED
+    return reply.not_found
+
+
+def _raise_first(judged: list[CommandReply], replies: list[CommandReply]) -> None:
+    """Raise the error of the first reply judged that is one; where several services answered, with what each said."""
+    error = next((error for error in (error_of(each.reply) for each in judged) if error is not None), None)
+    if error is None:
+        return
+    if len({each.replying_service for each in replies}) > 1:
+        said = (f"{each.replying_service}: {each.reply.retcode.name}: {each.reply.text}" for each in replies)
+        error = type(error)("\n".join(dict.fromkeys(said)), remedy=error.remedy)
+    raise error

@@ -1,12 +1,14 @@
 """Administration commands over DDS: requests out, the replies of every service that is meant (manual, chapter 5).
 
 Decides: how long to look for services and when all have answered. A pattern may mean several: those discovered are
-waited for, each until its last reply.
+waited for, each until its last reply. Names need not be unique; but of several with one name all but one may be gone,
+as after a kill and a restart, so the others are waited for only a while.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -15,6 +17,7 @@ from cyclonedds.sub import DataReader
 from qsctl.client.session import TURN_NS, new_guid
 from qsctl.core.admin.command import Command
 from qsctl.core.admin.target import matches
+from qsctl.errors import NoAnswer
 from qsctl.identity import NIL_IDENTITY, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.bodies import octets_of
@@ -34,7 +37,8 @@ from qsctl.transport.dds.wire_types import (
 )
 
 SETTLE_S: Final = 0.2
-"""After the first service is found, how long others may still be discovered."""
+"""After the first service is found, how long others may still be discovered; after one of a name has answered, how long
+others of that name may still answer."""
 
 _WILD: Final = frozenset("*?[\\")
 
@@ -66,6 +70,7 @@ class Administrator:
 
         Raises:
             UsageError: the command does not fit the wire.
+            NoAnswer: some answered and others did not.
         """
         deadline = time.monotonic() + self._timeout_s
         meant = self._discover(target, deadline)
@@ -75,16 +80,26 @@ class Administrator:
         identity = SampleIdentity(self._guid, self._number)
         self._writer.put(octets_of(wire_request(command, target, identity)))
         found: dict[str, list[RemoteReply]] = {}
-        finished: set[str] = set()
+        finished: Counter[str] = Counter()
 
-        def is_done() -> bool:
+        def take() -> None:
             for reply in self._take(command, identity):
-                found.setdefault(reply.replying_service, []).append(reply)
-                if not reply.intermediate:
-                    finished.add(reply.replying_service)
-            return meant <= finished or ("" in finished and not meant - {""})
+                found.setdefault(reply.message.replying_service, []).append(reply)
+                if not reply.message.intermediate:
+                    finished[reply.message.replying_service] += 1
 
-        self._run_until(is_done, deadline)
+        def every_name() -> bool:
+            take()
+            return meant.keys() <= finished.keys()
+
+        def everyone() -> bool:
+            take()
+            return meant <= finished
+
+        if self._run_until(every_name, deadline):
+            self._run_until(everyone, min(deadline, time.monotonic() + SETTLE_S))
+        elif found:
+            raise self._partly_answered(found, meant.keys() - finished.keys())
         return [reply for service in sorted(found) for reply in found[service]]
 
     def services(self, pattern: str = "*") -> tuple[str, ...]:
@@ -120,31 +135,40 @@ class Administrator:
         self._replies.close()
         self._writer.close()
 
-    def _discover(self, target: str, deadline: float) -> set[str]:
-        """The names of the services that are meant and reached; a service of another make has none, ''."""
+    def _discover(self, target: str, deadline: float) -> Counter[str]:
+        """How many services of each name are meant and reached; a service of another make has none, ''."""
         if not self._run_until(lambda: bool(self._reached(target)), deadline):
-            return set()
+            return Counter()
         if _WILD & set(target):
             # More may be on their way; nobody can say how many there are.
             settled = min(deadline, time.monotonic() + SETTLE_S)
             self._run_until(lambda: False, settled)
         return self._reached(target)
 
-    def _reached(self, target: str) -> set[str]:
+    def _reached(self, target: str) -> Counter[str]:
         matched = self._writer.writer.matched_handles()
         answering = set(self._reply_writers.values())
-        return {
+        return Counter(
             name
             for handle, name in self._services.items()
             if handle in matched and name in answering and (not name or matches(target, name))
-        }
+        )
+
+    def _partly_answered(self, found: dict[str, list[RemoteReply]], missing: set[str]) -> NoAnswer:
+        said = ", ".join(f"{name or 'a nameless one'} {found[name][-1].message.reply.retcode.name}" for name in found)
+        silent = ", ".join(name or "a nameless one" for name in sorted(missing))
+        return NoAnswer(
+            f"of the services that were asked some did not answer within {self._timeout_s:g} s: {silent}; "
+            f"others did: {said}",
+            remedy="Ask one alone with --target NAME, or give them more time with --timeout.",
+        )
 
     def _take(self, command: Command, identity: SampleIdentity) -> list[RemoteReply]:
         replies: list[RemoteReply] = []
         while taken := self._replies.take():
             for data in taken:
                 reply = reply_from_octets(data, command)
-                if reply is not None and reply.request in (identity, NIL_IDENTITY):
+                if reply is not None and reply.message.request in (identity, NIL_IDENTITY):
                     replies.append(reply)
         return replies
 

@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from qsctl.core.admin.command import Command
-from qsctl.core.admin.reply import Reply
-from qsctl.core.messages import Delivery, QueueName, Write, WriteAcknowledgment
+from qsctl.core.messages import CommandReply, Delivery, QueueName, Write, WriteAcknowledgment
 from qsctl.core.settings import ServiceSettings
 
 
 class Connection(Protocol):
     """A service as a client sees it: commands and samples."""
 
-    def request(self, command: Command, target: str = "*") -> list[Reply]:
-        """Send a command to every service that the target pattern means; their replies, in order.
+    def request(self, command: Command, target: str = "*") -> list[CommandReply]:
+        """Send a command to every service that the target pattern means; their replies, those of each in order.
 
         An empty list: no service answered in time (a pattern that fits nobody is not answered, section 5.2).
         """

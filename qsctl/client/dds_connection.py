@@ -6,7 +6,6 @@ samples lets go of the others.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,18 +13,17 @@ import msgspec
 
 from qsctl.client.administrator import Administrator
 from qsctl.client.blocking import QueueConsumer
-from qsctl.client.session import TURN_NS, ClientSession
+from qsctl.client.sample_writer import SampleWriter
+from qsctl.client.session import ClientSession
 from qsctl.core.admin.command import Command, GetData
-from qsctl.core.admin.reply import QueueData, Reply, ServiceData
-from qsctl.core.messages import AckResponse, Delivery, QueueName, Write, WriteAcknowledgment
+from qsctl.core.admin.reply import QueueData, ServiceData
+from qsctl.core.messages import AckResponse, CommandReply, Delivery, QueueName, Write, WriteAcknowledgment
 from qsctl.core.records import DeadLetterReason
-from qsctl.errors import NoAnswer, NotFound
+from qsctl.errors import NotFound
 from qsctl.identity import Guid, SampleIdentity
-from qsctl.instant import SECOND_NS
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.bodies import dead_letter_from_octets
-from qsctl.transport.dds.client_ports import ProducerPort, require_size
-from qsctl.transport.dds.matches import QueueAppeared, QueueVanished
+from qsctl.transport.dds.client_ports import require_size
 from qsctl.transport.dds.participant import DomainSettings
 from qsctl.transport.dds.replies import queue_domains
 
@@ -34,8 +32,6 @@ LINGER_S: Final = 0.1
 
 MORE_S: Final = 0.3
 """What a service is given to send more after it was answered, when the caller is not willing to wait at all."""
-
-WINDOW_COUNT: Final = 2000
 
 
 class _Hosted(msgspec.Struct, frozen=True):
@@ -69,13 +65,13 @@ class DdsConnection:
         self._administrator = Administrator(domain_id, timeout_s, settings)
         self._hosted: dict[QueueName, _Hosted] = {}
         self._sessions: dict[int, ClientSession] = {}
-        self._producers: dict[tuple[int, str, Guid], ProducerPort] = {}
+        self._writers: dict[tuple[int, str, Guid], SampleWriter] = {}
         self._consumers: dict[QueueName, QueueConsumer[bytes]] = {}
         self._positions: dict[SampleIdentity, int] = {}
 
-    def request(self, command: Command, target: str = "*") -> list[Reply]:
+    def request(self, command: Command, target: str = "*") -> list[CommandReply]:
         """See `Connection`."""
-        return [each.reply for each in self._administrator.request(command, target)]
+        return [each.message for each in self._administrator.request(command, target)]
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
         """See `Connection`.
@@ -152,13 +148,12 @@ class DdsConnection:
         if not queues:
             raise NotFound(f"no queue takes topic {topic_name!r}", remedy="List the queues with `qsctl get data`.")
         domain_id = self._host_of(next(iter(queues.values()))).domain_id
-        session = self._session(domain_id)
-        port = self._producers.get((domain_id, topic_name, guid))
-        if port is None:
-            port = ProducerPort(session.domain.participant, topic_name, guid)
-            session.domain.add(port)
-            self._producers[domain_id, topic_name, guid] = port
-        return _Writing(session, port, queues, samples).run(self._timeout_s)
+        writer = self._writers.get((domain_id, topic_name, guid))
+        if writer is None:
+            writer = self._writers[domain_id, topic_name, guid] = SampleWriter(
+                self._session(domain_id), topic_name, guid
+            )
+        return writer.write(samples, queues, self._timeout_s)
 
     def _delivery(self, queue: QueueName, hosted: _Hosted, delivery: Delivery) -> Delivery:
         position = self._positions.setdefault(delivery.identity, len(self._positions))
@@ -188,82 +183,14 @@ class DdsConnection:
 
     def _all_hosted(self) -> dict[QueueName, _Hosted]:
         command = GetData(ResourceIdentifier().at(ResourceKind.DATA))
-        for reply in self._administrator.request(command, "*"):
-            if not isinstance(reply.reply.body, ServiceData):
+        for message, octets in self._administrator.request(command, "*"):
+            body = message.reply.body
+            if not isinstance(body, ServiceData):
                 continue
-            domains = queue_domains(reply.octets)
-            for data in reply.reply.body.queues:
+            domains = queue_domains(octets)
+            for data in body.queues:
                 resource = parse_resource(data.resource)
                 name = "/".join(each for _, each in resource.names)
                 domain_id = domains.get(data.resource, -1)
                 self._hosted[name] = _Hosted(data, resource, domain_id if domain_id >= 0 else self._domain_id)
         return self._hosted
-
-
-class _Writing:
-    """Samples on their way into the queues of a topic, in windows, until every queue that answers has."""
-
-    def __init__(
-        self, session: ClientSession, port: ProducerPort, queues: dict[str, QueueName], samples: list[Write]
-    ) -> None:
-        self._session = session
-        self._port = port
-        self._queues = queues
-        self._samples = samples
-        self._acknowledging: dict[str, bool] = {}
-        self._answers: list[WriteAcknowledgment] = []
-        self._open: dict[SampleIdentity, set[str]] = {}
-        self._sent_count = 0
-
-    def run(self, timeout_s: float) -> list[WriteAcknowledgment]:
-        wanted = set(self._queues)
-        for queue, acknowledges in self._port.matched_queues().items():
-            self._acknowledging[queue] = acknowledges
-        self._session.run_until(lambda: wanted <= set(self._acknowledging), timeout_s, self._turn)
-        if not self._acknowledging:
-            raise NoAnswer(
-                f"no queue of topic {self._port.topic_name!r} was reached in {timeout_s:g} s",
-                remedy="Check that the queue's domain can be reached from here.",
-            )
-        deadline = time.monotonic() + timeout_s
-        while self._sent_count < len(self._samples) or self._open:
-            self._send_more()
-            before = len(self._answers)
-            self._session.domain.turn(TURN_NS)
-            self._turn()
-            if len(self._answers) > before:
-                deadline = time.monotonic() + timeout_s
-            elif time.monotonic() >= deadline:
-                break
-        while not self._port.flush() and time.monotonic() < deadline:
-            self._session.domain.turn(SECOND_NS // 1000)
-        return self._answers
-
-    def _send_more(self) -> None:
-        room = WINDOW_COUNT - len(self._open)
-        batch = self._samples[self._sent_count : self._sent_count + room]
-        if not batch or self._port.backlog_count:
-            return
-        answering = {queue for queue, acknowledges in self._acknowledging.items() if acknowledges}
-        self._port.send(batch)
-        self._port.flush()
-        self._sent_count += len(batch)
-        if answering:
-            self._open.update((each.identity, set(answering)) for each in batch)
-
-    def _turn(self) -> None:
-        for news in self._port.poll():
-            if type(news) is QueueAppeared:
-                self._acknowledging[news.queue] = news.acknowledges
-            elif type(news) is QueueVanished:
-                self._acknowledging.pop(news.queue, None)
-                for waiting in self._open.values():
-                    waiting.discard(news.queue)
-            elif type(news) is WriteAcknowledgment:
-                name = self._queues.get(news.queue, news.queue)
-                self._answers.append(WriteAcknowledgment(name, news.identity, news.response))
-                waiting_for = self._open.get(news.identity)
-                if waiting_for is not None:
-                    waiting_for.discard(news.queue)
-                    if not waiting_for:
-                        del self._open[news.identity]

@@ -18,7 +18,6 @@ from typing import Final, TypeAlias
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.admin.command import Command
-from qsctl.core.admin.reply import Reply
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import (
     Acknowledgment,
@@ -143,12 +142,12 @@ class EmbeddedService:
         """What was found broken; everything that is whole was restored."""
         return [*self._told_damage, *self._stores.damage]
 
-    def request(self, command: Command, target: str = "*") -> list[Reply]:
+    def request(self, command: Command, target: str = "*") -> list[CommandReply]:
         """Have a command answered; no reply when the target pattern means another service (section 5.2)."""
         self._request_count += 1
         identity = SampleIdentity(self._guid, self._request_count)
         messages = self._turn([CommandRequest(identity, target, command)])
-        return [message.reply for message in messages if isinstance(message, CommandReply)]
+        return [message for message in messages if isinstance(message, CommandReply)]
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
         """Write samples to every queue of their topic; what is acknowledged is stored as configured.

@@ -90,10 +90,16 @@ def test_creating_a_queue_says_the_return_code_in_every_format(qsctl: Shell) -> 
         "return_code": "OK",
         "resource": f"{S}/shared_reader_queue/B",
         "message": text.format("B"),
+        "service": "qsctl",
     }
     assert yaml.safe_load(qsctl("create-queue", "C", "-o", "yaml").out)["return_code"] == "OK"
     (row,) = csv.DictReader(io.StringIO(qsctl("create-queue", "D", "-o", "csv").out))
-    assert row == {"return_code": "OK", "resource": f"{S}/shared_reader_queue/D", "message": text.format("D")}
+    assert row == {
+        "return_code": "OK",
+        "resource": f"{S}/shared_reader_queue/D",
+        "message": text.format("D"),
+        "service": "qsctl",
+    }
 
 
 def test_the_same_queue_again_is_duplicated_and_another_one_already_exists(qsctl: Shell) -> None:
@@ -209,11 +215,13 @@ def test_the_data_of_the_service(qsctl: Shell) -> None:
         "resource": ORDERS,
         "type_name": "DDS::Octets",
         "is_dead_letter": False,
+        "service": "qsctl",
     }
     assert qsctl("get", "data", "-o", "json").document == {
         "queues": [queue],
         "subscribers": [S],
         "participants": [P],
+        "services": ["qsctl"],
     }
     assert qsctl("get", "data", "T@SharedSubscriber", "-o", "json").document == {"queues": [queue]}
     assert ORDERS in qsctl("get", "data").out

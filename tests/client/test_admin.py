@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import pytest
 
@@ -20,7 +21,7 @@ from qsctl.core.admin.command import (
     Shutdown,
 )
 from qsctl.core.admin.reply import Body, MessageData, MessageStatus, QueueData, Reply, ReturnCode, ServiceData
-from qsctl.core.messages import Delivery, Write, WriteAcknowledgment
+from qsctl.core.messages import CommandReply, Delivery, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.core.statistics.counters import QueueStatistics
@@ -41,11 +42,13 @@ MESSAGE = MessageData("P/S/Q", 1, MessageStatus.SENT, NIL_IDENTITY, b"x", 1, 0, 
 class Scripted:
     """A connection that answers as told and keeps what it was asked."""
 
-    def __init__(self, *replies: Reply) -> None:
-        self.replies = list(replies)
+    def __init__(self, *replies: Reply, names: Sequence[str] = ()) -> None:
+        self.replies = [
+            CommandReply(NIL_IDENTITY, name, reply) for reply, name in zip_longest(replies, names, fillvalue="One")
+        ]
         self.asked: list[tuple[Command, str]] = []
 
-    def request(self, command: Command, target: str = "*") -> list[Reply]:
+    def request(self, command: Command, target: str = "*") -> list[CommandReply]:
         self.asked.append((command, target))
         return self.replies
 
@@ -126,17 +129,47 @@ def test_every_call_sends_its_command_to_the_target() -> None:
 
 
 def test_bodies_come_back_and_an_empty_reply_is_no_body() -> None:
-    assert Administration(Scripted(ok(STATUS), ok(STATUS))).statuses() == [STATUS, STATUS]
+    assert Administration(Scripted(ok(STATUS), ok(STATUS), names=("A", "B"))).statuses() == [
+        ("A", STATUS),
+        ("B", STATUS),
+    ]
     assert Administration(Scripted(ok())).statuses() == []
-    assert Administration(Scripted(ok(MESSAGE))).messages(Q) == [MESSAGE]
-    assert Administration(Scripted(ok(QUEUE))).queue_data(Q) == QUEUE
+    assert Administration(Scripted(ok(MESSAGE))).messages(Q) == [("One", MESSAGE)]
+    assert Administration(Scripted(ok(QUEUE))).queue_data(Q) == [("One", QUEUE)]
 
 
 def test_the_data_of_several_services_is_one() -> None:
-    one = ServiceData((QUEUE,), (str(P),), (str(S),))
-    assert Administration(Scripted(ok(one), ok(one))).service_data() == ServiceData(
-        (QUEUE, QUEUE), (str(P), str(P)), (str(S), str(S))
-    )
+    other = QueueData("P/S/Other", "T", f"{S}/shared_reader_queue/Other")
+    one, two = ServiceData((QUEUE,), (str(P),), (str(S),)), ServiceData((QUEUE, other), (str(P),), (str(S),))
+    administration = Administration(Scripted(ok(one), ok(two), names=("A", "B")))
+    assert administration.service_data() == [("A", one), ("B", two)]
+    assert administration.hosted() == two
+    assert administration.queue_named("Q") == Q, "what replicas share is there once"
+
+
+NONE_HERE = Reply(ReturnCode.ERROR, "there is none", not_found=True)
+
+
+def test_what_one_of_several_services_has_is_told_and_what_none_has_is_not_found() -> None:
+    assert Administration(Scripted(NONE_HERE, ok(QUEUE), names=("A", "B"))).queue_data(Q) == [("B", QUEUE)]
+    with pytest.raises(NotFound, match=r"A: ERROR: there is none\nB: ERROR: there is none"):
+        Administration(Scripted(NONE_HERE, NONE_HERE, names=("A", "B"))).queue_data(Q)
+
+
+def test_the_error_of_one_of_several_services_says_what_the_others_did() -> None:
+    with pytest.raises(Refused) as caught:
+        Administration(Scripted(ok(), Reply(ReturnCode.UNSUPPORTED, "daemon"), names=("A", "B"))).shut_down()
+    assert str(caught.value) == "A: OK: done\nB: UNSUPPORTED: daemon"
+
+
+def test_idempotent_takes_what_is_so_already_and_nothing_else() -> None:
+    there, other = Reply(ReturnCode.DUPLICATED, "there"), Reply(ReturnCode.ALREADY_EXISTS, "other")
+    assert len(Administration(Scripted(ok(), there)).create_queue(S, SETTINGS, idempotent=True)) == 2
+    assert len(Administration(Scripted(ok(), NONE_HERE)).delete_queue(Q, idempotent=True)) == 2
+    with pytest.raises(AlreadyExists):
+        Administration(Scripted(other)).create_queue(S, SETTINGS, idempotent=True)
+    with pytest.raises(NotFound):
+        Administration(Scripted(NONE_HERE)).create_queue(S, SETTINGS, idempotent=True)
 
 
 def test_short_names_ask_the_service_and_full_ones_do_not() -> None:

@@ -91,6 +91,31 @@ def test_a_request_with_the_original_members_only_is_answered(start_service: Cal
     stranger.close()
 
 
+def test_a_reply_reader_opened_last_gets_the_reply(start_service: Callable[..., Any], domain: int) -> None:
+    start_service()
+    for _ in range(5):
+        stranger = Stranger(domain)
+        stranger.reader.__del__()
+        replies = stranger.participant.topic(COMMAND_REPLY_TOPIC, OriginalCommandReply)
+        assert stranger.participant.entity is not None
+        stranger.reader = DataReader(stranger.participant.entity, replies, qos=reader_qos())
+        assert len(stranger.ask(CommandActionKind.GET, "/data")) == 1
+        stranger.close()
+
+
+def test_one_who_asks_and_reads_no_replies_keeps_nobody_from_theirs(
+    start_service: Callable[..., Any], domain: int
+) -> None:
+    start_service()
+    deaf = Stranger(domain)
+    deaf.reader.__del__()
+    stranger = Stranger(domain)
+    for _ in range(3):
+        assert len(stranger.ask(CommandActionKind.GET, "/data")) == 1
+    deaf.close()
+    stranger.close()
+
+
 def test_wrong_requests_are_answered_with_what_is_wrong(start_service: Callable[..., Any], domain: int) -> None:
     start_service()
     stranger = Stranger(domain)
@@ -124,9 +149,9 @@ def test_one_pattern_reaches_two_services_and_each_answers(start_service: Callab
     start_service(name="South")
     administrator = Administrator(domain, 10.0)
     replies = administrator.request(SERVICE_DATA, "North*")
-    assert [reply.replying_service for reply in replies] == ["North1", "North2"]
-    assert {reply.reply.retcode for reply in replies} == {ReturnCode.OK}
-    assert [reply.replying_service for reply in administrator.request(SERVICE_DATA, "South")] == ["South"]
+    assert [reply.message.replying_service for reply in replies] == ["North1", "North2"]
+    assert {reply.message.reply.retcode for reply in replies} == {ReturnCode.OK}
+    assert [reply.message.replying_service for reply in administrator.request(SERVICE_DATA, "South")] == ["South"]
     assert administrator.services("North?") == ("North1", "North2")
     administrator.leave()
 

@@ -37,7 +37,7 @@ with QueueConsumer("Orders", "S", int(sys.argv[1])) as consumer:
 
 def held_count(service: ServiceProcess) -> int:
     connection = service.connection()
-    (status,) = Administration(connection).statuses()
+    ((_, status),) = Administration(connection).statuses()
     connection.close()
     return status.current_message_count
 

@@ -97,17 +97,17 @@ def test_sessions_are_processes_and_the_service_is_one(service: SeveralSessions,
     write(domain, "Quotes", b"x")
     connection = service.connection()
     administration = Administration(connection)
-    data = administration.service_data()
+    data = administration.hosted()
     assert [each.queue_name for each in data.queues] == ["P/S/Dead", "P/S/Orders", "P/S/Quotes", "P/S/QuotesReply"]
-    held = {each.queue_name: each.current_message_count for each in administration.statuses()}
+    held = {each.queue_name: each.current_message_count for _, each in administration.statuses()}
     assert held == {"P/S/Dead": 0, "P/S/Orders": 3, "P/S/Quotes": 1, "P/S/QuotesReply": 0}
     assert list(held) == [each.queue_name for each in data.queues], "in the order of the configuration"
-    assert [each.payload for each in administration.messages(queue("Orders"))] == [b"1", b"2", b"3"]
-    identity = administration.messages(queue("Orders"))[1].identity
+    assert [each.payload for _, each in administration.messages(queue("Orders"))] == [b"1", b"2", b"3"]
+    identity = administration.messages(queue("Orders"))[1].body.identity
     assert take(domain, "Orders", 1) == [b"1"]
     administration.flush_queue(queue("Quotes"))
-    assert [each.current_message_count for each in administration.statuses(queue("Quotes"))] == [0]
-    assert administration.messages(queue("Orders"))[0].identity == identity
+    assert [each.current_message_count for _, each in administration.statuses(queue("Quotes"))] == [0]
+    assert administration.messages(queue("Orders"))[0].body.identity == identity
     with pytest.raises(NotFound, match="Ordres"):
         administration.queue_named("Ordres")
     connection.close()
@@ -156,10 +156,10 @@ def test_what_changes_at_run_time_is_in_one_process_and_survives_a_restart(
     connection = service.connection()
     administration = Administration(connection)
     names = ["P/S/Dead", "P/S/Orders", "P/S/More", "P/T/Left"]
-    assert [each.queue_name for each in administration.service_data().queues] == names
+    assert [each.queue_name for each in administration.hosted().queues] == names
     assert take(domain, "Orders", 1) == [b"kept on disk"]
     administration.delete_subscriber(parse_resource("/domain_participant/P/shared_subscriber/T"))
-    assert [each.queue_name for each in administration.statuses()] == names[:3]
+    assert [each.queue_name for _, each in administration.statuses()] == names[:3]
     connection.close()
 
 

@@ -102,7 +102,7 @@ def test_nothing_is_lost_or_doubled_and_memory_stays_flat(
             seen[int.from_bytes(data[at : at + 8], "big")] += 1
     assert seen.count(1) == len(seen), f"{seen.count(0)} lost, {len(seen) - seen.count(0) - seen.count(1)} doubled"
     connection = service.connection()
-    (status,) = Administration(connection).statuses()
+    ((_, status),) = Administration(connection).statuses()
     assert status.current_message_count == 0
     assert status.total.acknowledged_message_count == share * PEERS
     connection.close()

@@ -66,22 +66,22 @@ def test_the_whole_story_from_create_to_shutdown(
         assert rejections == 3, "max_delivery_retries of 2 is three attempts"
         assert len(redelivered) >= 10, "what the killed consumer held comes again, marked"
 
-        status = administration.statuses(QUEUE)[0]
+        status = administration.statuses(QUEUE)[0].body
         assert status.total.received_message_count == SAMPLE_COUNT
         assert status.total.acknowledged_message_count == SAMPLE_COUNT - 1
         assert status.total.failed_delivery_message_count == 1
         assert status.current_message_count == 0
-        assert administration.statuses(DEAD)[0].current_message_count == 1
+        assert administration.statuses(DEAD)[0].body.current_message_count == 1
 
-        (letter,) = administration.messages(DEAD)
+        (letter,) = (each.body for each in administration.messages(DEAD))
         assert letter.dead_letter_from == "Parts@Story"
         assert letter.dead_letter_reason == "MAX_RETRIES"
         assert letter.payload == (13).to_bytes(8, "big")
 
     check_selectors_and_flush(administration, domain)
     administration.delete_queue(QUEUE)
-    assert "Parts" not in [queue.topic_name for queue in administration.service_data().queues]
-    assert "shutting down" in administration.shut_down().text
+    assert "Parts" not in [queue.topic_name for queue in administration.hosted().queues]
+    assert "shutting down" in administration.shut_down()[0].reply.text
     assert service.process.wait(20) == 0  # type: ignore[attr-defined]
     connection.close()
 
@@ -152,10 +152,10 @@ def check_selectors_and_flush(administration: Administration, domain: int) -> No
         f"@original_sample_identity.writer_guid.value = &hex({written[0].writer_guid.hex()}) AND "
         "@original_sample_identity.sequence_number = (0,7)",
     )
-    assert [message.payload for message in one] == [bytes([6])]
+    assert [message.body.payload for message in one] == [bytes([6])]
     waiting = administration.messages(QUEUE, "@sample_queue_status = UNDELIVERED_MESSAGE_STATUS")
     assert len(waiting) == 20
-    assert {message.status for message in waiting} == {MessageStatus.UNDELIVERED}
+    assert {message.body.status for message in waiting} == {MessageStatus.UNDELIVERED}
     assert administration.messages(QUEUE, "@sample_queue_status = SENT_MESSAGE_STATUS") == []
-    assert administration.flush_queue(QUEUE).text.startswith("20 samples")
+    assert administration.flush_queue(QUEUE)[0].reply.text.startswith("20 samples")
     assert administration.messages(QUEUE) == []

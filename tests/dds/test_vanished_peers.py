@@ -125,8 +125,8 @@ def test_who_leaves_while_the_service_is_held_up_has_its_last_words_heard(
     timer.join()
     connection = service.connection()
     administration = Administration(connection)
-    assert eventually(lambda: administration.statuses()[0].total.received_message_count == 51)
-    status = administration.statuses()[0]
+    assert eventually(lambda: administration.statuses()[0].body.total.received_message_count == 51)
+    status = administration.statuses()[0].body
     connection.close()
     assert status.total.acknowledged_message_count == len(taken)
     assert status.total.failed_delivery_message_count == 0
@@ -195,7 +195,7 @@ def test_queues_created_at_run_time_outlive_the_service_where_its_state_is_persi
     service.stop(signal.SIGKILL)
     service.start()
     connection = service.connection()
-    topics = {queue.topic_name for queue in Administration(connection).service_data().queues}
+    topics = {queue.topic_name for queue in Administration(connection).hosted().queues}
     connection.close()
     assert topics == {"Orders", "New"}
 
@@ -302,6 +302,6 @@ def test_a_consumer_held_up_for_longer_than_its_lease_answers_late_and_is_served
         assert returning.stdout.readline().strip() == "served"
     connection = service.connection()
     administration = Administration(connection)
-    assert eventually(lambda: administration.statuses()[0].current_message_count == 0)
-    assert administration.statuses()[0].total.acknowledged_message_count == 6
+    assert eventually(lambda: administration.statuses()[0].body.current_message_count == 0)
+    assert administration.statuses()[0].body.total.acknowledged_message_count == 6
     connection.close()

@@ -38,7 +38,7 @@ def queue(name: str = "Orders", persistence: PersistenceSettings = VOLATILE) -> 
 
 
 def create(service: EmbeddedService, settings: SharedReaderQueueSettings) -> ReturnCode:
-    return service.request(CreateQueue(SUBSCRIBER, settings))[0].retcode
+    return service.request(CreateQueue(SUBSCRIBER, settings))[0].reply.retcode
 
 
 def write(service: EmbeddedService, *payloads: bytes, topic: str = "Orders", start: int = 0) -> list[AckResponse]:
@@ -52,11 +52,11 @@ def write(service: EmbeddedService, *payloads: bytes, topic: str = "Orders", sta
 def messages(service: EmbeddedService, name: str = "Orders") -> list[MessageData]:
     resource = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, name).at(ResourceKind.MESSAGE)
     replies = service.request(GetMessages(resource))
-    return [reply.body for reply in replies if isinstance(reply.body, MessageData)]
+    return [each.reply.body for each in replies if isinstance(each.reply.body, MessageData)]
 
 
 def status(service: EmbeddedService, name: str = "Orders") -> SharedReaderQueueStatus:
     resource = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, name).at(ResourceKind.STATUS)
-    body = service.request(GetStatus(resource))[0].body
+    body = service.request(GetStatus(resource))[0].reply.body
     assert isinstance(body, SharedReaderQueueStatus)
     return body

@@ -123,7 +123,7 @@ def test_deleting_a_queue_deletes_its_files(tmp_path: Path, persistence: Persist
         create(service, queue(persistence=persistence))
         write(service, b"one")
     with open_embedded(tmp_path / "s") as service:
-        assert service.request(DeleteQueue(name))[0].retcode is ReturnCode.OK
+        assert service.request(DeleteQueue(name))[0].reply.retcode is ReturnCode.OK
     assert not list((tmp_path / "s").rglob("*Orders*"))
     with open_embedded(tmp_path / "s") as service:
         assert create(service, queue(persistence=persistence)) is ReturnCode.OK
@@ -151,8 +151,8 @@ def test_a_persistent_queue_whose_name_can_be_no_file_is_refused_by_the_service(
     with open_embedded(tmp_path / "s") as service:
         settings = replace(queue(persistence=IN_MEMORY), topic_name="a/b")
         (reply,) = service.request(CreateQueue(SUBSCRIBER, settings))
-        assert reply.retcode is ReturnCode.ERROR
-        assert "'a/b' cannot be part of a file name" in reply.text
+        assert reply.reply.retcode is ReturnCode.ERROR
+        assert "'a/b' cannot be part of a file name" in reply.reply.text
         assert create(service, replace(queue(), topic_name="a/b")) is ReturnCode.OK, "a volatile one may"
     with open_embedded(tmp_path / "s") as service:
         assert write(service, b"one", topic="a/b") == [AckResponse.ACCEPTED]
@@ -172,7 +172,7 @@ class TestShutdown:
                 write(service, b"one", topic=name)
             create(service, queue("Created"))
         with open_embedded(tmp_path / "s", configuration=settings) as service:
-            assert service.request(Shutdown())[0].retcode is ReturnCode.OK
+            assert service.request(Shutdown())[0].reply.retcode is ReturnCode.OK
             with pytest.raises(Refused, match="the service is shut down"):
                 service.request(Shutdown())
         with open_embedded(tmp_path / "s", configuration=settings) as service:

@@ -208,10 +208,11 @@ MESSAGE = MessageData(
     ],
 )
 def test_a_reply_arrives_as_it_was_sent(command: Command, reply: Reply) -> None:
-    octets = reply_octets(CommandReply(REQUEST, "Service", reply, intermediate=True), {"P": 7})
+    message = CommandReply(REQUEST, "Service", reply, intermediate=True)
+    octets = reply_octets(message, {"P": 7})
     read = reply_from_octets(octets, command)
     assert read is not None
-    assert (read.request, read.replying_service, read.reply, read.intermediate) == (REQUEST, "Service", reply, True)
+    assert read.message == message
 
 
 def test_a_service_tells_the_domain_of_each_queue() -> None:
@@ -223,7 +224,7 @@ def test_a_reply_with_the_original_members_only_is_read() -> None:
     wire: Any = OriginalCommandReply(CommandReplyRetcode.DUPLICATED, 0, "there already", b"")  # type: ignore[arg-type]
     read = reply_from_octets(octets_of(wire), Shutdown())
     assert read is not None
-    assert (read.reply.retcode, read.reply.text, read.request) == (ReturnCode.DUPLICATED, "there already", NIL_IDENTITY)
+    assert read.message == CommandReply(NIL_IDENTITY, "", Reply(ReturnCode.DUPLICATED, "there already"))
 
 
 def test_a_dead_letter_gives_back_what_it_holds() -> None:

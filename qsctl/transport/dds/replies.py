@@ -16,7 +16,7 @@ from qsctl.core.admin.command import Command, GetData, GetMessages, GetStatus
 from qsctl.core.admin.reply import Body, MessageData, QueueData, Reply, ReturnCode, ServiceData
 from qsctl.core.messages import CommandReply, SampleFlag
 from qsctl.core.statistics.status import SharedReaderQueueStatus
-from qsctl.identity import NIL_IDENTITY, SampleIdentity
+from qsctl.identity import NIL_IDENTITY
 from qsctl.transport.dds.bodies import (
     identity_from_wire,
     message_from_wire,
@@ -48,12 +48,12 @@ _BROKEN: Final = (struct.error, ValueError, IndexError, UnicodeDecodeError, Asse
 
 
 class RemoteReply(NamedTuple):
-    """A reply that came over the wire. `octets` is the body as it travelled."""
+    """A reply that came over the wire; `octets` is its body as it travelled.
 
-    request: SampleIdentity
-    replying_service: str
-    reply: Reply
-    intermediate: bool
+    A service that knows only the original's members says neither its name nor what it answers: '' and the nil identity.
+    """
+
+    message: CommandReply
     octets: bytes
 
 
@@ -106,7 +106,8 @@ def reply_from_octets(data: bytes, command: Command) -> RemoteReply | None:
         return None
     reply = Reply(ReturnCode(wire.retcode.value), wire.string_body, body, bool(flags & NOT_FOUND), wire.native_retcode)
     request = identity_from_wire(wire.related_request_identity) if ours else NIL_IDENTITY
-    return RemoteReply(request, wire.replying_service if ours else "", reply, bool(flags & INTERMEDIATE), octets)
+    service = wire.replying_service if ours else ""
+    return RemoteReply(CommandReply(request, service, reply, bool(flags & INTERMEDIATE)), octets)
 
 
 def queue_domains(octets: bytes) -> dict[str, int]:

@@ -1,0 +1,115 @@
+"""Samples on their way into the queues of a topic over DDS, in windows, until every queue that answers has.
+
+Decides: whose answer counts. Services that host the same queue, as replicas do, each answer: the first answer is the
+queue's. A queue that came too late to be asked is not counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from qsctl.client.session import TURN_NS, ClientSession
+from qsctl.core.messages import QueueName, Write, WriteAcknowledgment
+from qsctl.errors import NoAnswer
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import SECOND_NS
+from qsctl.transport.dds.client_ports import ProducerPort
+from qsctl.transport.dds.matches import QueueAppeared, QueueVanished
+
+WINDOW_COUNT: Final = 2000
+
+
+class SampleWriter:
+    """A producer on one topic for whoever brings samples now and then.
+
+    What a queue did not answer in time stays open: its answer counts where it comes during a later call.
+    """
+
+    def __init__(self, session: ClientSession, topic_name: str, guid: Guid) -> None:
+        self._session = session
+        self._port = ProducerPort(session.domain.participant, topic_name, guid)
+        session.domain.add(self._port)
+        self._acknowledging: dict[str, bool] = {}
+        self._open: dict[SampleIdentity, set[str]] = {}
+        self._waited_for: set[SampleIdentity] = set()
+        self._answers: list[WriteAcknowledgment] = []
+        self._names: Mapping[str, QueueName] = {}
+
+    def write(
+        self, samples: Sequence[Write], queues: Mapping[str, QueueName], timeout_s: float
+    ) -> list[WriteAcknowledgment]:
+        """Write samples and wait for the answers.
+
+        Args:
+            samples: all of this writer's GUID and topic.
+            queues: the queues that shall take them, `<topic>@<subscriber>`, each with the name to answer by.
+            timeout_s: how long to look for the queues, and how long to wait for each next answer.
+
+        Raises:
+            NoAnswer: no queue is reached in time.
+            UsageError: a sample is too large.
+        """
+        self._names = queues
+        self._answers = []
+        self._waited_for = set()
+        self._find(timeout_s)
+        sent_count = 0
+        deadline = time.monotonic() + timeout_s
+        while sent_count < len(samples) or self._waited_for:
+            sent_count += self._send(samples[sent_count : sent_count + WINDOW_COUNT - len(self._waited_for)])
+            before = len(self._answers)
+            self._session.domain.turn(TURN_NS)
+            self._turn()
+            if len(self._answers) > before:
+                deadline = time.monotonic() + timeout_s
+            elif time.monotonic() >= deadline:
+                break
+        while not self._port.flush() and time.monotonic() < deadline:
+            self._session.domain.turn(SECOND_NS // 1000)
+        return self._answers
+
+    def _find(self, timeout_s: float) -> None:
+        self._acknowledging = dict(self._port.matched_queues())
+        wanted = self._names.keys()
+        self._session.run_until(lambda: wanted <= self._acknowledging.keys(), timeout_s, self._turn)
+        if not self._acknowledging:
+            raise NoAnswer(
+                f"no queue of topic {self._port.topic_name!r} was reached in {timeout_s:g} s",
+                remedy="Check that the queue's domain can be reached from here.",
+            )
+
+    def _send(self, samples: Sequence[Write]) -> int:
+        if not samples or self._port.backlog_count:
+            return 0
+        self._port.send(samples)
+        self._port.flush()
+        answering = {queue for queue, acknowledges in self._acknowledging.items() if acknowledges}
+        if answering:
+            self._open.update((each.identity, set(answering)) for each in samples)
+            self._waited_for.update(each.identity for each in samples)
+        return len(samples)
+
+    def _turn(self) -> None:
+        for news in self._port.poll():
+            if type(news) is QueueAppeared:
+                self._acknowledging[news.queue] = news.acknowledges
+            elif type(news) is QueueVanished:
+                self._acknowledging.pop(news.queue, None)
+                for identity in list(self._open):
+                    self._answered(news.queue, identity)
+            elif type(news) is WriteAcknowledgment and self._answered(news.queue, news.identity):
+                name = self._names.get(news.queue, news.queue)
+                self._answers.append(WriteAcknowledgment(name, news.identity, news.response))
+
+    def _answered(self, queue: str, identity: SampleIdentity) -> bool:
+        """Wait no more for this queue; whether it was waited for."""
+        waiting = self._open.get(identity)
+        if waiting is None or queue not in waiting:
+            return False
+        waiting.discard(queue)
+        if not waiting:
+            del self._open[identity]
+            self._waited_for.discard(identity)
+        return True
