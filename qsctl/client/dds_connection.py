@@ -68,6 +68,7 @@ class DdsConnection:
         self._writers: dict[tuple[int, str, Guid], SampleWriter] = {}
         self._consumers: dict[QueueName, QueueConsumer[bytes]] = {}
         self._positions: dict[SampleIdentity, int] = {}
+        self._is_closed = False
 
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
         """See `Connection`."""
@@ -128,7 +129,10 @@ class DdsConnection:
             consumer.flush()
 
     def close(self) -> None:
-        """Answer what was acknowledged, hand back what was not touched, leave every domain."""
+        """Answer what was acknowledged, hand back what was not touched, leave every domain; once."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         for consumer in self._consumers.values():
             consumer.close()
         for session in self._sessions.values():

@@ -22,7 +22,8 @@ class DamageKind(StrEnum):
     PAYLOAD_MISSING = "payload_missing"
     """A sample whose user data is gone; the sample is left out."""
     MENDED = "mended"
-    """Bytes that were lost, by a power failure rather than not, and stand there again: there was a copy."""
+    """Bytes that a power failure took, or that a kill between two writes kept from their file, and that stand there
+    again: there was a copy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -34,7 +33,7 @@ def start_service(tmp_path: Path, domain: int) -> Iterator[StartService]:
 
     yield start
     for service in started:
-        service.stop(signal.SIGKILL)
+        service.end()
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import pytest
 from cyclonedds.pub import DataWriter
@@ -45,21 +45,24 @@ class Stranger:
         self.participant = Participant(domain)
         assert self.participant.entity is not None
         requests = self.participant.topic(COMMAND_REQUEST_TOPIC, OriginalCommandRequest)
-        replies = self.participant.topic(COMMAND_REPLY_TOPIC, OriginalCommandReply)
-        self.reader = DataReader(self.participant.entity, replies, qos=reader_qos())
         self.writer = RawWriter(DataWriter(self.participant.entity, requests, qos=writer_qos()))
+        self.reader: DataReader[Any] | None = None
         deadline = time.monotonic() + 10
-        while not self.writer.matched_count() or not self.matched_replies():
+        while not self.writer.matched_count():
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
-    def matched_replies(self) -> int:
-        reader: Any = self.reader
-        return int(reader.get_subscription_matched_status().current_count)
+    def listen(self) -> None:
+        assert self.participant.entity is not None
+        replies = self.participant.topic(COMMAND_REPLY_TOPIC, OriginalCommandReply)
+        self.reader = DataReader(self.participant.entity, replies, qos=reader_qos())
 
     def ask(
         self, action: CommandActionKind, resource: str, body: str = "", service: str = "Test", count: int = 1
     ) -> Any:
+        if self.reader is None:
+            self.listen()
+        assert self.reader is not None
         request: Any = OriginalCommandRequest(service, ServiceKind.QUEUING, action, resource, body, b"")  # type: ignore[arg-type]
         assert self.writer.write(bytes(request.serialize(use_version_2=False)))
         self.writer.flush()
@@ -74,9 +77,26 @@ class Stranger:
         self.participant.close()
 
 
-def test_a_request_with_the_original_members_only_is_answered(start_service: Callable[..., Any], domain: int) -> None:
+Meet: TypeAlias = Callable[[], Stranger]
+
+
+@pytest.fixture
+def meet(domain: int) -> Iterator[Meet]:
+    """Strangers that are gone after the test, however it ends."""
+    met: list[Stranger] = []
+
+    def stranger() -> Stranger:
+        met.append(Stranger(domain))
+        return met[-1]
+
+    yield stranger
+    for each in met:
+        each.close()
+
+
+def test_a_request_with_the_original_members_only_is_answered(start_service: Callable[..., Any], meet: Meet) -> None:
     start_service()
-    stranger = Stranger(domain)
+    stranger = meet()
     xml = (
         '<shared_reader_queue name="New" session="s"><topic_name>N</topic_name>'
         "<type_name>DDS::Octets</type_name></shared_reader_queue>"
@@ -88,37 +108,27 @@ def test_a_request_with_the_original_members_only_is_answered(start_service: Cal
     (status,) = stranger.ask(CommandActionKind.GET, f"{ORDERS}/status")
     read: Any = WireQueueStatus.deserialize(bytes(status.octet_body))
     assert (read.queue_name, read.current_message_count) == ("P/S/Orders", 0)
-    stranger.close()
 
 
-def test_a_reply_reader_opened_last_gets_the_reply(start_service: Callable[..., Any], domain: int) -> None:
+def test_a_reply_reader_opened_last_gets_the_reply(start_service: Callable[..., Any], meet: Meet) -> None:
     start_service()
-    for _ in range(5):
-        stranger = Stranger(domain)
-        stranger.reader.__del__()
-        replies = stranger.participant.topic(COMMAND_REPLY_TOPIC, OriginalCommandReply)
-        assert stranger.participant.entity is not None
-        stranger.reader = DataReader(stranger.participant.entity, replies, qos=reader_qos())
-        assert len(stranger.ask(CommandActionKind.GET, "/data")) == 1
-        stranger.close()
+    for _ in range(10):
+        assert len(meet().ask(CommandActionKind.GET, "/data")) == 1
 
 
 def test_one_who_asks_and_reads_no_replies_keeps_nobody_from_theirs(
-    start_service: Callable[..., Any], domain: int
+    start_service: Callable[..., Any], meet: Meet
 ) -> None:
     start_service()
-    deaf = Stranger(domain)
-    deaf.reader.__del__()
-    stranger = Stranger(domain)
+    deaf, stranger = meet(), meet()
     for _ in range(3):
         assert len(stranger.ask(CommandActionKind.GET, "/data")) == 1
-    deaf.close()
-    stranger.close()
+    assert deaf.reader is None
 
 
-def test_wrong_requests_are_answered_with_what_is_wrong(start_service: Callable[..., Any], domain: int) -> None:
+def test_wrong_requests_are_answered_with_what_is_wrong(start_service: Callable[..., Any], meet: Meet) -> None:
     start_service()
-    stranger = Stranger(domain)
+    stranger = meet()
     wrong = [
         (CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", "file:///etc/passwd", "file://"),
         (CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", "", "empty body"),
@@ -140,7 +150,6 @@ def test_wrong_requests_are_answered_with_what_is_wrong(start_service: Callable[
         (reply,) = stranger.ask(action, resource, body)
         assert reply.retcode.name == "ERROR", (resource, body)
         assert expected in reply.string_body
-    stranger.close()
 
 
 def test_one_pattern_reaches_two_services_and_each_answers(start_service: Callable[..., Any], domain: int) -> None:

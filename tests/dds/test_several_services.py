@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,6 +107,9 @@ def test_each_service_answers_a_change_and_one_that_cannot_make_it_is_told_besid
         "North2: OK: queue P/S/New is created\n"
         "With --idempotent this counts as done.\n"
     )
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert only_one.stdout in readme, "this is its example"
+    assert both.stderr in readme
     again = qsctl("create-queue", "New", "--type", "DDS::Octets", "--idempotent")
     assert [line.split(":")[:2] for line in again.stdout.splitlines()] == [
         ["North1", " DUPLICATED"],

@@ -24,6 +24,7 @@ from qsctl.core.queue.settings import (
 )
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.service.embedded import EmbeddedService, open_embedded
+from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header
 from tests.service.crash_program import QUEUE, key_of
@@ -132,7 +133,8 @@ def test_no_kill_loses_a_kept_sample_or_brings_back_a_settled_one(program: Progr
             held = held_keys(service)
             assert not account.lost(held), f"after kill {seed}"
             assert not account.come_back(held), f"after kill {seed}"
-            assert all(report.kind.value == "torn_tail" for report in service.damage)
+            # A batch is in two files: between the two writes, what the second lacks stands in the first.
+            assert {report.kind for report in service.damage} <= {DamageKind.TORN_TAIL, DamageKind.MENDED}
     assert account.kept, "the program was killed before it did anything"
     assert account.settled
 
