@@ -37,8 +37,8 @@ from qsctl.transport.dds.wire_types import (
 )
 
 SETTLE_S: Final = 0.2
-"""After the first service is found, how long others may still be discovered; after one of a name has answered, how long
-others of that name may still answer."""
+"""After a service is found, how long another may still be discovered; after one of a name has answered, how long others
+of that name may still answer."""
 
 _WILD: Final = frozenset("*?[\\")
 
@@ -63,6 +63,7 @@ class Administrator:
         self._number = 0
         self._services: dict[int, str] = {}
         self._reply_writers: dict[int, str] = {}
+        self._latest_found_s = 0.0
         self._domain.add(self)
 
     def request(self, command: Command, target: str) -> list[RemoteReply]:
@@ -122,6 +123,9 @@ class Administrator:
                 self._reply_writers[endpoint.handle] = _name(endpoint)
             elif not endpoint.is_writer and endpoint.topic_name == COMMAND_REQUEST_TOPIC:
                 self._services[endpoint.handle] = _name(endpoint)
+            else:
+                continue
+            self._latest_found_s = time.monotonic()
 
     def flush(self) -> bool:
         """Send the request."""
@@ -141,8 +145,7 @@ class Administrator:
             return Counter()
         if _WILD & set(target):
             # More may be on their way; nobody can say how many there are.
-            settled = min(deadline, time.monotonic() + SETTLE_S)
-            self._run_until(lambda: False, settled)
+            self._run_until(lambda: time.monotonic() >= self._latest_found_s + SETTLE_S, deadline)
         return self._reached(target)
 
     def _reached(self, target: str) -> Counter[str]:
