@@ -55,7 +55,8 @@ def is_announced(client: ClientDomain) -> bool:
 
 def open_reader(service: Participant, topic_name: str, data_type: type) -> Inlet:
     assert service.entity is not None
-    return Inlet(service, DataReader(service.entity, service.topic(topic_name, data_type), qos=reader_qos()))
+    qos = reader_qos(traits={"role": "service", "name": "Test"})
+    return Inlet(service, DataReader(service.entity, service.topic(topic_name, data_type), qos=qos))
 
 
 def test_answers_wait_until_the_announced_queue_reads_them(
@@ -168,6 +169,27 @@ def test_what_comes_of_a_queue_that_was_out_of_sight_is_not_taken_twice(
     assert eventually(goes_on), "the reader that begins anew"
     for each in (lane, beside):
         each.close()
+
+
+def test_a_producer_writes_to_a_restarted_service_only_once_that_one_reads(
+    service_and_client: tuple[Participant, ClientDomain],
+) -> None:
+    """The former one, which was killed, seems to read on until its lease is over, under the same name."""
+    former, client = service_and_client
+    restarted = Participant(former.domain_id)
+    port = ProducerPort(client.participant, "T", GUID)
+    client.add(port)
+    readers = [open_reader(former, "T", WireFrame)]
+    assert eventually(lambda: [client.turn(1_000_000), port._greeting.in_step(port._readers.keys())][1])
+    announcement = announce(restarted)
+    assert eventually(lambda: [client.turn(1_000_000), is_announced(client)][1])
+    client.turn(1_000_000)
+    assert port.poll() == [], "what is written now reaches only the dead"
+    readers.append(open_reader(restarted, "T", WireFrame))
+    assert eventually(lambda: [client.turn(1_000_000), port.poll()][1])
+    for each in (announcement, *readers):
+        each.close()
+    restarted.close()
 
 
 def test_a_queue_that_goes_while_its_service_is_greeted_leaves_nobody_in_a_hurry(

@@ -56,7 +56,7 @@ class ProducerPort:
         self.guid = guid
         self.topic_name = topic_name
         self._matches = Matches()
-        self._readers: dict[int, str] = {}
+        self._readers: dict[int, bytes] = {}
         self._news: list[ProducerNews] = []
         answers = participant.topic(producer_acknowledgment_topic(topic_name), WireAcknowledgmentFrame)
         self._participant = participant
@@ -89,7 +89,7 @@ class ProducerPort:
             self._readers.pop(endpoint.handle, None)
         for endpoint in changes.appeared:
             if not endpoint.is_writer and endpoint.topic_name == self.topic_name:
-                self._readers[endpoint.handle] = endpoint.traits.get("name", "")
+                self._readers[endpoint.handle] = endpoint.participant
         if not self._matches.is_complete:
             reached = self._greeting.in_step(self._readers.keys())
             self._news += self._matches.newly({self._readers[handle] for handle in reached})
@@ -220,7 +220,7 @@ class ConsumerPort:
         if changes.vanished or changes.appeared or not self._is_heard:
             self._is_heard = self._reaches_services(changes)
         if not self._matches.is_complete and self._is_heard:
-            new = self._matches.newly(self._matches.services)
+            new = self._matches.newly(self._matches.participants)
             self._news += new
             # A service that was started again does not know what the former one was told.
             self._tells_again |= bool(new) and self._told is not None

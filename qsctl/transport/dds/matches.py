@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from qsctl.instant import Nanoseconds
@@ -53,10 +54,11 @@ class Matches:
                     self._not_before[endpoint.handle] = time.monotonic_ns() + RETURN_NS
         return gone
 
-    def newly(self, services: set[str]) -> list[QueueAppeared]:
-        """The announced queues of these services that are not matched yet; they are from now on.
+    def newly(self, participants: AbstractSet[bytes]) -> list[QueueAppeared]:
+        """The queues that these participants announce and that are not matched yet; they are from now on.
 
-        A service that was killed and started again is a new one before the old one's lease is over.
+        Participants and no names: a service that was killed and started again is a new one before the old one's lease
+        is over, and several may share a name, as the sessions of one service do.
         """
         new: list[QueueAppeared] = []
         now = time.monotonic_ns()
@@ -64,7 +66,7 @@ class Matches:
             handles = self._matched.setdefault(endpoint.topic_name, set())
             if (
                 handle not in handles
-                and endpoint.traits.get("name", "") in services
+                and endpoint.participant in participants
                 and self._not_before.get(handle, 0) <= now
             ):
                 self._not_before.pop(handle, None)
@@ -81,11 +83,6 @@ class Matches:
             for handle, endpoint in self._announced.items()
             if handle in self._matched.get(endpoint.topic_name, ())
         }
-
-    @property
-    def services(self) -> set[str]:
-        """The names of the services that announce such a queue."""
-        return {endpoint.traits.get("name", "") for endpoint in self._announced.values()}
 
     @property
     def participants(self) -> set[bytes]:
