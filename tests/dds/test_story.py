@@ -16,6 +16,7 @@ from qsctl.core.queue.settings import RedeliverySettings, SessionSettings, Share
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceKind, parse_resource
+from tests.dds.service_process import eventually
 
 SAMPLE_COUNT = 10_000
 PARTICIPANT = parse_resource("/domain_participant/P")
@@ -66,11 +67,12 @@ def test_the_whole_story_from_create_to_shutdown(
         assert rejections == 3, "max_delivery_retries of 2 is three attempts"
         assert len(redelivered) >= 10, "what the killed consumer held comes again, marked"
 
+        # The answers come on another way than the question.
+        assert eventually(lambda: administration.statuses(QUEUE)[0].body.current_message_count == 0)
         status = administration.statuses(QUEUE)[0].body
         assert status.total.received_message_count == SAMPLE_COUNT
         assert status.total.acknowledged_message_count == SAMPLE_COUNT - 1
         assert status.total.failed_delivery_message_count == 1
-        assert status.current_message_count == 0
         assert administration.statuses(DEAD)[0].body.current_message_count == 1
 
         (letter,) = (each.body for each in administration.messages(DEAD))
