@@ -89,12 +89,14 @@ class Administration:
         """Any command, with all its replies, whatever their return codes."""
         replies = self._connection.request(command, self._target)
         if not replies:
-            raise NoAnswer(
-                "no service answered" if self._target == "*" else f"no service named {self._target!r} answered",
-                remedy="Check that it runs with remote administration in this domain (`qsctl serve --help`)"
-                + (", " if self._target == "*" else ", its name with `qsctl get data`, ")
-                + "or give it more time with --timeout.",
-            )
+            if self._target == "*":
+                who, remedy = (
+                    "no service",
+                    "One must run with remote administration in this domain: `qsctl serve --help`.",
+                )
+            else:
+                who, remedy = f"no service named {self._target!r}", "`qsctl get data` says which are there."
+            raise NoAnswer(f"{who} answered", remedy=f"{remedy} Or give it more time with --timeout.")
         return replies
 
     def create_queue(
