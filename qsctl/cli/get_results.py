@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -63,17 +63,11 @@ class Statuses(Result):
 
     def document(self) -> Plain:
         """A list with one object a queue, statistics nested."""
-        return [
-            {**_counts(status), **{name: plain(getattr(status, name)) for name in _VARIABLES}, "service": service}
-            for service, status in self.statuses
-        ]
+        return self._rows(plain)
 
     def rows(self) -> list[Row]:
         """Flat: of the statistics the mean."""
-        return [
-            {**_counts(status), **{name: _mean(getattr(status, name)) for name in _VARIABLES}, "service": service}
-            for service, status in self.statuses
-        ]
+        return self._rows(_mean)
 
     def blocks(self) -> list[Block]:
         """What operators look at first, or everything."""
@@ -98,6 +92,12 @@ class Statuses(Result):
             Column("dequeue_throughput", "Out/s", "right"),
         ]
         return [TableBlock(columns, rows, empty="No queues yet: `qsctl create-queue NAME` makes one.")]
+
+    def _rows(self, shown: Callable[[StatisticVariable], Plain]) -> list[Row]:
+        return [
+            {**_counts(status), **{name: shown(getattr(status, name)) for name in _VARIABLES}, "service": service}
+            for service, status in self.statuses
+        ]
 
 
 @dataclass(frozen=True)
