@@ -169,7 +169,7 @@ class TestBlocking:
                 assert replier.wait_for_acknowledgments() == 0
 
         ready = threading.Event()
-        server = threading.Thread(target=serve, args=(ready, 21))
+        server = threading.Thread(target=serve, args=(ready, 21), daemon=True)
         server.start()
         with QueueRequester("Quotes", "S", domain) as one, QueueRequester("Quotes", "S", domain) as other:
             one.wait_for_queues()

@@ -124,6 +124,9 @@ class _Domains:
 
 _DOMAINS = _Domains()
 
+_ONE_TYPE_AT_A_TIME: Final = threading.Lock()
+"""The binding describes a type to the library without a lock of its own, and two threads at once get a wrong one."""
+
 
 class Waiter:
     """What a thread sleeps on: conditions of any number of participants, in any domains of this process."""
@@ -240,7 +243,8 @@ class Participant:
             return known
         assert self.entity is not None
         try:
-            topic: Topic[Any] = Topic(self.entity, name, data_type)
+            with _ONE_TYPE_AT_A_TIME:
+                topic: Topic[Any] = Topic(self.entity, name, data_type)
         except DDSException as error:
             raise Refused(f"{name!r} cannot be a DDS topic: {error.msg}", remedy="Avoid spaces, *, ? and #.") from error
         self._topics[name] = topic
