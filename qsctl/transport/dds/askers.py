@@ -15,6 +15,7 @@ from cyclonedds.sub import DataReader
 
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.transport.dds.presence import participant_of
+from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME
 
 PATIENCE_NS: Final[Nanoseconds] = 500 * MILLISECOND_NS
 """How long replies wait for the reader of somebody who can ask. Who has none by then is not waited for again."""
@@ -67,7 +68,8 @@ class Askers:
         for handle in handles:
             owner = known.get(handle)
             if owner is None:
-                endpoint = data_of(handle)
+                with ONE_THREAD_AT_A_TIME:
+                    endpoint = data_of(handle)
                 if endpoint is None:
                     continue
                 owner = participant_of(endpoint.key.bytes)

@@ -19,7 +19,7 @@ from cyclonedds.topic import Topic
 
 from qsctl.errors import Refused, Unavailable, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.transport.dds.raw import batching_functions, close_entity
+from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME, batching_functions, close_entity
 from qsctl.transport.dds.tcp import TcpSettings
 
 LEASE_DURATION_NS: Final[Nanoseconds] = 5 * SECOND_NS
@@ -123,9 +123,6 @@ class _Domains:
 
 
 _DOMAINS = _Domains()
-
-_ONE_TYPE_AT_A_TIME: Final = threading.Lock()
-"""The binding describes a type to the library without a lock of its own, and two threads at once get a wrong one."""
 
 
 class Waiter:
@@ -243,7 +240,7 @@ class Participant:
             return known
         assert self.entity is not None
         try:
-            with _ONE_TYPE_AT_A_TIME:
+            with ONE_THREAD_AT_A_TIME:
                 topic: Topic[Any] = Topic(self.entity, name, data_type)
         except DDSException as error:
             raise Refused(f"{name!r} cannot be a DDS topic: {error.msg}", remedy="Avoid spaces, *, ? and #.") from error

@@ -17,7 +17,7 @@ from cyclonedds.qos import Policy
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_GUID, Guid, guid_from_hex
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.raw import close_entity
+from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME, close_entity
 
 SHARED_SUBSCRIBER_PROPERTY: Final = "dds.data_reader.shared_subscriber_name"
 QUEUING_SERVICE: Final = "QUEUING_SERVICE_QOS"
@@ -118,7 +118,7 @@ class Presence:
         """What changed; cheap when nothing did."""
         changed: dict[int, RemoteEndpoint | None] = {}
         for reader, is_writer, _ in self._readers:
-            while samples := reader.take(_TAKE_COUNT):
+            while samples := _taken(reader):
                 for sample in samples:
                     self._note(sample, is_writer, changed)
         if not changed:
@@ -166,6 +166,12 @@ class Presence:
 
 
 _NO_CHANGES: Final = Changes()
+
+
+def _taken(reader: BuiltinDataReader) -> list[Any]:
+    with ONE_THREAD_AT_A_TIME:
+        taken: list[Any] = reader.take(_TAKE_COUNT)
+        return taken
 
 
 def _endpoint_of(sample: Any, is_writer: bool) -> RemoteEndpoint:

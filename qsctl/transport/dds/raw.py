@@ -1,13 +1,15 @@
 """Serialized samples in and out of Cyclone DDS, without Python objects between: 1 µs a sample instead of 10 to 20.
 
-Decides: which functions of the binding carry bytes. They are private to it, so this is the only module that touches
-them; `uses_raw_functions` tries them once at start-up and everything falls back to the binding's own classes.
+Decides: which functions of the binding carry bytes, and which of its others want a lock. The former are private to it,
+so this is the only module that touches them; `uses_raw_functions` tries them once at start-up and everything falls back
+to the binding's own classes.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import threading
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -23,6 +25,11 @@ TAKE_COUNT: Final = 256
 
 DDS_TIMEOUT: Final = -10
 """`DDS_RETCODE_TIMEOUT`: the writer's cache is full and its reliability may not block."""
+
+ONE_THREAD_AT_A_TIME: Final = threading.Lock()
+"""Held while the binding makes a topic, or reads what an endpoint says of itself. It does both in places that all
+threads share and without a lock: a type described by two at once matches nobody, and one thread's endpoint is given
+what another's says."""
 
 _ANY: Final = SampleState.Any | ViewState.Any | InstanceState.Any
 _ALIGNMENT_BYTES: Final = 4
