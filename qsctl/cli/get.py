@@ -84,7 +84,7 @@ def get_messages(
         administration = Administration(connection, target)
         resource = administration.queue_named(queue)
         reader = reader_of(administration, resource, library)
-        found = administration.messages(resource, selector)
+        found = administration.messages(resource, selector, count)
         return Messages(tuple(found[: count or None]), reader)
 
 

@@ -139,9 +139,12 @@ class Administration:
         """One queue's configuration data, from each service that hosts it (5.4.5)."""
         return self._told(GetData(queue.at(ResourceKind.DATA)), QueueData)
 
-    def messages(self, queue: ResourceIdentifier, selector: str = "") -> list[Told[MessageData]]:
-        """The samples that the selector picks, in queue order (5.4.6). They stay in the queue."""
-        return self._told(GetMessages(queue.at(ResourceKind.MESSAGE), selector), MessageData)
+    def messages(self, queue: ResourceIdentifier, selector: str = "", count: int = 0) -> list[Told[MessageData]]:
+        """The samples that the selector picks, in queue order (5.4.6); of each service at most `count`, 0: all.
+
+        They stay in the queue. Those that leave it while it is read may be left out.
+        """
+        return self._told(GetMessages(queue.at(ResourceKind.MESSAGE), selector, count), MessageData)
 
     def hosted(self) -> ServiceData:
         """What the services host together: what several have, as replicas do, is there once."""

@@ -69,6 +69,8 @@ class Administrator:
     def request(self, command: Command, target: str) -> list[RemoteReply]:
         """Send a command and wait for the last reply of every service that it means; empty: nobody answered.
 
+        The time is what a service may be silent: a long answer may take longer.
+
         Raises:
             UsageError: the command does not fit the wire.
             NoAnswer: some answered and others did not.
@@ -84,7 +86,9 @@ class Administrator:
         finished: Counter[str] = Counter()
 
         def take() -> None:
+            nonlocal deadline
             for reply in self._take(command, identity):
+                deadline = time.monotonic() + self._timeout_s
                 found.setdefault(reply.message.replying_service, []).append(reply)
                 if not reply.message.intermediate:
                     finished[reply.message.replying_service] += 1
@@ -97,8 +101,9 @@ class Administrator:
             take()
             return meant <= finished
 
-        if self._run_until(every_name, deadline):
-            self._run_until(everyone, min(deadline, time.monotonic() + SETTLE_S))
+        if self._run_until(every_name, lambda: deadline):
+            settled = time.monotonic() + SETTLE_S
+            self._run_until(everyone, lambda: min(deadline, settled))
         elif found:
             raise self._partly_answered(found, meant.keys() - finished.keys())
         return [reply for service in sorted(found) for reply in found[service]]
@@ -141,11 +146,11 @@ class Administrator:
 
     def _discover(self, target: str, deadline: float) -> Counter[str]:
         """How many services of each name are meant and reached; a service of another make has none, ''."""
-        if not self._run_until(lambda: bool(self._reached(target)), deadline):
+        if not self._run_until(lambda: bool(self._reached(target)), lambda: deadline):
             return Counter()
         if _WILD & set(target):
             # More may be on their way; nobody can say how many there are.
-            self._run_until(lambda: time.monotonic() >= self._latest_found_s + SETTLE_S, deadline)
+            self._run_until(lambda: time.monotonic() >= self._latest_found_s + SETTLE_S, lambda: deadline)
         return self._reached(target)
 
     def _reached(self, target: str) -> Counter[str]:
@@ -175,12 +180,12 @@ class Administrator:
                     replies.append(reply)
         return replies
 
-    def _run_until(self, is_done: Callable[[], bool], deadline: float) -> bool:
+    def _run_until(self, is_done: Callable[[], bool], deadline: Callable[[], float]) -> bool:
         while True:
             self._domain.turn(0)
             if is_done():
                 return True
-            left = deadline - time.monotonic()
+            left = deadline() - time.monotonic()
             if left <= 0:
                 return False
             self._domain.turn(min(TURN_NS, int(left * SECOND_NS) + 1))

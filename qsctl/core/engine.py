@@ -11,6 +11,8 @@ from enum import Enum, unique
 from typing import assert_never
 
 from qsctl.core.admin.handle import handle
+from qsctl.core.admin.reading import Reading
+from qsctl.core.admin.reply import Reply
 from qsctl.core.admin.target import matches
 from qsctl.core.events import BounceReason
 from qsctl.core.hosted_service import HostedService
@@ -45,6 +47,7 @@ from qsctl.core.records import (
     SubscriberDeleted,
 )
 from qsctl.core.settings import ServiceSettings
+from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
@@ -87,6 +90,7 @@ class ServiceEngine(HostedService):
         """Replayed records that had no effect: their queue, or their sample's beginning, is not there."""
         self._payload_size_bytes_max = payload_size_bytes_max if payload_size_bytes_max >= 0 else INFINITE_NS
         self._replays: dict[str, Replay] = {}
+        self._readings: list[tuple[SampleIdentity, Reading]] = []
         self._has_stored_configuration = False
         self._refused_count = 0
 
@@ -152,12 +156,21 @@ class ServiceEngine(HostedService):
                 assert_never(message)
 
     def advance(self, now: Nanoseconds) -> None:
-        """Do everything that is due at `now`."""
+        """Do everything that is due at `now`, and a share of each long answer."""
         self._outbox.agenda.advance(self._no_earlier(now))
+        if self._readings:
+            under_way, self._readings = self._readings, []
+            for request, reading in under_way:
+                self._read_on(request, reading)
 
     def next_deadline(self) -> Nanoseconds | None:
         """When `advance` next has something to do; None: only a message can change anything."""
-        return self._outbox.agenda.next_deadline()
+        return self._now if self._readings else self._outbox.agenda.next_deadline()
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a command has not had its last reply."""
+        return bool(self._readings)
 
     def take_ready(self) -> Ready:
         """Hand over what happened since the last time: records to store, messages to send, events to tell, in order."""
@@ -261,10 +274,21 @@ class ServiceEngine(HostedService):
         """Answer a command meant for this service; one for another gets no reply (section 5.2)."""
         if not matches(request.target, self.application_name):
             return
-        replies = handle(self, now, request.command)
-        last = len(replies) - 1
+        begun = handle(self, now, request.command)
+        if isinstance(begun, Reading):
+            self._read_on(request.request, begun)
+        else:
+            self._reply(request.request, begun)
+
+    def _read_on(self, request: SampleIdentity, reading: Reading) -> None:
+        self._reply(request, reading.take(), more_follow=not reading.is_over)
+        if not reading.is_over:
+            self._readings.append((request, reading))
+
+    def _reply(self, request: SampleIdentity, replies: Sequence[Reply], *, more_follow: bool = False) -> None:
+        last = len(replies) if more_follow else len(replies) - 1
         self._outbox.messages += [
-            CommandReply(request.request, self.application_name, reply, intermediate=index < last)
+            CommandReply(request, self.application_name, reply, intermediate=index < last)
             for index, reply in enumerate(replies)
         ]
 

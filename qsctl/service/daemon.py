@@ -163,11 +163,11 @@ class Daemon:
         self.log.info(f"{self._says}leaving", cause=cause)
         self.transport.accept_no_more()
         deadline = time.monotonic_ns() + self.options.grace_ns
-        while self.unanswered_count and time.monotonic_ns() < deadline:
+        while (self.unanswered_count or self.engine.is_answering) and time.monotonic_ns() < deadline:
             self._pipeline.begin(self.transport.poll())
             for ready in self._pipeline.take_finished():
                 self._hand_on(ready)
-            self.transport.wait(10 * MILLISECOND_NS)
+            self.transport.wait(0 if self.engine.is_answering else 10 * MILLISECOND_NS)
         for ready in self._pipeline.drain():
             self._hand_on(ready)
         while not self.transport.flush() and time.monotonic_ns() < deadline:

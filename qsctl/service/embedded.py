@@ -147,7 +147,10 @@ class EmbeddedService:
         self._request_count += 1
         identity = SampleIdentity(self._guid, self._request_count)
         messages = self._turn([CommandRequest(identity, target, command)])
-        return [message for message in messages if isinstance(message, CommandReply)]
+        replies = [message for message in messages if isinstance(message, CommandReply)]
+        while self._loop.engine.is_answering:
+            replies += [message for message in self._turn(()) if isinstance(message, CommandReply)]
+        return replies
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
         """Write samples to every queue of their topic; what is acknowledged is stored as configured.

@@ -58,10 +58,11 @@ class GetData(msgspec.Struct, frozen=True, tag="get_data"):
 
 
 class GetMessages(msgspec.Struct, frozen=True, tag="get_messages"):
-    """GET …/message: the samples that a selector picks, one reply each (5.4.6)."""
+    """GET …/message: the samples that a selector picks, one reply each (5.4.6); at most `count`, 0: all."""
 
     queue: ResourceIdentifier
     selector: str = ""
+    count: int = 0
 
 
 class CreateSubscriber(msgspec.Struct, frozen=True, tag="create_subscriber"):

@@ -6,8 +6,8 @@ gets at least one reply; a wrong one gets an ERROR that says what is wrong and w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, assert_never
+from collections.abc import Iterable, Sequence
+from typing import assert_never
 
 from qsctl.core.admin.command import (
     Command,
@@ -22,32 +22,23 @@ from qsctl.core.admin.command import (
     Shutdown,
 )
 from qsctl.core.admin.host import AdminHost
-from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, Reply, ReturnCode, ServiceData
+from qsctl.core.admin.reading import Reading, candidates, is_selected
+from qsctl.core.admin.reply import QueueData, Reply, ReturnCode, ServiceData
 from qsctl.core.admin.resolve import nearest, short_name
-from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.selector.expression import EVERYTHING, StatusMask
-from qsctl.core.selector.matches import identities_of, matches
+from qsctl.core.selector.expression import EVERYTHING
 from qsctl.core.selector.parse import parse_selector
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import NotFound, QsctlError, Refused
 from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
-_STATUSES: Final[dict[SampleState, MessageStatus]] = {
-    SampleState.SENT: MessageStatus.SENT,
-    SampleState.DELIVERED: MessageStatus.DELIVERED,
-}
-"""Every other state of a held sample is UNDELIVERED: nobody has it."""
 
-_MASKS: Final = {status: StatusMask(1 << status) for status in MessageStatus}
+def handle(host: AdminHost, now: Nanoseconds, command: Command) -> Sequence[Reply] | Reading:
+    """Carry out a command and answer it, or begin to.
 
-
-def handle(host: AdminHost, now: Nanoseconds, command: Command) -> Sequence[Reply]:
-    """Carry out a command and answer it.
-
-    Only GET of samples and GET of the whole service's status answer more than once (sections 5.4.4 and 5.4.6); all
-    replies but the last are intermediate.
+    Only GET of samples and GET of the whole service's status answer more than once (sections 5.4.4 and 5.4.6). The
+    former is a `Reading`: there may be millions.
     """
     try:
         match command:
@@ -62,8 +53,8 @@ def handle(host: AdminHost, now: Nanoseconds, command: Command) -> Sequence[Repl
                 return _statuses(host, now, queue.bare)
             case GetData(resource):
                 return [_data(host, resource.bare)]
-            case GetMessages(queue, selector):
-                return _messages(host, _queue(host, queue), selector)
+            case GetMessages(queue, selector, count):
+                return Reading(host, _queue(host, queue), parse_selector(selector), count)
             case CreateSubscriber(participant, settings):
                 return [_create_subscriber(host, now, participant.bare, settings)]
             case DeleteSubscriber(subscriber):
@@ -75,32 +66,6 @@ def handle(host: AdminHost, now: Nanoseconds, command: Command) -> Sequence[Repl
                 assert_never(command)
     except QsctlError as error:
         return [Reply(ReturnCode.ERROR, _text(error), not_found=isinstance(error, NotFound))]
-
-
-def message_status(state: SampleState) -> MessageStatus:
-    """A held sample's status as selectors and replies name it."""
-    return _STATUSES.get(state, MessageStatus.UNDELIVERED)
-
-
-def selected(host: AdminHost, queue: ResourceIdentifier, selector: str) -> Iterator[Sample]:
-    """The samples of a queue that a selector picks, in queue order where it must be scanned.
-
-    A selector that pins identities is answered from the queue's index.
-
-    Raises:
-        SelectorSyntaxError: the selector cannot be read.
-    """
-    expression = parse_selector(selector)
-    pinned = identities_of(expression)
-    candidates: Iterable[Sample]
-    if pinned is None:
-        candidates = host.samples(queue)
-    else:
-        found = (host.sample(queue, identity) for identity in pinned)
-        candidates = sorted((sample for sample in found if sample is not None), key=lambda sample: sample.position)
-    for sample in candidates:
-        if matches(expression, sample.identity, _MASKS[message_status(sample.state)]):
-            yield sample
 
 
 def _create_queue(
@@ -147,10 +112,12 @@ def _holds_all_of(existing: SharedSubscriberSettings, wanted: SharedSubscriberSe
 
 
 def _flush(host: AdminHost, now: Nanoseconds, queue: ResourceIdentifier, selector: str) -> Reply:
-    if parse_selector(selector) == EVERYTHING:
+    expression = parse_selector(selector)
+    if expression == EVERYTHING:
         count = host.flush(now, queue)
     else:
-        count = host.flush(now, queue, [sample.identity for sample in selected(host, queue, selector)])
+        found = candidates(host, queue, expression)
+        count = host.flush(now, queue, [each.identity for each in found if is_selected(each, expression)])
     return _done(f"{count} {'sample' if count == 1 else 'samples'} removed from queue {short_name(queue)}")
 
 
@@ -183,29 +150,6 @@ def _queue_data(queue: ResourceIdentifier, settings: SharedReaderQueueSettings) 
         settings.type_name,
         settings.is_dead_letter,
         settings.app_ack_sample_to_producer,
-    )
-
-
-def _messages(host: AdminHost, queue: ResourceIdentifier, selector: str) -> list[Reply]:
-    name = short_name(queue)
-    replies = [Reply(ReturnCode.OK, body=_message_data(name, sample)) for sample in selected(host, queue, selector)]
-    return replies or [_done(f"no sample of queue {name} is selected")]
-
-
-def _message_data(queue_name: str, sample: Sample) -> MessageData:
-    reason = sample.dead_letter_reason
-    return MessageData(
-        queue_name,
-        sample.position,
-        message_status(sample.state),
-        sample.identity,
-        sample.payload,
-        sample.size_bytes,
-        sample.enqueued_at_ns,
-        sample.attempts,
-        sample.redelivered,
-        sample.dead_letter_from,
-        "" if reason is None else reason.name,
     )
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
+
 from qsctl.config.qos import QosLibraries
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.types import TypeLibrary
@@ -42,12 +44,16 @@ LEAVE_NS: Final[Nanoseconds] = 10 * SECOND_NS
 
 @dataclass
 class _Asked:
-    """A command that some processes are to answer; `made` is the reply to a change that the coordinator made."""
+    """A command that some processes are to answer, or one alone.
+
+    `made` is the reply to a change that the coordinator made.
+    """
 
     request: SampleIdentity
     awaited: set[ProcessIndex]
     replies: list[CommandReply]
     made: CommandReply | None = None
+    is_of_one: bool = False
 
 
 class Coordinator:
@@ -195,7 +201,7 @@ class Coordinator:
     ) -> None:
         self._asked_count += 1
         identity = SampleIdentity(self._guid, self._asked_count)
-        self._asked[identity] = _Asked(request, set(told), [], made)
+        self._asked[identity] = _Asked(request, set(told), [], made, is_of_one=len(told) == 1)
         for index, command in told.items():
             self._processes[index].send(Ask(CommandRequest(identity, self.engine.application_name, command)))
 
@@ -225,6 +231,10 @@ class Coordinator:
 
     def _replied(self, index: ProcessIndex, reply: CommandReply) -> None:
         asked = self._asked[reply.request]
+        if reply.intermediate and asked.is_of_one:
+            # There may be millions of samples: they are not gathered here.
+            self.transport.put([msgspec.structs.replace(reply, request=asked.request)])
+            return
         asked.replies.append(reply)
         if reply.intermediate:
             return

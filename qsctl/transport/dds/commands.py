@@ -43,6 +43,9 @@ from qsctl.transport.dds.wire_types import (
 STRING_BODY_MAX_BYTES: Final = 1024 * 1024
 """The limit of `config` for administration bodies, checked before anything is parsed."""
 
+_COUNT: Final = struct.Struct("<Q")
+"""How many samples a GET wants at most, in its octet body, which the manual leaves unused; empty: all."""
+
 _STRING_SCHEME: Final = "str://"
 _FILE_SCHEME: Final = "file://"
 
@@ -95,7 +98,7 @@ def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
         case CommandActionKind.DELETE:
             return _delete(resource, request.string_body)
         case CommandActionKind.GET:
-            return _get(resource, request.string_body)
+            return _get(resource, request.string_body, request.octet_body)
         case _:
             raise Refused(
                 f"{request.action.name} is no command of a queuing service",
@@ -110,6 +113,7 @@ def wire_request(command: Command, target: str, identity: SampleIdentity) -> Wir
         UsageError: a text is longer than the type allows.
     """
     action, resource, body = _parts(command)
+    count = command.count if isinstance(command, GetMessages) else 0
     for what, text, limit in (
         ("target", target, SERVICE_NAME_MAX_BYTES),
         ("resource identifier", resource, RESOURCE_IDENTIFIER_MAX_BYTES),
@@ -123,7 +127,7 @@ def wire_request(command: Command, target: str, identity: SampleIdentity) -> Wir
         action=action,
         resource_identifier=resource,
         string_body=body,
-        octet_body=b"",
+        octet_body=_COUNT.pack(count) if count else b"",
         request_identity=wire_identity(identity),
     )
 
@@ -176,14 +180,14 @@ def _delete(resource: ResourceIdentifier, body: str) -> Command:
     )
 
 
-def _get(resource: ResourceIdentifier, body: str) -> Command:
+def _get(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
     match resource.leaf:
         case ResourceKind.STATUS:
             return GetStatus(resource)
         case ResourceKind.DATA:
             return GetData(resource)
         case ResourceKind.MESSAGE:
-            return GetMessages(resource, body)
+            return GetMessages(resource, body, _COUNT.unpack(bytes(octets))[0] if len(octets) == _COUNT.size else 0)
         case _:
             raise UsageError(f"{resource} cannot be read", remedy="End it with /status, /data or /message.")
 
@@ -205,7 +209,7 @@ def _parts(command: Command) -> tuple[CommandActionKind, str, str]:
             return CommandActionKind.GET, str(queue.at(ResourceKind.STATUS)), ""
         case GetData(resource):
             return CommandActionKind.GET, str(resource.at(ResourceKind.DATA)), ""
-        case GetMessages(queue, selector):
+        case GetMessages(queue, selector, _):
             return CommandActionKind.GET, str(queue.at(ResourceKind.MESSAGE)), selector
         case Shutdown():
             return CommandActionKind.SHUTDOWN, "/", ""

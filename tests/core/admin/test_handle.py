@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -18,8 +18,9 @@ from qsctl.core.admin.command import (
     GetStatus,
     Shutdown,
 )
-from qsctl.core.admin.handle import handle, message_status
+from qsctl.core.admin.handle import handle
 from qsctl.core.admin.host import AdminHost
+from qsctl.core.admin.reading import Reading, message_status
 from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, Reply, ReturnCode, ServiceData
 from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.core.queue.settings import ResourceLimitSettings, SessionSettings, SharedReaderQueueSettings
@@ -133,8 +134,19 @@ def host() -> PlainHost:
     return made
 
 
+def answers(host: AdminHost, command: object) -> Sequence[Reply]:
+    """All replies, those of a long answer too."""
+    begun = handle(host, 1, command)  # type: ignore[arg-type]
+    if not isinstance(begun, Reading):
+        return begun
+    replies: list[Reply] = []
+    while not begun.is_over:
+        replies += begun.take()
+    return replies
+
+
 def only(host: AdminHost, command: object) -> Reply:
-    replies = handle(host, 1, command)  # type: ignore[arg-type]
+    replies = answers(host, command)
     assert len(replies) == 1
     return replies[0]
 
@@ -218,7 +230,7 @@ def test_a_wrong_selector_is_answered_and_removes_nothing(host: PlainHost) -> No
 
 
 def test_getting_samples_answers_one_reply_each_in_queue_order(host: PlainHost) -> None:
-    replies = handle(host, 1, GetMessages(ORDERS))
+    replies = answers(host, GetMessages(ORDERS))
     bodies = [reply.body for reply in replies]
     assert all(reply.retcode is ReturnCode.OK for reply in replies)
     assert [body.position for body in bodies if isinstance(body, MessageData)] == [1, 2, 3]
@@ -238,7 +250,7 @@ def test_selecting_one_identity_does_not_scan(host: PlainHost) -> None:
         "(@original_sample_identity.sequence_number = (0,3) OR @original_sample_identity.sequence_number = (0,2) "
         "OR @original_sample_identity.sequence_number = (0,9))"
     )
-    replies = handle(host, 1, GetMessages(ORDERS, selector))
+    replies = answers(host, GetMessages(ORDERS, selector))
     assert [reply.body.position for reply in replies if isinstance(reply.body, MessageData)] == [2, 3]
     assert (host.scans, host.lookups) == (0, 3)
 
@@ -273,7 +285,7 @@ def test_the_status_of_one_queue_and_of_all(host: PlainHost) -> None:
     assert isinstance(one, SharedReaderQueueStatus)
     assert one.current_message_count == 3
     host.create_queue(0, S, queue_settings("Bills"))
-    assert len(handle(host, 1, GetStatus(ResourceIdentifier((), ResourceKind.STATUS)))) == 2
+    assert len(answers(host, GetStatus(ResourceIdentifier((), ResourceKind.STATUS)))) == 2
 
 
 def test_the_status_of_a_service_without_queues_is_one_reply_without_a_body() -> None:

@@ -1,0 +1,141 @@
+"""The samples of a queue, read a share at a time (manual, section 5.4.6).
+
+Decides: how much of a queue is looked at in a turn. A queue may hold millions of samples; the service goes on with
+others while somebody looks at them. What left the queue meanwhile is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from qsctl.core.admin.host import AdminHost
+from qsctl.core.admin.reply import MessageData, MessageStatus, Reply, ReturnCode
+from qsctl.core.admin.resolve import short_name
+from qsctl.core.queue.sample import Sample, SampleState
+from qsctl.core.selector.expression import Expression, StatusMask
+from qsctl.core.selector.matches import identities_of, matches
+from qsctl.errors import NotFound
+from qsctl.resource import ResourceIdentifier
+
+REPLIES_AT_ONCE: Final = 32
+"""So many samples are given in a turn: each costs some 20 µs on its way to the wire."""
+
+LOOKED_AT_AT_ONCE: Final = 1_000
+"""So many are looked at in a turn, where a selector picks few."""
+
+_STATUSES: Final[dict[SampleState, MessageStatus]] = {
+    SampleState.SENT: MessageStatus.SENT,
+    SampleState.DELIVERED: MessageStatus.DELIVERED,
+}
+"""Every other state of a held sample is UNDELIVERED: nobody has it."""
+
+_MASKS: Final = {status: StatusMask(1 << status) for status in MessageStatus}
+
+
+def message_status(state: SampleState) -> MessageStatus:
+    """A held sample's status as selectors and replies name it."""
+    return _STATUSES.get(state, MessageStatus.UNDELIVERED)
+
+
+def is_selected(sample: Sample, expression: Expression) -> bool:
+    """Whether a selector picks a sample as it is now."""
+    return matches(expression, sample.identity, _MASKS[message_status(sample.state)])
+
+
+def candidates(host: AdminHost, queue: ResourceIdentifier, expression: Expression) -> Iterator[Sample]:
+    """The samples among which are those that a selector picks, in queue order.
+
+    A selector that pins identities is answered from the queue's index.
+    """
+    pinned = identities_of(expression)
+    if pinned is None:
+        return host.samples(queue)
+    found = (host.sample(queue, identity) for identity in pinned)
+    return iter(sorted((each for each in found if each is not None), key=lambda sample: sample.position))
+
+
+class Reading:
+    """One GET of samples under way. Every reply but the last is intermediate, so one sample is always kept back.
+
+    Args:
+        host: the engine.
+        queue: one that it hosts.
+        expression: which samples are wanted.
+        count: how many at most; 0: all.
+    """
+
+    def __init__(self, host: AdminHost, queue: ResourceIdentifier, expression: Expression, count: int = 0) -> None:
+        self._host = host
+        self._queue = queue
+        self._name = short_name(queue)
+        self._expression = expression
+        self._candidates = candidates(host, queue, expression)
+        self._wanted_count = count or -1
+        self._kept_back: Sample | None = None
+        self._is_under_way = False
+        self.is_over = False
+        """Whether the last reply was given."""
+
+    def take(self) -> list[Reply]:
+        """The next share, which may be empty."""
+        if self._is_under_way and self._kept_back is not None and not self._is_still_wanted(self._kept_back):
+            self._kept_back = None
+            self._wanted_count += 1
+        replies: list[Reply] = []
+        looked_at_count = 0
+        for sample in islice(self._candidates, LOOKED_AT_AT_ONCE):
+            looked_at_count += 1
+            if not self._is_still_wanted(sample):
+                continue
+            if self._kept_back is not None:
+                replies.append(self._reply(self._kept_back))
+            self._kept_back = sample
+            self._wanted_count -= 1
+            if not self._wanted_count or len(replies) == REPLIES_AT_ONCE:
+                break
+        else:
+            self.is_over = looked_at_count < LOOKED_AT_AT_ONCE
+        self.is_over = self.is_over or not self._wanted_count
+        if self.is_over:
+            replies.append(self._last_reply())
+        elif not self._is_under_way:
+            # Between turns the queue changes, and cannot be walked.
+            self._candidates = iter(tuple(self._candidates))
+            self._is_under_way = True
+        return replies
+
+    def _is_still_wanted(self, sample: Sample) -> bool:
+        return (not self._is_under_way or self._is_held(sample)) and is_selected(sample, self._expression)
+
+    def _is_held(self, sample: Sample) -> bool:
+        try:
+            return self._host.sample(self._queue, sample.identity) is sample
+        except NotFound:
+            return False
+
+    def _reply(self, sample: Sample) -> Reply:
+        reason = sample.dead_letter_reason
+        return Reply(
+            ReturnCode.OK,
+            body=MessageData(
+                self._name,
+                sample.position,
+                message_status(sample.state),
+                sample.identity,
+                sample.payload,
+                sample.size_bytes,
+                sample.enqueued_at_ns,
+                sample.attempts,
+                sample.redelivered,
+                sample.dead_letter_from,
+                "" if reason is None else reason.name,
+            ),
+        )
+
+    def _last_reply(self) -> Reply:
+        if self._kept_back is not None:
+            return self._reply(self._kept_back)
+        which = "other sample of queue" if self._is_under_way else "sample of queue"
+        return Reply(ReturnCode.OK, f"no {which} {self._name} is selected")
