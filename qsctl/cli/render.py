@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
-from qsctl.cli.results import Block, Plain, Result, Row, TableBlock
+from qsctl.cli.plain_table import table_lines
+from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock
 from qsctl.errors import QsctlError
 
 if TYPE_CHECKING:
@@ -116,19 +117,29 @@ def _show_blocks(blocks: Sequence[Block]) -> None:
 
 
 def _show_table(out: Console, block: TableBlock) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     if block.title:
         out.print(block.title, style="bold")
     if not block.rows:
         out.print(block.empty, style="dim")
         return
+    rows = [[_cell(row.get(column.field)) for column in block.columns] for row in block.rows]
+    lines = table_lines(block.columns, rows, out.width)
+    if lines is None:
+        _show_folded(out, block.columns, rows)
+        return
+    out.print(next(lines), style="bold")
+    out.file.writelines(f"{line}\n" for line in lines)
+
+
+def _show_folded(out: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for column in block.columns:
+    for column in columns:
         table.add_column(column.heading, justify=column.justify, overflow="fold")
-    for row in block.rows:
-        table.add_row(*(_cell(row.get(column.field)) for column in block.columns))
+    for row in rows:
+        table.add_row(*row)
     # Rich pads the last column; a pipe gets lines without trailing blanks.
     if out.is_terminal:
         out.print(table)

@@ -12,11 +12,14 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from qsctl.core.admin.command import Command, GetData, GetMessages, GetStatus
 from qsctl.core.admin.reply import Body, MessageData, QueueData, Reply, ReturnCode, ServiceData
 from qsctl.core.messages import CommandReply, SampleFlag
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.identity import NIL_IDENTITY
+from qsctl.transport.dds import sample_replies
 from qsctl.transport.dds.bodies import (
     identity_from_wire,
     message_from_wire,
@@ -25,7 +28,6 @@ from qsctl.transport.dds.bodies import (
     service_data_from_wire,
     status_from_wire,
     wire_identity,
-    wire_message,
     wire_queue_data,
     wire_service_data,
     wire_status,
@@ -60,6 +62,9 @@ class RemoteReply(NamedTuple):
 def reply_octets(message: CommandReply, domain_ids: Mapping[str, int]) -> bytes:
     """A reply as one sample of the reply topic, in XCDR1."""
     reply = message.reply
+    flags = (INTERMEDIATE if message.intermediate else 0) | (NOT_FOUND if reply.not_found else 0)
+    if isinstance(reply.body, MessageData):
+        return sample_replies.reply_octets(message, sample_replies.message_octets(reply.body), flags)
     return octets_of(
         WireCommandReply(
             retcode=CommandReplyRetcode(int(reply.retcode)),
@@ -68,7 +73,7 @@ def reply_octets(message: CommandReply, domain_ids: Mapping[str, int]) -> bytes:
             octet_body=b"" if reply.body is None else body_octets(reply.body, domain_ids),
             related_request_identity=wire_identity(message.request),
             replying_service=message.replying_service,
-            flags=(INTERMEDIATE if message.intermediate else 0) | (NOT_FOUND if reply.not_found else 0),
+            flags=flags,
         )
     )
 
@@ -83,11 +88,13 @@ def body_octets(body: Body, domain_ids: Mapping[str, int]) -> bytes:
         case QueueData():
             return octets_of(wire_queue_data(body, domain_ids))
         case MessageData():
-            return octets_of(wire_message(body))
+            return sample_replies.message_octets(body)
 
 
 def reply_from_octets(data: bytes, command: Command) -> RemoteReply | None:
     """A reply to `command`, also from a service that knows only the original's members; None for what is none."""
+    if isinstance(command, GetMessages) and (plain := _plain_reply(data)) is not None:
+        return plain
     wire: Any = None
     for kind in (WireCommandReply, OriginalCommandReply):
         try:
@@ -108,6 +115,17 @@ def reply_from_octets(data: bytes, command: Command) -> RemoteReply | None:
     request = identity_from_wire(wire.related_request_identity) if ours else NIL_IDENTITY
     service = wire.replying_service if ours else ""
     return RemoteReply(CommandReply(request, service, reply, bool(flags & INTERMEDIATE)), octets)
+
+
+def _plain_reply(data: bytes) -> RemoteReply | None:
+    """A reply to GET of samples as our services write it; None: it is to be read as any other."""
+    try:
+        message, octets, flags = sample_replies.parse_reply(data)
+        body = sample_replies.parse_message(octets) if octets else None
+    except sample_replies.NotPlain:
+        return None
+    reply = msgspec.structs.replace(message.reply, body=body, not_found=bool(flags & NOT_FOUND))
+    return RemoteReply(msgspec.structs.replace(message, reply=reply, intermediate=bool(flags & INTERMEDIATE)), octets)
 
 
 def queue_domains(octets: bytes) -> dict[str, int]:

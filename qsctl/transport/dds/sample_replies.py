@@ -1,0 +1,159 @@
+"""Replies that carry a sample, packed and parsed by hand: 3 µs each way instead of 50 (manual, sections 5.3 and 5.4.6).
+
+Decides: the bytes of a `CommandReply` with a `Message` in it, in little-endian XCDR1. A queue may hold millions of
+samples, and each is a reply of its own. What another implementation writes otherwise is left to the wire types.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from qsctl.core.admin.reply import MessageData, MessageStatus, Reply, ReturnCode
+from qsctl.core.messages import CommandReply
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import SECOND_NS
+from qsctl.transport.dds.frames import ENCAPSULATION, PADDING
+
+_REPLY_HEAD: Final = struct.Struct("<Ii")
+_NUMBER: Final = struct.Struct("<iI")
+_MESSAGE_HEAD: Final = struct.Struct("<I16siI")
+_MESSAGE_TAIL: Final = struct.Struct("<iIiIIB3x")
+_SIZE: Final = struct.Struct("<I")
+_GUID_BYTES: Final = 16
+_LOW: Final = 0xFFFF_FFFF
+_SECONDS_MAX: Final = 2**31 - 1
+
+
+class NotPlain(ValueError):
+    """The octets are not laid out as ours are."""
+
+
+def message_octets(message: MessageData) -> bytes:
+    """`Message` as it stands in a reply's `octet_body`."""
+    number = message.identity.sequence_number
+    seconds, nanoseconds = divmod(message.enqueued_at_ns, SECOND_NS)
+    return b"".join(
+        (
+            ENCAPSULATION,
+            _MESSAGE_HEAD.pack(message.status, message.identity.writer_guid, number >> 32, number & _LOW),
+            _padded(message.payload or b""),
+            _padded(_terminated(message.queue_name)),
+            _MESSAGE_TAIL.pack(
+                message.position >> 32,
+                message.position & _LOW,
+                min(seconds, _SECONDS_MAX),
+                nanoseconds,
+                message.attempts,
+                message.redelivered,
+            ),
+            _padded(_terminated(message.dead_letter_from)),
+            _sized(_terminated(message.dead_letter_reason)),
+        )
+    )
+
+
+def reply_octets(message: CommandReply, body: bytes, flags: int) -> bytes:
+    """`CommandReply` around a body."""
+    number = message.request.sequence_number
+    return b"".join(
+        (
+            ENCAPSULATION,
+            _REPLY_HEAD.pack(message.reply.retcode, message.reply.native_retcode),
+            _padded(_terminated(message.reply.text)),
+            # The octets of a GUID need no alignment: they follow the body at once.
+            _sized(body),
+            message.request.writer_guid,
+            PADDING[len(body) & 3],
+            _NUMBER.pack(number >> 32, number & _LOW),
+            _padded(_terminated(message.replying_service)),
+            _SIZE.pack(flags),
+        )
+    )
+
+
+def parse_reply(data: bytes) -> tuple[CommandReply, bytes, int]:
+    """A reply without its body, the body's octets, and the flags.
+
+    Raises:
+        NotPlain: it is laid out in another way, or broken.
+    """
+    try:
+        retcode, native_retcode = _REPLY_HEAD.unpack_from(data, _start_of(data))
+        text, at = _text(data, len(ENCAPSULATION) + _REPLY_HEAD.size)
+        body, at = _octets(data, at, aligned=False)
+        guid = data[at : at + _GUID_BYTES]
+        high, low = _NUMBER.unpack_from(data, at := _aligned(at + _GUID_BYTES))
+        service, at = _text(data, at + _NUMBER.size)
+        (flags,) = _SIZE.unpack_from(data, at)
+        reply = Reply(ReturnCode(retcode), text, None, False, native_retcode)
+    except (struct.error, ValueError) as error:
+        raise NotPlain(str(error)) from error
+    return CommandReply(SampleIdentity(Guid(guid), (high << 32) | low), service, reply), body, flags
+
+
+def parse_message(data: bytes) -> MessageData:
+    """The inverse of `message_octets`.
+
+    Raises:
+        NotPlain: it is laid out in another way, or broken.
+    """
+    try:
+        status, guid, number_high, number_low = _MESSAGE_HEAD.unpack_from(data, _start_of(data))
+        payload, at = _octets(data, len(ENCAPSULATION) + _MESSAGE_HEAD.size)
+        queue_name, at = _text(data, at)
+        high, low, seconds, nanoseconds, attempts, redelivered = _MESSAGE_TAIL.unpack_from(data, at)
+        came_from, at = _text(data, at + _MESSAGE_TAIL.size)
+        reason, _ = _text(data, at)
+        return MessageData(
+            queue_name,
+            (high << 32) | low,
+            MessageStatus(status),
+            SampleIdentity(Guid(guid), (number_high << 32) | number_low),
+            payload,
+            len(payload),
+            seconds * SECOND_NS + nanoseconds,
+            attempts,
+            bool(redelivered),
+            came_from,
+            reason,
+        )
+    except (struct.error, ValueError) as error:
+        raise NotPlain(str(error)) from error
+
+
+def _terminated(text: str) -> bytes:
+    return text.encode() + b"\0"
+
+
+def _sized(octets: bytes) -> bytes:
+    return _SIZE.pack(len(octets)) + octets
+
+
+def _padded(octets: bytes) -> bytes:
+    return _SIZE.pack(len(octets)) + octets + PADDING[len(octets) & 3]
+
+
+def _start_of(data: bytes) -> int:
+    if data[:2] != ENCAPSULATION[:2]:
+        raise NotPlain("another encapsulation")
+    return len(ENCAPSULATION)
+
+
+def _aligned(at: int) -> int:
+    return at + (-at & 3)
+
+
+def _octets(data: bytes, at: int, *, aligned: bool = True) -> tuple[bytes, int]:
+    """A sized run of octets, and where the next member begins."""
+    (size,) = _SIZE.unpack_from(data, at)
+    start = at + _SIZE.size
+    end = start + size
+    if end > len(data):
+        raise NotPlain("it ends too early")
+    return data[start:end], _aligned(end) if aligned else end
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    octets, at = _octets(data, at)
+    return octets.removesuffix(b"\0").decode(), at

@@ -1,0 +1,85 @@
+"""Replies with a sample, packed by hand, are those of the wire types, octet for octet."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qsctl.core.admin.command import GetMessages
+from qsctl.core.admin.reply import MessageData, MessageStatus, Reply, ReturnCode
+from qsctl.core.messages import CommandReply
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.resource import parse_resource
+from qsctl.transport.dds import sample_replies
+from qsctl.transport.dds.bodies import message_from_wire, octets_of, wire_identity, wire_message
+from qsctl.transport.dds.replies import INTERMEDIATE, NOT_FOUND, reply_from_octets, reply_octets
+from qsctl.transport.dds.wire_types import CommandReplyRetcode, WireCommandReply, WireMessage
+
+COMMAND = GetMessages(parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/Orders/message"))
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+IDENTITIES = st.builds(SampleIdentity, st.binary(min_size=16, max_size=16).map(Guid), st.integers(0, 2**63 - 1))
+MESSAGES = st.binary(max_size=40).flatmap(
+    lambda payload: st.builds(
+        MessageData,
+        TEXT,
+        st.integers(0, 2**63 - 1),
+        st.sampled_from(MessageStatus),
+        IDENTITIES,
+        st.just(payload),
+        st.just(len(payload)),
+        st.integers(0, 2**60),
+        st.integers(0, 2**32 - 1),
+        st.booleans(),
+        TEXT,
+        TEXT,
+    )
+)
+REPLIES = st.builds(
+    CommandReply,
+    IDENTITIES,
+    TEXT,
+    st.builds(Reply, st.sampled_from(ReturnCode), TEXT, MESSAGES, st.booleans(), st.integers(-5, 5)),
+    st.booleans(),
+)
+
+
+@given(MESSAGES)
+def test_a_sample_is_written_and_read_as_its_wire_type(message: MessageData) -> None:
+    octets = sample_replies.message_octets(message)
+    assert octets == octets_of(wire_message(message))
+    assert sample_replies.parse_message(octets) == message == message_from_wire(WireMessage.deserialize(octets))
+
+
+@given(REPLIES)
+def test_a_reply_is_written_and_read_as_its_wire_type(message: CommandReply) -> None:
+    reply = message.reply
+    assert isinstance(reply.body, MessageData)
+    octets = reply_octets(message, {})
+    assert octets == octets_of(
+        WireCommandReply(
+            CommandReplyRetcode(int(reply.retcode)),  # type: ignore[arg-type]
+            reply.native_retcode,  # type: ignore[arg-type]
+            reply.text,
+            octets_of(wire_message(reply.body)),  # type: ignore[arg-type]
+            wire_identity(message.request),
+            message.replying_service,  # type: ignore[arg-type]
+            INTERMEDIATE * message.intermediate | NOT_FOUND * reply.not_found,  # type: ignore[arg-type]
+        )
+    )
+    read = reply_from_octets(octets, COMMAND)
+    assert read is not None
+    assert read.message == message
+
+
+@given(REPLIES, st.integers(0, 400))
+def test_a_reply_cut_short_is_never_taken_for_one_of_ours(message: CommandReply, size: int) -> None:
+    octets = reply_octets(message, {})
+    with pytest.raises(sample_replies.NotPlain):
+        sample_replies.parse_reply(octets[: min(size, len(octets) - 1)])
+
+
+@given(st.binary(max_size=80))
+def test_any_octets_are_a_reply_or_none(octets: bytes) -> None:
+    reply_from_octets(octets, COMMAND)
+    reply_from_octets(b"\0\1\0\0" + octets, COMMAND)
