@@ -88,6 +88,8 @@ class ServiceEngine(HostedService):
         super().__init__(settings, started_at=started_at, journals_everything=journal is Journal.EVERYTHING)
         self.ignored_record_count = 0
         """Replayed records that had no effect: their queue, or their sample's beginning, is not there."""
+        self.reads_on = True
+        """Whether long answers go on. A driver whose replies wait for room says no: what was read would pile up."""
         self._payload_size_bytes_max = payload_size_bytes_max if payload_size_bytes_max >= 0 else INFINITE_NS
         self._replays: dict[str, Replay] = {}
         self._readings: list[tuple[SampleIdentity, Reading]] = []
@@ -158,14 +160,14 @@ class ServiceEngine(HostedService):
     def advance(self, now: Nanoseconds) -> None:
         """Do everything that is due at `now`, and a share of each long answer."""
         self._outbox.agenda.advance(self._no_earlier(now))
-        if self._readings:
+        if self._readings and self.reads_on:
             under_way, self._readings = self._readings, []
             for request, reading in under_way:
                 self._read_on(request, reading)
 
     def next_deadline(self) -> Nanoseconds | None:
         """When `advance` next has something to do; None: only a message can change anything."""
-        return self._now if self._readings else self._outbox.agenda.next_deadline()
+        return self._now if self._readings and self.reads_on else self._outbox.agenda.next_deadline()
 
     @property
     def is_answering(self) -> bool:

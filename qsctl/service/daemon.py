@@ -122,7 +122,6 @@ class Daemon:
             now = time.time_ns()
             if inbox or (deadline is not None and deadline <= now):
                 self._pipeline.begin(inbox)
-                deadline = self.engine.next_deadline()
             finished = self._pipeline.take_finished()
             for ready in finished:
                 self._hand_on(ready)
@@ -130,7 +129,8 @@ class Daemon:
                 self._tell_figures(self._tally.figures)
             if inbox or finished:
                 continue
-            self.transport.flush()
+            self._flush()
+            deadline = self.engine.next_deadline()
             self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
             if time.time_ns() - now >= IDLE_NS:
                 self._pipeline.rest()
@@ -140,9 +140,13 @@ class Daemon:
         if ready.changes_service:
             self._reconcile()
         self.transport.put(ready.messages)
-        self.transport.flush()
+        self._flush()
         if ready.events:
             self._tell(ready)
+
+    def _flush(self) -> None:
+        self.transport.flush()
+        self.engine.reads_on = not self.transport.replies_wait
 
     def _tell(self, ready: Ready) -> None:
         if self._counts:
@@ -167,6 +171,7 @@ class Daemon:
             self._pipeline.begin(self.transport.poll())
             for ready in self._pipeline.take_finished():
                 self._hand_on(ready)
+            self._flush()
             self.transport.wait(0 if self.engine.is_answering else 10 * MILLISECOND_NS)
         for ready in self._pipeline.drain():
             self._hand_on(ready)

@@ -116,6 +116,8 @@ class ServiceTransport:
         """What is waited for in a service that takes part in no domain."""
         self._ended = False
         self._all_sent = True
+        self.replies_wait = False
+        """Whether replies to commands waited for room, or for a reader, at the last flush."""
         try:
             for name, place in places.participants.items() if places.delivers else ():
                 participant = self._open(place, name)
@@ -199,7 +201,8 @@ class ServiceTransport:
         for delivery in self._deliveries.values():
             done = delivery.flush() and done
         if self._administration is not None:
-            done = self._administration.flush() and done
+            self.replies_wait = not self._administration.flush()
+            done = done and not self.replies_wait
         if self.logger is not None:
             done = self.logger.flush() and done
         if self._monitoring is not None:

@@ -131,6 +131,21 @@ def test_two_long_answers_take_turns() -> None:
     assert second_begins < first_ends
 
 
+def test_nothing_is_read_while_replies_wait_for_room() -> None:
+    engine = engine_with(500)
+    ask(engine, GetMessages(ORDERS))
+    replies = turn(engine)
+    engine.reads_on = False
+    assert turn(engine) == []
+    assert engine.next_deadline() is None
+    assert engine.is_answering
+    engine.reads_on = True
+    assert engine.next_deadline() == 1
+    while engine.is_answering:
+        replies += turn(engine)
+    assert numbers(replies) == list(range(1, 501))
+
+
 def test_a_queue_deleted_meanwhile_ends_the_answer() -> None:
     engine = engine_with(500)
     ask(engine, GetMessages(ORDERS))
