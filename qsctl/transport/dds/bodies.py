@@ -23,8 +23,6 @@ from qsctl.transport.dds.wire_types import (
     WireDeadLetter,
     WireGuid,
     WireIdentity,
-    WireMessage,
-    WireMessageStatus,
     WireQueueData,
     WireQueueStatus,
     WireSampleBuffer,
@@ -125,28 +123,8 @@ def queue_data_from_wire(wire: Any) -> QueueData:
     )
 
 
-def wire_message(message: MessageData) -> WireMessage:
-    """A sample of a queue (section 5.4.6)."""
-    position_high, position_low = sequence_number_pair(message.position)
-    sec, nanosec = divmod(message.enqueued_at_ns, SECOND_NS)
-    return WireMessage(
-        status=WireMessageStatus(int(message.status)),
-        original_virtual_sample_identity=wire_identity(message.identity),
-        sample_buffer=WireSampleBuffer(message.payload or b""),
-        queue_name=message.queue_name,
-        position_high=position_high,
-        position_low=position_low,
-        enqueued_at_sec=min(sec, 2**31 - 1),
-        enqueued_at_nanosec=nanosec,
-        attempts=message.attempts,
-        redelivered=message.redelivered,
-        dead_letter_from=message.dead_letter_from,
-        dead_letter_reason=message.dead_letter_reason,
-    )
-
-
 def message_from_wire(wire: Any) -> MessageData:
-    """The inverse of `wire_message`."""
+    """A sample of a queue (section 5.4.6), from whoever lays it out otherwise than `packed_replies`."""
     payload = bytes(wire.sample_buffer.value)
     return MessageData(
         queue_name=wire.queue_name,

@@ -3,23 +3,18 @@
 Decides: the bytes of a reply, and how its body is told apart: the request says what was asked for, so the reader knows.
 """
 
-# The wire types' annotations are the binding's, not a type checker's.
-# mypy: disable-error-code="arg-type"
-
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from qsctl.core.admin.command import Command, GetData, GetMessages, GetStatus
 from qsctl.core.admin.reply import Body, MessageData, QueueData, Reply, ReturnCode, ServiceData
 from qsctl.core.messages import CommandReply, SampleFlag
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.identity import NIL_IDENTITY
-from qsctl.transport.dds import sample_replies
+from qsctl.transport.dds import packed_replies
 from qsctl.transport.dds.bodies import (
     identity_from_wire,
     message_from_wire,
@@ -27,13 +22,12 @@ from qsctl.transport.dds.bodies import (
     queue_data_from_wire,
     service_data_from_wire,
     status_from_wire,
-    wire_identity,
     wire_queue_data,
     wire_service_data,
     wire_status,
 )
+from qsctl.transport.dds.packed_replies import NotPlain, ReplyParts
 from qsctl.transport.dds.wire_types import (
-    CommandReplyRetcode,
     OriginalCommandReply,
     WireCommandReply,
     WireMessage,
@@ -63,19 +57,8 @@ def reply_octets(message: CommandReply, domain_ids: Mapping[str, int]) -> bytes:
     """A reply as one sample of the reply topic, in XCDR1."""
     reply = message.reply
     flags = (INTERMEDIATE if message.intermediate else 0) | (NOT_FOUND if reply.not_found else 0)
-    if isinstance(reply.body, MessageData):
-        return sample_replies.reply_octets(message, sample_replies.message_octets(reply.body), flags)
-    return octets_of(
-        WireCommandReply(
-            retcode=CommandReplyRetcode(int(reply.retcode)),
-            native_retcode=reply.native_retcode,
-            string_body=reply.text,
-            octet_body=b"" if reply.body is None else body_octets(reply.body, domain_ids),
-            related_request_identity=wire_identity(message.request),
-            replying_service=message.replying_service,
-            flags=flags,
-        )
-    )
+    body = b"" if reply.body is None else body_octets(reply.body, domain_ids)
+    return packed_replies.reply_octets(message, body, flags)
 
 
 def body_octets(body: Body, domain_ids: Mapping[str, int]) -> bytes:
@@ -88,44 +71,39 @@ def body_octets(body: Body, domain_ids: Mapping[str, int]) -> bytes:
         case QueueData():
             return octets_of(wire_queue_data(body, domain_ids))
         case MessageData():
-            return sample_replies.message_octets(body)
+            return packed_replies.message_octets(body)
 
 
 def reply_from_octets(data: bytes, command: Command) -> RemoteReply | None:
     """A reply to `command`, also from a service that knows only the original's members; None for what is none."""
-    if isinstance(command, GetMessages) and (plain := _plain_reply(data)) is not None:
-        return plain
-    wire: Any = None
-    for kind in (WireCommandReply, OriginalCommandReply):
-        try:
-            wire = kind.deserialize(data)
-        except _BROKEN:
-            continue
-        break
-    if wire is None:
+    parts = _parts_of(data)
+    if parts is None:
         return None
-    octets = bytes(wire.octet_body)
-    ours = isinstance(wire, WireCommandReply)
-    flags = wire.flags if ours else 0
     try:
-        body = _body_from(octets, command) if octets else None
+        body = _body_from(parts.octets, command) if parts.octets else None
     except _BROKEN:
         return None
-    reply = Reply(ReturnCode(wire.retcode.value), wire.string_body, body, bool(flags & NOT_FOUND), wire.native_retcode)
-    request = identity_from_wire(wire.related_request_identity) if ours else NIL_IDENTITY
-    service = wire.replying_service if ours else ""
-    return RemoteReply(CommandReply(request, service, reply, bool(flags & INTERMEDIATE)), octets)
+    reply = Reply(parts.retcode, parts.text, body, bool(parts.flags & NOT_FOUND), parts.native_retcode)
+    message = CommandReply(parts.request, parts.service, reply, bool(parts.flags & INTERMEDIATE))
+    return RemoteReply(message, parts.octets)
 
 
-def _plain_reply(data: bytes) -> RemoteReply | None:
-    """A reply to GET of samples as our services write it; None: it is to be read as any other."""
+def _parts_of(data: bytes) -> ReplyParts | None:
+    """What a service of ours wrote, or one that lays it out in another way or knows only the original's members."""
     try:
-        message, octets, flags = sample_replies.parse_reply(data)
-        body = sample_replies.parse_message(octets) if octets else None
-    except sample_replies.NotPlain:
-        return None
-    reply = msgspec.structs.replace(message.reply, body=body, not_found=bool(flags & NOT_FOUND))
-    return RemoteReply(msgspec.structs.replace(message, reply=reply, intermediate=bool(flags & INTERMEDIATE)), octets)
+        return packed_replies.parse_reply(data)
+    except NotPlain:
+        pass
+    for kind in (WireCommandReply, OriginalCommandReply):
+        try:
+            wire: Any = kind.deserialize(data)
+        except _BROKEN:
+            continue
+        known = (ReturnCode(wire.retcode.value), wire.native_retcode, wire.string_body, bytes(wire.octet_body))
+        if kind is OriginalCommandReply:
+            return ReplyParts(*known, NIL_IDENTITY, "", 0)
+        return ReplyParts(*known, identity_from_wire(wire.related_request_identity), wire.replying_service, wire.flags)
+    return None
 
 
 def queue_domains(octets: bytes) -> dict[str, int]:
@@ -139,7 +117,10 @@ def _body_from(octets: bytes, command: Command) -> Body | None:
         case GetStatus():
             return status_from_wire(WireQueueStatus.deserialize(octets))
         case GetMessages():
-            return message_from_wire(WireMessage.deserialize(octets))
+            try:
+                return packed_replies.parse_message(octets)
+            except NotPlain:
+                return message_from_wire(WireMessage.deserialize(octets))
         case GetData(resource):
             if resource.kind is None:
                 return service_data_from_wire(WireServiceData.deserialize(octets))

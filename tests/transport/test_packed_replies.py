@@ -1,4 +1,4 @@
-"""Replies with a sample, packed by hand, are those of the wire types, octet for octet."""
+"""Replies packed by hand are those of the wire types, octet for octet."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ from hypothesis import strategies as st
 from qsctl.core.admin.command import GetMessages
 from qsctl.core.admin.reply import MessageData, MessageStatus, Reply, ReturnCode
 from qsctl.core.messages import CommandReply
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import Guid, SampleIdentity, sequence_number_pair
+from qsctl.instant import SECOND_NS
 from qsctl.resource import parse_resource
-from qsctl.transport.dds import sample_replies
-from qsctl.transport.dds.bodies import message_from_wire, octets_of, wire_identity, wire_message
+from qsctl.transport.dds import packed_replies
+from qsctl.transport.dds.bodies import message_from_wire, octets_of, wire_identity
 from qsctl.transport.dds.replies import INTERMEDIATE, NOT_FOUND, reply_from_octets, reply_octets
-from qsctl.transport.dds.wire_types import CommandReplyRetcode, WireCommandReply, WireMessage
+from qsctl.transport.dds.wire_types import (
+    CommandReplyRetcode,
+    WireCommandReply,
+    WireMessage,
+    WireMessageStatus,
+    WireSampleBuffer,
+)
 
 COMMAND = GetMessages(parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/Orders/message"))
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
@@ -39,29 +46,49 @@ REPLIES = st.builds(
     CommandReply,
     IDENTITIES,
     TEXT,
-    st.builds(Reply, st.sampled_from(ReturnCode), TEXT, MESSAGES, st.booleans(), st.integers(-5, 5)),
+    st.builds(Reply, st.sampled_from(ReturnCode), TEXT, st.none() | MESSAGES, st.booleans(), st.integers(-5, 5)),
     st.booleans(),
 )
 
 
+def wire_message(message: MessageData) -> WireMessage:
+    """A sample of a queue (section 5.4.6)."""
+    position_high, position_low = sequence_number_pair(message.position)
+    sec, nanosec = divmod(message.enqueued_at_ns, SECOND_NS)
+    return WireMessage(
+        status=WireMessageStatus(int(message.status)),
+        original_virtual_sample_identity=wire_identity(message.identity),
+        sample_buffer=WireSampleBuffer(message.payload or b""),
+        queue_name=message.queue_name,
+        position_high=position_high,
+        position_low=position_low,
+        enqueued_at_sec=min(sec, 2**31 - 1),
+        enqueued_at_nanosec=nanosec,
+        attempts=message.attempts,
+        redelivered=message.redelivered,
+        dead_letter_from=message.dead_letter_from,
+        dead_letter_reason=message.dead_letter_reason,
+    )
+
+
 @given(MESSAGES)
 def test_a_sample_is_written_and_read_as_its_wire_type(message: MessageData) -> None:
-    octets = sample_replies.message_octets(message)
+    octets = packed_replies.message_octets(message)
     assert octets == octets_of(wire_message(message))
-    assert sample_replies.parse_message(octets) == message == message_from_wire(WireMessage.deserialize(octets))
+    assert packed_replies.parse_message(octets) == message == message_from_wire(WireMessage.deserialize(octets))
 
 
 @given(REPLIES)
 def test_a_reply_is_written_and_read_as_its_wire_type(message: CommandReply) -> None:
     reply = message.reply
-    assert isinstance(reply.body, MessageData)
+    assert reply.body is None or isinstance(reply.body, MessageData)
     octets = reply_octets(message, {})
     assert octets == octets_of(
         WireCommandReply(
             CommandReplyRetcode(int(reply.retcode)),  # type: ignore[arg-type]
             reply.native_retcode,  # type: ignore[arg-type]
             reply.text,
-            octets_of(wire_message(reply.body)),  # type: ignore[arg-type]
+            octets_of(wire_message(reply.body)) if reply.body else b"",  # type: ignore[arg-type]
             wire_identity(message.request),
             message.replying_service,  # type: ignore[arg-type]
             INTERMEDIATE * message.intermediate | NOT_FOUND * reply.not_found,  # type: ignore[arg-type]
@@ -75,8 +102,8 @@ def test_a_reply_is_written_and_read_as_its_wire_type(message: CommandReply) -> 
 @given(REPLIES, st.integers(0, 400))
 def test_a_reply_cut_short_is_never_taken_for_one_of_ours(message: CommandReply, size: int) -> None:
     octets = reply_octets(message, {})
-    with pytest.raises(sample_replies.NotPlain):
-        sample_replies.parse_reply(octets[: min(size, len(octets) - 1)])
+    with pytest.raises(packed_replies.NotPlain):
+        packed_replies.parse_reply(octets[: min(size, len(octets) - 1)])
 
 
 @given(st.binary(max_size=80))
