@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, unique
 from typing import assert_never
 
-from qsctl.core.admin.handle import handle
-from qsctl.core.admin.reading import Reading
+from qsctl.core.admin.handle import LongAnswer, handle
 from qsctl.core.admin.reply import Reply
 from qsctl.core.admin.target import matches
 from qsctl.core.events import BounceReason
@@ -92,7 +91,7 @@ class ServiceEngine(HostedService):
         """Whether long answers go on. A driver whose replies wait for room says no: what was read would pile up."""
         self._payload_size_bytes_max = payload_size_bytes_max if payload_size_bytes_max >= 0 else INFINITE_NS
         self._replays: dict[str, Replay] = {}
-        self._readings: list[tuple[SampleIdentity, Reading]] = []
+        self._under_way: list[tuple[SampleIdentity, LongAnswer]] = []
         self._has_stored_configuration = False
         self._refused_count = 0
 
@@ -158,21 +157,26 @@ class ServiceEngine(HostedService):
                 assert_never(message)
 
     def advance(self, now: Nanoseconds) -> None:
-        """Do everything that is due at `now`, and a share of each long answer."""
+        """Do everything that is due at `now`, and a share of what is long; `next_deadline` says whether more is due."""
         self._outbox.agenda.advance(self._no_earlier(now))
-        if self._readings and self.reads_on:
-            under_way, self._readings = self._readings, []
-            for request, reading in under_way:
-                self._read_on(request, reading)
+        if self._under_way:
+            under_way, self._under_way = self._under_way, []
+            for request, answer in under_way:
+                if self._may_go_on(answer):
+                    self._go_on(request, answer)
+                else:
+                    self._under_way.append((request, answer))
 
     def next_deadline(self) -> Nanoseconds | None:
         """When `advance` next has something to do; None: only a message can change anything."""
-        return self._now if self._readings and self.reads_on else self._outbox.agenda.next_deadline()
+        if self._under_way and any(self._may_go_on(answer) for _, answer in self._under_way):
+            return self._now
+        return self._outbox.agenda.next_deadline()
 
     @property
     def is_answering(self) -> bool:
         """Whether a command has not had its last reply."""
-        return bool(self._readings)
+        return bool(self._under_way)
 
     def take_ready(self) -> Ready:
         """Hand over what happened since the last time: records to store, messages to send, events to tell, in order."""
@@ -277,15 +281,18 @@ class ServiceEngine(HostedService):
         if not matches(request.target, self.application_name):
             return
         begun = handle(self, now, request.command)
-        if isinstance(begun, Reading):
-            self._read_on(request.request, begun)
+        if isinstance(begun, LongAnswer):
+            self._go_on(request.request, begun)
         else:
             self._reply(request.request, begun)
 
-    def _read_on(self, request: SampleIdentity, reading: Reading) -> None:
-        self._reply(request, reading.take(), more_follow=not reading.is_over)
-        if not reading.is_over:
-            self._readings.append((request, reading))
+    def _may_go_on(self, answer: LongAnswer) -> bool:
+        return self.reads_on or not answer.waits_for_room
+
+    def _go_on(self, request: SampleIdentity, answer: LongAnswer) -> None:
+        self._reply(request, answer.take(self._now), more_follow=not answer.is_over)
+        if not answer.is_over:
+            self._under_way.append((request, answer))
 
     def _reply(self, request: SampleIdentity, replies: Sequence[Reply], *, more_follow: bool = False) -> None:
         last = len(replies) if more_follow else len(replies) - 1

@@ -76,6 +76,7 @@ class HostedService:
         self._now = started_at
         self._journals_everything = journals_everything
         self._tells_usual_events = True
+        self._share_count = INFINITE_NS
         self.shutting_down = False
         """A SHUTDOWN was accepted (section 5.4.9)."""
         self._host(settings)
@@ -96,6 +97,17 @@ class HostedService:
     @tells_usual_events.setter
     def tells_usual_events(self, tells: bool) -> None:
         self._tells_usual_events = self._outbox.tells_usual = tells
+
+    @property
+    def share_count(self) -> int:
+        """How many samples one queue moves in a row, where a consumer that comes or goes, a lifespan, a time-out or a
+        command concerns more; the rest is due at once. No bound by default: it is for who must not keep others waiting.
+        """
+        return self._share_count
+
+    @share_count.setter
+    def share_count(self, share_count: int) -> None:
+        self._share_count = self._outbox.share_count = share_count
 
     def settings(self) -> ServiceSettings:
         """The configuration as it is now."""
@@ -132,6 +144,28 @@ class HostedService:
         participant, name = self._subscriber(subscriber)
         self._watch(now, self._hosting.add_queue(participant, name, settings))
         self._outbox.record_change(QueueCreated(participant, name, settings))
+
+    def deleted_with(self, queue: ResourceIdentifier) -> list[ResourceIdentifier]:
+        """The queues that go when this one is deleted: it, and its implicit reply queue.
+
+        Raises:
+            NotFound: there is no such queue.
+            Refused: as `delete_queue` does.
+        """
+        settings = self.queue(queue).settings
+        participant, subscriber = self._subscriber(queue.parent)
+        going = self._hosting.removed_with(participant, subscriber, settings.name)
+        return [queue_identifier(participant, subscriber, each.settings) for each in going]
+
+    def shut(self, now: Nanoseconds, queue: ResourceIdentifier) -> None:
+        """Take no more samples into a queue that will be deleted.
+
+        Raises:
+            NotFound: there is no such queue.
+        """
+        shut = self.queue(queue)
+        self._hosting.shut(queue.names[0][1], shut)
+        shut.shut(now)
 
     def delete_queue(self, now: Nanoseconds, queue: ResourceIdentifier) -> None:
         """Remove a queue, its samples and its implicit reply queue (section 5.4.2).
@@ -192,11 +226,9 @@ class HostedService:
         """The held sample of this identity, by index."""
         return self.queue(queue).held.known.get(identity)
 
-    def flush(
-        self, now: Nanoseconds, queue: ResourceIdentifier, identities: Iterable[SampleIdentity] | None = None
-    ) -> int:
-        """Remove held samples, or all with None; returns how many went (section 5.4.3)."""
-        return self.queue(queue).flush(now, identities)
+    def flush(self, now: Nanoseconds, queue: ResourceIdentifier, samples: Iterable[Sample]) -> int:
+        """Remove those of these samples that the queue still holds; returns how many went (section 5.4.3)."""
+        return self.queue(queue).flush(now, samples)
 
     def status(self, now: Nanoseconds, queue: ResourceIdentifier) -> SharedReaderQueueStatus:
         """The status as a command answers it: reading starts `change` again from zero (section 5.4.4)."""
@@ -232,6 +264,7 @@ class HostedService:
     def _host(self, settings: ServiceSettings) -> None:
         """Begin with a configuration, and with nothing in its queues."""
         self._outbox = Outbox(tells_usual=self._tells_usual_events)
+        self._outbox.share_count = self._share_count
         self._counted_events = 0
         self._hosting = Hosting(settings, self._outbox, journals_everything=self._journals_everything)
         self._application_name = settings.application_name

@@ -29,6 +29,10 @@ from qsctl.transport.dds.service_transport import CommandSource, ServiceTranspor
 IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 """The longest sleep: a signal is acted on after it at the latest."""
 
+SHARE_COUNT: Final = 1_000
+"""So many samples of one queue are moved in a row, which takes some 3 ms: no longer do the others wait where a consumer
+comes to a queue of millions or goes with as many, where they expire, or where somebody removes them."""
+
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long the thread that stores may wait for the interpreter while the service works."""
 
@@ -67,6 +71,7 @@ class Daemon:
         """What ended the service: a signal's name or SHUTDOWN; empty while it runs."""
         self._loop = open_service(configuration, options)
         self.engine = self._loop.engine
+        self.engine.share_count = SHARE_COUNT
         self.transport = ServiceTransport(
             self.engine.application_name, options.places, ConfigSnippets(configuration, self.engine), commands
         )

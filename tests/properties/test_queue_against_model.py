@@ -245,7 +245,8 @@ class QueueMachine(RuleBasedStateMachine):
         for sample in gone:
             self.model.end(sample, "flushed")
         self.model.dispatch(self.now)
-        assert self.engine.flush(self.now, ORDERS, [SampleIdentity(WRITER, each) for each in numbers]) == len(gone)
+        going = [each for each in self.engine.samples(ORDERS) if each.identity.sequence_number in numbers]
+        assert self.engine.flush(self.now, ORDERS, going) == len(gone)
         self.turn()
 
     @rule(down=st.integers(0, 6), compacted=st.booleans())

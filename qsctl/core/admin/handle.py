@@ -6,8 +6,8 @@ gets at least one reply; a wrong one gets an ERROR that says what is wrong and w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import assert_never
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias, assert_never
 
 from qsctl.core.admin.command import (
     Command,
@@ -22,33 +22,35 @@ from qsctl.core.admin.command import (
     Shutdown,
 )
 from qsctl.core.admin.host import AdminHost
-from qsctl.core.admin.reading import Reading, candidates, is_selected
-from qsctl.core.admin.reply import QueueData, Reply, ReturnCode, ServiceData
+from qsctl.core.admin.reading import Reading
+from qsctl.core.admin.removal import Removal
+from qsctl.core.admin.reply import QueueData, Reply, ReturnCode, ServiceData, refusal
 from qsctl.core.admin.resolve import nearest, short_name
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.selector.expression import EVERYTHING
 from qsctl.core.selector.parse import parse_selector
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import NotFound, QsctlError, Refused
 from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
+LongAnswer: TypeAlias = Reading | Removal
+"""What a command does a share at a time: `take` once a turn until it `is_over`."""
 
-def handle(host: AdminHost, now: Nanoseconds, command: Command) -> Sequence[Reply] | Reading:
+
+def handle(host: AdminHost, now: Nanoseconds, command: Command) -> Sequence[Reply] | LongAnswer:
     """Carry out a command and answer it, or begin to.
 
-    Only GET of samples and GET of the whole service's status answer more than once (sections 5.4.4 and 5.4.6). The
-    former is a `Reading`: there may be millions.
+    Only GET of samples and GET of the whole service's status answer more than once (sections 5.4.4 and 5.4.6). What
+    concerns samples, of which there may be millions, is a `LongAnswer`.
     """
     try:
         match command:
             case CreateQueue(subscriber, settings):
                 return [_create_queue(host, now, subscriber.bare, settings)]
             case DeleteQueue(queue):
-                host.delete_queue(now, _queue(host, queue))
-                return [_done(f"queue {short_name(queue)} is deleted")]
+                return _delete_queue(host, now, _queue(host, queue))
             case FlushQueue(queue, selector):
-                return [_flush(host, now, _queue(host, queue), selector)]
+                return _flush(host, _queue(host, queue), selector)
             case GetStatus(queue):
                 return _statuses(host, now, queue.bare)
             case GetData(resource):
@@ -58,14 +60,13 @@ def handle(host: AdminHost, now: Nanoseconds, command: Command) -> Sequence[Repl
             case CreateSubscriber(participant, settings):
                 return [_create_subscriber(host, now, participant.bare, settings)]
             case DeleteSubscriber(subscriber):
-                host.delete_subscriber(now, _subscriber(host, subscriber))
-                return [_done(f"shared subscriber {short_name(subscriber)} is deleted")]
+                return _delete_subscriber(host, now, _subscriber(host, subscriber))
             case Shutdown():
                 return [_shut_down(host)]
             case _:
                 assert_never(command)
     except QsctlError as error:
-        return [Reply(ReturnCode.ERROR, _text(error), not_found=isinstance(error, NotFound))]
+        return [refusal(error)]
 
 
 def _create_queue(
@@ -111,14 +112,36 @@ def _holds_all_of(existing: SharedSubscriberSettings, wanted: SharedSubscriberSe
     )
 
 
-def _flush(host: AdminHost, now: Nanoseconds, queue: ResourceIdentifier, selector: str) -> Reply:
-    expression = parse_selector(selector)
-    if expression == EVERYTHING:
-        count = host.flush(now, queue)
-    else:
-        found = candidates(host, queue, expression)
-        count = host.flush(now, queue, [each.identity for each in found if is_selected(each, expression)])
-    return _done(f"{count} {'sample' if count == 1 else 'samples'} removed from queue {short_name(queue)}")
+def _flush(host: AdminHost, queue: ResourceIdentifier, selector: str) -> Removal:
+    def finish(_now: Nanoseconds, count: int) -> Reply:
+        return _done(f"{count} {'sample' if count == 1 else 'samples'} removed from queue {short_name(queue)}")
+
+    return Removal(host, [queue], finish, parse_selector(selector))
+
+
+def _delete_queue(host: AdminHost, now: Nanoseconds, queue: ResourceIdentifier) -> Removal:
+    def finish(then: Nanoseconds) -> Reply:
+        host.delete_queue(then, queue)
+        return _done(f"queue {short_name(queue)} is deleted")
+
+    return _empty(host, now, host.deleted_with(queue), finish)
+
+
+def _delete_subscriber(host: AdminHost, now: Nanoseconds, subscriber: ResourceIdentifier) -> Removal:
+    def finish(then: Nanoseconds) -> Reply:
+        host.delete_subscriber(then, subscriber)
+        return _done(f"shared subscriber {short_name(subscriber)} is deleted")
+
+    return _empty(host, now, [queue for queue in host.queues() if queue.parent == subscriber], finish)
+
+
+def _empty(
+    host: AdminHost, now: Nanoseconds, queues: Sequence[ResourceIdentifier], finish: Callable[[Nanoseconds], Reply]
+) -> Removal:
+    """Take no more samples into queues, and remove what they hold before they are deleted."""
+    for queue in queues:
+        host.shut(now, queue)
+    return Removal(host, queues, lambda then, _count: finish(then))
 
 
 def _statuses(host: AdminHost, now: Nanoseconds, queue: ResourceIdentifier) -> list[Reply]:
@@ -157,7 +180,7 @@ def _shut_down(host: AdminHost) -> Reply:
     try:
         host.request_shutdown()
     except Refused as error:
-        return Reply(ReturnCode.UNSUPPORTED, _text(error))
+        return refusal(error, ReturnCode.UNSUPPORTED)
     return _done(f"service {host.application_name} is shutting down")
 
 
@@ -196,7 +219,3 @@ def _exists(what: str, *, same: bool) -> Reply:
 
 def _done(text: str) -> Reply:
     return Reply(ReturnCode.OK, text)
-
-
-def _text(error: QsctlError) -> str:
-    return f"{error.message}. {error.remedy}" if error.remedy else error.message

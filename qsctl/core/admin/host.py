@@ -55,6 +55,20 @@ class AdminHost(Protocol):
             Refused: the name or the topic is taken in this subscriber, or the dead-letter settings are impossible.
         """
 
+    @property
+    def share_count(self) -> int:
+        """How many samples of a queue a command may remove in one turn."""
+
+    def deleted_with(self, queue: ResourceIdentifier) -> list[ResourceIdentifier]:
+        """The queues that go when this one is deleted: it, and its implicit reply queue.
+
+        Raises:
+            Refused: as `delete_queue` does.
+        """
+
+    def shut(self, now: Nanoseconds, queue: ResourceIdentifier) -> None:
+        """Take no more samples into a queue that will be deleted; who waits outside is refused."""
+
     def delete_queue(self, now: Nanoseconds, queue: ResourceIdentifier) -> None:
         """Remove a queue, its samples and its implicit reply queue.
 
@@ -76,10 +90,8 @@ class AdminHost(Protocol):
     def sample(self, queue: ResourceIdentifier, identity: SampleIdentity) -> Sample | None:
         """The held sample of this identity, by index: no scan."""
 
-    def flush(
-        self, now: Nanoseconds, queue: ResourceIdentifier, identities: Iterable[SampleIdentity] | None = None
-    ) -> int:
-        """Remove the held samples of these identities, or all with None; returns how many went."""
+    def flush(self, now: Nanoseconds, queue: ResourceIdentifier, samples: Iterable[Sample]) -> int:
+        """Remove those of these samples that the queue still holds; returns how many went."""
 
     def status(self, now: Nanoseconds, queue: ResourceIdentifier) -> SharedReaderQueueStatus:
         """The status as `GET …/status` answers it: reading starts `change` again from zero (section 5.4.4)."""

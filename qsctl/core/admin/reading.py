@@ -17,6 +17,7 @@ from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.core.selector.expression import Expression, StatusMask
 from qsctl.core.selector.matches import identities_of, matches
 from qsctl.errors import NotFound
+from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier
 
 REPLIES_AT_ONCE: Final = 32
@@ -66,6 +67,9 @@ class Reading:
         count: how many at most; 0: all.
     """
 
+    waits_for_room = True
+    """Whether it stops where replies wait for room: what was read would pile up."""
+
     def __init__(self, host: AdminHost, queue: ResourceIdentifier, expression: Expression, count: int = 0) -> None:
         self._host = host
         self._queue = queue
@@ -78,7 +82,7 @@ class Reading:
         self.is_over = False
         """Whether the last reply was given."""
 
-    def take(self) -> list[Reply]:
+    def take(self, _now: Nanoseconds) -> list[Reply]:
         """The next share, which may be empty."""
         if self._is_under_way and self._kept_back is not None and not self._is_still_wanted(self._kept_back):
             self._kept_back = None

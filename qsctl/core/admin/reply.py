@@ -8,6 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from qsctl.core.statistics.status import SharedReaderQueueStatus
+from qsctl.errors import NotFound, QsctlError
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 
@@ -86,3 +87,9 @@ class Reply(msgspec.Struct, frozen=True):
     body: Body | None = None
     not_found: bool = False
     native_retcode: int = 0
+
+
+def refusal(error: QsctlError, retcode: ReturnCode = ReturnCode.ERROR) -> Reply:
+    """The answer to a command that cannot be carried out: what is wrong, and what to do."""
+    text = f"{error.message}. {error.remedy}" if error.remedy else error.message
+    return Reply(retcode, text, not_found=isinstance(error, NotFound))

@@ -63,11 +63,18 @@ class Agenda:
         return None
 
     def advance(self, now: Nanoseconds) -> None:
-        """Wake everybody whose deadline has come, in the order of deadlines."""
+        """Wake everybody whose deadline has come, in the order of deadlines, each once.
+
+        Who has more to do than one turn allows is due at once, and woken by the next call: nobody waits for all of it.
+        """
+        woken: list[Sleeper] = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             sleeper = heappop(self._entries)[2]
             sleeper.wakes_at_ns = INFINITE_NS
+            woken.append(sleeper)
+        for sleeper in woken:
             sleeper.advance(now)
+        for sleeper in woken:
             self._enter(sleeper, sleeper.next_deadline())
 
     def _put_off(self, sleeper: Sleeper, actual: Nanoseconds | None) -> None:

@@ -34,7 +34,7 @@ class Held:
         return len(self.known) - len(self._retired)
 
     def __iter__(self) -> Iterator[Sample]:
-        return (sample for sample in self.known.values() if sample is not None)
+        return filter(None, self.known.values())
 
     def enter(self, sample: Sample) -> None:
         """Hold one more sample."""

@@ -161,6 +161,26 @@ class Hosting:
         """Let a queue go, and its implicit reply queue; returns both.
 
         Raises:
+            Refused: as `removed_with` does.
+        """
+        removed = self.removed_with(participant, subscriber, name)
+        for queue in removed:
+            self._forget(self.subscribers[participant, subscriber], queue)
+        return removed
+
+    def shut(self, participant: str, queue: SharedReaderQueue) -> None:
+        """Let no sample reach a queue any more; once more changes nothing."""
+        topic = (participant, queue.settings.topic_name)
+        takers = self.by_topic.get(topic, [])
+        if queue in takers:
+            takers.remove(queue)
+            if not takers:
+                del self.by_topic[topic]
+
+    def removed_with(self, participant: str, subscriber: str, name: str) -> list[SharedReaderQueue]:
+        """The queues that go with this one, itself first.
+
+        Raises:
             Refused: it is an implicit reply queue itself, or holds the dead letters of a queue that remains.
         """
         hosted = self.subscribers[participant, subscriber]
@@ -175,10 +195,7 @@ class Hosting:
                 f"queue {name!r} holds the dead letters of {', '.join(users)}", remedy="Delete those queues first."
             )
         names = [name, *(reply for reply, owner in hosted.implicit.items() if owner == name)]
-        removed = [hosted.queues[each] for each in names]
-        for queue in removed:
-            self._forget(hosted, queue)
-        return removed
+        return [hosted.queues[each] for each in names]
 
     def _add(self, hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> SharedReaderQueue:
         subscriber = hosted.settings.name
@@ -219,11 +236,7 @@ class Hosting:
         del self.queues[queue.name]
         hosted.implicit.pop(queue.settings.name, None)
         self._outbox.agenda.forget(queue)
-        if not queue.settings.is_dead_letter:
-            topic = (hosted.participant, queue.settings.topic_name)
-            self.by_topic[topic].remove(queue)
-            if not self.by_topic[topic]:
-                del self.by_topic[topic]
+        self.shut(hosted.participant, queue)
 
     def _current(self, participant: DomainParticipantSettings) -> DomainParticipantSettings:
         hosted = (each for each in self.subscribers.values() if each.participant == participant.name)

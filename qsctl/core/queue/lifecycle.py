@@ -36,7 +36,7 @@ from qsctl.core.queue.redelivery import note_failure, release
 from qsctl.core.queue.sample import Cause, Sample, SampleState
 from qsctl.core.queue.state import QueueState
 from qsctl.core.records import Assigned, DeadLetterReason, RemovalCause, Removed, Returned
-from qsctl.identity import NIL_GUID
+from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
 _REDELIVERED = int(SampleFlag.REDELIVERED)
@@ -55,15 +55,24 @@ class SampleLifecycle(QueueState):
     __slots__ = ()
 
     def advance(self, now: Nanoseconds) -> None:
-        """Do what is due: expire first, then time out, then dispatch, so that retries leave in queue order."""
-        expired = self.lifespans.overdue(now)
+        """Do what is due: expire first, then time out, then dispatch, so that retries leave in queue order.
+
+        Of each, a share of the outbox's size at most; what is left is due at once.
+        """
+        share_count = self._outbox.share_count
+        put_off, self._put_off = self._put_off, {}
+        self._goes_on_at_ns = INFINITE_NS
+        expired = self.lifespans.overdue(now, share_count)
         lanes = self._lanes_of(expired)
         for sample in expired:
             self._end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
-        unanswered = self._redelivery.overdue(now)
-        lanes.update(dict.fromkeys(self._lanes_of(unanswered)))
+        unanswered = self._redelivery.overdue(now, share_count)
+        lanes.update(self._lanes_of(unanswered))
         for sample in unanswered:
             self._fail(now, sample, ReturnReason.TIMED_OUT)
+        for guid in tuple(self._leaving):
+            lanes.update(self._take_leave(now, guid, share_count))
+        lanes.update(put_off)
         for identity in self.waiting_room.overdue(now):
             self.waiting_room.leave(identity)
             self._bounce(now, identity, BounceReason.EXPIRED)
@@ -267,8 +276,16 @@ class SampleLifecycle(QueueState):
             self._let_in(now)
 
     def _dispatch(self, now: Nanoseconds, lane: Lane) -> None:
-        """Send what can be sent, in queue order, each to the consumer whose turn it is."""
+        """Send what can be sent, in queue order, each to the consumer whose turn it is; a share at a time."""
+        if self._put_off and lane in self._put_off:
+            return
+        left_count = self._outbox.share_count
         while lane.waiting_count:
+            if not left_count:
+                self._put_off[lane] = None
+                self._go_on_at_once(now)
+                return
+            left_count -= 1
             sample = lane.first()
             if sample.expires_at_ns <= now:
                 self._end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
@@ -293,11 +310,31 @@ class SampleLifecycle(QueueState):
                 self.limits.find_full(now)
                 return
 
+    def _take_leave(self, now: Nanoseconds, guid: Guid, count_max: int) -> dict[Lane, None]:
+        """Take back so much of what a consumer held that left; returns the lanes it waits in now."""
+        departure = self._leaving[guid]
+        step = self._hand_back if departure.hands_back else self._fail
+        lanes: dict[Lane, None] = {}
+        for sample in departure.take(count_max):
+            lanes[self.lanes.of_sample(sample)] = None
+            step(now, sample, ReturnReason.CONSUMER_LEFT)
+        if departure.is_over:
+            del self._leaving[guid]
+        else:
+            self._go_on_at_once(now)
+        return lanes
+
+    def _go_on_at_once(self, now: Nanoseconds) -> None:
+        """There is more to do than one turn allows."""
+        self._goes_on_at_ns = now
+        self._outbox.agenda.wake(self, now)
+
     def _take_back(self, sample: Sample) -> None:
-        consumer = self.consumers[sample.holder]
-        del consumer.outstanding[sample.position]
-        if consumer.unacked_threshold >= 0:
-            self.lanes.of_consumer(consumer).ring.review(consumer)
+        consumer = self.consumers.get(sample.holder)
+        if consumer is not None:  # else it left, and this is the rest of what it held
+            del consumer.outstanding[sample.position]
+            if consumer.unacked_threshold >= 0:
+                self.lanes.of_consumer(consumer).ring.review(consumer)
         if self._times_out:
             self._redelivery.end(sample)
 

@@ -82,12 +82,18 @@ class Lifespans:
             heappop(heap)
         return min(row[0].expires_at_ns if row else INFINITE_NS, heap[0][0] if heap else INFINITE_NS)
 
-    def overdue(self, now: Nanoseconds) -> list[Sample]:
-        """The samples past their lifespan at `now`, in the order in which they passed it; they are watched no more."""
+    def overdue(self, now: Nanoseconds, count_max: int = INFINITE_NS) -> list[Sample]:
+        """The samples past their lifespan at `now`, in the order in which they passed it; they are watched no more.
+
+        With `count_max` only the first so many; the others stay due.
+        """
         expired: list[Sample] = []
-        while self._row and self._row[0].expires_at_ns <= now:
-            expired.append(self._row.popleft())
-        while self._heap and self._heap[0][0] <= now:
-            expired.append(heappop(self._heap)[2])
-        living = [sample for sample in expired if sample.state < _FIRST_FINAL_STATE]
-        return sorted(living, key=lambda sample: (sample.expires_at_ns, sample.position))
+        while len(expired) < count_max and self.next_deadline() <= now:
+            expired.append(self._pop_first())
+        return expired
+
+    def _pop_first(self) -> Sample:
+        row, heap = self._row, self._heap
+        if row and not (heap and heap[0][:2] < (row[0].expires_at_ns, row[0].position)):
+            return row.popleft()
+        return heappop(heap)[2]

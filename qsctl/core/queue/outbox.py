@@ -13,7 +13,7 @@ from qsctl.core.queue.agenda import Agenda
 from qsctl.core.queue.sample import Sample
 from qsctl.core.ready import Ready
 from qsctl.core.records import Record, ServiceRecord
-from qsctl.instant import Nanoseconds
+from qsctl.instant import INFINITE_NS, Nanoseconds
 
 NEVER_NS: Final[Nanoseconds] = -1
 """No instant at all."""
@@ -40,12 +40,15 @@ class Outbox:
         "messages",
         "passing",
         "records",
+        "share_count",
         "spilling",
         "tells_usual",
     )
 
     def __init__(self, *, tells_usual: bool = True) -> None:
         self.tells_usual = tells_usual
+        self.share_count = INFINITE_NS
+        """How many samples a queue moves in a row for one cause; the rest follows in the next turn."""
         self.records: list[Record] = []
         self.messages: list[Outbound] = []
         self.events: list[Event] = []

@@ -6,6 +6,7 @@ Decides: when a consumer's answer is overdue, and whether a failed delivery is f
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import islice
 from typing import Final
 
 from qsctl.core.events import ReturnReason
@@ -54,10 +55,10 @@ class Redelivery:
             return later(sample.sent_at_ns, self.response_timeout_ns)
         return INFINITE_NS
 
-    def overdue(self, now: Nanoseconds) -> list[Sample]:
-        """The samples whose answer is due at `now` and has not come, longest waiting first."""
+    def overdue(self, now: Nanoseconds, count_max: int = INFINITE_NS) -> list[Sample]:
+        """The samples whose answer is due at `now` and has not come, longest waiting first; at most so many."""
         late: list[Sample] = []
-        for sample in self._in_flight.values():
+        for sample in islice(self._in_flight.values(), min(count_max, len(self._in_flight))):
             if later(sample.sent_at_ns, self.response_timeout_ns) > now:
                 break
             late.append(sample)

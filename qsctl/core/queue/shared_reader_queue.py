@@ -29,12 +29,13 @@ from qsctl.core.messages import (
     Write,
 )
 from qsctl.core.queue.consumer import Consumer
+from qsctl.core.queue.departure import Departure
 from qsctl.core.queue.lifecycle import SampleLifecycle
 from qsctl.core.queue.redelivery import release
 from qsctl.core.queue.sample import Cause, Sample, SampleState
 from qsctl.core.queue.settings import ReplacementKind
 from qsctl.core.records import RemovalCause, Returned
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _REDELIVERED = int(SampleFlag.REDELIVERED)
@@ -51,7 +52,8 @@ EARLY_REPORTS_MAX: Final = 1_024
 class SharedReaderQueue(SampleLifecycle):
     """One queue of a service.
 
-    Every public method leaves the queue at rest: whatever could be sent is sent, whoever could be let in is in.
+    Every public method leaves the queue at rest: whatever could be sent is sent, whoever could be let in is in. Where
+    that is more than the outbox's share, the rest is due at once: `next_deadline` says so.
     """
 
     __slots__ = ()
@@ -144,6 +146,9 @@ class SharedReaderQueue(SampleLifecycle):
                 self._settle(now, self.lanes.of_consumer(known))
                 return
             self.leave(now, ConsumerLeft(self.name, joined.consumer_guid))
+        if joined.consumer_guid in self._leaving:
+            # What is sent to it from now on is not what it held before.
+            self._settle(now, *self._take_leave(now, joined.consumer_guid, INFINITE_NS))
         consumer = Consumer(joined.consumer_guid, joined.source_guid, self.settings.distribution.unacked_threshold)
         self.consumers[consumer.guid] = consumer
         if joined.source_guid != NIL_GUID:
@@ -177,15 +182,12 @@ class SharedReaderQueue(SampleLifecycle):
         consumer = self.consumers.get(consumer_guid)
         if consumer is None:
             return
-        consumer.reception_enabled = False
-        samples = list(consumer.outstanding.values())
-        lanes = self._lanes_of(samples) | {self.lanes.of_consumer(consumer): None}
-        step = self._hand_back if left.hands_back else self._fail
-        for sample in samples:
-            step(now, sample, ReturnReason.CONSUMER_LEFT)
+        lane = self.lanes.of_consumer(consumer)
+        lane.ring.remove(consumer)
         del self.consumers[consumer_guid]
-        self.lanes.of_consumer(consumer).ring.remove(consumer)
-        self._settle(now, *lanes)
+        self._leaving[consumer_guid] = Departure(consumer, left.hands_back)
+        lanes = self._take_leave(now, consumer_guid, self._outbox.share_count)
+        self._settle(now, *(lanes | {lane: None}))
 
     def report_availability(self, now: Nanoseconds, availability: ConsumerAvailability) -> None:
         """Heed what a consumer says of itself (section 2.10.2). It may say so before it is seen to have joined.
@@ -211,22 +213,26 @@ class SharedReaderQueue(SampleLifecycle):
             self.waiting_room.leave(identity)
             self._outbox.events.append(SampleBounced(now, self.name, identity, BounceReason.PRODUCER_GONE))
 
-    def flush(self, now: Nanoseconds, identities: Iterable[SampleIdentity] | None = None) -> int:
-        """Remove the held samples of these identities, or all with None (section 5.4.3); returns how many."""
-        chosen = self.held if identities is None else map(self.held.known.get, dict.fromkeys(identities))
-        samples = [sample for sample in chosen if sample is not None]
-        lanes = self._lanes_of(samples)
-        for sample in samples:
+    def flush(self, now: Nanoseconds, samples: Iterable[Sample]) -> int:
+        """Remove those of these samples that are still held (section 5.4.3); returns how many."""
+        known = self.held.known
+        going = [sample for sample in samples if known.get(sample.identity) is sample]
+        lanes = self._lanes_of(going)
+        for sample in going:
             self._end(now, sample, Cause.FLUSH, RemovalCause.FLUSHED)
         self._settle(now, *lanes)
-        return len(samples)
+        return len(going)
 
-    def close(self, now: Nanoseconds) -> None:
-        """The queue is deleted: refuse who waits outside, flush what is held (section 5.4.2)."""
+    def shut(self, now: Nanoseconds) -> None:
+        """The queue will be deleted: refuse who waits outside (section 5.4.2). Nobody may write to it from now on."""
         while (arrival := self.waiting_room.first()) is not None:
             self.waiting_room.leave(arrival.write.identity)
             self._bounce(now, arrival.write.identity, BounceReason.QUEUE_FULL)
-        self.flush(now)
+
+    def close(self, now: Nanoseconds) -> None:
+        """The queue is deleted: shut it, flush what is held."""
+        self.shut(now)
+        self.flush(now, list(self.held))
 
     def sent_count(self) -> int:
         """How many samples are with a consumer."""

@@ -10,7 +10,8 @@ from typing import Protocol
 from qsctl.core.events import BounceReason, SampleBounced, SamplesPassed
 from qsctl.core.messages import AckResponse, ConsumerAvailability, WriteAcknowledgment
 from qsctl.core.queue.consumer import Consumer
-from qsctl.core.queue.dispatch import Lanes
+from qsctl.core.queue.departure import Departure
+from qsctl.core.queue.dispatch import Lane, Lanes
 from qsctl.core.queue.held import Held
 from qsctl.core.queue.lifespan import Lifespans, QueueLifespan
 from qsctl.core.queue.limits import Limits
@@ -54,12 +55,15 @@ class QueueState:
         "_acknowledges",
         "_availability",
         "_dead_letters",
+        "_goes_on_at_ns",
         "_is_limited",
+        "_leaving",
         "_lifespan",
         "_marks_last",
         "_on_disk_over_bytes",
         "_outbox",
         "_passed",
+        "_put_off",
         "_redelivery",
         "_times_out",
         "consumers",
@@ -112,6 +116,9 @@ class QueueState:
         self._acknowledges = settings.app_ack_sample_to_producer
         self._marks_last = settings.distribution.mark_last_undelivered_sample
         self._availability: dict[Guid, ConsumerAvailability] = {}
+        self._put_off: dict[Lane, None] = {}
+        self._leaving: dict[Guid, Departure] = {}
+        self._goes_on_at_ns = INFINITE_NS
         self._on_disk_over_bytes = on_disk_over_bytes(settings)
         if not journaled or (dead_letters is not None and not dead_letters.journaled):
             # A dead letter in memory needs its payload in memory: nobody could read it later.
@@ -120,7 +127,10 @@ class QueueState:
     def next_deadline(self) -> Nanoseconds | None:
         """When `advance` next has something to do."""
         deadline = min(
-            self._redelivery.next_deadline(), self.lifespans.next_deadline(), self.waiting_room.next_deadline()
+            self._goes_on_at_ns,
+            self._redelivery.next_deadline(),
+            self.lifespans.next_deadline(),
+            self.waiting_room.next_deadline(),
         )
         return deadline if deadline < INFINITE_NS else None
 

@@ -18,9 +18,9 @@ from qsctl.core.admin.command import (
     GetStatus,
     Shutdown,
 )
-from qsctl.core.admin.handle import handle
+from qsctl.core.admin.handle import LongAnswer, handle
 from qsctl.core.admin.host import AdminHost
-from qsctl.core.admin.reading import Reading, message_status
+from qsctl.core.admin.reading import message_status
 from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, Reply, ReturnCode, ServiceData
 from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.core.queue.settings import ResourceLimitSettings, SessionSettings, SharedReaderQueueSettings
@@ -43,6 +43,7 @@ class PlainHost:
     """An engine's administration made of dictionaries."""
 
     application_name = "here"
+    share_count = 100
 
     def __init__(self) -> None:
         self.held: dict[ResourceIdentifier, list[Sample]] = {}
@@ -81,6 +82,12 @@ class PlainHost:
         self.queue_settings[queue] = settings
         self.held[queue] = []
 
+    def deleted_with(self, queue: ResourceIdentifier) -> list[ResourceIdentifier]:
+        return [queue]
+
+    def shut(self, now: int, queue: ResourceIdentifier) -> None:
+        assert queue in self.queue_settings
+
     def delete_queue(self, now: int, queue: ResourceIdentifier) -> None:
         del self.queue_settings[queue]
         del self.held[queue]
@@ -104,9 +111,8 @@ class PlainHost:
         self.lookups += 1
         return next((sample for sample in self.held[queue] if sample.identity == identity), None)
 
-    def flush(self, now: int, queue: ResourceIdentifier, identities: Iterable[SampleIdentity] | None = None) -> int:
-        before = self.held[queue]
-        gone = {sample.identity for sample in before} if identities is None else set(identities)
+    def flush(self, now: int, queue: ResourceIdentifier, samples: Iterable[Sample]) -> int:
+        before, gone = self.held[queue], {sample.identity for sample in samples}
         self.held[queue] = [sample for sample in before if sample.identity not in gone]
         return len(before) - len(self.held[queue])
 
@@ -137,11 +143,11 @@ def host() -> PlainHost:
 def answers(host: AdminHost, command: object) -> Sequence[Reply]:
     """All replies, those of a long answer too."""
     begun = handle(host, 1, command)  # type: ignore[arg-type]
-    if not isinstance(begun, Reading):
+    if not isinstance(begun, LongAnswer):
         return begun
     replies: list[Reply] = []
     while not begun.is_over:
-        replies += begun.take()
+        replies += begun.take(1)
     return replies
 
 

@@ -1,0 +1,81 @@
+"""Samples that a command removes, a share at a time (manual, sections 5.4.2, 5.4.3 and 5.4.8).
+
+Decides: the order in which they go. A queue may hold millions; the service goes on with others meanwhile. What waits
+goes first and what consumers hold last: a consumer whose window opens would be sent what is about to go.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from qsctl.core.admin.host import AdminHost
+from qsctl.core.admin.reading import candidates, is_selected
+from qsctl.core.admin.reply import Reply, refusal
+from qsctl.core.queue.sample import Sample, SampleState
+from qsctl.core.selector.expression import EVERYTHING, Expression
+from qsctl.errors import QsctlError
+from qsctl.instant import Nanoseconds
+from qsctl.resource import ResourceIdentifier
+
+_SENT = SampleState.SENT
+
+
+class Removal:
+    """One FLUSH or DELETE under way. Samples that come to a queue meanwhile are not flushed.
+
+    Args:
+        host: the engine.
+        queues: those that lose samples; hosted by it.
+        finish: called with the instant and the count of removed samples once all are gone; gives the reply.
+        expression: which samples go.
+    """
+
+    waits_for_room = False
+    """Whether it stops where replies wait for room: it has one reply."""
+
+    def __init__(
+        self,
+        host: AdminHost,
+        queues: Iterable[ResourceIdentifier],
+        finish: Callable[[Nanoseconds, int], Reply],
+        expression: Expression = EVERYTHING,
+    ) -> None:
+        self._host = host
+        self._finish = finish
+        self._expression = expression
+        self._waiting = deque((queue, deque(candidates(host, queue, expression))) for queue in queues)
+        self._with_consumers = deque[tuple[ResourceIdentifier, deque[Sample]]]()
+        self._removed_count = 0
+        self.is_over = False
+        """Whether the reply was given."""
+
+    def take(self, now: Nanoseconds) -> list[Reply]:
+        """Remove the next share; the reply, once all are gone, or where a queue was deleted meanwhile."""
+        left_count = self._host.share_count
+        try:
+            while left_count and (stage := self._waiting or self._with_consumers):
+                left_count -= self._remove(now, stage, left_count)
+            if self._waiting or self._with_consumers:
+                return []
+            self.is_over = True
+            return [self._finish(now, self._removed_count)]
+        except QsctlError as error:
+            self.is_over = True
+            return [refusal(error)]
+
+    def _remove(self, now: Nanoseconds, stage: deque[tuple[ResourceIdentifier, deque[Sample]]], count_max: int) -> int:
+        """Go through so many samples of the first queue of a stage; returns how many there were."""
+        queue, samples = stage[0]
+        share = [samples.popleft() for _ in range(min(count_max, len(samples)))]
+        if not samples:
+            stage.popleft()
+        going = share if self._expression == EVERYTHING else [each for each in share if self._selects(each)]
+        if stage is self._waiting and (sent := deque(each for each in going if each.state is _SENT)):
+            self._with_consumers.append((queue, sent))
+            going = [each for each in going if each.state is not _SENT]
+        self._removed_count += self._host.flush(now, queue, going)
+        return len(share)
+
+    def _selects(self, sample: Sample) -> bool:
+        return is_selected(sample, self._expression)

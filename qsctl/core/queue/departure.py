@@ -1,0 +1,43 @@
+"""A consumer that left and what it held, until the last of it is taken back (manual, sections 2.9 and 2.13).
+
+Decides: in which order, and what of it is no longer its business. It may have held everything that a queue had.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from qsctl.core.queue.consumer import Consumer
+from qsctl.core.queue.sample import Sample, SampleState
+
+_SENT = SampleState.SENT
+
+
+class Departure:
+    """What a consumer held when it left, in queue order.
+
+    Args:
+        consumer: who left; it is served no more.
+        hands_back: whether it says that it touched nothing.
+    """
+
+    __slots__ = ("_guid", "_left", "hands_back")
+
+    def __init__(self, consumer: Consumer, hands_back: bool) -> None:
+        self._guid = consumer.guid
+        self._left = deque(sorted(consumer.outstanding.values(), key=lambda sample: sample.position))
+        self.hands_back = hands_back
+
+    def take(self, count_max: int) -> Iterator[Sample]:
+        """The next so many, each when it is asked for; without those that meanwhile were settled or timed out."""
+        left = self._left
+        for _ in range(min(count_max, len(left))):
+            sample = left.popleft()
+            if sample.state is _SENT and sample.holder == self._guid:
+                yield sample
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left."""
+        return not self._left

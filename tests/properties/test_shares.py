@@ -1,0 +1,223 @@
+"""A service that moves a few samples at a time comes to what one comes to that moves all at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qsctl.core.admin.command import DeleteQueue, FlushQueue
+from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.events import SampleEnqueued, SampleRemoved
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    CommandReply,
+    CommandRequest,
+    ConsumerJoined,
+    ConsumerLeft,
+    Delivery,
+    Inbound,
+    Write,
+)
+from qsctl.core.queue.settings import DistributionSettings, RedeliverySettings, SharedReaderQueueSettings
+from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS
+from qsctl.resource import parse_resource
+
+QUEUE, DEAD = "P/S/orders", "P/S/dead"
+ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
+CONSUMERS = [Guid(bytes([65 + n]) * 16) for n in range(3)]
+WRITER, ASKER = Guid(b"w" * 16), Guid(b"a" * 16)
+DURATIONS = st.sampled_from([3, 5, INFINITE_NS])
+
+
+@dataclass
+class Driven:
+    """An engine with a driver's clock, and what it said so far."""
+
+    engine: ServiceEngine
+    sent: list[tuple[int, Guid, int]] = field(default_factory=list)
+    replies: list[str] = field(default_factory=list)
+    told: Counter[str] = field(default_factory=Counter)
+    turn_count: int = 0
+
+    def turn(self, now: int) -> None:
+        self.engine.advance(now)
+        ready = self.engine.take_ready()
+        self.turn_count += 1
+        self.sent += [
+            (m.identity.sequence_number, m.consumer_guid, m.attempt) for m in ready.messages if isinstance(m, Delivery)
+        ]
+        self.replies += [m.reply.text for m in ready.messages if isinstance(m, CommandReply)]
+        for event in ready.events:
+            if isinstance(event, SampleEnqueued):
+                self.told[f"{event.queue} in"] += 1
+            elif isinstance(event, SampleRemoved):
+                self.told[f"{event.queue} {event.cause.name}"] += 1
+
+    def rest(self, now: int) -> None:
+        """Turn as long as something is due."""
+        self.turn(now)
+        for _ in range(1_000):
+            deadline = self.engine.next_deadline()
+            if deadline is None or deadline > now:
+                return
+            self.turn(now)
+        raise AssertionError("the service never comes to rest")
+
+    def queue(self) -> SharedReaderQueue | None:
+        return self.engine._queues.get(QUEUE)
+
+    def state(self) -> object:
+        """The queue, and which samples died: those that expire at once may do so in another order."""
+        dead = sorted((s.identity, str(s.dead_letter_reason)) for s in self.engine._queues[DEAD].held)
+        queue = self.queue()
+        if queue is None:
+            return dead
+        return (
+            dead,
+            [(s.identity, s.state, s.attempts, s.redelivered, s.holder, s.expires_at_ns) for s in queue.held],
+            {guid: sorted(one.outstanding) for guid, one in queue.consumers.items()},
+            [sample.position for sample in queue.lanes.main.waiting()],
+        )
+
+
+def driven(timeout: int, threshold: int, retries: int, share_count: int) -> Driven:
+    orders = SharedReaderQueueSettings(
+        "orders",
+        "Order",
+        dead_letter_queue="dead",
+        distribution=DistributionSettings(unacked_threshold=threshold),
+        redelivery=RedeliverySettings(retries, timeout),
+    )
+    dead = SharedReaderQueueSettings("dead", "Dead", is_dead_letter=True)
+    subscriber = SharedSubscriberSettings("S", (), (orders, dead))
+    settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
+    engine = ServiceEngine(settings, started_at=0, journal=Journal.PERSISTENT_ONLY)
+    engine.share_count = share_count
+    engine.finish_restore(0)
+    return Driven(engine)
+
+
+Step = tuple[str, int, int, bool]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(1, 9), DURATIONS, st.just(True)),
+        st.tuples(st.sampled_from(["join", "leave"]), st.integers(0, 2), st.just(0), st.booleans()),
+        st.tuples(st.just("settle"), st.integers(0, 30), st.just(0), st.booleans()),
+        st.tuples(st.just("wait"), st.integers(1, 6), st.just(0), st.just(True)),
+        st.tuples(st.sampled_from(["flush", "flush", "delete"]), st.just(0), st.just(0), st.just(True)),
+    ),
+    max_size=25,
+)
+SETTINGS = st.tuples(DURATIONS, st.sampled_from([-1, 0, 2]), st.integers(0, 2))
+
+
+class Story:
+    """Turns steps into messages: what a step means depends on what went before."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.written = 0
+        self.asked = 0
+
+    def messages(self, step: Step, one: Driven) -> list[Inbound]:
+        what, number, detail, yes = step
+        if what == "write":
+            first, self.written = self.written + 1, self.written + number
+            identities = [SampleIdentity(WRITER, each) for each in range(first, self.written + 1)]
+            return [Write("P", "Order", each, b"x", lifespan_ns=detail) for each in identities]
+        if what == "join":
+            return [ConsumerJoined(QUEUE, CONSUMERS[number])]
+        if what == "leave":
+            return [ConsumerLeft(QUEUE, CONSUMERS[number], yes)]
+        if what == "wait":
+            self.now += number
+            return []
+        if what == "settle":
+            if not one.sent:
+                return []
+            sequence_number, guid, _ = one.sent[number % len(one.sent)]
+            return [Acknowledgment(QUEUE, guid, SampleIdentity(WRITER, sequence_number), AckResponse(int(yes)))]
+        self.asked += 1
+        command = FlushQueue(ORDERS) if what == "flush" else DeleteQueue(ORDERS)
+        return [CommandRequest(SampleIdentity(ASKER, self.asked), "svc", command)]
+
+
+@given(st.sampled_from([-1, 0, 2]), st.integers(0, 2), STEPS, st.integers(1, 4))
+def test_at_rest_both_are_the_same(threshold: int, retries: int, steps: list[Step], share_count: int) -> None:
+    """Where windows are bounded, nothing times out or expires: who held the first of many that do is sent another
+    before the last is taken back, and whose turn it is then differs."""
+    whole, shared = (driven(INFINITE_NS, threshold, retries, count) for count in (INFINITE_NS, share_count))
+    story = Story()
+    for step in steps:
+        if step[0] == "write" and threshold >= 0:
+            step = ("write", step[1], INFINITE_NS, True)
+        messages = story.messages(step, whole)
+        for one in (whole, shared):
+            one.engine.receive_all(story.now, messages)
+            one.rest(story.now)
+        assert shared.state() == whole.state()
+        assert shared.sent == whole.sent
+        assert shared.replies == whole.replies
+        assert shared.told == whole.told
+
+
+@given(SETTINGS, STEPS, st.integers(1, 4))
+def test_what_comes_between_the_shares_loses_and_doubles_nothing(
+    given_settings: tuple[int, int, int], steps: list[Step], share_count: int
+) -> None:
+    one, story = driven(*given_settings, share_count), Story()
+    for step in steps:
+        before = len(one.sent)
+        one.engine.receive_all(story.now, story.messages(step, one))
+        one.turn(story.now)
+        commanded = step[0] in ("flush", "delete")
+        assert len(one.sent) - before <= 3 * share_count + 9 + commanded, "one turn moved more than its share"
+        held_by = [
+            position
+            for queue in one.engine._queues.values()
+            for c in queue.consumers.values()
+            for position in c.outstanding
+        ]
+        assert len(held_by) == len(set(held_by)), "two consumers hold one sample"
+    one.rest(story.now)
+    told = one.told
+    for name, queue in one.engine._queues.items():
+        removed = sum(count for key, count in told.items() if key.startswith(f"{name} ") and not key.endswith(" in"))
+        assert told[f"{name} in"] == len(queue.held) + removed
+    if (queue := one.queue()) is not None:
+        assert not queue.lanes.main.waiting_count or queue.lanes.main.ring.choose() is None, "somebody could be served"
+        assert not queue._leaving
+    else:
+        assert told[f"{QUEUE} in"] == sum(count for key, count in told.items() if key.startswith(QUEUE)) // 2
+
+
+def test_a_consumer_that_comes_to_many_gets_a_share_a_turn() -> None:
+    one = driven(INFINITE_NS, -1, 0, 10)
+    one.engine.receive_all(0, [Write("P", "Order", SampleIdentity(WRITER, each), b"x") for each in range(1, 96)])
+    one.engine.receive(0, ConsumerJoined(QUEUE, CONSUMERS[0]))
+    sent = []
+    while one.engine.next_deadline() == 0 or not sent:
+        one.turn(0)
+        sent.append(len(one.sent))
+    assert sent == [20, 30, 40, 50, 60, 70, 80, 90, 95], "ten when it comes, ten each turn"
+
+
+def test_a_flush_of_many_sends_none_of_them_and_takes_what_consumers_hold_last() -> None:
+    one = driven(INFINITE_NS, 0, 0, 10)
+    one.engine.receive_all(0, [Write("P", "Order", SampleIdentity(WRITER, each), b"x") for each in range(1, 51)])
+    one.engine.receive(0, ConsumerJoined(QUEUE, CONSUMERS[0]))
+    one.rest(0)
+    one.engine.receive(0, CommandRequest(SampleIdentity(ASKER, 1), "svc", FlushQueue(ORDERS)))
+    one.turn(0)
+    assert one.replies == []
+    one.engine.receive(0, Write("P", "Order", SampleIdentity(WRITER, 51), b"x"))
+    one.rest(0)
+    assert one.replies == ["50 samples removed from queue P/S/orders"]
+    assert [number for number, _, _ in one.sent] == [1, 51], "the one that came later is not flushed"
