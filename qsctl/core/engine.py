@@ -26,7 +26,7 @@ from qsctl.core.messages import (
     ProducerLeft,
     Write,
 )
-from qsctl.core.queue.restore import Replay, snapshot
+from qsctl.core.queue.restore import Capture, Replay, snapshot
 from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Ready
@@ -256,6 +256,14 @@ class ServiceEngine(HostedService):
             KeyError: no queue has this full name.
         """
         return snapshot(self._queues[name])
+
+    def capture_queue(self, name: str) -> Capture:
+        """The same, a share at a time while the service goes on.
+
+        Raises:
+            KeyError: no queue has this full name.
+        """
+        return Capture(self._queues[name])
 
     def _no_earlier(self, now: Nanoseconds) -> Nanoseconds:
         if now < self._now:

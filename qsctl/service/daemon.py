@@ -135,6 +135,9 @@ class Daemon:
             if inbox or finished:
                 continue
             self._flush()
+            if self._pipeline.is_compacting:
+                self._pipeline.compact_on()
+                continue
             deadline = self.engine.next_deadline()
             self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
             if time.time_ns() - now >= IDLE_NS:

@@ -84,6 +84,10 @@ class ServiceLoop:
         """Reclaim the room of what no longer matters, in the stores where it pays. Between turns only."""
         self.stores.compact(self.engine.snapshot_queue, self.engine.snapshot_service(), all_damaged=all_damaged)
 
+    def compact_in_shares(self) -> Iterator[None]:
+        """The same for a service that goes on: a share between two yields. Each between turns, with all stored."""
+        return self.stores.compact_in_shares(self.engine.capture_queue, self.engine.snapshot_service())
+
 
 def changes_queues(ready: Ready) -> bool:
     """Whether a queue was created or deleted."""

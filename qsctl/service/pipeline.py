@@ -7,7 +7,7 @@ busier the service, the more share one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from qsctl.core.messages import Inbound
@@ -16,14 +16,15 @@ from qsctl.service.loop import ServiceLoop, changes_queues, up_to_each_creation
 from qsctl.storage.group_commit import QUICK_SYNC_S, GroupCommit
 
 COMPACT_AFTER_RECORDS: Final = 500_000
-"""How many records may be stored before a busy service looks whether a store is worth compacting, for which it stands
-still some 10 ms: seldom enough that not one sample in a hundred waits for it."""
+"""How many records may be stored before a busy service looks whether a store is worth compacting."""
 
 COMPACT_QUIET_AFTER_RECORDS: Final = 5_000
 """How many, when the service has nothing to do."""
 
 TURNS_AHEAD_MAX: Final = 64
 """Turns that may wait for their commit; then `begin` waits too: that is back-pressure."""
+
+_NOTHING: Final = object()
 
 
 class PipelinedLoop:
@@ -48,6 +49,7 @@ class PipelinedLoop:
         self._turns_ahead_max = turns_ahead_max
         self._commits = GroupCommit(loop.stores.write, on_finished, quick_sync_s=quick_sync_s)
         self._record_count = 0
+        self._compaction: Iterator[None] | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -71,8 +73,8 @@ class PipelinedLoop:
             elif ready.records or ready.messages or ready.events:
                 self._commits.submit(ready)
             self._record_count += len(ready.records)
-            if self._record_count >= COMPACT_AFTER_RECORDS:
-                self._compact()
+            if self._compaction is not None or self._record_count >= COMPACT_AFTER_RECORDS:
+                self.compact_on()
         while self._commits.pending_count > self._turns_ahead_max:
             self._commits.wait()
 
@@ -93,7 +95,7 @@ class PipelinedLoop:
         """
         self.settle()
         if self._record_count >= COMPACT_QUIET_AFTER_RECORDS and self.is_idle:
-            self._compact()
+            self.compact_on()
 
     def take_finished(self) -> list[Ready]:
         """The turns that are stored, in order: send their messages, tell their events.
@@ -115,7 +117,20 @@ class PipelinedLoop:
         """Store what was begun and end the thread; `take_finished` still gives what it covers."""
         self._commits.close()
 
-    def _compact(self) -> None:
-        self._record_count = 0
+    @property
+    def is_compacting(self) -> bool:
+        """Whether `compact_on` has more to do."""
+        return self._compaction is not None
+
+    def compact_on(self) -> None:
+        """Compact a share more of the stores for which it pays; begin with it, if none is under way.
+
+        Raises:
+            Damaged: the disk refuses; the service must stop.
+        """
+        if self._compaction is None:
+            self._record_count = 0
+            self._compaction = self.loop.compact_in_shares()
         self._commits.finish()
-        self.loop.compact()
+        if next(self._compaction, _NOTHING) is _NOTHING:
+            self._compaction = None

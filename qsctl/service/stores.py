@@ -28,7 +28,7 @@ from qsctl.core.records import (
 )
 from qsctl.errors import Refused
 from qsctl.service.places import Place, Places
-from qsctl.storage.base import Storage, Sync
+from qsctl.storage.base import Shares, Storage, Sync
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.names import private_stem, queue_stem, service_file
 from qsctl.storage.segments import SegmentStorage
@@ -196,6 +196,22 @@ class Stores:
         for name, store in self._queues.items():
             if store.worth_compacting() or (all_damaged and store.damage):
                 store.compact(snapshot(name))
+
+    def compact_in_shares(
+        self, capture: Callable[[QueueName], Shares], service: Iterable[ServiceRecord]
+    ) -> Iterator[None]:
+        """Compact the stores for which it pays, a share between two yields; batches may be stored meanwhile.
+
+        `service` and, before each share, `capture` must be the state that all stored records give.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        if self.service and self.service.worth_compacting():
+            self.service.compact(service)
+        for name, store in list(self._queues.items()):
+            if self._queues.get(name) is store and store.worth_compacting():
+                yield from store.compact_in_shares(capture(name))
 
     def forget(self, keep: Callable[[Place], bool]) -> None:
         """Delete the stores of the queues that are not to be kept."""

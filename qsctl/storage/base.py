@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from qsctl.core.records import Record
 from qsctl.storage.damage import DamageReport
@@ -17,6 +17,24 @@ Sync: TypeAlias = Callable[[], None]
 """What is left to do until what was written is as durable as configured; called once, in whatever thread.
 
 Raises Damaged: the disk refuses; what was written may or may not be there."""
+
+
+_ALL: Final = 2**62
+
+
+class Shares(Protocol):
+    """What a compaction keeps, a share at a time, in the order of positions."""
+
+    @property
+    def taken_to(self) -> int:
+        """The highest position that was taken, or passed over for being gone."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last share was taken."""
+
+    def take(self, count: int) -> Sequence[Record]:
+        """The records of about so many samples, as they are now; all that is left, where that is not much more."""
 
 
 class Storage(Protocol):
@@ -84,6 +102,16 @@ class Storage(Protocol):
             Damaged: the disk refused; the old content stays.
         """
 
+    def compact_in_shares(self, kept: Shares) -> Iterator[None]:
+        """Do what `compact` does, a share between two yields, while records go on coming.
+
+        Before each share `kept` and what was appended must be one state. It comes to nothing where the store is closed,
+        destroyed or compacted meanwhile.
+
+        Raises:
+            Damaged: the disk refused; the old content stays.
+        """
+
     def destroy(self) -> None:
         """Delete everything, the files too; closes the store."""
 
@@ -105,6 +133,18 @@ class WritesThenSyncs(ABC):
     def settle(self) -> None:
         """See `Storage.settle`."""
         return
+
+    @abstractmethod
+    def compact(self, keep: Iterable[Record]) -> None:
+        """See `Storage.compact`."""
+
+    def compact_in_shares(self, kept: Shares) -> Iterator[None]:
+        """See `Storage.compact_in_shares`. All at once, unless a store can do better."""
+        records: list[Record] = []
+        while not kept.is_over:
+            records += kept.take(_ALL)
+        self.compact(records)
+        yield
 
     def append(self, records: Sequence[Record]) -> None:
         """See `Storage.append`."""

@@ -26,6 +26,7 @@ _HEADER: Final = struct.Struct("<4sBBHIIQ")
 _CHECKSUM: Final = struct.Struct("<I")
 _COPY_SIZE_BYTES: Final = _HEADER.size + _CHECKSUM.size
 _MAGIC: Final = b"QSLG"
+_SYNC_AFTER_BYTES: Final = 1 << 20
 _BASE: Final = 1
 _REUSED: Final = 2
 
@@ -165,6 +166,67 @@ def write_all(descriptor: int, data: bytes, offset: int) -> None:
         view = view[written:]
 
 
+class Replacement:
+    """A file under a temporary name, written in parts, that takes its place once it is whole.
+
+    Raises:
+        InvalidInput: a link or a device stands there.
+        OSError: the disk refuses.
+    """
+
+    def __init__(self, path: Path, header: SegmentHeader) -> None:
+        self.header = header
+        self.size_bytes = HEADER_SIZE_BYTES
+        self._path = path
+        self._temporary = path.with_name(path.name + TEMPORARY)
+        self._synced_bytes = 0
+        self._descriptor = create_segment(self._temporary, header)
+
+    def add(self, bodies: Iterable[bytes]) -> None:
+        """Write more. Now and then it is synced, so that the last sync has little to do.
+
+        Raises:
+            OSError: the disk refuses; nothing is left of the file.
+        """
+        try:
+            for batch in _batches(bodies):
+                data = frame(batch, self.header.mark)
+                write_all(self._descriptor, data, self.size_bytes)
+                self.size_bytes += len(data)
+            if self.size_bytes - self._synced_bytes > _SYNC_AFTER_BYTES:
+                os.fdatasync(self._descriptor)
+                self._synced_bytes = self.size_bytes
+        except BaseException:
+            self.abandon()
+            raise
+
+    def finish(self) -> int:
+        """Take the place of whatever has the name, atomically and durably; gives the size.
+
+        Raises:
+            OSError: the disk refuses; what has the name stays.
+        """
+        try:
+            os.fsync(self._descriptor)
+            self._temporary.rename(self._path)
+        except OSError:
+            self.abandon()
+            raise
+        self._close()
+        sync_directory(self._path.parent)
+        return self.size_bytes
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        self._close()
+        self._temporary.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
 def replace_segment(path: Path, header: SegmentHeader, bodies: Iterable[bytes]) -> int:
     """Put a file with these bodies in the place of another one, atomically and durably; gives its size.
 
@@ -172,23 +234,9 @@ def replace_segment(path: Path, header: SegmentHeader, bodies: Iterable[bytes]) 
         InvalidInput: a link or a device stands there.
         OSError: the disk refuses; the file is as before.
     """
-    temporary = path.with_name(path.name + TEMPORARY)
-    descriptor = create_segment(temporary, header)
-    size_bytes = HEADER_SIZE_BYTES
-    try:
-        for batch in _batches(bodies):
-            data = frame(batch, header.mark)
-            write_all(descriptor, data, size_bytes)
-            size_bytes += len(data)
-        os.fsync(descriptor)
-        temporary.rename(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(descriptor)
-    sync_directory(path.parent)
-    return size_bytes
+    replacement = Replacement(path, header)
+    replacement.add(bodies)
+    return replacement.finish()
 
 
 def read_frame(descriptor: int, offset: int) -> tuple[tuple[int, int, int], bytes]:

@@ -21,6 +21,7 @@ from qsctl.storage.names import open_private, refuse_link, sync_directory
 from qsctl.storage.segment_file import (
     HEADER_SIZE_BYTES,
     TEMPORARY,
+    Replacement,
     SegmentContent,
     SegmentHeader,
     create_segment,
@@ -246,22 +247,25 @@ class SegmentLog:
         self.sizes[index] = replace_segment(self.path(index), header, bodies)
         self.headers[index] = header
 
-    def write_base(self, bodies: Iterable[bytes]) -> int:
-        """Write a file that supersedes all others, atomically and durably, and drop those. Gives its index.
+    def begin_base(self, index: int) -> Replacement:
+        """Begin a file that will supersede all others; its index is beyond those that will be there then."""
+        return Replacement(self.path(index), self._new_header(index)._replace(is_base=True))
+
+    def put_base(self, base: Replacement) -> None:
+        """Let the base, which is whole, supersede the other files, atomically and durably, and drop those.
 
         Raises:
             OSError: the disk refuses; the log is as before.
         """
-        index = self.last_index + 1
-        header = self._new_header(index)._replace(is_base=True)
-        size_bytes = replace_segment(self.path(index), header, bodies)
+        index = base.header.file_index
+        assert index > self.last_index, "a base supersedes the files of a lower index"
+        size_bytes = base.finish()
         old = list(self.sizes)
         self._release()
         self._descriptor = open_private(self.path(index), os.O_RDWR)
-        self.headers[index] = header
+        self.headers[index] = base.header
         self.sizes[index] = self._reserved_bytes = size_bytes
         self.drop(old)
-        return index
 
     def drop(self, indexes: Iterable[int]) -> None:
         """Give up files; a damaged one is set aside under another name, for whoever wants to look."""

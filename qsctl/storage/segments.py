@@ -7,10 +7,9 @@ and, under synchronization FULL, one sync a log, whatever the size of the batch.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate, chain, repeat
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -19,27 +18,18 @@ import msgspec
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record
 from qsctl.errors import Damaged
-from qsctl.storage.base import Sync, WritesThenSyncs
-from qsctl.storage.codec import (
-    POSITION,
-    Encoded,
-    Positions,
-    decode_metadata,
-    encode,
-    fill,
-    position_of,
-)
+from qsctl.storage.base import Shares, Sync, WritesThenSyncs
+from qsctl.storage.codec import POSITION, Encoded, Positions, decode_metadata, encode, fill, position_of
+from qsctl.storage.compaction import ROOM_FOR_FILES, Compaction, Whole
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.frames import FRAME_HEADER, is_whole, spans
+from qsctl.storage.data_files import DataFiles
+from qsctl.storage.frames import FRAME_HEADER, spans
 from qsctl.storage.metadata_copies import COPY_POSITION, Redo, UnsyncedMetadata
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies
 from qsctl.storage.segment_log import SegmentLog
 
 DEAD_BODY_COUNT_MIN: Final = 2_000
 """Below this a log is never worth compacting: reading so much takes some milliseconds."""
-
-_OFFSET_BITS: Final = 40
-_OFFSET_MASK: Final = (1 << _OFFSET_BITS) - 1
 
 
 class SegmentStorage(WritesThenSyncs):
@@ -59,19 +49,14 @@ class SegmentStorage(WritesThenSyncs):
         self._metadata = SegmentLog(
             stem, "m", contiguous=True, mark=mark, file_max_size_bytes=size, synchronization=synchronization
         )
-        self._data = SegmentLog(
-            stem, "d", contiguous=False, mark=mark, file_max_size_bytes=size, synchronization=synchronization
+        self._data = DataFiles(
+            SegmentLog(
+                stem, "d", contiguous=False, mark=mark, file_max_size_bytes=size, synchronization=synchronization
+            )
         )
-        self._locations: dict[int, int] = {}
-        """File index and offset of the frame, in one number, of every sample that is held, by position."""
-        self._live_counts: dict[int, int] = {}
-        """Samples held, by data file."""
-        self._frame_counts: dict[int, int] = {}
-        """Samples written, by data file."""
+        self._compaction: Compaction | None = None
         self._missing: set[int] = set()
         """Samples whose user data damage took."""
-        self._stray_files: set[int] = set()
-        """Data files with samples of which there is no metadata; the next `compact` rewrites them."""
         self._body_count = 0
         self._kept_count = 0
         self._failed = False
@@ -88,7 +73,7 @@ class SegmentStorage(WritesThenSyncs):
     @property
     def damage(self) -> Sequence[DamageReport]:
         """What was found broken, in the order of the files."""
-        return [*self._metadata.damage, *self._data.damage, *self._more_damage]
+        return [*self._metadata.damage, *self._data.log.damage, *self._more_damage]
 
     def write(self, records: Sequence[Record]) -> Sync | None:
         """See `Storage.write`."""
@@ -107,42 +92,59 @@ class SegmentStorage(WritesThenSyncs):
             has_copy = self._put(encoded)
         except OSError as error:
             raise self._refusal(error) from error
-        dead = self._forget(encoded.removed) if encoded.removed else []
+        dead = self._data.forget(encoded.removed) if encoded.removed else []
+        if self._compaction is not None:
+            self._follow(self._compaction, records)
         may_wait = rides or not self._is_full
         return None if may_wait and not dead else partial(self._sync, bool(encoded.positions), has_copy, dead)
 
     def _put(self, encoded: Encoded) -> bool:
         """Write a batch to both logs, or to neither; whether its metadata stands behind its user data, too."""
-        data_before = (self._data.last_index, self._data.sizes.get(self._data.last_index, 0))
+        log = self._data.log
+        data_before = (log.last_index, log.sizes.get(log.last_index, 0))
         batch = self._metadata.prepare(encoded.metadata)
         has_copy = self._is_full and bool(encoded.positions) and not self._metadata.has_new_file
-        index, offset = self._write_data(encoded, [self._unsynced.copy_with(batch)] if has_copy else [])
+        index, offset = self._data.write(encoded, [self._unsynced.copy_with(batch)] if has_copy else [])
         try:
             self._metadata.put(batch)
         except OSError:
             if encoded.positions:
-                self._data.cut(index, data_before[1] if index == data_before[0] else HEADER_SIZE_BYTES)
+                log.cut(index, data_before[1] if index == data_before[0] else HEADER_SIZE_BYTES)
             raise
         if has_copy:
             self._unsynced.clear()
         elif self._is_full:
             self._unsynced.add(batch)
         self._body_count += len(encoded.metadata)
-        self._locate(index, offset, encoded)
+        self._data.locate(index, offset, encoded)
         return has_copy
+
+    def _follow(self, compaction: Compaction, records: Sequence[Record]) -> None:
+        if self._metadata.last_index >= compaction.base.header.file_index:
+            self._abandon_compaction()  # another will find what this one left
+            return
+        try:
+            compaction.follow(records)
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def _abandon_compaction(self) -> None:
+        if self._compaction is not None:
+            self._compaction.base.abandon()
+            self._compaction = None
 
     def settle(self) -> None:
         """See `Storage.settle`."""
         if self._unsynced:
             self._sync(has_data=False, has_copy=False, dead=[])
-        self._data.rest()
+        self._data.log.rest()
         self._metadata.rest()
 
     def _sync(self, has_data: bool, has_copy: bool, dead: list[int]) -> None:
         """Reach the disk, then delete the data files in which nothing is held any more."""
         try:
             if has_data:
-                self._data.sync()
+                self._data.log.sync()
             if dead or not has_copy:
                 self._metadata.sync()
                 self._unsynced.clear()
@@ -154,17 +156,16 @@ class SegmentStorage(WritesThenSyncs):
     def load(self) -> Iterator[Record]:
         """See `Storage.load`. Records about a sample that damage took away are left out."""
         held: set[int] = set()
-        location_of, header_at = self._locations.get, FRAME_HEADER.unpack_from
+        location_of, header_at = self._data.locations.get, FRAME_HEADER.unpack_from
         file_index, buffer_of_file = -1, b""
         header_size, overhead = FRAME_HEADER.size, FRAME_HEADER.size + POSITION.size
         for record in self._metadata_records():
             if type(record) is Enqueued:
                 location = location_of(record.position)
                 if location is not None:
-                    if location >> _OFFSET_BITS != file_index:
-                        file_index = location >> _OFFSET_BITS
-                        buffer_of_file = self._data.read_file(file_index)
-                    offset = location & _OFFSET_MASK
+                    index, offset = self._data.place(location)
+                    if index != file_index:
+                        file_index, buffer_of_file = index, self._data.log.read_file(index)
                     _, length, _ = header_at(buffer_of_file, offset)
                     fill(record, "payload", buffer_of_file[offset + overhead : offset + header_size + length])
                 elif record.position in self._missing:
@@ -181,56 +182,74 @@ class SegmentStorage(WritesThenSyncs):
             KeyError: no such sample is held.
             Damaged: its bytes do not match their checksum.
         """
-        location = self._locations[position]
-        index, offset = location >> _OFFSET_BITS, location & _OFFSET_MASK
         try:
-            header, body = self._data.read_body(index, offset)
+            return self._data.payload(position)
         except OSError as error:
             raise self._refusal(error) from error
-        if not is_whole(header, body, self._data.headers[index].mark) or POSITION.unpack_from(body)[0] != position:
-            raise Damaged(
-                f"{self._data.path(index)}: offset {offset}: the user data of sample {position} is damaged",
-                remedy="Restart the service: it restores what is whole and reports the rest.",
-            )
-        return body[POSITION.size :]
 
     def worth_compacting(self) -> bool:
         """See `Storage.worth_compacting`."""
-        live_count = len(self._locations) + self._kept_count
+        live_count = len(self._data.locations) + self._kept_count
         return self._body_count - live_count > max(live_count, DEAD_BODY_COUNT_MIN)
 
     def compact(self, keep: Iterable[Record]) -> None:
         """See `Storage.compact`. Rewrites the metadata, and those data files of which more than half is dead."""
+        for _ in self.compact_in_shares(Whole(keep)):
+            pass
+
+    def compact_in_shares(self, kept: Shares) -> Iterator[None]:
+        """See `Storage.compact_in_shares`. First the metadata is rewritten, then one data file a share."""
         self._refuse_after_failure()
-        records = list(keep)
-        fresh = [each for each in records if isinstance(each, Enqueued) and each.position not in self._locations]
+        self._abandon_compaction()
         try:
-            if fresh:
-                encoded = encode(fresh)
-                index, offset = self._write_data(encoded)
-                self._locate(index, offset, encoded)
-            self._data.sync(critical=True)
-            metadata = encode(records).metadata
-            self._metadata.write_base(metadata)
-            self._unsynced.clear()
-            kept = {each.position for each in records if isinstance(each, Enqueued)}
-            self._body_count = len(metadata)
-            self._kept_count = max(0, len(metadata) - len(kept))
-            self._drop_dead(self._forget([position for position in self._locations if position not in kept]))
-            self._rewrite_sparse_files()
+            base = self._metadata.begin_base(self._metadata.last_index + 1 + ROOM_FOR_FILES)
+            compaction = self._compaction = Compaction(base, kept)
+            while not self._goes_over_to(compaction):
+                yield
+                if self._compaction is not compaction:
+                    return
+            sparse = self._data.sparse()
+            for index, positions in sorted(self._data.held_in(sparse).items()):
+                still_held = [each for each in positions if self._data.is_held_in(index, each)]
+                if still_held:
+                    self._data.rewrite(index, still_held)
+                    yield
+            self._data.stray_files.clear()
         except OSError as error:
             raise self._refusal(error) from error
 
+    def _goes_over_to(self, compaction: Compaction) -> bool:
+        """Write the next share of what is kept; with the last one, let it supersede what there is."""
+        records = compaction.take()
+        fresh = [each for each in records if isinstance(each, Enqueued) and each.position not in self._data.locations]
+        if fresh:
+            encoded = encode(fresh)
+            self._data.locate(*self._data.write(encoded), encoded)
+        if not compaction.is_over:
+            return False
+        self._data.log.sync(critical=True)
+        self._metadata.put_base(compaction.base)
+        self._compaction = None
+        self._unsynced.clear()
+        self._body_count = compaction.body_count
+        self._kept_count = max(0, compaction.body_count - compaction.sample_count)
+        if compaction.held is not None:
+            self._drop_dead(self._data.forget(self._data.locations.keys() - compaction.held))
+        self._data.drop_empty()
+        return True
+
     def destroy(self) -> None:
         """See `Storage.destroy`."""
+        self._abandon_compaction()
         self._metadata.destroy()
-        self._data.destroy()
-        self._locations.clear()
+        self._data.log.destroy()
+        self._data.locations.clear()
 
     def close(self) -> None:
         """See `Storage.close`."""
+        self._abandon_compaction()
         try:
-            self._data.close()
+            self._data.log.close()
             self._metadata.close()
         except OSError as error:
             raise self._refusal(error) from error
@@ -238,19 +257,15 @@ class SegmentStorage(WritesThenSyncs):
     def _open(self) -> None:
         position_at = POSITION.unpack_from
         redo = Redo(self._metadata.path)
-        for index, content in self._data.open():
-            self._frame_counts[index] = len(content.found.bodies) - redo.apply(content.buffer, content.found.bodies)
-            start_of_file = (index << _OFFSET_BITS) - FRAME_HEADER.size
+        for index, content in self._data.log.open():
+            frame_count = len(content.found.bodies) - redo.apply(content.buffer, content.found.bodies)
             inside = {
-                position_at(content.buffer, start)[0]: start_of_file + start
+                position_at(content.buffer, start)[0]: start - FRAME_HEADER.size
                 for start, end in content.found.bodies
                 if end - start >= POSITION.size
             }
             inside.pop(COPY_POSITION, None)
-            for position in self._locations.keys() & inside.keys():
-                self._live_counts[self._locations[position] >> _OFFSET_BITS] -= 1
-            self._live_counts[index] = len(inside)
-            self._locations.update(inside)
+            self._data.take_in(index, inside, frame_count)
         redo.finish()
         self._more_damage += redo.reports()
         told = Positions()
@@ -262,12 +277,13 @@ class SegmentStorage(WritesThenSyncs):
                 except msgspec.MsgspecError as error:
                     self._report_unreadable(index, start, end, error)
         next_position = max(told.next_free, *(max(each, default=-1) + 1 for each in (told.enqueued, told.removed)))
-        stray = self._locations.keys() - told.enqueued
+        locations = self._data.locations
+        stray = locations.keys() - told.enqueued
         self._report_unfinished([position for position in stray if position >= next_position])
         if self.damage:
-            self._stray_files = {self._locations[position] >> _OFFSET_BITS for position in stray}
-        self._drop_dead(self._forget(chain(stray, told.removed & self._locations.keys())))
-        self._missing = told.enqueued - told.removed - self._locations.keys()
+            self._data.stray_files = {self._data.file_of(position) for position in stray}
+        self._drop_dead(self._data.forget(chain(stray, told.removed & locations.keys())))
+        self._missing = told.enqueued - told.removed - locations.keys()
         for position in sorted(self._missing):
             what = f"the user data of sample {position} is gone; the sample is left out"
             path = self._metadata.stem.with_name(self._metadata.stem.name + "_d*.db")
@@ -301,68 +317,11 @@ class SegmentStorage(WritesThenSyncs):
                 except msgspec.MsgspecError as error:
                     self._report_unreadable(index, start, end, error)
 
-    def _write_data(self, encoded: Encoded, copies: Iterable[bytes] = ()) -> tuple[int, int]:
-        if not encoded.positions:
-            return -1, 0
-        pack = POSITION.pack
-        bodies = [pack(position) + data for position, data in zip(encoded.positions, encoded.data, strict=True)]
-        batch = self._data.write(chain(bodies, copies))
-        return batch.file_index, batch.offset
-
-    def _locate(self, index: int, offset: int, encoded: Encoded) -> None:
-        overhead = FRAME_HEADER.size + POSITION.size
-        if encoded.positions:
-            self._frame_counts[index] = self._frame_counts.get(index, 0) + len(encoded.positions)
-            self._live_counts[index] = self._live_counts.get(index, 0) + len(encoded.positions)
-        for position in self._locations.keys() & encoded.positions:
-            self._live_counts[self._locations[position] >> _OFFSET_BITS] -= 1
-        sizes = [overhead + len(data) for data in encoded.data]
-        starts = accumulate(sizes, initial=index << _OFFSET_BITS | offset)
-        self._locations.update(zip(encoded.positions, starts, strict=False))
-
-    def _forget(self, positions: Iterable[int]) -> list[int]:
-        """Hold samples no more; give the data files in which nothing is held now."""
-        locations = map(self._locations.pop, positions, repeat(None))
-        gone = Counter(location >> _OFFSET_BITS for location in locations if location is not None)
-        for index, count in gone.items():
-            self._live_counts[index] -= count
-        return [index for index in gone if not self._live_counts[index] and index != self._data.last_index]
-
     def _drop_dead(self, dead: list[int]) -> None:
         if dead:
-            if self._data.synchronization is Synchronization.NORMAL:
+            if self._data.log.synchronization is Synchronization.NORMAL:
                 self._metadata.sync(critical=True)  # the removals must not be lost after the data
-            self._drop_data(dead)
-
-    def _drop_data(self, indexes: list[int]) -> None:
-        self._data.drop(indexes)
-        for index in indexes:
-            self._live_counts.pop(index, None)
-            self._frame_counts.pop(index, None)
-
-    def _rewrite_sparse_files(self) -> None:
-        if self._stray_files:
-            self._data.seal()
-        written = self._data.written_index
-        damaged = self._data.damaged_indexes
-        last = self._data.last_index
-        self._drop_data([index for index, count in self._live_counts.items() if not count and index != last])
-        sparse = {
-            index
-            for index, count in self._live_counts.items()
-            if index != written and (2 * count < self._frame_counts[index] or index in damaged | self._stray_files)
-        }
-        inside: dict[int, list[int]] = {index: [] for index in sparse}
-        for position, location in self._locations.items():
-            if location >> _OFFSET_BITS in sparse:
-                inside[location >> _OFFSET_BITS].append(position)
-        for index, positions in sorted(inside.items()):
-            data = [self.payload(position) for position in positions]
-            encoded = Encoded([], positions, data, [])
-            self._data.rewrite(index, [POSITION.pack(at) + each for at, each in zip(positions, data, strict=True)])
-            self._frame_counts[index] = 0
-            self._locate(index, HEADER_SIZE_BYTES, encoded)
-        self._stray_files.clear()
+            self._data.drop(dead)
 
     def _refuse_after_failure(self) -> None:
         if self._failed:

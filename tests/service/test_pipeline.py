@@ -154,7 +154,7 @@ def test_a_store_is_compacted_when_it_is_long_or_when_there_is_nothing_to_do(
 ) -> None:
     loop = service(tmp_path, queue())
     compacted: list[int] = []
-    monkeypatch.setattr(loop, "compact", lambda: compacted.append(1))
+    monkeypatch.setattr(loop, "compact_in_shares", lambda: iter(compacted.append(1) or ()))
     pipeline = PipelinedLoop(loop)
     limit = COMPACT_AFTER_RECORDS if busy else COMPACT_QUIET_AFTER_RECORDS
     pipeline.begin(writes(1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -68,6 +68,46 @@ def as_loaded(records: Iterable[Record]) -> list[Record]:
     return [
         replace(each, payload=b"") if isinstance(each, Enqueued) and each.position in gone else each for each in records
     ]
+
+
+class KeptInTwos:
+    """What a queue holds, for `compact_in_shares`: two samples a share. `note` what is appended meanwhile."""
+
+    def __init__(self) -> None:
+        self.held: dict[int, list[Record]] = {}
+        self.next_position = 0
+        self.taken_to = -1
+        self.is_over = False
+
+    def note(self, records: Iterable[Record]) -> None:
+        for each in records:
+            if isinstance(each, Enqueued):
+                self.held[each.position] = [each]
+                self.next_position = each.position + 1
+            elif isinstance(each, Removed):
+                self.held.pop(each.position, None)
+            elif isinstance(each, Assigned | Returned) and each.position in self.held:
+                self.held[each.position].append(each)
+
+    def take(self, _count: int) -> list[Record]:
+        left = [position for position in self.held if position > self.taken_to]
+        records = [record for position in left[:2] for record in self.held[position]]
+        self.taken_to = left[:2][-1] if left else self.taken_to
+        if len(left) <= 2:
+            self.is_over = True
+            records.append(Remembered(QUEUE, self.next_position, ()))
+        return records
+
+    def kept(self) -> list[Record]:
+        """What is held, sample by sample."""
+        return [record for records in self.held.values() for record in records]
+
+
+def by_sample(records: Iterable[Record]) -> list[Record]:
+    """What loaded records say of samples that are held: all of one, then all of the next."""
+    kept = KeptInTwos()
+    kept.note(records)
+    return kept.kept()
 
 
 one_suite_many_stores = settings(suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow])
@@ -255,3 +295,48 @@ class StoreContract:
                     store = self.reopened(store, directory)
         assert list(store.load()) == as_loaded(expected)
         store.close()
+
+    @one_suite_many_stores
+    @given(drawn=batches(12), begins_at=strategies.integers(0, 6), pace=strategies.integers(1, 3))
+    def test_compacting_in_shares_keeps_what_is_held_whatever_comes_meanwhile(
+        self, tmp_path_factory: pytest.TempPathFactory, drawn: list[list[Record]], begins_at: int, pace: int
+    ) -> None:
+        directory = tmp_path_factory.mktemp("store")
+        store, kept = self.open(directory), KeptInTwos()
+        shares: Iterator[None] = iter(())
+        for number, batch in enumerate(drawn):
+            store.append(batch)
+            kept.note(batch)
+            if number == begins_at:
+                shares = store.compact_in_shares(kept)
+            for _ in range(pace):
+                next(shares, None)
+            assert by_sample(store.load()) == kept.kept()
+        for position, (first, *_) in kept.held.items():
+            assert isinstance(first, Enqueued)
+            assert store.payload(position) == first.payload
+        store = self.reopened(store, directory)
+        assert by_sample(store.load()) == kept.kept()
+        assert not store.damage
+        store.append([enqueued(kept.next_position)])
+        store = self.reopened(store, directory)
+        assert by_sample(store.load()) == [*kept.kept(), enqueued(kept.next_position)]
+        store.close()
+
+    def test_a_store_destroyed_or_closed_meanwhile_ends_a_compaction(self, tmp_path: Path) -> None:
+        for number, end in enumerate(("destroy", "close", "compact")):
+            directory = tmp_path / str(number)
+            directory.mkdir()
+            store, kept = self.open(directory), KeptInTwos()
+            batch = [enqueued(position) for position in range(9)]
+            store.append(batch)
+            kept.note(batch)
+            shares = store.compact_in_shares(kept)
+            next(shares)
+            store.compact(batch) if end == "compact" else getattr(store, end)()
+            for _ in shares:
+                pass
+            assert not [path for path in directory.iterdir() if path.suffix == ".tmp"]
+            if end == "compact":
+                assert by_sample(store.load()) == batch
+                store.close()

@@ -25,8 +25,10 @@ class PowerFailed(Exception):
 
 def kill(store: SegmentStorage) -> None:
     """Let go of the files as a process does that is killed."""
-    for log in (store._data, store._metadata):
+    for log in (store._data.log, store._metadata):
         log._release()
+    if store._compaction is not None:
+        store._compaction.base._close()
 
 
 class Disk:

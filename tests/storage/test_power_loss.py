@@ -14,7 +14,7 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Assigned, Enqueued, Record, Remembered, Removed
 from qsctl.identity import Guid
 from qsctl.storage.segments import SegmentStorage
-from tests.storage.contract import QUEUE, enqueued, removed
+from tests.storage.contract import QUEUE, KeptInTwos, enqueued, removed
 from tests.storage.power_loss import Disk, PowerFailed, kill
 
 FAILURES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "200"))
@@ -50,12 +50,22 @@ class Story:
         self.unsure: set[int] = set()
         """Samples that may be there or not: of the batch under way, or settled without a sync."""
         self.next_position = 0
+        self.kept = KeptInTwos()
+        self.shares: Iterator[None] | None = None
 
     def step(self) -> None:
         """One thing a queue does; when the power fails in it, `unsure` says what it was about."""
         doing = self.chance.choices(
-            [self.enqueue, self.settle_some, self.settle_along, self.compact, self.store.settle, self.restart],
-            weights=[20, self.settles, self.settles, 2, self.settles // 4, 1],
+            [
+                self.enqueue,
+                self.settle_some,
+                self.settle_along,
+                self.compact,
+                self.compact_on,
+                self.store.settle,
+                self.restart,
+            ],
+            weights=[20, self.settles, self.settles, 2, 8, self.settles // 4, 1],
         )
         doing[0]()
 
@@ -96,9 +106,24 @@ class Story:
         self.store.compact([Remembered(QUEUE, self.next_position, ()), *map(enqueued, kept)])
         self.held, self.unsure = kept, set()
 
+    def compact_on(self) -> None:
+        """A share more of a compaction that goes on beside all the rest; a new one where there is none."""
+        if self.shares is None:
+            self.kept = KeptInTwos()
+            self.shares = self.store.compact_in_shares(self.kept)
+        known = {position: payload for position, payload in self.held.items() if position not in self.unsure}
+        self.kept.held = {position: [enqueued(position, payload)] for position, payload in known.items()}
+        self.kept.next_position = self.next_position
+        was_over = self.kept.is_over
+        if next(self.shares, self) is self:
+            self.shares = None
+        if self.kept.is_over and not was_over:
+            self.held, self.unsure = known, set()
+
     def restart(self) -> None:
         """The process is killed and started again; the disk keeps what it was given."""
         kill(self.store)
+        self.shares = None
         self.store = opened(self.directory)
         found = alive(self.store.load())
         gone = self.unsure - found.keys()

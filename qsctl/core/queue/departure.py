@@ -22,18 +22,19 @@ class Departure:
         hands_back: whether it says that it touched nothing.
     """
 
-    __slots__ = ("_guid", "_left", "hands_back")
+    __slots__ = ("_guid", "_left", "_samples", "hands_back")
 
     def __init__(self, consumer: Consumer, hands_back: bool) -> None:
         self._guid = consumer.guid
-        self._left = deque(sorted(consumer.outstanding.values(), key=lambda sample: sample.position))
+        self._samples = consumer.outstanding
+        self._left = deque(sorted(self._samples))
         self.hands_back = hands_back
 
     def take(self, count_max: int) -> Iterator[Sample]:
         """The next so many, each when it is asked for; without those that meanwhile were settled or timed out."""
         left = self._left
         for _ in range(min(count_max, len(left))):
-            sample = left.popleft()
+            sample = self._samples.pop(left.popleft())
             if sample.state is _SENT and sample.holder == self._guid:
                 yield sample
 

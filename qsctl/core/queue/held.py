@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Final
 
 from qsctl.core.queue.sample import Sample
@@ -55,9 +56,17 @@ class Held:
         """The remembered identities, oldest first."""
         return tuple(self._retired)
 
+    def newer_than(self, position: int) -> list[Sample]:
+        """The held samples behind a position, in queue order."""
+        newer = takewhile(lambda sample: sample.position > position, filter(None, reversed(self.known.values())))
+        return list(newer)[::-1]
+
     def remember(self, next_position: int, identities: Iterable[SampleIdentity]) -> None:
-        """Take up where a compacted store left off."""
+        """Take up where a compacted store left off: these identities were retired then, and no others."""
         self.next_position = max(self.next_position, next_position)
+        for identity in self._retired:
+            del self.known[identity]
+        self._retired.clear()
         for identity in identities:
             if identity not in self.known:
                 self.known[identity] = None

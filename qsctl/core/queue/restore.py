@@ -7,6 +7,7 @@ exactly the state that wrote the records, deliveries under way included; what a 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import assert_never
 
@@ -89,11 +90,57 @@ def snapshot(queue: SampleLifecycle) -> Iterator[QueueRecord]:
 
     A payload that is on disk only is named by `payload_from`: the old store still has it.
     """
-    name = queue.name
-    yield Remembered(name, queue.held.next_position, queue.held.retired())
+    yield _remembered(queue)
     for sample in queue.held:
-        yield enqueued_record(name, sample, (name, sample.position) if sample.payload is None else None)
-        if sample.attempts or sample.redelivered:
-            yield Returned(name, sample.position, sample.attempts, sample.redelivered)
-        if sample.holder != NIL_GUID:
-            yield Assigned(name, sample.position, sample.holder, sample.attempts + 1)
+        yield from _records_of(queue.name, sample)
+
+
+class Capture:
+    """The same while the queue goes on: a share at a time, in the order of positions.
+
+    Whoever replays it must be given, behind each share, what is recorded of the samples up to `taken_to` from then on;
+    nothing of the others. With the last share, which says what is remembered, it is the state of that moment.
+    """
+
+    def __init__(self, queue: SampleLifecycle) -> None:
+        self._queue = queue
+        self._left = deque(queue.held)
+        self.taken_to = -1
+        """The highest position that was taken, or passed over for being gone."""
+        self.is_over = False
+        """Whether the last share was taken."""
+        self._round = 0
+
+    def take(self, count: int) -> list[QueueRecord]:
+        """The records of about so many samples."""
+        held, name, left = self._queue.held, self._queue.name, self._left
+        if len(left) <= count << self._round:
+            # What came since is held, too. Each round takes larger shares than the one before, or a queue that is
+            # filled faster than this takes would never be through.
+            left += held.newer_than(left[-1].position if left else self.taken_to)
+            self._round += 1
+        count <<= self._round
+        is_last = len(left) <= count
+        records: list[QueueRecord] = []
+        for _ in range(len(left) if is_last else count):
+            sample = left.popleft()
+            self.taken_to = sample.position
+            if held.known.get(sample.identity) is sample:
+                records += _records_of(name, sample)
+        if is_last:
+            records.append(_remembered(self._queue))
+            self.is_over = True
+        return records
+
+
+def _remembered(queue: SampleLifecycle) -> Remembered:
+    return Remembered(queue.name, queue.held.next_position, queue.held.retired())
+
+
+def _records_of(queue: str, sample: Sample) -> Iterator[QueueRecord]:
+    """One held sample as it is now."""
+    yield enqueued_record(queue, sample, (queue, sample.position) if sample.payload is None else None)
+    if sample.attempts or sample.redelivered:
+        yield Returned(queue, sample.position, sample.attempts, sample.redelivered)
+    if sample.holder != NIL_GUID:
+        yield Assigned(queue, sample.position, sample.holder, sample.attempts + 1)
