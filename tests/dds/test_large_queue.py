@@ -1,23 +1,28 @@
-"""A queue with many samples is looked at while the service goes on (manual, section 5.4.6)."""
+"""A queue with many samples is looked at, taken, handed back and emptied while the service goes on (manual, 5.4)."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from qsctl.client.admin import Administration, Told
-from qsctl.client.blocking import QueueProducer
+from qsctl.client.blocking import QueueConsumer, QueueProducer
 from qsctl.client.dds_connection import DdsConnection
 from qsctl.core.admin.reply import MessageData
-from tests.dds.service_process import ServiceProcess
+from qsctl.resource import ResourceIdentifier
+from qsctl.storage.segment_file import decode_header
+from tests.dds.service_process import ServiceProcess, eventually
 
 SAMPLES = 20_000
+REDELIVERED = "<redelivery><max_delivery_retries>1</max_delivery_retries></redelivery>"
+PERSISTENT = "<persistence><kind>PERSISTENT</kind></persistence>"
 QUEUES = "".join(
     f'<shared_reader_queue name="{name}" session="s"><topic_name>{name}</topic_name><type_name>DDS::Octets</type_name>'
-    "</shared_reader_queue>"
+    f"<queue_qos>{REDELIVERED}</queue_qos></shared_reader_queue>"
     for name in ("Orders", "Bills")
 )
 
@@ -45,21 +50,63 @@ def service(request: pytest.FixtureRequest, tmp_path: Path, domain: int) -> Iter
     running.end()
 
 
-def test_a_large_queue_is_shown_whole_while_others_write(service: ServiceProcess) -> None:
-    found: list[Told[MessageData]] = []
+ALL = [str(number).encode() for number in range(SAMPLES)]
+
+
+def while_another_writes(service: ServiceProcess, done: Callable[[Administration, ResourceIdentifier], None]) -> None:
+    """Do something with the large queue, in a thread, while a producer writes to the other one."""
     connection = DdsConnection(service.domain, 30.0)
     administration = Administration(connection)
     queue = administration.queue_named("Orders")
-    looking = threading.Thread(target=lambda: found.extend(administration.messages(queue)), daemon=True)
-    with QueueProducer[bytes]("Bills", service.domain) as producer:
+    with ThreadPoolExecutor(1) as threads, QueueProducer[bytes]("Bills", service.domain) as producer:
         producer.wait_for_queue()
-        looking.start()
-        while looking.is_alive():
+        doing = threads.submit(done, administration, queue)
+        while not doing.done():
             producer.write(b"x")
             assert producer.wait_for_acknowledgments(30) == 0
-    looking.join(30)
+        doing.result()
     connection.close()
-    assert [each.body.payload for each in found] == [str(number).encode() for number in range(SAMPLES)]
+
+
+def taken(service: ServiceProcess, count: int, *, acknowledges: bool) -> list[bytes]:
+    """What a consumer takes, which leaves then."""
+    payloads: list[bytes] = []
+    with QueueConsumer[bytes]("Orders", "S", service.domain) as consumer:
+        consumer.wait_for_queue()
+        while len(payloads) < count:
+            samples = consumer.receive(1000, 30)
+            assert samples
+            payloads += [sample.value for sample in samples]
+            if acknowledges:
+                consumer.acknowledge_all()
+    return payloads
+
+
+def test_a_large_queue_is_shown_whole_while_others_write(service: ServiceProcess) -> None:
+    found: list[Told[MessageData]] = []
+    while_another_writes(service, lambda administration, queue: found.extend(administration.messages(queue)))
+    assert [each.body.payload for each in found] == ALL
+
+
+def test_a_consumer_that_leaves_with_all_of_it_leaves_all_to_the_next(service: ServiceProcess) -> None:
+    def take_twice(*_: object) -> None:
+        assert taken(service, SAMPLES, acknowledges=False) == ALL
+        assert sorted(taken(service, SAMPLES, acknowledges=True)) == sorted(ALL)
+
+    while_another_writes(service, take_twice)
+
+
+def test_a_large_queue_is_flushed_and_deleted_whole_while_others_write(service: ServiceProcess) -> None:
+    texts: list[str] = []
+
+    def empty(administration: Administration, queue: ResourceIdentifier) -> None:
+        texts.extend(each.reply.text for each in administration.flush_queue(queue))
+        assert administration.messages(queue) == []
+        texts.extend(each.reply.text for each in administration.delete_queue(queue))
+        assert [each.queue_name for each in administration.hosted().queues] == ["P/S/Bills"]
+
+    while_another_writes(service, empty)
+    assert texts == [f"{SAMPLES} samples removed from queue P/S/Orders", "queue P/S/Orders is deleted"]
 
 
 def test_the_first_few_of_many_are_given_alone(service: ServiceProcess) -> None:
@@ -68,3 +115,32 @@ def test_the_first_few_of_many_are_given_alone(service: ServiceProcess) -> None:
     found = administration.messages(administration.queue_named("Orders"), count=3)
     connection.close()
     assert [each.body.payload for each in found] == [b"0", b"1", b"2"]
+
+
+def test_a_store_that_is_compacted_beside_the_work_restores_what_was_left(tmp_path: Path, domain: int) -> None:
+    queues = QUEUES.replace(REDELIVERED, PERSISTENT)
+    service = ServiceProcess(tmp_path, domain, "--persistent-storage-path", str(tmp_path), queues=queues)
+    with QueueProducer[bytes]("Orders", domain) as producer:
+        producer.wait_for_queue()
+        for payload in ALL:
+            producer.write(payload)
+        assert producer.wait_for_acknowledgments(60) == 0
+    with QueueConsumer[bytes]("Orders", "S", domain) as consumer:
+        consumer.wait_for_queue()
+        gone = [sample.value for sample in consumer.receive(SAMPLES * 3 // 4, 30)]
+        while len(gone) < SAMPLES * 3 // 4:
+            gone += [sample.value for sample in consumer.receive(SAMPLES * 3 // 4 - len(gone), 30)]
+        consumer.acknowledge_all()
+        consumer.flush()
+        assert eventually(lambda: any(map(is_base, tmp_path.glob("QSOrders@*_m*.db")))), "the store is compacted"
+    service.stop(signal.SIGKILL)
+    service.start()
+    left = taken(service, SAMPLES - len(gone), acknowledges=True)
+    assert sorted(gone + left) == sorted(ALL)
+    service.end()
+
+
+def is_base(metadata: Path) -> bool:
+    """Whether a metadata file supersedes those before it."""
+    header = decode_header(metadata.read_bytes())
+    return header is not None and header.is_base
