@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from qsctl.cli.answers import SERVICE_HELP, service_column
 from qsctl.cli.payloads import PAYLOAD_HELP, ContentReader, shown_in
-from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, plain
+from qsctl.cli.results import Block, Column, LazyRows, Plain, Result, Row, TableBlock, plain
 
 if TYPE_CHECKING:
     from qsctl.client.admin import Told
@@ -206,9 +206,9 @@ class Messages(Result):
         """A list with one object a sample."""
         return self.rows()
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> LazyRows[Told[MessageData]]:
         """One row a sample."""
-        return [self._row(*told) for told in self.messages]
+        return LazyRows(self.messages, list(self.field_help), lambda told: self._row(*told))
 
     def blocks(self) -> list[Block]:
         """One line a sample, long contents cut."""

@@ -6,7 +6,6 @@ No colour where nobody sees it: not in a pipe, not with `NO_COLOR`, not with `TE
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import sys
@@ -15,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
 from qsctl.cli.plain_table import table_lines
-from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock
+from qsctl.cli.results import Block, Column, LazyRows, Plain, Result, Row, TableBlock
 from qsctl.errors import QsctlError
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def show(result: Result, output: OutputFormat) -> None:
         case OutputFormat.TABLE:
             _show_blocks(result.blocks())
         case OutputFormat.JSON:
-            print(json.dumps(result.document(), indent=2, ensure_ascii=False))
+            _show_json(result.document())
         case OutputFormat.JSONL:
             for row in result.rows():
                 print(json.dumps(row, ensure_ascii=False))
@@ -67,7 +66,7 @@ def show(result: Result, output: OutputFormat) -> None:
 
             yaml.safe_dump(_listed(result.document()), sys.stdout, sort_keys=False, allow_unicode=True)
         case OutputFormat.CSV:
-            print(_csv(result.rows()), end="")
+            _show_csv(result.rows())
         case OutputFormat.XML:
             print(result.xml().rstrip("\n"))
     sys.stdout.flush()
@@ -161,15 +160,31 @@ def _cell(value: Plain) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _csv(rows: Sequence[Row]) -> str:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    if names:
-        writer.writerow(names)
-    for row in rows:
-        writer.writerow([_csv_cell(row.get(name)) for name in names])
-    return text.getvalue()
+def _show_json(document: Plain) -> None:
+    """Indented by two. A list goes out one by one: it may be of millions, whose text nobody wants in memory."""
+    if isinstance(document, str) or not isinstance(document, Sequence) or not document:
+        print(_indented([] if isinstance(document, LazyRows) else document))
+        return
+    separator = "["
+    for each in document:
+        print(separator, end="\n  ")
+        # A line break inside a text is escaped, so every line here begins with what JSON is laid out with.
+        print(_indented(each).replace("\n", "\n  "), end="")
+        separator = ","
+    print("\n]")
+
+
+def _indented(value: Plain) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _show_csv(rows: Sequence[Row]) -> None:
+    names = rows.names if isinstance(rows, LazyRows) else list(dict.fromkeys(name for row in rows for name in row))
+    if not rows:
+        return
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_csv_cell(row.get(name)) for name in names] for row in rows)
 
 
 def _csv_cell(value: Plain) -> str | int | float:

@@ -7,11 +7,11 @@ A result is a frozen dataclass. `document()` is what `-o json` and `-o yaml` pri
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -19,6 +19,40 @@ from qsctl.errors import ExitStatus, UsageError
 
 Plain: TypeAlias = bool | int | float | str | Sequence["Plain"] | Mapping[str, "Plain"] | None
 Row: TypeAlias = Mapping[str, Plain]
+
+
+_Item = TypeVar("_Item")
+
+
+class LazyRows(Sequence[Row], Generic[_Item]):
+    """Rows that are made when somebody reads them, and not kept: there may be millions.
+
+    Args:
+        items: what they are about.
+        names: the fields that each of them has.
+        make: gives the row of an item.
+    """
+
+    def __init__(self, items: Sequence[_Item], names: Sequence[str], make: Callable[[_Item], Row]) -> None:
+        self.names = names
+        self._items = items
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(self._make, self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        """One row, or some of them, as lazy as these."""
+        if isinstance(index, slice):
+            return LazyRows(self._items[index], self.names, self._make)
+        return self._make(self._items[index])
 
 
 @dataclass(frozen=True, slots=True)
