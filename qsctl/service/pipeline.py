@@ -24,6 +24,9 @@ COMPACT_QUIET_AFTER_RECORDS: Final = 5_000
 TURNS_AHEAD_MAX: Final = 64
 """Turns that may wait for their commit; then `begin` waits too: that is back-pressure."""
 
+RECORDS_AHEAD_MAX: Final = 8_000
+"""Records that may wait for their commit, for the same reason: they are written in one go, in which all else waits."""
+
 _NOTHING: Final = object()
 
 
@@ -75,8 +78,12 @@ class PipelinedLoop:
             self._record_count += len(ready.records)
             if self._compaction is not None or self._record_count >= COMPACT_AFTER_RECORDS:
                 self.compact_on()
-        while self._commits.pending_count > self._turns_ahead_max:
+        while self._commits.pending_count > self._turns_ahead_max or self._gathered_count > RECORDS_AHEAD_MAX:
             self._commits.wait()
+
+    @property
+    def _gathered_count(self) -> int:
+        return sum(len(ready.records) for ready in self._commits.gathering)
 
     def settle(self) -> None:
         """Make durable what waits for a next turn: none may come.

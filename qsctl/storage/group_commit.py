@@ -96,6 +96,11 @@ class GroupCommit(Generic[Job, Done]):
         return len(self._gathering) + len(self._written)
 
     @property
+    def gathering(self) -> Sequence[Job]:
+        """Jobs that wait for the sync under way: the next group."""
+        return self._gathering
+
+    @property
     def is_idle(self) -> bool:
         """Whether everything that was submitted has been taken."""
         return not self._gathering and not self._written and not self._done

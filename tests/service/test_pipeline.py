@@ -41,6 +41,7 @@ from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
 from qsctl.storage.base import Sync
 from qsctl.transport.embedded import embedded_pair
+from tests.dds.service_process import eventually
 
 WRITER, READER = Guid(b"w" * 16), Guid(b"r" * 16)
 SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
@@ -126,6 +127,33 @@ def test_no_acknowledgment_leaves_before_its_sample_is_stored(
     assert finished.wait(10)
     assert numbers_of(messages_of(pipeline.drain())) == [1, 2, 3]
     assert pipeline.is_idle
+    pipeline.close()
+
+
+@pytest.mark.parametrize("by", ["turns", "records"])
+def test_so_much_may_wait_for_its_commit_and_no_more(
+    loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    monkeypatch.setattr("qsctl.service.pipeline.RECORDS_AHEAD_MAX", 6 if by == "records" else 100)
+    entered, let_through = threading.Event(), threading.Event()
+    hold_syncs(monkeypatch, entered, let_through)
+    pipeline = PipelinedLoop(loop, quick_sync_s=0, turns_ahead_max=4 if by == "turns" else 100)
+    begun: list[int] = []
+
+    def work() -> None:
+        for number in range(8):
+            pipeline.begin(writes(2 * number, 2 * number + 1))
+            begun.append(number)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    assert entered.wait(10)
+    assert eventually(lambda: len(begun) == 4)
+    worker.join(0.2)
+    assert len(begun) == 4, "one is being synced, three wait, and the next waits itself"
+    let_through.set()
+    worker.join(10)
+    assert numbers_of(messages_of(pipeline.drain())) == list(range(16))
     pipeline.close()
 
 
