@@ -1,10 +1,9 @@
-"""Turns ahead of the disk: nothing leaves before it is stored, in order, and queues found on disk are adopted."""
+"""What a service in turns stores and restores: queues found on disk are adopted, a disk that refuses stops it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,28 +11,25 @@ from typing import Any
 import anyio
 import pytest
 
-from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.admin.command import CreateQueue, DeleteQueue, Shutdown
 from qsctl.core.admin.reply import ReturnCode
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import (
     Acknowledgment,
     CommandReply,
-    CommandRequest,
     ConsumerJoined,
     Delivery,
     Inbound,
     Outbound,
-    Write,
-    WriteAcknowledgment,
 )
 from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
 from qsctl.core.ready import Ready
 from qsctl.core.records import Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Damaged, InvalidInput, Refused
-from qsctl.identity import Guid, SampleIdentity
-from qsctl.resource import ResourceKind, parse_resource
+from qsctl.identity import SampleIdentity
+from qsctl.resource import ResourceKind
 from qsctl.service.in_process import serve_in_process
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.pipeline import COMPACT_AFTER_RECORDS, COMPACT_QUIET_AFTER_RECORDS, PipelinedLoop
@@ -41,67 +37,21 @@ from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
 from qsctl.storage.base import Sync
 from qsctl.transport.embedded import embedded_pair
-from tests.dds.service_process import eventually
-
-WRITER, READER = Guid(b"w" * 16), Guid(b"r" * 16)
-SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
-ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
-ON_DISK = PersistenceSettings(PersistenceKind.PERSISTENT, in_memory_state=False)
-IN_MEMORY = PersistenceSettings(PersistenceKind.PERSISTENT)
-
-
-def queue(name: str = "orders", persistence: PersistenceSettings = IN_MEMORY) -> SharedReaderQueueSettings:
-    return SharedReaderQueueSettings(name, name.capitalize(), persistence=persistence)
-
-
-def service(directory: Path, *queues: SharedReaderQueueSettings, keeps_state: bool = False) -> ServiceLoop:
-    participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", queues=queues),))
-    engine = ServiceEngine(ServiceSettings("app", (participant,)), started_at=1, journal=Journal.PERSISTENT_ONLY)
-    filesystem = FilesystemSettings(synchronization=Synchronization.FULL)
-    stores = Stores(directory, filesystem, "app", keeps_service_state=keeps_state)
-    restore(engine, stores, 1)
-    loop = ServiceLoop(engine, stores)
-    loop.turn()
-    return loop
-
-
-def writes(*numbers: int, topic: str = "Orders") -> list[Inbound]:
-    return [Write("P", topic, SampleIdentity(WRITER, number), b"%d" % number) for number in numbers]
-
-
-def command(each: CreateQueue | DeleteQueue | Shutdown) -> CommandRequest:
-    return CommandRequest(SampleIdentity(READER, 1), "*", each)
-
-
-def messages_of(finished: Sequence[Ready]) -> list[Outbound]:
-    return [message for ready in finished for message in ready.messages]
-
-
-def numbers_of(messages: Sequence[Outbound]) -> list[int]:
-    return [each.identity.sequence_number for each in messages if isinstance(each, WriteAcknowledgment)]
-
-
-def payloads_of(messages: Sequence[Outbound]) -> list[bytes | None]:
-    return [each.payload for each in messages if isinstance(each, Delivery)]
-
-
-def hold_syncs(monkeypatch: pytest.MonkeyPatch, entered: threading.Event, let_through: threading.Event) -> None:
-    """Let no sync begin before `let_through` is set; `entered` tells that one wants to."""
-    real = Stores.write
-
-    def write(self: Stores, batches: Sequence[Ready]) -> tuple[list[Ready], Sync | None]:
-        filled, sync = real(self, batches)
-        if sync is None:
-            return filled, None
-
-        def held() -> None:
-            entered.set()
-            assert let_through.wait(10)
-            sync()
-
-        return filled, held
-
-    monkeypatch.setattr(Stores, "write", write)
+from tests.service.pipelines import (
+    IN_MEMORY,
+    ON_DISK,
+    ORDERS,
+    READER,
+    SUBSCRIBER,
+    WRITER,
+    command,
+    messages_of,
+    numbers_of,
+    payloads_of,
+    queue,
+    service,
+    writes,
+)
 
 
 @pytest.fixture(params=["in-memory", "on-disk"])
@@ -109,71 +59,6 @@ def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServiceLoop
     loop = service(tmp_path, queue(persistence=IN_MEMORY if request.param == "in-memory" else ON_DISK))
     yield loop
     loop.stores.close()
-
-
-def test_no_acknowledgment_leaves_before_its_sample_is_stored(
-    loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    entered, let_through = threading.Event(), threading.Event()
-    hold_syncs(monkeypatch, entered, let_through)
-    finished = threading.Event()
-    pipeline = PipelinedLoop(loop, finished.set, quick_sync_s=0)
-    pipeline.begin(writes(1, 2))
-    assert entered.wait(10)
-    pipeline.begin(writes(3))
-    assert pipeline.take_finished() == []
-    assert not pipeline.is_idle
-    let_through.set()
-    assert finished.wait(10)
-    assert numbers_of(messages_of(pipeline.drain())) == [1, 2, 3]
-    assert pipeline.is_idle
-    pipeline.close()
-
-
-@pytest.mark.parametrize("by", ["turns", "records"])
-def test_so_much_may_wait_for_its_commit_and_no_more(
-    loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch, by: str
-) -> None:
-    monkeypatch.setattr("qsctl.service.pipeline.RECORDS_AHEAD_MAX", 6 if by == "records" else 100)
-    entered, let_through = threading.Event(), threading.Event()
-    hold_syncs(monkeypatch, entered, let_through)
-    pipeline = PipelinedLoop(loop, quick_sync_s=0, turns_ahead_max=4 if by == "turns" else 100)
-    begun: list[int] = []
-
-    def work() -> None:
-        for number in range(8):
-            pipeline.begin(writes(2 * number, 2 * number + 1))
-            begun.append(number)
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    assert entered.wait(10)
-    assert eventually(lambda: len(begun) == 4)
-    worker.join(0.2)
-    assert len(begun) == 4, "one is being synced, three wait, and the next waits itself"
-    let_through.set()
-    worker.join(10)
-    assert numbers_of(messages_of(pipeline.drain())) == list(range(16))
-    pipeline.close()
-
-
-def test_a_turn_with_nothing_to_store_waits_for_the_turns_before_it(
-    loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    let_through = threading.Event()
-    hold_syncs(monkeypatch, threading.Event(), let_through)
-    pipeline = PipelinedLoop(loop, quick_sync_s=0)
-    pipeline.begin(writes(1))
-    pipeline.begin([command(Shutdown())])
-    assert pipeline.take_finished() == []
-    let_through.set()
-    first, second = messages_of(pipeline.drain())
-    assert isinstance(first, WriteAcknowledgment)
-    assert isinstance(second, CommandReply)
-    pipeline.begin(writes(1))
-    (done,) = pipeline.take_finished()
-    assert numbers_of(done.messages) == [1], "a duplicate is answered without a commit"
-    pipeline.close()
 
 
 @pytest.mark.parametrize("busy", [True, False])
@@ -199,18 +84,6 @@ def test_a_store_is_compacted_when_it_is_long_or_when_there_is_nothing_to_do(
     assert compacted == [1]
     pipeline.close()
     loop.stores.close()
-
-
-@pytest.mark.parametrize("quick_sync_s", [0, 10])
-def test_turns_finish_in_their_order_with_every_payload(loop: ServiceLoop, quick_sync_s: float) -> None:
-    pipeline = PipelinedLoop(loop, quick_sync_s=quick_sync_s)
-    pipeline.begin([ConsumerJoined("P/S/orders", READER)])
-    for number in range(200):
-        pipeline.begin(writes(number))
-    messages = messages_of(pipeline.drain())
-    assert numbers_of(messages) == list(range(200))
-    assert payloads_of(messages) == [b"%d" % number for number in range(200)]
-    pipeline.close()
 
 
 def test_what_was_begun_survives_and_what_was_acknowledged_is_gone(tmp_path: Path) -> None:

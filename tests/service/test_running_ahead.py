@@ -1,0 +1,116 @@
+"""Turns ahead of the disk: nothing leaves before it is stored, in order, and only so much waits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qsctl.core.admin.command import Shutdown
+from qsctl.core.messages import (
+    CommandReply,
+    ConsumerJoined,
+    WriteAcknowledgment,
+)
+from qsctl.service.loop import ServiceLoop
+from qsctl.service.pipeline import PipelinedLoop
+from tests.dds.service_process import eventually
+from tests.service.pipelines import (
+    IN_MEMORY,
+    ON_DISK,
+    READER,
+    command,
+    hold_syncs,
+    messages_of,
+    numbers_of,
+    payloads_of,
+    queue,
+    service,
+    writes,
+)
+
+
+@pytest.fixture(params=["in-memory", "on-disk"])
+def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServiceLoop]:
+    loop = service(tmp_path, queue(persistence=IN_MEMORY if request.param == "in-memory" else ON_DISK))
+    yield loop
+    loop.stores.close()
+
+
+def test_no_acknowledgment_leaves_before_its_sample_is_stored(
+    loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, let_through = threading.Event(), threading.Event()
+    hold_syncs(monkeypatch, entered, let_through)
+    finished = threading.Event()
+    pipeline = PipelinedLoop(loop, finished.set, quick_sync_s=0)
+    pipeline.begin(writes(1, 2))
+    assert entered.wait(10)
+    pipeline.begin(writes(3))
+    assert pipeline.take_finished() == []
+    assert not pipeline.is_idle
+    let_through.set()
+    assert finished.wait(10)
+    assert numbers_of(messages_of(pipeline.drain())) == [1, 2, 3]
+    assert pipeline.is_idle
+    pipeline.close()
+
+
+@pytest.mark.parametrize("by", ["turns", "records"])
+def test_so_much_may_wait_for_its_commit_and_no_more(
+    loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    monkeypatch.setattr("qsctl.service.pipeline.RECORDS_AHEAD_MAX", 6 if by == "records" else 100)
+    entered, let_through = threading.Event(), threading.Event()
+    hold_syncs(monkeypatch, entered, let_through)
+    pipeline = PipelinedLoop(loop, quick_sync_s=0, turns_ahead_max=4 if by == "turns" else 100)
+    begun: list[int] = []
+
+    def work() -> None:
+        for number in range(8):
+            pipeline.begin(writes(2 * number, 2 * number + 1))
+            begun.append(number)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    assert entered.wait(10)
+    assert eventually(lambda: len(begun) == 4)
+    worker.join(0.2)
+    assert len(begun) == 4, "one is being synced, three wait, and the next waits itself"
+    let_through.set()
+    worker.join(10)
+    assert numbers_of(messages_of(pipeline.drain())) == list(range(16))
+    pipeline.close()
+
+
+def test_a_turn_with_nothing_to_store_waits_for_the_turns_before_it(
+    loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_through = threading.Event()
+    hold_syncs(monkeypatch, threading.Event(), let_through)
+    pipeline = PipelinedLoop(loop, quick_sync_s=0)
+    pipeline.begin(writes(1))
+    pipeline.begin([command(Shutdown())])
+    assert pipeline.take_finished() == []
+    let_through.set()
+    first, second = messages_of(pipeline.drain())
+    assert isinstance(first, WriteAcknowledgment)
+    assert isinstance(second, CommandReply)
+    pipeline.begin(writes(1))
+    (done,) = pipeline.take_finished()
+    assert numbers_of(done.messages) == [1], "a duplicate is answered without a commit"
+    pipeline.close()
+
+
+@pytest.mark.parametrize("quick_sync_s", [0, 10])
+def test_turns_finish_in_their_order_with_every_payload(loop: ServiceLoop, quick_sync_s: float) -> None:
+    pipeline = PipelinedLoop(loop, quick_sync_s=quick_sync_s)
+    pipeline.begin([ConsumerJoined("P/S/orders", READER)])
+    for number in range(200):
+        pipeline.begin(writes(number))
+    messages = messages_of(pipeline.drain())
+    assert numbers_of(messages) == list(range(200))
+    assert payloads_of(messages) == [b"%d" % number for number in range(200)]
+    pipeline.close()
