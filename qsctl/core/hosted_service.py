@@ -167,6 +167,14 @@ class HostedService:
         self._hosting.shut(queue.names[0][1], shut)
         shut.shut(now)
 
+    def is_shut(self, queue: ResourceIdentifier) -> bool:
+        """Whether a queue is being deleted.
+
+        Raises:
+            NotFound: there is no such queue.
+        """
+        return self.queue(queue).is_shut
+
     def delete_queue(self, now: Nanoseconds, queue: ResourceIdentifier) -> None:
         """Remove a queue, its samples and its implicit reply queue (section 5.4.2).
 

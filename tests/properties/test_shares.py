@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.core.admin.command import DeleteQueue, FlushQueue
+from qsctl.core.admin.command import CreateQueue, DeleteQueue, FlushQueue
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.events import SampleEnqueued, SampleRemoved
 from qsctl.core.messages import (
@@ -27,7 +27,7 @@ from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
-from qsctl.resource import parse_resource
+from qsctl.resource import ResourceKind, parse_resource
 
 QUEUE, DEAD = "P/S/orders", "P/S/dead"
 ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
@@ -221,3 +221,39 @@ def test_a_flush_of_many_sends_none_of_them_and_takes_what_consumers_hold_last()
     one.rest(0)
     assert one.replies == ["50 samples removed from queue P/S/orders"]
     assert [number for number, _, _ in one.sent] == [1, 51], "the one that came later is not flushed"
+
+
+def test_a_queue_that_is_being_deleted_takes_no_more_and_is_not_there_yet_for_who_creates_it() -> None:
+    one = driven(INFINITE_NS, -1, 0, 10)
+    one.engine.receive_all(0, [Write("P", "Order", SampleIdentity(WRITER, each), b"x") for each in range(1, 51)])
+    created = CreateQueue(ORDERS.parent, one.engine.queues()[ORDERS])
+    for number, command in enumerate((DeleteQueue(ORDERS), created), 1):
+        one.engine.receive(0, CommandRequest(SampleIdentity(ASKER, number), "svc", command))
+    one.engine.receive(0, Write("P", "Order", SampleIdentity(WRITER, 51), b"x"))
+    one.rest(0)
+    one.engine.receive(0, CommandRequest(SampleIdentity(ASKER, 3), "svc", created))
+    one.rest(0)
+    assert one.replies == [
+        "queue P/S/orders is being deleted. Create it when it is gone.",
+        "queue P/S/orders is deleted",
+        "queue P/S/orders is created",
+    ]
+    assert one.engine.refused_message_count == 1
+
+
+def test_nobody_comes_to_rely_on_dead_letters_that_are_being_deleted() -> None:
+    one = driven(INFINITE_NS, -1, 0, 10)
+    orders = one.engine.queues()[ORDERS]
+    one.engine.receive_all(
+        0, [Write("P", "Order", SampleIdentity(WRITER, n), b"x", lifespan_ns=1) for n in range(1, 51)]
+    )
+    one.rest(1)
+    dead = ORDERS.parent.child(ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE, "dead")
+    for number, command in enumerate((DeleteQueue(ORDERS), DeleteQueue(dead), CreateQueue(ORDERS.parent, orders)), 1):
+        one.engine.receive(1, CommandRequest(SampleIdentity(ASKER, number), "svc", command))
+    one.rest(1)
+    assert one.replies == [
+        "queue P/S/orders is deleted",
+        "'dead' is being deleted. Name another, or none.",
+        "queue P/S/dead is deleted",
+    ]

@@ -78,9 +78,11 @@ def _create_queue(
     shown = f"{short_name(subscriber)}/{settings.name}"
     queues = host.queues()
     for kind in (ResourceKind.SHARED_READER_QUEUE, ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE):
-        existing = queues.get(subscriber.child(kind, settings.name))
-        if existing is not None:
-            return _exists(f"queue {shown}", same=existing == settings)
+        resource = subscriber.child(kind, settings.name)
+        if resource in queues and host.is_shut(resource):
+            raise Refused(f"queue {shown} is being deleted", remedy="Create it when it is gone.")
+        if resource in queues:
+            return _exists(f"queue {shown}", same=queues[resource] == settings)
     host.create_queue(now, subscriber, settings)
     return _done(f"queue {shown} is created")
 

@@ -69,6 +69,9 @@ class AdminHost(Protocol):
     def shut(self, now: Nanoseconds, queue: ResourceIdentifier) -> None:
         """Take no more samples into a queue that will be deleted; who waits outside is refused."""
 
+    def is_shut(self, queue: ResourceIdentifier) -> bool:
+        """Whether a queue is being deleted: `shut` was called, and it is still there."""
+
     def delete_queue(self, now: Nanoseconds, queue: ResourceIdentifier) -> None:
         """Remove a queue, its samples and its implicit reply queue.
 

@@ -274,3 +274,5 @@ def _check(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> Non
             f"{settings.dead_letter_queue!r} is no dead-letter queue of {where}",
             remedy="Name the subscriber's dead_letter_shared_reader_queue.",
         )
+    if target.is_shut:
+        raise Refused(f"{settings.dead_letter_queue!r} is being deleted", remedy="Name another, or none.")

@@ -225,6 +225,7 @@ class SharedReaderQueue(SampleLifecycle):
 
     def shut(self, now: Nanoseconds) -> None:
         """The queue will be deleted: refuse who waits outside (section 5.4.2). Nobody may write to it from now on."""
+        self.is_shut = True
         while (arrival := self.waiting_room.first()) is not None:
             self.waiting_room.leave(arrival.write.identity)
             self._bounce(now, arrival.write.identity, BounceReason.QUEUE_FULL)

@@ -68,6 +68,7 @@ class QueueState:
         "_times_out",
         "consumers",
         "held",
+        "is_shut",
         "journaled",
         "label",
         "lanes",
@@ -107,6 +108,8 @@ class QueueState:
         self.lifespans = Lifespans()
         self.waiting_room = WaitingRoom(settings.limits.waiting_count_max)
         self.refused_count = 0
+        self.is_shut = False
+        """Whether it is being deleted: it takes no more samples."""
         self._outbox = outbox
         self._dead_letters = dead_letters
         self._redelivery = Redelivery(settings.redelivery)

@@ -88,6 +88,9 @@ class PlainHost:
     def shut(self, now: int, queue: ResourceIdentifier) -> None:
         assert queue in self.queue_settings
 
+    def is_shut(self, queue: ResourceIdentifier) -> bool:
+        return False
+
     def delete_queue(self, now: int, queue: ResourceIdentifier) -> None:
         del self.queue_settings[queue]
         del self.held[queue]
