@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,6 @@ from qsctl.service.stores import Stores
 from qsctl.storage.base import Sync
 from qsctl.transport.embedded import embedded_pair
 from tests.service.pipelines import (
-    IN_MEMORY,
     ON_DISK,
     ORDERS,
     READER,
@@ -52,13 +51,6 @@ from tests.service.pipelines import (
     service,
     writes,
 )
-
-
-@pytest.fixture(params=["in-memory", "on-disk"])
-def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServiceLoop]:
-    loop = service(tmp_path, queue(persistence=IN_MEMORY if request.param == "in-memory" else ON_DISK))
-    yield loop
-    loop.stores.close()
 
 
 @pytest.mark.parametrize("busy", [True, False])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,25 +16,14 @@ from qsctl.service.loop import ServiceLoop
 from qsctl.service.pipeline import PipelinedLoop
 from tests.dds.service_process import eventually
 from tests.service.pipelines import (
-    IN_MEMORY,
-    ON_DISK,
     READER,
     command,
     hold_syncs,
     messages_of,
     numbers_of,
     payloads_of,
-    queue,
-    service,
     writes,
 )
-
-
-@pytest.fixture(params=["in-memory", "on-disk"])
-def loop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServiceLoop]:
-    loop = service(tmp_path, queue(persistence=IN_MEMORY if request.param == "in-memory" else ON_DISK))
-    yield loop
-    loop.stores.close()
 
 
 def test_no_acknowledgment_leaves_before_its_sample_is_stored(
