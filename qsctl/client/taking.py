@@ -9,6 +9,9 @@ from qsctl.core.messages import Delivery, QueueName
 
 TAKEN_AT_ONCE: Final = 1000
 
+ALL: Final = 2**31 - 1
+"""As many as a consumer can say that it takes."""
+
 
 def take(
     connection: Connection, queue: QueueName, max_samples: int | None, timeout_s: float, ok: bool | None
@@ -25,17 +28,20 @@ def take(
         timeout_s: how long to wait for the first.
         ok: accept (true) or reject (false) each sample; None: settle nothing.
     """
+    if ok is None:
+        # What is held counts against the threshold until the end: there is no second batch.
+        return connection.receive(queue, ALL if max_samples is None else max_samples, timeout_s)
     taken: list[Delivery] = []
     seen: set[int] = set()
     while max_samples is None or len(taken) < max_samples:
         wanted = TAKEN_AT_ONCE if max_samples is None else min(TAKEN_AT_ONCE, max_samples - len(taken))
         batch = connection.receive(queue, wanted, 0.0 if taken else timeout_s)
         fresh = [delivery for delivery in batch if delivery.position not in seen]
-        if ok is not None and batch:
+        if batch:
             _settle(connection, batch, ok)
         taken += fresh
         seen.update(delivery.position for delivery in fresh)
-        if not fresh or ok is None:
+        if not fresh:
             break
     return taken
 

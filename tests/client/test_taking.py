@@ -91,5 +91,12 @@ def test_without_settling_what_the_threshold_allows_is_taken() -> None:
     assert shelf.settled == []
 
 
+@pytest.mark.parametrize(("most", "count"), [(2_500, 2_500), (None, 3_000)])
+def test_without_settling_as_many_are_taken_as_asked_for(most: int | None, count: int) -> None:
+    shelf = Shelf(3_000, 5_000)
+    assert len(take(shelf, "Q", most, 2.0, None)) == count
+    assert shelf.waits == [2.0]
+
+
 def test_an_empty_queue_gives_nothing() -> None:
     assert take(Shelf(0, 1), "Q", None, 0.0, True) == []
