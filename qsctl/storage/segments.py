@@ -93,7 +93,7 @@ class SegmentStorage(WritesThenSyncs):
         except OSError as error:
             raise self._refusal(error) from error
         dead = self._data.forget(encoded.removed) if encoded.removed else []
-        if self._compaction is not None:
+        if self._compaction is not None and not self._compaction.is_over:
             self._follow(self._compaction, records)
         may_wait = rides or not self._is_full
         return None if may_wait and not dead else partial(self._sync, bool(encoded.positions), has_copy, dead)
@@ -204,19 +204,24 @@ class SegmentStorage(WritesThenSyncs):
         try:
             base = self._metadata.begin_base(self._metadata.last_index + 1 + ROOM_FOR_FILES)
             compaction = self._compaction = Compaction(base, kept)
-            while not self._goes_over_to(compaction):
+            for _ in self._shares_of(compaction):
                 yield
                 if self._compaction is not compaction:
                     return
-            sparse = self._data.sparse()
-            for index, positions in sorted(self._data.held_in(sparse).items()):
-                still_held = [each for each in positions if self._data.is_held_in(index, each)]
-                if still_held:
-                    self._data.rewrite(index, still_held)
-                    yield
-            self._data.stray_files.clear()
+            self._compaction = None
         except OSError as error:
+            self._abandon_compaction()
             raise self._refusal(error) from error
+
+    def _shares_of(self, compaction: Compaction) -> Iterator[None]:
+        while not self._goes_over_to(compaction):
+            yield
+        for index, positions in sorted(self._data.held_in(self._data.sparse()).items()):
+            still_held = [each for each in positions if self._data.is_held_in(index, each)]
+            if still_held:
+                self._data.rewrite(index, still_held)
+                yield
+        self._data.stray_files.clear()
 
     def _goes_over_to(self, compaction: Compaction) -> bool:
         """Write the next share of what is kept; with the last one, let it supersede what there is."""
@@ -229,7 +234,6 @@ class SegmentStorage(WritesThenSyncs):
             return False
         self._data.log.sync(critical=True)
         self._metadata.put_base(compaction.base)
-        self._compaction = None
         self._unsynced.clear()
         self._body_count = compaction.body_count
         self._kept_count = max(0, compaction.body_count - compaction.sample_count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -324,19 +325,29 @@ class StoreContract:
         store.close()
 
     def test_a_store_destroyed_or_closed_meanwhile_ends_a_compaction(self, tmp_path: Path) -> None:
-        for number, end in enumerate(("destroy", "close", "compact")):
-            directory = tmp_path / str(number)
+        for end, share_count in product(("destroy", "close", "compact"), range(1, 9)):
+            directory = tmp_path / f"{end} {share_count}"
             directory.mkdir()
             store, kept = self.open(directory), KeptInTwos()
-            batch = [enqueued(position) for position in range(9)]
-            store.append(batch)
-            kept.note(batch)
+            whole = [enqueued(position, bytes(300)) for position in range(60)]
+            batches = [whole[at : at + 6] for at in range(0, 60, 6)]
+            for batch in [*batches, [removed(position) for position in range(60) if position % 3]]:
+                store.append(batch)
+                kept.note(batch)
+            left = {position: records for position, records in kept.held.items() if position >= 30}
+            gone = list(map(removed, kept.held.keys() - left.keys()))
+            store.append(gone)
+            kept.note(gone)
             shares = store.compact_in_shares(kept)
-            next(shares)
-            store.compact(batch) if end == "compact" else getattr(store, end)()
-            for _ in shares:
-                pass
-            assert not [path for path in directory.iterdir() if path.suffix == ".tmp"]
+            for _ in range(share_count):
+                next(shares, None)
+            store.compact(kept.kept()) if end == "compact" else getattr(store, end)()
             if end == "compact":
-                assert by_sample(store.load()) == batch
+                assert list(shares) == [], "the other has done it"
+                assert by_sample(store.load()) == kept.kept()
                 store.close()
+                continue
+            before = {path.name: path.stat().st_ino for path in directory.iterdir()}
+            assert list(shares) == [], "a store that is gone is not worked on"
+            assert {path.name: path.stat().st_ino for path in directory.iterdir()} == before
+            assert not [name for name in before if name.endswith(".tmp")]
