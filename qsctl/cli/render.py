@@ -162,8 +162,11 @@ def _cell(value: Plain) -> str:
 
 def _show_json(document: Plain) -> None:
     """Indented by two. A list goes out one by one: it may be of millions, whose text nobody wants in memory."""
-    if isinstance(document, str) or not isinstance(document, Sequence) or not document:
-        print(_indented([] if isinstance(document, LazyRows) else document))
+    if isinstance(document, str) or not isinstance(document, Sequence):
+        print(_indented(document))
+        return
+    if not document:
+        print("[]")
         return
     separator = "["
     for each in document:

@@ -39,8 +39,7 @@ class DataFiles:
     def take_in(self, index: int, positions_at: dict[int, int], frame_count: int) -> None:
         """Note what a file that was there has; `positions_at` is the offset of each sample's frame."""
         self._frame_counts[index] = frame_count
-        for position in self.locations.keys() & positions_at.keys():
-            self._live_counts[self.file_of(position)] -= 1
+        self._leave_former_files(positions_at.keys())
         self._live_counts[index] = len(positions_at)
         start = index << _OFFSET_BITS
         self.locations.update((position, start | offset) for position, offset in positions_at.items())
@@ -63,8 +62,7 @@ class DataFiles:
         if encoded.positions:
             self._frame_counts[index] = self._frame_counts.get(index, 0) + len(encoded.positions)
             self._live_counts[index] = self._live_counts.get(index, 0) + len(encoded.positions)
-        for position in self.locations.keys() & encoded.positions:
-            self._live_counts[self.file_of(position)] -= 1
+        self._leave_former_files(encoded.positions)
         sizes = [_OVERHEAD_BYTES + len(data) for data in encoded.data]
         starts = accumulate(sizes, initial=index << _OFFSET_BITS | offset)
         self.locations.update(zip(encoded.positions, starts, strict=False))
@@ -150,3 +148,8 @@ class DataFiles:
         self._frame_counts[index] = 0
         self.locate(index, HEADER_SIZE_BYTES, Encoded([], list(positions), data, []))
         self.stray_files.discard(index)
+
+    def _leave_former_files(self, positions: Iterable[int]) -> None:
+        """Samples that are held already are somewhere else from now on."""
+        for position in self.locations.keys() & positions:
+            self._live_counts[self.file_of(position)] -= 1
