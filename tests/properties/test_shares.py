@@ -257,3 +257,15 @@ def test_nobody_comes_to_rely_on_dead_letters_that_are_being_deleted() -> None:
         "'dead' is being deleted. Name another, or none.",
         "queue P/S/dead is deleted",
     ]
+
+
+def test_a_queue_that_begins_to_route_with_much_to_send_sends_it_once() -> None:
+    one = driven(INFINITE_NS, -1, 0, 10)
+    one.engine.receive_all(0, [Write("P", "Order", SampleIdentity(WRITER, each), b"x") for each in range(1, 51)])
+    one.engine.receive(0, ConsumerJoined(QUEUE, CONSUMERS[0]))
+    one.engine.receive(0, ConsumerJoined(QUEUE, CONSUMERS[1], source_guid=CONSUMERS[1]))
+    one.rest(0)
+    one.engine.receive(0, Write("P", "Order", SampleIdentity(WRITER, 51), b"x"))
+    one.rest(0)
+    assert [number for number, guid, _ in one.sent if guid == CONSUMERS[0]] == list(range(1, 52))
+    assert len(one.sent) == 51

@@ -62,6 +62,14 @@ class Lane:
             heappop(self._returned)
         self.waiting_count -= 1
 
+    def take_all(self) -> list[Sample]:
+        """Remove every waiting sample; gives them in queue order."""
+        samples = self.waiting()
+        self._fresh.clear()
+        self._returned.clear()
+        self.waiting_count = 0
+        return samples
+
     def drop(self) -> None:
         """A waiting sample left the queue; its state says which."""
         self.waiting_count -= 1
@@ -110,9 +118,7 @@ class Lanes:
         if self.routes:
             return []
         self.routes = True
-        everything, ring = self.main.waiting(), self.main.ring
-        self.main = Lane()
-        self.main.ring = ring
+        everything = self.main.take_all()
         lanes: dict[int, Lane] = {}
         for sample in everything:
             lane = self.of_sample(sample)
