@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol, TypeAlias
 
+import msgspec
+
 from qsctl.core.records import Record
 from qsctl.storage.damage import DamageReport
 
@@ -37,8 +39,24 @@ class Shares(Protocol):
         """The records of about so many samples, as they are now; all that is left, where that is not much more."""
 
 
+class Extent(msgspec.Struct, frozen=True, array_like=True):
+    """How far a store reaches: in `kind` of files, the last file or batch, and the bytes in use of it."""
+
+    kind: str
+    index: int
+    size_bytes: int = 0
+
+
 class Storage(Protocol):
     """One stream of records: a queue's, or the service's own."""
+
+    @property
+    def extent(self) -> Extent:
+        """How far it reaches, for the register of the directory: when it is opened again, no less may be there."""
+
+    @property
+    def was_there(self) -> bool:
+        """Whether there were files of this version when it was opened."""
 
     @property
     def damage(self) -> Sequence[DamageReport]:
@@ -111,6 +129,18 @@ class Storage(Protocol):
         Raises:
             Damaged: the disk refused; the old content stays.
         """
+
+    def renew(self, keep: Iterable[Record]) -> None:
+        """Do what `compact` does, into files that are new: what was written last may not have reached the disk.
+
+        For a store that was opened again after a write or a sync had failed.
+
+        Raises:
+            Damaged: the disk refused; it can be tried again once the store was opened again.
+        """
+
+    def abandon(self) -> None:
+        """Let go of the files as they are, after a write or a sync failed."""
 
     def destroy(self) -> None:
         """Delete everything, the files too; closes the store."""

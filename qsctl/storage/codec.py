@@ -22,6 +22,7 @@ from qsctl.core.records import (
     RemovalCause,
     Removed,
     Returned,
+    Undeliverable,
 )
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
@@ -45,6 +46,7 @@ class _EnqueuedMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=
     flags: int
     dead_letter_from: str
     dead_letter_reason: DeadLetterReason | None
+    dead_letter_position: int
 
 
 class _PlainMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
@@ -126,13 +128,24 @@ _REMEMBERED_TAG: Final = 5
 """What the second byte of a metadata body says it is."""
 
 
+class UnreadableRecord(Exception):
+    """A metadata body that is no record of this version. Says why."""
+
+
+_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError, OverflowError)
+"""What the decoder raises: text that is no UTF-8 is a ValueError, a size that no machine has an OverflowError."""
+
+
 def decode_metadata(body: bytes) -> Sequence[Record]:
     """The records of a metadata body, in order; the payload of an `Enqueued` is still to be filled in.
 
     Raises:
-        msgspec.MsgspecError: the body cannot be read.
+        UnreadableRecord: the body cannot be read.
     """
-    found = _decode(body)
+    try:
+        found = _decode(body)
+    except _UNREADABLE as error:
+        raise UnreadableRecord(str(error)) from error
     if isinstance(found, _SentMetadata):
         queue, position = found.queue, found.position
         sample = (queue, position, found.identity, found.enqueued_at_ns, found.expires_at_ns, found.source_guid)
@@ -155,17 +168,25 @@ class Positions:
         """Note the samples of one metadata body.
 
         Raises:
-            msgspec.MsgspecError: the body cannot be read.
+            UnreadableRecord: the body cannot be read.
         """
-        kind = body[1]
-        if kind in _ENQUEUED_TAGS:
-            self.enqueued.add(_decode_head(body).position)
-        elif kind == _REMOVED_RUN_TAG:
-            self.removed.update(_decode_run_head(body).positions)
-        elif kind == _REMOVED_TAG:
-            self.removed.add(_decode_head(body).position)
-        elif kind == _REMEMBERED_TAG:
-            self.next_free = max(self.next_free, _decode_head(body).position)
+        try:
+            kind = body[1]
+            if kind in _ENQUEUED_TAGS:
+                self.enqueued.add(_decode_head(body).position)
+            elif kind == _REMOVED_RUN_TAG:
+                self.removed.update(_decode_run_head(body).positions)
+            elif kind == _REMOVED_TAG:
+                self.removed.add(_decode_head(body).position)
+            elif kind == _REMEMBERED_TAG:
+                self.next_free = max(self.next_free, _decode_head(body).position)
+        except _UNREADABLE as error:
+            raise UnreadableRecord(str(error)) from error
+
+
+def has_user_data(metadata: bytes) -> bool:
+    """Whether a metadata body begins with the record of a sample that came."""
+    return metadata[1] in _ENQUEUED_TAGS
 
 
 fill = msgspec.structs.force_setattr
@@ -226,7 +247,7 @@ def encode(records: Sequence[Record]) -> Encoded:
 
 def position_of(record: Record) -> int | None:
     """The sample that a record is about; None for one that is about a queue or the service."""
-    if isinstance(record, Enqueued | Assigned | Returned | Removed):
+    if isinstance(record, Enqueued | Assigned | Returned | Undeliverable | Removed):
         return record.position
     return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, repeat
 from typing import Final
 
 from qsctl.errors import Damaged
@@ -44,7 +44,7 @@ class DataFiles:
         start = index << _OFFSET_BITS
         self.locations.update((position, start | offset) for position, offset in positions_at.items())
 
-    def write(self, encoded: Encoded, copies: Iterable[bytes] = ()) -> tuple[int, int]:
+    def write(self, encoded: Encoded) -> tuple[int, int]:
         """Append the payloads of a batch; gives the file and the offset. Call `locate` once the batch is whole.
 
         Raises:
@@ -54,7 +54,7 @@ class DataFiles:
             return -1, 0
         pack = POSITION.pack
         bodies = [pack(position) + data for position, data in zip(encoded.positions, encoded.data, strict=True)]
-        batch = self.log.write(chain(bodies, copies))
+        batch = self.log.write(bodies)
         return batch.file_index, batch.offset
 
     def locate(self, index: int, offset: int, encoded: Encoded) -> None:
@@ -110,7 +110,7 @@ class DataFiles:
         """
         index, offset = self.place(self.locations[position])
         header, body = self.log.read_body(index, offset)
-        if not is_whole(header, body, self.log.headers[index].mark) or POSITION.unpack_from(body)[0] != position:
+        if not is_whole(header, body, self.log.headers[index].marks) or POSITION.unpack_from(body)[0] != position:
             raise Damaged(
                 f"{self.log.path(index)}: offset {offset}: the user data of sample {position} is damaged",
                 remedy="Restart the service: it restores what is whole and reports the rest.",

@@ -1,26 +1,59 @@
-"""Records as bytes that can be checked and found again: a mark, a length, a checksum, the body.
+"""Records as bytes that can be checked and found again: a mark with a number, a length, a checksum, the body.
 
-Decides: the frame around every record on disk, and how damage is stepped over. The mark is a random number of the
-store, so that nothing a producer writes into a payload can be taken for a frame.
+Decides: the frame around every record on disk, and how damage is stepped over. The secret of a file is random and
+covers whose file it is, so that nothing a producer writes into a payload, and no frame of another file, can be taken
+for a frame of this one. Frames are numbered: one that was cut out, or stands in another's place, is noticed.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from operator import xor
 from typing import Final, NamedTuple
 from zlib import crc32
 
 FRAME_HEADER: Final = struct.Struct("<III")
-"""Mark, length of the body in bytes, CRC-32 of the body begun at mark xor length."""
+"""Mark, length of the body in bytes, CRC-32 of the body begun at (mark + the file's secret) xor length."""
 
 BODY_SIZE_BYTES_MAX: Final = 2**32 - 1
 
-_MARK: Final = struct.Struct("<I")
+_SIGN: Final = struct.Struct("<H")
+_SIGN_MASK: Final = 0xFFFF
+_ALL: Final = 2**32
+_NUMBER_ONE: Final = 1 << 16
+_NUMBER_MASK: Final = 0xFFFF
+_AHEAD_MAX: Final = 1 << 15
+"""Numbers are kept to 16 bits: a frame that is further ahead than this is one that was before."""
+
+
+class Marks(NamedTuple):
+    """What the frames of one file begin with. `step` from one to the next; 0: frames of version 0.1, all alike."""
+
+    first: int
+    step: int
+    secret: int
+
+    def at(self, number: int) -> int:
+        """The mark of the frame with this number, counted from 0."""
+        return (self.first + number * self.step) % _ALL
+
+
+def numbered_marks(mark: int) -> Marks:
+    """The marks that follow from a file's 32 random bits: half of them in the open, to be searched for, all secret."""
+    return Marks(mark & _SIGN_MASK or 1, _NUMBER_ONE, mark)  # not 0: zeros are room that was allocated
+
+
+def constant_marks(mark: int) -> Marks:
+    """The same for a file of version 0.1."""
+    return Marks(mark, 0, 0)
 
 
 class Gap(NamedTuple):
-    """Bytes between whole frames; `torn`: they look like the beginning of a frame that was never finished."""
+    """Bytes between whole frames; `torn`: they look like the beginning of a frame that was never finished.
+
+    None at all (`size_bytes` 0): the frames on either side do not follow one another.
+    """
 
     offset: int
     size_bytes: int
@@ -30,17 +63,19 @@ class Gap(NamedTuple):
 class Scan(NamedTuple):
     """What stands in a buffer: the (start, end) of every whole body, what lies between, and where the content ends.
 
-    Zeros after the last frame are room that was made ready and not used yet; what follows the end mark of a file that
-    is written again is of its earlier life.
+    Zeros after the last frame are room that was allocated and not used yet; what follows the end mark of a file that
+    was written again, as early files of format 2 may be, is of its earlier life. `next_number` is that of the frame to
+    be written behind the content.
     """
 
     bodies: list[tuple[int, int]]
     gaps: list[Gap]
     end: int
+    next_number: int
 
 
-def frame(bodies: Iterable[bytes], mark: int) -> bytes:
-    """The bodies, framed, one after the other.
+def frame(bodies: Iterable[bytes], marks: Marks, number: int = 0) -> bytes:
+    """The bodies, framed, one after the other; the first frame has this number.
 
     Raises:
         OverflowError: a body is longer than a frame can say.
@@ -50,52 +85,53 @@ def frame(bodies: Iterable[bytes], mark: int) -> bytes:
     longest = max(lengths, default=0)
     if longest > BODY_SIZE_BYTES_MAX:
         raise OverflowError(f"a record of {longest} bytes is longer than {BODY_SIZE_BYTES_MAX}")
-    pack = FRAME_HEADER.pack
+    # Maps over ranges: the interpreter does nothing for a frame but what the checksum takes.
+    marked, seeds = _marks_of(marks, number, len(bodies))
+    seeds = map(xor, seeds, lengths)
     parts = [b""] * (2 * len(bodies))
-    parts[::2] = [pack(mark, length, crc32(body, mark ^ length)) for body, length in zip(bodies, lengths, strict=True)]
+    parts[::2] = map(FRAME_HEADER.pack, marked, lengths, map(crc32, bodies, seeds))
     parts[1::2] = bodies
     return b"".join(parts)
 
 
-def end_mark(mark: int) -> bytes:
-    """What ends the content of a file that is written again: a frame without a body, overwritten by what comes next."""
-    return frame([b""], mark)
-
-
-def scan(buffer: bytes, mark: int, start: int = 0, *, has_end_mark: bool = False) -> Scan:
+def scan(buffer: bytes, marks: Marks, start: int = 0, *, has_end_mark: bool = False) -> Scan:
     """Find every whole frame from `start` on, stepping over whatever is damaged.
 
-    With `has_end_mark` the content ends there, or with the buffer: where neither is so, the last write was cut short.
+    With `has_end_mark` the content ends with a frame without a body, or with the buffer: where neither is so, the last
+    write was cut short.
     """
     bodies: list[tuple[int, int]] = []
     gaps: list[Gap] = []
     unpack, header_size, size = FRAME_HEADER.unpack_from, FRAME_HEADER.size, len(buffer)
+    expected, step, secret = marks
     at = start
     while at < size:
         body = at + header_size
         if body <= size:
             found, length, checksum = unpack(buffer, at)
             end = body + length
-            if found == mark and end <= size and crc32(buffer[body:end], mark ^ length) == checksum:
+            if found == expected and end <= size and crc32(buffer[body:end], found + secret ^ length) == checksum:
                 if has_end_mark and not length:
                     break
                 bodies.append((body, end))
+                expected = (expected + step) % _ALL
                 at = end
                 continue
-        following = _next_whole(buffer, mark, at + 1)
+        following = _next_whole(buffer, marks, expected, at)
         if following < size:
             gaps.append(Gap(at, following - at, torn=False))
+            expected = unpack(buffer, following)[0]
         elif has_end_mark:
             gaps.append(Gap(at, size - at, torn=True))
             break
         elif rest := buffer[at:].rstrip(b"\0"):
-            gaps.append(Gap(at, len(rest), _is_unfinished(rest, mark)))
+            gaps.append(Gap(at, len(rest), _is_unfinished(rest, expected)))
             at += len(rest)
             break
         else:
             break
         at = following
-    return Scan(bodies, gaps, at)
+    return Scan(bodies, gaps, at, _number_of(marks, expected))
 
 
 def spans(buffer: bytes, start: int, end: int) -> list[tuple[int, int]]:
@@ -110,30 +146,47 @@ def spans(buffer: bytes, start: int, end: int) -> list[tuple[int, int]]:
     return bodies
 
 
-def is_whole(header: tuple[int, int, int], body: bytes, mark: int) -> bool:
-    """Whether a body is the one that its header was written for."""
+def is_whole(header: tuple[int, int, int], body: bytes, marks: Marks) -> bool:
+    """Whether a body is the one that its header was written for, in a file with these marks."""
     found, length, checksum = header
-    return found == mark and len(body) == length and crc32(body, mark ^ length) == checksum
+    is_ours = found & _SIGN_MASK == marks.first if marks.step else found == marks.first
+    return is_ours and len(body) == length and crc32(body, found + marks.secret ^ length) == checksum
 
 
-def _is_unfinished(rest: bytes, mark: int) -> bool:
+def _marks_of(marks: Marks, number: int, count: int) -> tuple[Iterable[int], Iterable[int]]:
+    """The marks of so many frames, and each with the secret added: ranges where possible, which cost nothing."""
+    start, step, secret = marks.at(number), marks.step, marks.secret
+    stop = start + count * step
+    if step and stop <= _ALL:
+        return range(start, stop, step), range(start + secret, stop + secret, step)
+    all_marks = [marks.at(each) for each in range(number, number + count)]
+    return all_marks, [mark + secret for mark in all_marks]
+
+
+def _number_of(marks: Marks, mark: int) -> int:
+    return (mark - marks.first) // marks.step if marks.step else 0
+
+
+def _is_unfinished(rest: bytes, expected: int) -> bool:
     """Whether the bytes are a prefix of one frame: what a killed writer leaves."""
     if len(rest) < FRAME_HEADER.size:
-        sign = _MARK.pack(mark)
+        sign = expected.to_bytes(4, "little")
         return rest.startswith(sign) or sign.startswith(rest)
     found, length, _ = FRAME_HEADER.unpack_from(rest)
-    return bool(found == mark and FRAME_HEADER.size + length > len(rest))
+    return bool(found == expected and FRAME_HEADER.size + length > len(rest))
 
 
-def _next_whole(buffer: bytes, mark: int, at: int) -> int:
-    """Where the next whole frame begins, or the end of the buffer."""
-    sign, size = _MARK.pack(mark), len(buffer)
+def _next_whole(buffer: bytes, marks: Marks, expected: int, at: int) -> int:
+    """Where the next whole frame begins that can follow, or the end of the buffer."""
+    sign, size = (_SIGN.pack(marks.first) if marks.step else marks.first.to_bytes(4, "little")), len(buffer)
     while True:
         at = buffer.find(sign, at)
         if at < 0 or at + FRAME_HEADER.size > size:
             return size
-        _, length, checksum = FRAME_HEADER.unpack_from(buffer, at)
+        found, length, checksum = FRAME_HEADER.unpack_from(buffer, at)
         body, end = at + FRAME_HEADER.size, at + FRAME_HEADER.size + length
-        if end <= size and crc32(buffer[body:end], mark ^ length) == checksum:
+        ahead = ((found - expected) >> 16) & _NUMBER_MASK if marks.step else 0
+        is_possible = ahead < _AHEAD_MAX and end <= size
+        if is_possible and crc32(buffer[body:end], found + marks.secret ^ length) == checksum:
             return at
         at += 1

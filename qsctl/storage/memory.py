@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from qsctl.core.records import Enqueued, Record, Removed
-from qsctl.storage.base import Sync, WritesThenSyncs
+from qsctl.storage.base import Extent, Sync, WritesThenSyncs
 from qsctl.storage.damage import DamageReport
 
 DEAD_RECORD_COUNT_MIN: Final = 5_000
@@ -19,9 +19,15 @@ class MemoryStorage(WritesThenSyncs):
 
     def __init__(self) -> None:
         self.damage: Sequence[DamageReport] = ()
+        self.was_there = False
         self._records: list[Record] = []
         self._held: dict[int, bytes] = {}
         self._kept_count = 0
+
+    @property
+    def extent(self) -> Extent:
+        """See `Storage.extent`."""
+        return Extent("memory", 0)
 
     def write(self, records: Sequence[Record]) -> Sync | None:
         """See `Storage.write`."""
@@ -65,6 +71,13 @@ class MemoryStorage(WritesThenSyncs):
             records.append(record)
         self._records, self._held = records, held
         self._kept_count = len(records) - len(held)
+
+    def renew(self, keep: Iterable[Record]) -> None:
+        """See `Storage.renew`."""
+        self.compact(keep)
+
+    def abandon(self) -> None:
+        """Nothing to let go of."""
 
     def destroy(self) -> None:
         """See `Storage.destroy`."""

@@ -1,8 +1,7 @@
-"""Copies of metadata in the data files: one sync makes both durable (manual, section 2.14.2).
+"""Copies of metadata in the data files of early stores, which made one sync of two (manual, section 2.14.2).
 
-Decides: what is copied, and when a copy is used. A batch's metadata is written where it belongs and, once more, behind
-the batch's user data; only that file is synced. What a power failure then takes from the metadata is written again
-before it is read. A data file goes, and its copies with it, only after the metadata itself was synced.
+Decides: when a copy is used. A batch's metadata was written where it belongs and, once more, behind the batch's user
+data; only that file was synced. What a power failure took from the metadata is written again before it is read.
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ from typing import Final
 
 from qsctl.storage.codec import POSITION
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.frames import FRAME_HEADER
+from qsctl.storage.frames import FRAME_HEADER, Marks, is_whole
 from qsctl.storage.names import open_private
-from qsctl.storage.segment_file import decode_header, read_bytes, write_all
-from qsctl.storage.segment_log import Batch
+from qsctl.storage.segment_file import decode_header, read_bytes, stream_of, write_all
 
 COPY_POSITION: Final = 2**64 - 1
 """Stands where the position of a sample stands in other data bodies; no sample ever has it."""
@@ -28,43 +26,13 @@ _PLACE: Final = struct.Struct("<QQ")
 _OVERHEAD: Final = len(_SIGN) + _PLACE.size
 
 
-class UnsyncedMetadata:
-    """Frames that were written to the metadata since it was last synced, and are in no copy."""
-
-    def __init__(self) -> None:
-        self._index = -1
-        self._offset = 0
-        self._frames: list[bytes] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._frames)
-
-    def add(self, batch: Batch) -> None:
-        """A batch was written behind the others. A log syncs a file before it begins the next one."""
-        if batch.file_index != self._index:
-            self.clear()
-        if not self._frames:
-            self._index, self._offset = batch.file_index, batch.offset
-        self._frames.append(batch.frames)
-
-    def copy_with(self, batch: Batch) -> bytes:
-        """The data body that holds what there is and the batch that is to come behind it."""
-        if self._frames and batch.file_index == self._index:
-            return b"".join((_SIGN, _PLACE.pack(self._index, self._offset), *self._frames, batch.frames))
-        return b"".join((_SIGN, _PLACE.pack(batch.file_index, batch.offset), batch.frames))
-
-    def clear(self) -> None:
-        """All of it is durable."""
-        self._frames.clear()
-
-
 class Redo:
     """Writes what copies tell to the metadata files that lack it. `path`: where the metadata file of an index is."""
 
     def __init__(self, path: Callable[[int], Path]) -> None:
         self._path = path
-        self._files: dict[int, tuple[bytes, int] | None] = {}
-        """Content and mark of the files that were looked at; None: it is not there, or not that file any more."""
+        self._files: dict[int, tuple[bytes, Marks] | None] = {}
+        """Content and marks of the files that were looked at; None: it is not there, or not that file any more."""
         self._told: set[int] = set()
         self._mended: dict[int, tuple[int, int]] = {}
         """Where a file first lacked something, and how many bytes it was given."""
@@ -109,10 +77,10 @@ class Redo:
         if index not in self._files:
             self._files[index] = self._read(index)
         file = self._files[index]
-        if file is None or FRAME_HEADER.unpack_from(frames)[0] != file[1]:
+        if file is None or not _begins_with(frames, file[1]):
             return
         self._told.add(index)
-        content, mark = file
+        content, marks = file
         if content[offset : offset + len(frames)] == frames:
             return
         descriptor = open_private(self._path(index), os.O_RDWR)
@@ -123,12 +91,18 @@ class Redo:
         first, size_bytes = self._mended.get(index, (offset, 0))
         self._mended[index] = (min(first, offset), size_bytes + len(frames))
         before = content[:offset].ljust(offset, b"\0")
-        self._files[index] = (before + frames + content[offset + len(frames) :], mark)
+        self._files[index] = (before + frames + content[offset + len(frames) :], marks)
 
-    def _read(self, index: int) -> tuple[bytes, int] | None:
+    def _read(self, index: int) -> tuple[bytes, Marks] | None:
         path = self._path(index)
         if not path.exists() and not path.is_symlink():
             return None
         content = read_bytes(path)
-        header = decode_header(content)
-        return (content, header.mark) if header is not None and header.file_index == index else None
+        header = decode_header(content, stream_of(path))
+        return (content, header.marks) if header is not None and header.file_index == index else None
+
+
+def _begins_with(frames: bytes, marks: Marks) -> bool:
+    """Whether the first frame is one of a file with these marks."""
+    header = FRAME_HEADER.unpack_from(frames)
+    return is_whole(header, frames[FRAME_HEADER.size :][: header[1]], marks)

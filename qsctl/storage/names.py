@@ -47,6 +47,43 @@ def service_file(directory: Path, prefix: str, application_name: str) -> Path:
     return inside(directory, "@".join(parts) + ".db")
 
 
+def claim_file(directory: Path, prefix: str, application_name: str) -> Path:
+    """`[directory]/[prefix]stores@[appName].lock`: held by the service that uses the stores.
+
+    Raises:
+        InvalidInput: a part is not allowed, or the directory is not one.
+    """
+    return _stores_file(directory, prefix, application_name, ".lock")
+
+
+def register_file(directory: Path, prefix: str, application_name: str) -> Path:
+    """`[directory]/[prefix]stores@[appName].json`: which stores should be there.
+
+    Raises:
+        InvalidInput: a part is not allowed, or the directory is not one.
+    """
+    return _stores_file(directory, prefix, application_name, ".json")
+
+
+def log_stem(directory: Path, prefix: str, application_name: str, label: str = "") -> Path:
+    """`[directory]/[prefix]log@[appName]`: the write-ahead log of a process; `@[label]` behind it where there are more.
+
+    Raises:
+        InvalidInput: a part is not allowed, or the directory is not one.
+    """
+    parts = (_prefix(prefix) + "log", allowed_part("the application name", application_name))
+    return inside(directory, "@".join((*parts, label) if label else parts))
+
+
+def reserve_file(directory: Path, prefix: str, application_name: str) -> Path:
+    """`[directory]/[prefix]stores@[appName].reserve`: room that is given up when the disk is full.
+
+    Raises:
+        InvalidInput: a part is not allowed, or the directory is not one.
+    """
+    return _stores_file(directory, prefix, application_name, ".reserve")
+
+
 def queue_stem(
     directory: Path, prefix: str, topic_name: str, subscriber: str, domain_id: int, application_name: str
 ) -> Path:
@@ -65,6 +102,12 @@ def queue_stem(
         allowed_part("the application name", application_name),
     )
     return inside(directory, "@".join(parts))
+
+
+def queue_files(directory: Path, prefix: str, application_name: str) -> list[Path]:
+    """The files of an application's queues that are there, of either kind of store; see `queue_stem`."""
+    of_queues = re.compile(rf"{re.escape(prefix)}.+@.+@[0-9]+@{re.escape(application_name)}(_[dm][0-9]+)?\.db")
+    return sorted(path for path in directory.iterdir() if of_queues.fullmatch(path.name))
 
 
 def private_stem(directory: Path, queue: str) -> Path:
@@ -130,6 +173,11 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _stores_file(directory: Path, prefix: str, application_name: str, suffix: str) -> Path:
+    parts = (_prefix(prefix) + "stores", allowed_part("the application name", application_name))
+    return inside(directory, "@".join(parts) + suffix)
 
 
 def _prefix(prefix: str) -> str:

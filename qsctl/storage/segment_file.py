@@ -6,6 +6,7 @@ one begins, is `segment_log`'s.
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Iterable, Iterator
@@ -14,10 +15,11 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.frames import FRAME_HEADER, Scan, end_mark, frame, scan
+from qsctl.storage.frames import FRAME_HEADER, Marks, Scan, constant_marks, frame, numbered_marks, scan
 from qsctl.storage.names import open_private, refuse_link, sync_directory
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""What is written. Files of format 1 (qsctl 0.1) are read: they do not say whose they are, and number no frames."""
 
 TEMPORARY: Final = ".tmp"
 """Follows the name of a file that is to replace another one and is not whole yet."""
@@ -27,8 +29,23 @@ _CHECKSUM: Final = struct.Struct("<I")
 _COPY_SIZE_BYTES: Final = _HEADER.size + _CHECKSUM.size
 _MAGIC: Final = b"QSLG"
 _SYNC_AFTER_BYTES: Final = 1 << 20
+_MARK_STEP: Final = 0x9E3779B1
+"""From the mark of one file to that of the next: what a file held in its earlier life has another mark."""
+
+_FORMAT_1: Final = 1
+_STREAM_MASK: Final = 0xFFFF
 _BASE: Final = 1
 _REUSED: Final = 2
+
+_RESERVE_BYTES_MIN: Final = 64 * 1024
+_RESERVE_BYTES_MAX: Final = 1024 * 1024
+"""So much at a time at the most: a queue that is hardly used keeps no more of the disk than it needs."""
+
+_NOT_AHEAD: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What a file system answers that cannot allocate ahead, or not so much: files grow with what is appended then."""
+
+_LAST_BATCH: Final = 1 / 16
+"""How far the last batch of a file is expected to go past its maximum, as a part of it."""
 
 HEADER_SIZE_BYTES: Final = 2 * _COPY_SIZE_BYTES
 """Two copies: one damaged place does not cost the file."""
@@ -37,22 +54,41 @@ HEADER_SIZE_BYTES: Final = 2 * _COPY_SIZE_BYTES
 class SegmentHeader(NamedTuple):
     """What a file says of itself.
 
-    `mark` begins every frame. `is_base`: the files of a lower index are superseded by this one. `size_before_bytes` is
-    how long the file before it was when this one was begun: a shorter one has lost its end. `is_reused`: it was another
-    file of the log before, whose frames, of another mark, are still there behind its end mark.
+    `mark` is random: what every frame begins with follows from it and from `stream`, which says whose file it is, see
+    `stream_of`. `is_base`: the files of a lower index are superseded by this one. `size_before_bytes` is how long the
+    file before it was when this one was begun: a shorter one has lost its end. `is_reused`: it was another file of the
+    log before, as early files of format 2 may be, whose frames, of another mark, still stand behind its end mark.
     """
 
     mark: int
     file_index: int
+    stream: int
     is_base: bool = False
     size_before_bytes: int = 0
     is_reused: bool = False
+    version: int = FORMAT_VERSION
+
+    @property
+    def marks(self) -> Marks:
+        """What the frames of the file begin with."""
+        return constant_marks(self.mark) if self.version == _FORMAT_1 else numbered_marks(self.mark ^ self.stream)
 
     def encode(self) -> bytes:
         """The bytes at the start of the file."""
         flags = _BASE * self.is_base | _REUSED * self.is_reused
-        one = _HEADER.pack(_MAGIC, FORMAT_VERSION, flags, 0, self.mark, self.file_index, self.size_before_bytes)
+        whose = 0 if self.version == _FORMAT_1 else self.stream & _STREAM_MASK
+        one = _HEADER.pack(_MAGIC, self.version, flags, whose, self.mark, self.file_index, self.size_before_bytes)
         return (one + _CHECKSUM.pack(crc32(one))) * 2
+
+
+def begun_header(log_mark: int, index: int, stream: int) -> SegmentHeader:
+    """That of a file that is begun now in a log whose marks follow from `log_mark`."""
+    return SegmentHeader((log_mark + index * _MARK_STEP) % 2**32 or 1, index, stream)
+
+
+def first_mark(header: SegmentHeader) -> int:
+    """The number that the marks of a log follow from, as one of its files has it."""
+    return (header.mark - header.file_index * _MARK_STEP) % 2**32
 
 
 class SegmentContent(NamedTuple):
@@ -63,16 +99,47 @@ class SegmentContent(NamedTuple):
     found: Scan
 
 
-def decode_header(buffer: bytes) -> SegmentHeader | None:
-    """What either copy says; None when neither can be read."""
+def stream_of(path: Path) -> int:
+    """Whose file it is that has this name, in 32 bits: all of the name but the index."""
+    return crc32(path.name.removesuffix(".db").rstrip("0123456789").encode())
+
+
+class Batch(NamedTuple):
+    """Frames and their place in a log."""
+
+    file_index: int
+    offset: int
+    frames: bytes
+    frame_count: int
+
+
+def reserved_until(reserved_bytes: int, size_bytes: int, file_max_size_bytes: int) -> int:
+    """How much room a file should have that is to hold so many bytes now."""
+    ahead = min(max(reserved_bytes, _RESERVE_BYTES_MIN), _RESERVE_BYTES_MAX)
+    return size_bytes + max(0, min(ahead, int(file_max_size_bytes * (1 + _LAST_BATCH)) - size_bytes))
+
+
+def decode_header(buffer: bytes, stream: int) -> SegmentHeader | None:
+    """What either copy says; None when neither can be read, or the file is not of this stream."""
+    return next((header for header, is_ours in _headers(buffer, stream) if is_ours), None)
+
+
+def is_foreign(buffer: bytes, stream: int) -> bool:
+    """Whether a header can be read that says that the file is of another stream."""
+    return any(not is_ours for _, is_ours in _headers(buffer, stream))
+
+
+def _headers(buffer: bytes, stream: int) -> Iterator[tuple[SegmentHeader, bool]]:
+    """The copies that can be read, and whether each is of this stream."""
     for start in (0, _COPY_SIZE_BYTES):
         one = buffer[start : start + _HEADER.size]
         stored = buffer[start + _HEADER.size : start + _COPY_SIZE_BYTES]
         if len(stored) == _CHECKSUM.size and _CHECKSUM.unpack(stored)[0] == crc32(one):
-            magic, version, flags, _, mark, index, size_before_bytes = _HEADER.unpack(one)
-            if magic == _MAGIC and version == FORMAT_VERSION:
-                return SegmentHeader(mark, index, bool(flags & _BASE), size_before_bytes, bool(flags & _REUSED))
-    return None
+            magic, version, flags, whose, mark, index, size_before_bytes = _HEADER.unpack(one)
+            if magic == _MAGIC and version in (_FORMAT_1, FORMAT_VERSION):
+                is_base, is_reused = bool(flags & _BASE), bool(flags & _REUSED)
+                header = SegmentHeader(mark, index, stream, is_base, size_before_bytes, is_reused, version)
+                yield header, version == _FORMAT_1 or whose == stream & _STREAM_MASK
 
 
 def read_bytes(path: Path, size_bytes: int = -1) -> bytes:
@@ -88,16 +155,16 @@ def read_bytes(path: Path, size_bytes: int = -1) -> bytes:
         return file.read(size_bytes)
 
 
-def read_segment(path: Path, assumed: SegmentHeader) -> SegmentContent:
-    """Read and check a whole file. `assumed` is used where both copies of the header are damaged."""
-    buffer = read_bytes(path)
-    header = decode_header(buffer)
+def read_segment(path: Path, assumed: SegmentHeader, size_bytes: int = -1) -> SegmentContent:
+    """Read and check a file, or so much of it. `assumed` is used where both copies of the header are damaged."""
+    buffer = read_bytes(path, size_bytes)
+    header = decode_header(buffer, assumed.stream)
     return SegmentContent(header, buffer, find_bodies(buffer, header or assumed))
 
 
 def find_bodies(buffer: bytes, header: SegmentHeader) -> Scan:
     """Where the bodies are in a file of this header."""
-    return scan(buffer, header.mark, HEADER_SIZE_BYTES, has_end_mark=header.is_reused)
+    return scan(buffer, header.marks, HEADER_SIZE_BYTES, has_end_mark=header.is_reused)
 
 
 def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
@@ -108,6 +175,11 @@ def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
     reports = []
     if content.header is None:
         what = "the file's header is damaged, or it is no segment file of this version"
+        stream = stream_of(path)
+        if is_foreign(content.buffer, stream):
+            what = "the file is of another store: it was renamed, or exchanged with another one"
+        elif (renamed := decode_header(content.buffer, stream)) is not None:
+            what = f"the file was written with the index {renamed.file_index}: it was renamed"
         reports.append(DamageReport(path, 0, 0, DamageKind.UNREADABLE, what))
     elif content.buffer[:_COPY_SIZE_BYTES] != content.buffer[_COPY_SIZE_BYTES:HEADER_SIZE_BYTES]:
         what = "the file's header is damaged; its copy was used"
@@ -115,6 +187,8 @@ def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:
     for gap in content.found.gaps:
         if gap.torn:
             kind, what = DamageKind.TORN_TAIL, "the last write was cut short"
+        elif not gap.size_bytes:
+            kind, what = DamageKind.CHECKSUM, "records are missing that stood here"
         else:
             kind, what = DamageKind.CHECKSUM, "bytes that match no checksum"
         reports.append(DamageReport(path, gap.offset, gap.size_bytes, kind, what))
@@ -138,23 +212,27 @@ def create_segment(path: Path, header: SegmentHeader) -> int:
     return descriptor
 
 
-def reuse_segment(spare: Path, path: Path, header: SegmentHeader) -> int:
-    """A dead file under a new name, with a new header and nothing behind it; open for reading and writing.
+def is_same_file(descriptor: int, path: Path) -> bool:
+    """Whether the open file is the one at `path`."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
 
-    The name comes first: a crash between the two leaves a file whose header is not its own, which holds nothing.
+
+def allocate(descriptor: int, offset: int, size_bytes: int) -> bool:
+    """Have the file system allocate room, which reads as zeros; False: it knows no such thing, or has not so much.
 
     Raises:
-        InvalidInput: a link or a device stands there.
         OSError: the disk refuses.
     """
-    spare.rename(path)
-    descriptor = open_private(path, os.O_RDWR)
     try:
-        write_all(descriptor, header.encode() + end_mark(header.mark), 0)
-    except OSError:
-        os.close(descriptor)
+        os.posix_fallocate(descriptor, offset, size_bytes)
+    except OSError as error:
+        if error.errno in _NOT_AHEAD:
+            return False
         raise
-    return descriptor
+    return True
 
 
 def write_all(descriptor: int, data: bytes, offset: int) -> None:
@@ -177,6 +255,7 @@ class Replacement:
     def __init__(self, path: Path, header: SegmentHeader) -> None:
         self.header = header
         self.size_bytes = HEADER_SIZE_BYTES
+        self.frame_count = 0
         self._path = path
         self._temporary = path.with_name(path.name + TEMPORARY)
         self._synced_bytes = 0
@@ -190,9 +269,10 @@ class Replacement:
         """
         try:
             for batch in _batches(bodies):
-                data = frame(batch, self.header.mark)
+                data = frame(batch, self.header.marks, self.frame_count)
                 write_all(self._descriptor, data, self.size_bytes)
                 self.size_bytes += len(data)
+                self.frame_count += len(batch)
             if self.size_bytes - self._synced_bytes > _SYNC_AFTER_BYTES:
                 os.fdatasync(self._descriptor)
                 self._synced_bytes = self.size_bytes
@@ -249,6 +329,21 @@ def read_frame(descriptor: int, offset: int) -> tuple[tuple[int, int, int], byte
     if len(body) < header[1]:
         body += os.pread(descriptor, header[1] - len(body), offset + len(first))
     return header, body
+
+
+def read_frame_of(path: Path, offset: int) -> tuple[tuple[int, int, int], bytes]:
+    """The same of a file that is not open.
+
+    Raises:
+        InvalidInput: a link or a device stands there.
+        OSError: the file is gone or the disk refuses.
+    """
+    refuse_link(path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        return read_frame(descriptor, offset)
+    finally:
+        os.close(descriptor)
 
 
 def _batches(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -6,63 +6,54 @@ the bodies mean is `segments`'s.
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
 
 from qsctl.config.filesystem import Synchronization
+from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
-from qsctl.storage.dead_files import DeadFiles
-from qsctl.storage.frames import end_mark, frame
-from qsctl.storage.names import open_private, refuse_link, sync_directory
+from qsctl.storage.deletions import Deletions
+from qsctl.storage.file_sequence import SEAL, FileSequence, existing_indexes
+from qsctl.storage.frames import frame
+from qsctl.storage.names import open_private, sync_directory
 from qsctl.storage.segment_file import (
+    FORMAT_VERSION,
     HEADER_SIZE_BYTES,
-    TEMPORARY,
+    Batch,
     Replacement,
     SegmentContent,
     SegmentHeader,
+    allocate,
+    begun_header,
     create_segment,
     decode_header,
+    first_mark,
+    is_same_file,
     read_bytes,
     read_frame,
+    read_frame_of,
     read_segment,
     replace_segment,
-    reports_of,
-    reuse_segment,
+    reserved_until,
+    stream_of,
     write_all,
 )
 
-_RESERVE_BYTES_MIN: Final = 64 * 1024
-_RESERVE_BYTES_MAX: Final = 256 * 1024
-"""More at a time would be fewer syncs that note a length, and a longer wait for those whose batch it falls to."""
-
-_LAST_BATCH: Final = 1 / 16
-"""How far the last batch of a file is expected to go past its maximum, as a part of it."""
-
-_MARK_STEP: Final = 0x9E3779B1
-"""From the mark of one file to that of the next: what a file held in its earlier life has another mark."""
-
-
-class Batch(NamedTuple):
-    """Frames and their place in a log."""
-
-    file_index: int
-    offset: int
-    frames: bytes
-
 
 class SegmentLog:
-    """The files `<stem>_<letter><index>.db`. Nothing is created before the first append.
+    """The files `<stem>_<letter><index>.db`; none is made before `begin` or the first append.
 
     Args:
         stem: directory and the part of the name that all files share.
-        contiguous: every index from the base on must be there; else files in between may have been dropped.
+        contiguous: every index from the base on must be there; else some may have been dropped.
         letter: `d` for data, `m` for metadata.
         mark: a random number that those at the head of the files follow from; a file that exists keeps its own.
         file_max_size_bytes: a file at least this long is followed by a new one; a batch is never split.
+        begins_anywhere: whether the oldest files may have been dropped; else there is a base that says so.
+        judge: decides about the content of the last file where its end does not say enough of itself.
     """
 
     def __init__(
@@ -74,6 +65,8 @@ class SegmentLog:
         mark: int,
         file_max_size_bytes: int,
         synchronization: Synchronization,
+        begins_anywhere: bool = False,
+        judge: Callable[[SegmentContent], SegmentContent] = lambda content: content,
     ) -> None:
         self.stem = stem
         self.letter = letter
@@ -87,61 +80,76 @@ class SegmentLog:
         """Bytes in use of every file, by index, ascending."""
         self.headers: dict[int, SegmentHeader] = {}
         """What every file says of itself."""
+        self.next_number = 0
+        """That of the next frame in the file that is written to."""
+        self.has_failed = False
+        """Whether nobody knows what is on the disk: it must be opened again."""
+        self._begins_anywhere = begins_anywhere
+        self._judge = judge
+        self._stream = stream_of(self.path(0))
         self._descriptor = -1
         self._reserved_bytes = 0
-        """How long the file being written is, with the zeros made ready after its content."""
+        """How long the file being written is, with the room allocated behind its content."""
         self._needs_directory_sync = False
-        self._dead_files = DeadFiles(keeps=synchronization is Synchronization.FULL)
+        self._deletions = Deletions()
 
     def path(self, index: int) -> Path:
         """The file of this index."""
         return self.stem.with_name(f"{self.stem.name}_{self.letter}{index}.db")
 
-    def open(self) -> Iterator[tuple[int, SegmentContent]]:
+    def open(self, until: Extent | None = None) -> Iterator[tuple[int, SegmentContent]]:
         """Read and check every file, oldest first; run it to its end before anything else.
 
         The unfinished tail of the last file is cut. Damage stays where it is, reported, until `drop` or `rewrite`
-        sets the file aside; writing goes on in a new file.
+        sets the file aside; writing goes on in a new file. What lies beyond `until` was never finished, and goes.
 
         Raises:
             InvalidInput: a link or a device stands in a file's place.
             OSError: the disk refuses.
         """
-        indexes = self._existing()
-        headers = {index: decode_header(read_bytes(self.path(index), HEADER_SIZE_BYTES)) for index in indexes}
+        indexes = existing_indexes(self.stem, self.letter)
+        for index in [each for each in indexes if until is not None and each > until.index]:
+            indexes.remove(index)
+            self.path(index).unlink()
+        found = ((index, read_bytes(self.path(index), HEADER_SIZE_BYTES)) for index in indexes)
+        headers = {index: decode_header(start, self._stream) for index, start in found}
         known = {index: header for index, header in headers.items() if header is not None}
-        self.mark = next((_first_mark(header) for header in known.values()), self.mark)
-        base = max(
-            (index for index, header in known.items() if header.is_base and header.file_index == index), default=0
-        )
-        if indexes and (last := known.get(indexes[-1])) and last.file_index != indexes[-1]:
+        self.mark = next((first_mark(header) for header in known.values()), self.mark)
+        version = min((header.version for header in known.values()), default=FORMAT_VERSION)
+        base = max((at for at, header in known.items() if header.is_base and header.file_index == at), default=0)
+        if indexes and self.contiguous and (last := known.get(indexes[-1])) and last.file_index < base:
             # A dead file that was about to be written again: it holds nothing, and its name is the next one's.
             self.path(indexes.pop()).unlink()
         self.drop(index for index in indexes if index < base)
         indexes = [index for index in indexes if index >= base]
-        before, size_before = base - 1, 0
+        first = indexes[0] if self._begins_anywhere and indexes else base
+        files = FileSequence(self.path, contiguous=self.contiguous, first_index=first)
         for index in indexes:
-            assumed = self._new_header(index)
-            content = read_segment(self.path(index), assumed)
+            assumed = self._new_header(index)._replace(version=version)
+            size_bytes = until.size_bytes if until is not None and index == until.index else -1
+            content = files.own(index, read_segment(self.path(index), assumed, size_bytes), assumed)
+            if index == indexes[-1]:
+                content = self._judge(content)
             self.headers[index] = content.header or assumed
-            if self.contiguous:
-                self._check_sequence(before, size_before, index, content.header)
-            for report in reports_of(self.path(index), content):
-                if report.kind is DamageKind.TORN_TAIL and index != indexes[-1]:
-                    report = replace(report, kind=DamageKind.CHECKSUM, what="the file ends inside a record")
-                self._report(index, report)
-            before, size_before = index, max(content.found.end, HEADER_SIZE_BYTES)
-            self.sizes[index] = size_before
+            for damaged, report in files.reports(index, content, is_last=index == indexes[-1]):
+                self._report(damaged, report)
+            self.sizes[index] = files.add(index, content)
+            self.next_number = content.found.next_number
             yield index, content
+        for missing, report in files.end():
+            self._report(missing, report)
+            self.damaged_indexes.add(indexes[-1])  # what comes next begins a file of its own
         self._resume()
+        if until is not None and self.last_index == until.index and self._descriptor >= 0:
+            self.cut(until.index, self.sizes[until.index], self.next_number)
+
+    def begin(self) -> None:
+        """Make the first file, if there is none: an empty log can be told from one that was deleted."""
+        if not self.sizes:
+            self._roll()
 
     def write(self, bodies: Iterable[bytes]) -> Batch:
-        """Append a batch, and give it. Call `sync` after.
-
-        Raises:
-            OSError: the disk refuses; the file is as before.
-            OverflowError: a body is too long.
-        """
+        """Append a batch, and give it: `prepare` and `put`. Call `sync` after."""
         batch = self.prepare(bodies)
         self.put(batch)
         return batch
@@ -153,10 +161,11 @@ class SegmentLog:
             OSError: the disk refuses; nothing is changed.
             OverflowError: a body is too long.
         """
-        if self._descriptor < 0 or self.sizes[self.last_index] >= self.file_max_size_bytes:
+        if self.is_full:
             self._roll()
-        index = self.last_index
-        return Batch(index, self.sizes[index], frame(bodies, self.headers[index].mark))
+        index, bodies = self.last_index, list(bodies)
+        frames = frame(bodies, self.headers[index].marks, self.next_number)
+        return Batch(index, self.sizes[index], frames, len(bodies))
 
     def put(self, batch: Batch) -> None:
         """Append what was prepared last.
@@ -164,21 +173,23 @@ class SegmentLog:
         Raises:
             OSError: the disk refuses; the file is as before.
         """
-        index, offset, frames = batch
-        content = frames + _end_mark(self.headers[index])
+        index, offset, frames, count = batch
+        end = offset + len(frames)
         try:
-            self._reserve(offset + len(content))
-            write_all(self._descriptor, content, offset)
+            self._reserve(end)
+            write_all(self._descriptor, frames, offset)
         except OSError:
-            self.cut(index, offset)
+            self.cut(index, offset, self.next_number)
             raise
-        self.sizes[index] = offset + len(frames)
+        self.sizes[index], self.next_number = end, self.next_number + count
 
-    def cut(self, index: int, size_bytes: int) -> None:
-        """Take back what was written to the last file past `size_bytes`."""
+    def cut(self, index: int, size_bytes: int, next_number: int) -> None:
+        """Take back what was written to the last file past `size_bytes`, where the frame of this number began."""
         assert index == self.last_index, "only the last file is written to"
-        os.ftruncate(self._descriptor, size_bytes)
+        with self._failing():
+            os.ftruncate(self._descriptor, size_bytes)
         self.sizes[index] = self._reserved_bytes = size_bytes
+        self.next_number = next_number
 
     def sync(self, *, critical: bool = False) -> None:
         """Reach the physical disk, where the configuration asks for it: always (FULL), at critical moments (NORMAL).
@@ -189,35 +200,37 @@ class SegmentLog:
         if self._descriptor < 0 or self.synchronization is Synchronization.OFF:
             return
         if critical or self.synchronization is Synchronization.FULL:
-            os.fdatasync(self._descriptor)
-            if self._needs_directory_sync:
-                sync_directory(self.stem.parent)
-                self._needs_directory_sync = False
+            with self._failing():
+                os.fdatasync(self._descriptor)
+                if self._needs_directory_sync:
+                    sync_directory(self.stem.parent)
+                    self._needs_directory_sync = False
 
     @property
     def last_index(self) -> int:
-        """The newest file; -1 when there is none yet."""
+        """The newest file; -1: there is none."""
         return next(reversed(self.sizes), -1)
 
     @property
-    def has_new_file(self) -> bool:
-        """Whether the file that is written to is one of which the disk may know nothing yet."""
-        return self._needs_directory_sync
+    def is_full(self) -> bool:
+        """Whether the next append begins a new file."""
+        return self._descriptor < 0 or self.sizes[self.last_index] >= self.file_max_size_bytes
 
     @property
     def written_index(self) -> int:
         """The file that is open for writing; -1 when the next append begins a new one."""
         return self.last_index if self._descriptor >= 0 else -1
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the file that is written to is the one that has its name."""
+        return self._descriptor < 0 or is_same_file(self._descriptor, self.path(self.last_index))
+
     def seal(self) -> None:
         """Write no more to the newest file: the next append begins another."""
         self.sync(critical=True)
         self._trim()
         self._release()
-
-    def read_file(self, index: int) -> bytes:
-        """A whole file's bytes."""
-        return read_bytes(self.path(index))
 
     def read_body(self, index: int, offset: int) -> tuple[tuple[int, int, int], bytes]:
         """The frame header at `offset` of a file, and as much of its body as is there.
@@ -227,12 +240,7 @@ class SegmentLog:
         """
         if index == self.last_index and self._descriptor >= 0:
             return read_frame(self._descriptor, offset)
-        refuse_link(self.path(index))
-        descriptor = os.open(self.path(index), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            return read_frame(descriptor, offset)
-        finally:
-            os.close(descriptor)
+        return read_frame_of(self.path(index), offset)
 
     def rewrite(self, index: int, bodies: Iterable[bytes]) -> None:
         """Replace a file by one that holds only these bodies, atomically and durably.
@@ -244,15 +252,16 @@ class SegmentLog:
         if index in self.damaged_indexes:
             os.link(self.path(index), self._keep_damaged(index))
         header = self._new_header(index)
-        self.sizes[index] = replace_segment(self.path(index), header, bodies)
-        self.headers[index] = header
+        self.sizes[index], self.headers[index] = replace_segment(self.path(index), header, bodies), header
 
     def begin_base(self, index: int) -> Replacement:
         """Begin a file that will supersede all others; its index is beyond those that will be there then."""
         return Replacement(self.path(index), self._new_header(index)._replace(is_base=True))
 
-    def put_base(self, base: Replacement) -> None:
+    def put_base(self, base: Replacement, commit: Callable[[Extent], None]) -> None:
         """Let the base, which is whole, supersede the other files, atomically and durably, and drop those.
+
+        `commit` is told how far the log reaches then, before the other files go.
 
         Raises:
             OSError: the disk refuses; the log is as before.
@@ -265,6 +274,8 @@ class SegmentLog:
         self._descriptor = open_private(self.path(index), os.O_RDWR)
         self.headers[index] = base.header
         self.sizes[index] = self._reserved_bytes = size_bytes
+        self.next_number = base.frame_count
+        commit(Extent("segments", index, size_bytes))
         self.drop(old)
 
     def drop(self, indexes: Iterable[int]) -> None:
@@ -273,40 +284,26 @@ class SegmentLog:
             if index in self.damaged_indexes and self.path(index).exists():
                 self.path(index).rename(self._keep_damaged(index))
             else:
-                self._dead_files.add(self.path(index))
+                self._deletions.add(self.path(index))
             self.sizes.pop(index, None)
             self.headers.pop(index, None)
 
-    def rest(self) -> None:
-        """There is nothing to do: give back what was made ready and not used for long."""
-        self._dead_files.rest()
+    def abandon(self) -> None:
+        """Let go of the files as they are."""
+        self._release()
+        self._deletions.finish()
 
     def destroy(self) -> None:
         """Delete every file, damaged ones too."""
         self._release()
         self.damaged_indexes.clear()
         self.drop(list(self.sizes))
-        self._dead_files.finish()
+        self._deletions.finish()
 
     def close(self) -> None:
         """Sync as a critical moment, and let go of the file."""
-        self.sync(critical=True)
-        self._trim()
-        self._release()
-        self._dead_files.finish()
-
-    def _existing(self) -> list[int]:
-        """The indexes of the files that are there, ascending; what a crashed replacement left is deleted."""
-        name = re.escape(f"{self.stem.name}_{self.letter}")
-        pattern = re.compile(rf"{name}(0|[1-9]\d*)\.db({re.escape(TEMPORARY)})?")
-        found = []
-        for path in self.stem.parent.iterdir() if self.stem.parent.is_dir() else ():
-            match = pattern.fullmatch(path.name)
-            if match and match[2]:
-                path.unlink(missing_ok=True)
-            elif match:
-                found.append(int(match[1]))
-        return sorted(found)
+        self.seal()
+        self._deletions.finish()
 
     def _keep_damaged(self, index: int) -> Path:
         """The name a damaged file is kept under from now on; its reports say so."""
@@ -321,78 +318,83 @@ class SegmentLog:
         if report.kind is not DamageKind.TORN_TAIL:
             self.damaged_indexes.add(index)
 
-    def _check_sequence(self, before: int, size_before: int, index: int, header: SegmentHeader | None) -> None:
-        """Whether this file is the one that was begun when the file before it was full."""
-        for missing in range(before + 1, index):
-            self._report(missing, DamageReport(self.path(missing), 0, 0, DamageKind.UNREADABLE, "the file is missing"))
-        if header and before == index - 1 in self.sizes and header.size_before_bytes > size_before:
-            lost = header.size_before_bytes - size_before
-            what = "the end of the file is missing"
-            self._report(before, DamageReport(self.path(before), size_before, lost, DamageKind.CHECKSUM, what))
-
     def _resume(self) -> None:
-        """Go on writing to the last file, unless it is damaged: then `write` begins a new one."""
-        index = self.last_index
-        if index < 0 or index in self.damaged_indexes:
+        """Go on writing to the last file, unless it is damaged or of an earlier kind: then `write` begins another."""
+        if (index := self.last_index) < 0 or index in self.damaged_indexes:
             return
         self._reserved_bytes = self.path(index).stat().st_size
         torn = [report for report in self.damage if report.file == self.path(index)]
         self._descriptor = open_private(self.path(index), os.O_RDWR)
         if torn and torn[0].offset < HEADER_SIZE_BYTES:
+            self.headers[index] = self._new_header(index)
             write_all(self._descriptor, self.headers[index].encode(), 0)
-            self.cut(index, HEADER_SIZE_BYTES)
+            self.cut(index, HEADER_SIZE_BYTES, 0)
         elif torn:
-            self.cut(index, torn[0].offset)
+            self.cut(index, torn[0].offset, self.next_number)
         # A process that was killed may have written it and not lived to sync it: what comes next rests on it.
         self._needs_directory_sync = True
         self.sync()
+        header = self.headers[index]
+        if header.version != FORMAT_VERSION or header.file_index != index or header.is_reused:
+            self._release()
 
     def _reserve(self, size_bytes: int) -> None:
-        """Under FULL, write zeros ahead: a sync that need not note a new length of the file takes half as long."""
+        """Under FULL, allocate room ahead: a sync then has no block to allocate. Nothing is written for it."""
         if self.synchronization is not Synchronization.FULL or size_bytes <= self._reserved_bytes:
             return
-        ahead = min(max(self._reserved_bytes, _RESERVE_BYTES_MIN), _RESERVE_BYTES_MAX)
-        ahead = max(0, min(ahead, int(self.file_max_size_bytes * (1 + _LAST_BATCH)) - size_bytes))
-        write_all(self._descriptor, bytes(size_bytes + ahead - self._reserved_bytes), self._reserved_bytes)
-        self._reserved_bytes = size_bytes + ahead
+        until = reserved_until(self._reserved_bytes, size_bytes, self.file_max_size_bytes)
+        if allocate(self._descriptor, self._reserved_bytes, until - self._reserved_bytes):
+            self._reserved_bytes = until
 
     def _roll(self) -> None:
-        self.sync(critical=True)
+        """Begin the next file, then seal the one before: where that one is sealed, this one was there."""
         index = self.last_index + 1
-        dead_file = self._dead_files.take()
-        size_before_bytes, is_reused = self.sizes.get(index - 1, 0), dead_file is not None
-        header = self._new_header(index)._replace(size_before_bytes=size_before_bytes, is_reused=is_reused)
-        if dead_file is not None:
-            descriptor = reuse_segment(dead_file, self.path(index), header)
-        else:
-            descriptor = create_segment(self.path(index), header)
+        header = self._new_header(index)._replace(size_before_bytes=self.sizes.get(index - 1, 0))
+        descriptor = create_segment(self.path(index), header)
+        try:
+            self._seal()
+            self.sync(critical=True)
+            self._trim()
+        except OSError:
+            os.close(descriptor)
+            self.path(index).unlink(missing_ok=True)
+            raise
         self._release()
         self._descriptor = descriptor
-        self.sizes[index] = HEADER_SIZE_BYTES
+        self.sizes[index] = self._reserved_bytes = HEADER_SIZE_BYTES
         self.headers[index] = header
-        self._reserved_bytes = os.fstat(descriptor).st_size
+        self.next_number = 0
         self._needs_directory_sync = True
+
+    def _seal(self) -> None:
+        """Note in the file written so far that another one follows. Without room for it, that is known all the same."""
+        if not self.contiguous or self._descriptor < 0:
+            return
+        if self.synchronization is not Synchronization.OFF:
+            sync_directory(self.stem.parent)  # the seal must not outlive the name of the file that it stands for
+        seal = frame([SEAL], self.headers[index := self.last_index].marks, self.next_number)
+        with contextlib.suppress(OSError):
+            self.put(Batch(index, self.sizes[index], seal, 1))
 
     def _new_header(self, index: int) -> SegmentHeader:
         """Of a file that is begun now."""
-        return SegmentHeader((self.mark + index * _MARK_STEP) % 2**32 or 1, index)
+        return begun_header(self.mark, index, self._stream)
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What fails in here cannot be tried again: nobody knows what is on the disk."""
+        try:
+            yield
+        except OSError:
+            self.has_failed = True
+            raise
 
     def _trim(self) -> None:
         """Give back the room behind the content."""
         if self._descriptor >= 0 and self._reserved_bytes > self.sizes[self.last_index]:
-            self.cut(self.last_index, self.sizes[self.last_index])
+            self.cut(self.last_index, self.sizes[self.last_index], self.next_number)
 
     def _release(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def _end_mark(header: SegmentHeader) -> bytes:
-    """What the content of a file ends with: something where it was another file before."""
-    return end_mark(header.mark) if header.is_reused else b""
-
-
-def _first_mark(header: SegmentHeader) -> int:
-    """The number that the marks of a log follow from, told by one of its files."""
-    return (header.mark - header.file_index * _MARK_STEP) % 2**32

@@ -1,32 +1,39 @@
-"""The store of a queue with in-memory state: an append-only log of metadata, another of user data (section 2.14.2).
+"""The files of a queue with in-memory state: an append-only log of metadata, another of user data (section 2.14.2).
 
-Decides: which bytes go to which log, where a payload is found again, and which files are dead. One append is one write
-and, under synchronization FULL, one sync a log, whatever the size of the batch.
+Decides: which bytes go to which log, where a payload is found again, and which files are dead. `logged` writes them
+behind, as checkpoints of the write-ahead log; they are a whole store by themselves, too, as those of qsctl 0.1 were.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record
 from qsctl.errors import Damaged
-from qsctl.storage.base import Shares, Sync, WritesThenSyncs
-from qsctl.storage.codec import POSITION, Encoded, Positions, decode_metadata, encode, fill, position_of
+from qsctl.storage.base import Extent, Shares, Sync, WritesThenSyncs
+from qsctl.storage.codec import (
+    POSITION,
+    Encoded,
+    Positions,
+    UnreadableRecord,
+    encode,
+)
 from qsctl.storage.compaction import ROOM_FOR_FILES, Compaction, Whole
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.data_files import DataFiles
-from qsctl.storage.frames import FRAME_HEADER, spans
-from qsctl.storage.metadata_copies import COPY_POSITION, Redo, UnsyncedMetadata
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies
+from qsctl.storage.file_sequence import shortfall
+from qsctl.storage.frames import FRAME_HEADER
+from qsctl.storage.metadata_copies import COPY_POSITION, Redo
+from qsctl.storage.room import refusal
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES
 from qsctl.storage.segment_log import SegmentLog
+from qsctl.storage.segment_records import stored_records
 
 DEAD_BODY_COUNT_MIN: Final = 2_000
 """Below this a log is never worth compacting: reading so much takes some milliseconds."""
@@ -36,14 +43,26 @@ class SegmentStorage(WritesThenSyncs):
     """Records of one queue in `<stem>_m<index>.db`, payloads in `<stem>_d<index>.db`.
 
     A data file is deleted once every sample in it was removed; metadata is reclaimed by `compact`. One thread at a
-    time may use it.
+    time may use it. `known`: how far it reached at least when it was last heard of.
+
+    As checkpoints: `until` is how far they were finished; the rest is cut. `removed` are samples that were removed
+    since, of which nothing need be there. `commit` makes durable how far they reach; then only, what is dead goes.
 
     Raises:
         InvalidInput: a link or a device stands in a file's place.
         Damaged: the disk refuses.
     """
 
-    def __init__(self, stem: Path, settings: FilesystemSettings) -> None:
+    def __init__(
+        self,
+        stem: Path,
+        settings: FilesystemSettings,
+        known: Extent | None = None,
+        *,
+        until: Extent | None = None,
+        removed: Collection[int] = (),
+        commit: Callable[[Extent], None] = lambda _: None,
+    ) -> None:
         mark = int.from_bytes(os.urandom(4)) or 1
         size, synchronization = settings.file_max_size_bytes, settings.synchronization
         self._metadata = SegmentLog(
@@ -57,23 +76,43 @@ class SegmentStorage(WritesThenSyncs):
         self._compaction: Compaction | None = None
         self._missing: set[int] = set()
         """Samples whose user data damage took."""
-        self._body_count = 0
-        self._kept_count = 0
+        self.body_count = 0
+        self.kept_count = 0
         self._failed = False
         self._is_full = synchronization is Synchronization.FULL
-        self._unsynced = UnsyncedMetadata()
+        self._commit = commit
+        self._dead: list[int] = []
+        """Data files in which nothing is held, to go once that is durable."""
         self._more_damage: list[DamageReport] = []
-        self._is_damaged = False
         try:
-            self._open()
+            self._open(until, removed)
+            self.was_there = self._metadata.last_index >= 0
+            path = self._metadata.path
+            self._more_damage += shortfall(path, known if until is None else until, self.extent, self.damage)
+            self._metadata.begin()
         except OSError as error:
             raise self._refusal(error) from error
-        self._is_damaged = bool(self.damage)
 
     @property
     def damage(self) -> Sequence[DamageReport]:
         """What was found broken, in the order of the files."""
         return [*self._metadata.damage, *self._data.log.damage, *self._more_damage]
+
+    @property
+    def is_compacting(self) -> bool:
+        """Whether a compaction is in progress."""
+        return self._compaction is not None
+
+    @property
+    def held(self) -> KeysView[int]:
+        """The positions of the samples in the files."""
+        return self._data.locations.keys()
+
+    @property
+    def extent(self) -> Extent:
+        """See `Storage.extent`: the last file of metadata, for user data without it is no sample."""
+        index = self._metadata.last_index
+        return Extent("segments", index, self._metadata.sizes.get(index, 0))
 
     def write(self, records: Sequence[Record]) -> Sync | None:
         """See `Storage.write`."""
@@ -86,38 +125,59 @@ class SegmentStorage(WritesThenSyncs):
     def _write(self, records: Sequence[Record], *, rides: bool) -> Sync | None:
         if not records:
             return None
-        self._refuse_after_failure()
+        has_data = self.put(records)
+        may_wait = rides or not self._is_full
+        return None if may_wait and not self._dead else partial(self.sync, has_data=has_data)
+
+    def put(self, records: Sequence[Record]) -> bool:
+        """Append records. Whether there was user data.
+
+        Raises:
+            Damaged: the disk refuses; nothing of them will be loaded.
+        """
         encoded = encode(records)
+        self.put_encoded(encoded)
+        self.follow(records)
+        return bool(encoded.positions)
+
+    def put_encoded(self, encoded: Encoded) -> None:
+        """Append records; a sample whose position is not among them has no user data.
+
+        Raises:
+            Damaged: the disk refuses; nothing of them will be loaded.
+        """
+        self._refuse_after_failure()
         try:
-            has_copy = self._put(encoded)
+            self._put(encoded)
         except OSError as error:
             raise self._refusal(error) from error
-        dead = self._data.forget(encoded.removed) if encoded.removed else []
-        if self._compaction is not None and not self._compaction.is_over:
-            self._follow(self._compaction, records)
-        may_wait = rides or not self._is_full
-        return None if may_wait and not dead else partial(self._sync, bool(encoded.positions), has_copy, dead)
+        if encoded.removed:
+            self._dead += self._data.forget(encoded.removed)
 
-    def _put(self, encoded: Encoded) -> bool:
-        """Write a batch to both logs, or to neither; whether its metadata stands behind its user data, too."""
+    def _put(self, encoded: Encoded) -> None:
+        """Write a batch to both logs, or to neither."""
         log = self._data.log
-        data_before = (log.last_index, log.sizes.get(log.last_index, 0))
+        data_before = (log.last_index, log.sizes.get(log.last_index, 0), log.next_number)
         batch = self._metadata.prepare(encoded.metadata)
-        has_copy = self._is_full and bool(encoded.positions) and not self._metadata.has_new_file
-        index, offset = self._data.write(encoded, [self._unsynced.copy_with(batch)] if has_copy else [])
+        index, offset = self._data.write(encoded)
         try:
             self._metadata.put(batch)
         except OSError:
             if encoded.positions:
-                log.cut(index, data_before[1] if index == data_before[0] else HEADER_SIZE_BYTES)
+                before = data_before[1:] if index == data_before[0] else (HEADER_SIZE_BYTES, 0)
+                log.cut(index, *before)
             raise
-        if has_copy:
-            self._unsynced.clear()
-        elif self._is_full:
-            self._unsynced.add(batch)
-        self._body_count += len(encoded.metadata)
+        self.body_count += len(encoded.metadata)
         self._data.locate(index, offset, encoded)
-        return has_copy
+
+    def follow(self, records: Sequence[Record]) -> None:
+        """Let a compaction in progress know of records that were stored, here or elsewhere.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        if self._compaction is not None and not self._compaction.is_over:
+            self._follow(self._compaction, records)
 
     def _follow(self, compaction: Compaction, records: Sequence[Record]) -> None:
         if self._metadata.last_index >= compaction.base.header.file_index:
@@ -135,45 +195,27 @@ class SegmentStorage(WritesThenSyncs):
 
     def settle(self) -> None:
         """See `Storage.settle`."""
-        if self._unsynced:
-            self._sync(has_data=False, has_copy=False, dead=[])
-        self._data.log.rest()
-        self._metadata.rest()
+        self.sync(has_data=False)
 
-    def _sync(self, has_data: bool, has_copy: bool, dead: list[int]) -> None:
-        """Reach the disk, then delete the data files in which nothing is held any more."""
+    def sync(self, *, has_data: bool = True, critical: bool = False) -> None:
+        """Reach the disk, then delete the data files in which nothing is held any more.
+
+        Raises:
+            Damaged: the disk refuses; what was written may or may not be there.
+        """
         try:
             if has_data:
-                self._data.log.sync()
-            if dead or not has_copy:
-                self._metadata.sync()
-                self._unsynced.clear()
-            self._drop_dead(dead)
+                self._data.log.sync(critical=critical)
+            self._metadata.sync(critical=critical)
+            if not critical:
+                self.drop_dead()
         except OSError as error:
             self._failed = True
             raise self._refusal(error) from error
 
     def load(self) -> Iterator[Record]:
         """See `Storage.load`. Records about a sample that damage took away are left out."""
-        held: set[int] = set()
-        location_of, header_at = self._data.locations.get, FRAME_HEADER.unpack_from
-        file_index, buffer_of_file = -1, b""
-        header_size, overhead = FRAME_HEADER.size, FRAME_HEADER.size + POSITION.size
-        for record in self._metadata_records():
-            if type(record) is Enqueued:
-                location = location_of(record.position)
-                if location is not None:
-                    index, offset = self._data.place(location)
-                    if index != file_index:
-                        file_index, buffer_of_file = index, self._data.log.read_file(index)
-                    _, length, _ = header_at(buffer_of_file, offset)
-                    fill(record, "payload", buffer_of_file[offset + overhead : offset + header_size + length])
-                elif record.position in self._missing:
-                    continue
-                held.add(record.position)
-                yield record
-            elif not self._is_damaged or (position := position_of(record)) is None or position in held:
-                yield record
+        return stored_records(self._metadata, self._data, self._missing, self._report_unreadable)
 
     def payload(self, position: int) -> bytes:
         """See `Storage.payload`.
@@ -189,8 +231,8 @@ class SegmentStorage(WritesThenSyncs):
 
     def worth_compacting(self) -> bool:
         """See `Storage.worth_compacting`."""
-        live_count = len(self._data.locations) + self._kept_count
-        return self._body_count - live_count > max(live_count, DEAD_BODY_COUNT_MIN)
+        live_count = len(self._data.locations) + self.kept_count
+        return self.body_count - live_count > max(live_count, DEAD_BODY_COUNT_MIN)
 
     def compact(self, keep: Iterable[Record]) -> None:
         """See `Storage.compact`. Rewrites the metadata, and those data files of which more than half is dead."""
@@ -233,14 +275,25 @@ class SegmentStorage(WritesThenSyncs):
         if not compaction.is_over:
             return False
         self._data.log.sync(critical=True)
-        self._metadata.put_base(compaction.base)
-        self._unsynced.clear()
-        self._body_count = compaction.body_count
-        self._kept_count = max(0, compaction.body_count - compaction.sample_count)
+        self._metadata.put_base(compaction.base, self._commit)
+        self.body_count = compaction.body_count
+        self.kept_count = max(0, compaction.body_count - compaction.sample_count)
         if compaction.held is not None:
-            self._drop_dead(self._data.forget(self._data.locations.keys() - compaction.held))
+            self._dead += self._data.forget(self._data.locations.keys() - compaction.held)
+        self.drop_dead()
         self._data.drop_empty()
         return True
+
+    def renew(self, keep: Iterable[Record]) -> None:
+        """See `Storage.renew`. Only the newest file of user data can hold what was not synced."""
+        self._data.stray_files |= {self._data.log.last_index} - {-1}
+        self.compact(keep)
+
+    def abandon(self) -> None:
+        """See `Storage.abandon`."""
+        self._abandon_compaction()
+        for log in (self._data.log, self._metadata):
+            log.abandon()
 
     def destroy(self) -> None:
         """See `Storage.destroy`."""
@@ -258,7 +311,7 @@ class SegmentStorage(WritesThenSyncs):
         except OSError as error:
             raise self._refusal(error) from error
 
-    def _open(self) -> None:
+    def _open(self, until: Extent | None, removed: Collection[int]) -> None:
         position_at = POSITION.unpack_from
         redo = Redo(self._metadata.path)
         for index, content in self._data.log.open():
@@ -273,21 +326,23 @@ class SegmentStorage(WritesThenSyncs):
         redo.finish()
         self._more_damage += redo.reports()
         told = Positions()
-        for index, content in self._metadata.open():
-            self._body_count += len(content.found.bodies)
+        for index, content in self._metadata.open(until):
+            self.body_count += len(content.found.bodies)
             for start, end in content.found.bodies:
                 try:
                     told.read(content.buffer[start:end])
-                except msgspec.MsgspecError as error:
+                except UnreadableRecord as error:
                     self._report_unreadable(index, start, end, error)
         next_position = max(told.next_free, *(max(each, default=-1) + 1 for each in (told.enqueued, told.removed)))
         locations = self._data.locations
         stray = locations.keys() - told.enqueued
-        self._report_unfinished([position for position in stray if position >= next_position])
+        if until is None:
+            self._report_unfinished([position for position in stray if position >= next_position])
         if self.damage:
             self._data.stray_files = {self._data.file_of(position) for position in stray}
-        self._drop_dead(self._data.forget(chain(stray, told.removed & locations.keys())))
-        self._missing = told.enqueued - told.removed - locations.keys()
+        self._dead += self._data.forget(chain(stray, told.removed & locations.keys()))
+        self.drop_dead()
+        self._missing = told.enqueued - told.removed - locations.keys() - set(removed)
         for position in sorted(self._missing):
             what = f"the user data of sample {position} is gone; the sample is left out"
             path = self._metadata.stem.with_name(self._metadata.stem.name + "_d*.db")
@@ -300,40 +355,35 @@ class SegmentStorage(WritesThenSyncs):
             path = self._metadata.path(max(self._metadata.last_index, 0))
             self._more_damage.append(DamageReport(path, 0, 0, DamageKind.TORN_TAIL, what))
 
-    def _report_unreadable(self, index: int, start: int, end: int, error: msgspec.MsgspecError) -> None:
+    def _report_unreadable(self, index: int, start: int, end: int, error: UnreadableRecord) -> None:
         what = f"a record that this version cannot read: {error}"
         report = DamageReport(self._metadata.path(index), start, end - start, DamageKind.UNREADABLE, what)
         if report not in self._metadata.damage:
-            self._is_damaged = True
             self._metadata.damage.append(report)
             self._metadata.damaged_indexes.add(index)
 
-    def _metadata_records(self) -> Iterator[Record]:
-        for index in list(self._metadata.sizes):
-            buffer = self._metadata.read_file(index)
-            if index in self._metadata.damaged_indexes:
-                bodies = find_bodies(buffer, self._metadata.headers[index]).bodies
-            else:
-                bodies = spans(buffer, HEADER_SIZE_BYTES, self._metadata.sizes[index])
-            for start, end in bodies:
-                try:
-                    yield from decode_metadata(buffer[start:end])
-                except msgspec.MsgspecError as error:
-                    self._report_unreadable(index, start, end, error)
+    def forget(self, positions: Iterable[int]) -> None:
+        """Hold samples no more of which another file says that they were removed."""
+        self._dead += self._data.forget(positions)
 
-    def _drop_dead(self, dead: list[int]) -> None:
-        if dead:
+    def drop_dead(self) -> None:
+        """Delete the data files in which nothing is held; that must be durable, and is made so under NORMAL."""
+        if self._dead:
+            dead, self._dead = [each for each in self._dead if each in self._data.log.sizes], []
             if self._data.log.synchronization is Synchronization.NORMAL:
                 self._metadata.sync(critical=True)  # the removals must not be lost after the data
             self._data.drop(dead)
 
     def _refuse_after_failure(self) -> None:
-        if self._failed:
+        if self._has_failed:
             raise Damaged(
                 f"{self._metadata.stem.name}: an earlier write may not have reached the disk",
                 remedy="Restart the service: it restores what did.",
             )
 
     def _refusal(self, error: OSError) -> Damaged:
-        where = error.filename or self._metadata.stem
-        return Damaged(f"{where}: {error.strerror}", remedy="Free space on the disk or mend it, then start again.")
+        return refusal(self._metadata.stem, error, is_clean=not self._has_failed)
+
+    @property
+    def _has_failed(self) -> bool:
+        return self._failed or self._data.log.has_failed or self._metadata.has_failed

@@ -16,17 +16,15 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
-from zlib import crc32
-
-import msgspec
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode
 from qsctl.core.records import Enqueued, Record
 from qsctl.errors import Damaged, Refused
-from qsctl.storage.base import Sync, WritesThenSyncs
+from qsctl.storage.base import Extent, Sync, WritesThenSyncs
 from qsctl.storage.codec import (
     Encoded,
     Positions,
+    UnreadableRecord,
     decode_metadata,
     encode,
     fill,
@@ -35,17 +33,23 @@ from qsctl.storage.codec import (
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import frame, scan
 from qsctl.storage.names import open_private
+from qsctl.storage.room import refusal
 from qsctl.storage.sqlite_file import (
+    FAILURES,
     FORMAT_VERSION,
-    FRAME_MARK,
     SIDE_FILES,
     begun_and_unfinished,
+    claim,
     connect,
+    copy_anew,
     copy_aside,
     create_tables,
     format_of,
+    is_foreign,
     is_sound,
+    set_aside_foreign,
 )
+from qsctl.storage.sqlite_rows import Payloads, batch_marks, is_whole, payload_checksums, stream_of, upgrade
 from qsctl.storage.sqlite_salvage import salvage
 from qsctl.storage.sqlite_trace import StatementTrace
 
@@ -53,10 +57,21 @@ DEAD_RECORD_COUNT_MIN: Final = 5_000
 """Below this a file is never worth compacting: reading so many records takes some milliseconds."""
 
 
+_UNDONE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+"""Errors after which a transaction is undone, and the next one stands a chance."""
+
+_LAST_NUMBER: Final = (
+    "SELECT coalesce(max(number), 0) FROM (SELECT number FROM batch UNION ALL SELECT seq FROM sqlite_sequence)"
+    " WHERE typeof(number) = 'integer' AND number BETWEEN 0 AND 1 << 62"
+)
+"""That of the last batch ever stored; what no batch can have reached is damage."""
+
+
 class SqliteStorage(WritesThenSyncs):
     """One database file: a row a batch of metadata, a row a payload that is held.
 
-    One append is one transaction. One thread at a time may use it.
+    One append is one transaction. One thread at a time may use it. `known`: how far it reached at least when it was
+    last heard of.
 
     Raises:
         InvalidInput: a link or a device stands in the file's place.
@@ -64,9 +79,12 @@ class SqliteStorage(WritesThenSyncs):
         Refused: another program keeps the file locked.
     """
 
-    def __init__(self, path: Path, settings: FilesystemSettings) -> None:
+    def __init__(self, path: Path, settings: FilesystemSettings, known: Extent | None = None) -> None:
         self.path = path
         self.settings = settings
+        self._stream = stream_of(path)
+        self.was_there = False
+        self._failed = False
         self.damage: list[DamageReport] = begun_and_unfinished(path)
         self._trace: StatementTrace | None = None
         if settings.trace_file is not None:
@@ -75,13 +93,21 @@ class SqliteStorage(WritesThenSyncs):
             os.close(open_private(path, os.O_RDWR))
             self._connection = self._open()
         except OSError as error:
-            raise Damaged(f"{path}: {error.strerror}", remedy="Free space on the disk or mend it.") from error
-        except sqlite3.Error as error:
+            raise refusal(path, error, is_clean=True) from error
+        except FAILURES as error:
             raise self._refusal(error) from error
-        self._failed = False
         self._kept_count = 0
         self._held_count = self._number("SELECT count(*) FROM payload")
-        self._record_count = self._number("SELECT coalesce(sum(record_count), 0) FROM batch")
+        self._record_count = self._number(
+            "SELECT total(record_count) FROM batch WHERE typeof(record_count) = 'integer'"
+        )
+        self._next_number = self._number(_LAST_NUMBER) + 1
+        self._compare(known)
+
+    @property
+    def extent(self) -> Extent:
+        """See `Storage.extent`."""
+        return Extent("database", self._next_number - 1)
 
     def write(self, records: Sequence[Record]) -> Sync | None:
         """See `Storage.write`. The database works and syncs in one go, without the interpreter."""
@@ -108,7 +134,7 @@ class SqliteStorage(WritesThenSyncs):
         """
         try:
             yield from self._load()
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise self._refusal(error) from error
 
     def payload(self, position: int) -> bytes:
@@ -121,12 +147,12 @@ class SqliteStorage(WritesThenSyncs):
         query = "SELECT body, checksum FROM payload WHERE position = ?"
         try:
             row = self._connection.execute(query, (position,)).fetchone()
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise self._refusal(error) from error
         if row is None:
             raise KeyError(position)
         body, checksum = row
-        if crc32(body) != checksum:
+        if not is_whole(self._stream, position, body, checksum):
             raise Damaged(
                 f"{self.path}: the user data of sample {position} is damaged",
                 remedy="Restart the service: it restores what is whole and reports the rest.",
@@ -164,6 +190,21 @@ class SqliteStorage(WritesThenSyncs):
         self._held_count = len(encoded.positions)
         self._kept_count = len(records) - len(encoded.positions)
 
+    def renew(self, keep: Iterable[Record]) -> None:
+        """See `Storage.renew`. The whole database is copied first: pages of it may be in memory only."""
+        try:
+            self._connection = copy_anew(self._connection, self.path, self.settings, self._trace)
+        except OSError as error:
+            raise refusal(self.path, error, is_clean=True) from error
+        except FAILURES as error:
+            raise self._refusal(error) from error
+        self.compact(keep)
+
+    def abandon(self) -> None:
+        """See `Storage.abandon`."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
     def destroy(self) -> None:
         """See `Storage.destroy`."""
         self.close()
@@ -174,33 +215,62 @@ class SqliteStorage(WritesThenSyncs):
         """See `Storage.close`."""
         try:
             self._connection.close()
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise self._refusal(error) from error
         if self._trace is not None:
             self._trace.close()
             self._trace = None
+
+    def _compare(self, known: Extent | None) -> None:
+        """Whether the file reaches as far as it did once."""
+        if known is not None and known.kind == "database" and self._next_number <= known.index:
+            missing = known.index + 1 - self._next_number
+            what = f"the file was replaced by an older one, or deleted: {missing} batches of records are missing"
+            self._tell(DamageReport(self.path, 0, 0, DamageKind.UNREADABLE, what))
 
     def _open(self) -> sqlite3.Connection:
         """A connection to a sound file; a damaged one is replaced by what can be read of it."""
         if self.path.stat().st_size and not is_sound(self.path):
             self.damage += salvage(self.path, self.settings)
         version = format_of(self.path)
-        if version == 0 and self.path.stat().st_size:
+        self.was_there = version == FORMAT_VERSION
+        if version == FORMAT_VERSION and is_foreign(self.path, self._stream):
+            self._tell(set_aside_foreign(self.path))
+            os.close(open_private(self.path, os.O_RDWR))
+            version = 0
+        elif version == 0 and self.path.stat().st_size:
             self._report_unfinished()
-        if version not in (0, FORMAT_VERSION):
+        if version > FORMAT_VERSION:
             raise Refused(
                 f"{self.path} has format {version}; this version reads format {FORMAT_VERSION}",
                 remedy="Use the version of qsctl that wrote it.",
             )
         connection = connect(self.path, self.settings, self._trace)
         if version == 0:
-            create_tables(connection)
+            create_tables(connection, self._stream)
+        elif version < FORMAT_VERSION:
+            self._upgrade(connection)
         return connection
+
+    def _upgrade(self, connection: sqlite3.Connection) -> None:
+        """Give a file of version 0.1 the checksums of this one: all its rows, or none."""
+        connection.execute("BEGIN IMMEDIATE")
+        damaged_count = upgrade(connection, self._stream)
+        claim(connection, self._stream)
+        if damaged_count:
+            connection.execute("ROLLBACK")
+            what = f"{damaged_count} rows are damaged"
+            report = DamageReport(self.path, 0, 0, DamageKind.CHECKSUM, what)
+            self.damage += copy_aside(connection, self.path, [report])
+            connection.execute("BEGIN IMMEDIATE")
+            upgrade(connection, self._stream)
+            claim(connection, self._stream)
+        connection.execute("COMMIT")
 
     def _load(self) -> Iterator[Record]:
         check = bool(self.damage)
         held: set[int] = set()
-        payloads = _Payloads(self._connection)
+        payloads = Payloads(self._connection, self._stream)
         removed: frozenset[int] | None = None
         expected: int | None = None
         for number, body in self._connection.execute("SELECT number, body FROM batch ORDER BY number"):
@@ -210,8 +280,8 @@ class SqliteStorage(WritesThenSyncs):
             expected = number + 1
             for record in self._records_of(number, body):
                 if isinstance(record, Enqueued):
-                    payload, checksum = payloads.find(record.position)
-                    if payload is None or crc32(payload) != checksum:
+                    payload = payloads.find(record.position)
+                    if payload is None:
                         removed = self._removed_positions() if removed is None else removed
                         if record.position not in removed:
                             self._report_payload(record.position)
@@ -223,37 +293,41 @@ class SqliteStorage(WritesThenSyncs):
                     yield record
                 elif not (check or self.damage) or (position := position_of(record)) is None or position in held:
                     yield record
-        next_number = self._number("SELECT coalesce(max(seq), 0) FROM sqlite_sequence") + 1
-        if (expected or 1) < next_number:
-            self._report_missing(expected or 1, next_number)
+        if (expected or 1) < self._next_number:
+            self._report_missing(expected or 1, self._next_number)
         self._report_stray(held)
 
-    def _records_of(self, number: int, body: bytes) -> Iterator[Record]:
-        found = scan(body, FRAME_MARK)
+    def _records_of(self, number: int, body: object) -> Iterator[Record]:
+        if not isinstance(body, bytes):
+            self._report(number, 0, 0, DamageKind.CHECKSUM, "no octets stand there")
+            return
+        found = scan(body, batch_marks(self._stream, number))
         for gap in found.gaps:
             self._report(number, gap.offset, gap.size_bytes, DamageKind.CHECKSUM, "bytes that match no checksum")
         for start, end in found.bodies:
             try:
                 yield from decode_metadata(body[start:end])
-            except msgspec.MsgspecError as error:
+            except UnreadableRecord as error:
                 what = f"a record that this version cannot read: {error}"
                 self._report(number, start, end - start, DamageKind.UNREADABLE, what)
 
     def _removed_positions(self) -> frozenset[int]:
         """The samples that some record removes: their payload is gone by right."""
         told = Positions()
-        for (body,) in self._connection.execute("SELECT body FROM batch"):
-            for start, end in scan(body, FRAME_MARK).bodies:
-                with suppress(msgspec.MsgspecError):  # `_records_of` tells of it
+        for number, body in self._connection.execute("SELECT number, body FROM batch"):
+            bodies = scan(body, batch_marks(self._stream, number)).bodies if isinstance(body, bytes) else ()
+            for start, end in bodies:
+                with suppress(UnreadableRecord):  # `_records_of` tells of it
                     told.read(body[start:end])
         return frozenset(told.removed)
 
     def _insert(self, encoded: Encoded, record_count: int) -> None:
         if encoded.positions:
-            rows = zip(encoded.positions, map(crc32, encoded.data), encoded.data, strict=True)
+            checksums = payload_checksums(self._stream, encoded.positions, encoded.data)
+            rows = zip(encoded.positions, checksums, encoded.data, strict=True)
             self._connection.executemany("INSERT INTO payload VALUES (?, ?, ?)", rows)
-        body = frame(encoded.metadata, FRAME_MARK)
-        self._connection.execute("INSERT INTO batch (record_count, body) VALUES (?, ?)", (record_count, body))
+        body = frame(encoded.metadata, batch_marks(self._stream, self._next_number))
+        self._connection.execute("INSERT INTO batch VALUES (?, ?, ?)", (self._next_number, record_count, body))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -266,8 +340,11 @@ class SqliteStorage(WritesThenSyncs):
             self._connection.execute("BEGIN IMMEDIATE")
             yield
             self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._failed = self.settings.journal_mode in {JournalMode.OFF, JournalMode.MEMORY}
+            self._next_number += 1
+        except FAILURES as error:
+            cannot_undo = self.settings.journal_mode in {JournalMode.OFF, JournalMode.MEMORY}
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_NOMEM)
+            self._failed = cannot_undo or (code & 0xFF) not in _UNDONE
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             raise self._refusal(error) from error
@@ -311,30 +388,7 @@ class SqliteStorage(WritesThenSyncs):
                 remedy="Restart the service: it restores what is whole and reports the rest.",
             )
 
-    def _refusal(self, error: sqlite3.Error) -> Damaged | Refused:
+    def _refusal(self, error: sqlite3.Error | MemoryError) -> Damaged | Refused:
         if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
             return Refused(f"{self.path}: another program keeps the file locked", remedy="Stop it, then start again.")
-        return Damaged(f"{self.path}: {error}", remedy="Free space on the disk or mend it, then start again.")
-
-
-class _Payloads:
-    """Payloads asked for in the order of their positions, mostly: one pass over the table serves them."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._rows = connection.execute("SELECT position, body, checksum FROM payload ORDER BY position")
-        self._next: tuple[int, bytes, int] | None = self._rows.fetchone()
-        self._last_position = -1
-
-    def find(self, position: int) -> tuple[bytes | None, int]:
-        """The payload and its checksum; None when there is none."""
-        if position <= self._last_position:
-            query = "SELECT body, checksum FROM payload WHERE position = ?"
-            row: tuple[bytes, int] | None = self._connection.execute(query, (position,)).fetchone()
-            return row or (None, 0)
-        self._last_position = position
-        while self._next is not None and self._next[0] < position:
-            self._next = self._rows.fetchone()
-        if self._next is None or self._next[0] != position:
-            return None, 0
-        return self._next[1], self._next[2]
+        return refusal(self.path, error, is_clean=not self._failed)

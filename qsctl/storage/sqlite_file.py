@@ -11,20 +11,22 @@ from typing import Final
 
 from qsctl.config.filesystem import FilesystemSettings, Vacuum
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
-from qsctl.storage.names import open_private
+from qsctl.storage.names import open_private, sync_directory
 from qsctl.storage.sqlite_trace import StatementTrace
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""What is written. A file of format 1 (qsctl 0.1) is read, and given the checksums of this one."""
+
 SIDE_FILES: Final = ("-journal", "-wal", "-shm")
 """What the database puts beside its file, depending on the journal mode."""
-
-FRAME_MARK: Final = 0x5153_4442
-"""Begins every record of a batch: only metadata stands in one."""
 
 _FORMAT_VERSION_MAX: Final = 255
 """A larger number is no later version but damage."""
 
 BUSY_TIMEOUT_S: Final = 5.0
+
+FAILURES: Final = (sqlite3.Error, MemoryError)
+"""What the library raises where the disk refuses or the file is damaged: an absurd length in it is memory it lacks."""
 
 _MAGIC: Final = b"SQLite format 3\0"
 _TABLES: Final = (
@@ -46,21 +48,23 @@ def connect(path: Path, settings: FilesystemSettings, trace: StatementTrace | No
             connection.set_trace_callback(trace.write)
         wanted = _AUTO_VACUUM[settings.vacuum]
         found = connection.execute("PRAGMA auto_vacuum").fetchone()[0]
-        connection.execute(f"PRAGMA auto_vacuum = {wanted}")  # before the first table, else only VACUUM applies it
-        if found != wanted and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            connection.execute("VACUUM")
+        if found != wanted:  # to set what is set already takes room on the disk, too
+            connection.execute(f"PRAGMA auto_vacuum = {wanted}")  # before the first table, else only VACUUM applies it
+            if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+                connection.execute("VACUUM")
         connection.execute(f"PRAGMA journal_mode = {settings.journal_mode}")
         connection.execute(f"PRAGMA synchronous = {settings.synchronization}")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA trusted_schema = OFF")
-    except sqlite3.Error:
+        connection.text_factory = bytes  # what is damaged need not be text
+    except FAILURES:
         connection.close()
         raise
     return connection
 
 
-def create_tables(connection: sqlite3.Connection) -> None:
-    """Make a new file one of ours, in one transaction.
+def create_tables(connection: sqlite3.Connection, stream: int) -> None:
+    """Make a new file one of ours, in one transaction; it says whose it is, see `sqlite_rows.stream_of`.
 
     Raises:
         sqlite3.Error: the disk refuses.
@@ -68,8 +72,44 @@ def create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for statement in _TABLES:
         connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+    claim(connection, stream)
     connection.execute("COMMIT")
+
+
+def claim(connection: sqlite3.Connection, stream: int) -> None:
+    """Note in a file its format and whose it is, within a transaction of the caller's."""
+    connection.execute(f"PRAGMA application_id = {_signed(stream)}")
+    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+
+
+def is_foreign(path: Path, stream: int) -> bool:
+    """Whether a sound file says that it is another store's.
+
+    Raises:
+        sqlite3.Error: the file is locked, or the disk refuses.
+    """
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    try:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        return bool(version == FORMAT_VERSION and _application_id(connection) != _signed(stream))
+    finally:
+        connection.close()
+
+
+def set_aside_foreign(path: Path) -> DamageReport:
+    """Move away a file that is another store's, with what the database keeps beside it.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    size_bytes, kept = path.stat().st_size, set_aside_name(path)
+    for suffix in SIDE_FILES:
+        beside = path.with_name(path.name + suffix)
+        if beside.exists():
+            beside.rename(kept.with_name(kept.name + suffix))
+    path.rename(kept)
+    what = "the file is of another store: it was renamed, or exchanged with another one"
+    return DamageReport(path, 0, size_bytes, DamageKind.UNREADABLE, what, kept)
 
 
 def is_sound(path: Path) -> bool:
@@ -92,7 +132,7 @@ def is_sound(path: Path) -> bool:
         if "locked" in str(error):
             raise
         return False
-    except (sqlite3.DatabaseError, UnicodeDecodeError):  # the latter from a message that quotes what is damaged
+    except (*FAILURES, UnicodeDecodeError):  # the latter from a message that quotes what is damaged
         return False
     finally:
         connection.close()
@@ -119,6 +159,46 @@ def begun_and_unfinished(path: Path) -> list[DamageReport]:
     if path.is_file() and not path.is_symlink() and path.stat().st_size == 0:
         return [DamageReport(path, 0, 0, DamageKind.TORN_TAIL, "the file is empty: begun and never finished")]
     return []
+
+
+def copy_anew(
+    connection: sqlite3.Connection, path: Path, settings: FilesystemSettings, trace: StatementTrace | None
+) -> sqlite3.Connection:
+    """Put a copy of a database, which is on the disk as a whole, in its place; gives the connection to that.
+
+    Raises:
+        OSError, sqlite3.Error: the disk refuses; the file is as before, and `connection` may be closed.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.unlink(missing_ok=True)
+    descriptor = open_private(temporary, os.O_RDWR)
+    try:
+        copy = sqlite3.connect(temporary)
+        try:
+            connection.backup(copy)
+        finally:
+            copy.close()
+        os.fsync(descriptor)
+        connection.close()
+        for suffix in SIDE_FILES:
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        temporary.rename(path)
+        sync_directory(path.parent)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(descriptor)
+    return connect(path, settings, trace)
+
+
+def _application_id(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA application_id").fetchone()[0])
+
+
+def _signed(stream: int) -> int:
+    """As the database keeps it: 32 bits with a sign."""
+    return stream - (stream >> 31 << 32)
 
 
 def copy_aside(connection: sqlite3.Connection, path: Path, damage: Sequence[DamageReport]) -> list[DamageReport]:

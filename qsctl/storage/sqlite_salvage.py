@@ -9,10 +9,14 @@ from pathlib import Path
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import open_private, sync_directory
-from qsctl.storage.sqlite_file import SIDE_FILES, connect, create_tables
+from qsctl.storage.sqlite_file import FAILURES, SIDE_FILES, connect, create_tables
+from qsctl.storage.sqlite_rows import stream_of
 
 _BATCHES = "SELECT * FROM batch ORDER BY 1"
 _PAYLOADS = "SELECT * FROM payload ORDER BY 1"
+_HEADER_SIZE_BYTES = 100
+_USER_VERSION = slice(60, 64)
+"""Where the header of a database file has the format."""
 
 
 def salvage(path: Path, settings: FilesystemSettings) -> list[DamageReport]:
@@ -23,7 +27,7 @@ def salvage(path: Path, settings: FilesystemSettings) -> list[DamageReport]:
     Raises:
         OSError, sqlite3.Error: the disk refuses; the damaged file is where it was.
     """
-    size_bytes = path.stat().st_size
+    size_bytes, is_format_1 = path.stat().st_size, _is_format_1(path)
     batches, batches_whole = _rows_from_both_ends(path, _BATCHES)
     payloads, payloads_whole = _rows_from_both_ends(path, _PAYLOADS)
     temporary = path.with_name(path.name + ".tmp")
@@ -34,7 +38,9 @@ def salvage(path: Path, settings: FilesystemSettings) -> list[DamageReport]:
     )
     connection = connect(temporary, quick)
     try:
-        create_tables(connection)
+        create_tables(connection, stream_of(path))
+        if is_format_1:
+            connection.execute("PRAGMA user_version = 1")
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany("INSERT INTO batch VALUES (?, ?, ?)", batches)
         connection.executemany("INSERT INTO payload VALUES (?, ?, ?)", payloads)
@@ -72,11 +78,18 @@ def _read_rows(path: Path, query: str, rows: dict[int, tuple[int, int, bytes]]) 
         for first, second, body in connection.execute(query):
             if isinstance(first, int) and isinstance(second, int) and isinstance(body, bytes):
                 rows[first] = (first, second, body)
-    except (sqlite3.Error, OverflowError, UnicodeDecodeError):
+    except (*FAILURES, OverflowError, UnicodeDecodeError):
         return False
     finally:
         connection.close()
     return True
+
+
+def _is_format_1(path: Path) -> bool:
+    """Whether the rows are of version 0.1: their checksums are other ones. What the header does not say is of now."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER_SIZE_BYTES)
+    return header[_USER_VERSION] == (1).to_bytes(4)
 
 
 def _missing_batches(batches: list[tuple[int, int, bytes]]) -> int:

@@ -6,6 +6,8 @@ octets is the old one or the new one, a name given since the directory was last 
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import random
 import stat
@@ -14,6 +16,8 @@ from typing import Self
 
 import pytest
 
+from qsctl.storage.logged import LoggedStorage
+from qsctl.storage.segment_log import SegmentLog
 from qsctl.storage.segments import SegmentStorage
 
 SECTOR_BYTES = 512
@@ -23,12 +27,21 @@ class PowerFailed(Exception):
     """Nothing is done any more."""
 
 
-def kill(store: SegmentStorage) -> None:
+def kill(store: SegmentStorage | LoggedStorage) -> None:
     """Let go of the files as a process does that is killed."""
-    for log in (store._data.log, store._metadata):
-        log._release()
+    if isinstance(store, LoggedStorage):
+        kill_log(store.log._log)
+        store = store._own
+    kill_log(store._data.log)
+    kill_log(store._metadata)
     if store._compaction is not None:
         store._compaction.base._close()
+
+
+def kill_log(log: SegmentLog) -> None:
+    """The same with one log."""
+    log._release()
+    log._deletions.finish()  # the thread that deletes dies with a process
 
 
 class Disk:
@@ -38,6 +51,10 @@ class Disk:
         self.directory = directory
         self.fails_after: int | None = None
         """So many syncs from now the power fails: that one is not done."""
+        self.refuses_next = False
+        """Whether the next sync fails. What it was to cover counts as written for the system, and never will be."""
+        self._forgotten: dict[int, bytes] = {}
+        """What a file held when a sync of it failed."""
         self._synced: dict[int, bytes] = {}
         self._names: list[dict[str, int]] = [{}]
         """As of the last sync of the directory, and as they were at each sync since."""
@@ -69,19 +86,37 @@ class Disk:
                 raise PowerFailed
         self._look()
         status = os.fstat(descriptor)
+        content = os.pread(descriptor, status.st_size, 0) if not stat.S_ISDIR(status.st_mode) else b""
+        if self.refuses_next:
+            self.refuses_next = False
+            self._forgotten[status.st_ino] = content
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
         if stat.S_ISDIR(status.st_mode):
             self._names = self._names[-1:]
         else:
-            self._synced[status.st_ino] = os.pread(descriptor, status.st_size, 0)
+            self._synced[status.st_ino] = self._written(status.st_ino, content)
 
     def _look(self) -> None:
         names = {}
         for path in self.directory.iterdir():
-            number = path.stat().st_ino
-            names[path.name] = number
-            if number not in self._held:
-                self._held[number] = os.open(path, os.O_RDONLY)
+            with contextlib.suppress(FileNotFoundError):  # deleted at this moment, by the thread that does
+                number = path.stat().st_ino
+                if number not in self._held:
+                    self._held[number] = os.open(path, os.O_RDONLY)
+                names[path.name] = number
         self._names.append(names)
+
+    def _written(self, number: int, content: bytes) -> bytes:
+        """What a sync makes durable: all but the sectors that are as a sync that failed found them."""
+        forgotten = self._forgotten.get(number)
+        if forgotten is None:
+            return content
+        old, written = self._synced.get(number, b"").ljust(len(content), b"\0"), bytearray(content)
+        for at in range(0, len(content), SECTOR_BYTES):
+            here = slice(at, at + SECTOR_BYTES)
+            if content[here] == forgotten[here]:
+                written[here] = old[here]
+        return bytes(written)
 
     def _left(self, number: int, chance: random.Random) -> bytes:
         old = self._synced.get(number, b"")

@@ -10,6 +10,7 @@ import pytest
 from qsctl.errors import Damaged
 from qsctl.storage.base import Sync
 from qsctl.storage.group_commit import TRIAL_AFTER, GroupCommit
+from tests.patience import PATIENCE_S
 
 
 class Disk:
@@ -29,7 +30,7 @@ class Disk:
 
     def _sync(self, highest: int) -> None:
         assert threading.get_ident() not in self.writers, "the disk is waited for in another thread"
-        assert self.let_through.acquire(timeout=10)
+        assert self.let_through.acquire(timeout=PATIENCE_S)
         if highest >= self.fail_from:
             raise Damaged("the disk refuses")
 

@@ -5,25 +5,38 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Assigned, Enqueued, Record, Remembered, Removed
+from qsctl.errors import Damaged
 from qsctl.identity import Guid
+from qsctl.storage.log_upkeep import keep_short
+from qsctl.storage.logged import LoggedStorage
 from qsctl.storage.segments import SegmentStorage
 from tests.storage.contract import QUEUE, KeptInTwos, enqueued, removed
 from tests.storage.power_loss import Disk, PowerFailed, kill
+from tests.storage.test_logged import WithItsLog
 
-FAILURES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "200"))
+FAILURES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "100"))
 TINY = FilesystemSettings(file_max_size_kb=2, synchronization=Synchronization.FULL)
 CONSUMER = Guid(b"c" * 16)
 
 
 def opened(directory: Path) -> SegmentStorage:
     return SegmentStorage(directory / "QSOrder@S@0@qsctl", TINY)
+
+
+def logged(directory: Path) -> LoggedStorage:
+    return WithItsLog(directory, TINY)
+
+
+Open: TypeAlias = Callable[[Path], SegmentStorage | LoggedStorage]
+KINDS = pytest.mark.parametrize("make", [opened, logged], ids=["own files", "log"])
 
 
 def alive(records: Iterator[Record]) -> dict[int, bytes]:
@@ -40,9 +53,11 @@ def alive(records: Iterator[Record]) -> dict[int, bytes]:
 class Story:
     """Random work on a store, and what may be left of it."""
 
-    def __init__(self, directory: Path, chance: random.Random) -> None:
+    def __init__(self, directory: Path, chance: random.Random, make: Open) -> None:
         self.directory = directory
-        self.store = opened(directory)
+        self.make = make
+        self.store = make(directory)
+        self.upkeep: Iterator[None] = iter(())
         self.chance = chance
         self.settles = chance.choice([0, 8])
         """How often metadata is synced for its own sake; never: only copies stand for it, until its file is full."""
@@ -64,8 +79,9 @@ class Story:
                 self.compact_on,
                 self.store.settle,
                 self.restart,
+                self.keep_log_short,
             ],
-            weights=[20, self.settles, self.settles, 2, 8, self.settles // 4, 1],
+            weights=[20, self.settles, self.settles, 2, 8, self.settles // 4, 1, 8],
         )
         doing[0]()
 
@@ -108,6 +124,8 @@ class Story:
 
     def compact_on(self) -> None:
         """A share more of a compaction that goes on beside all the rest; a new one where there is none."""
+        for _ in self.upkeep:  # one after the other
+            pass
         if self.shares is None:
             self.kept = KeptInTwos()
             self.shares = self.store.compact_in_shares(self.kept)
@@ -120,11 +138,18 @@ class Story:
         if self.kept.is_over and not was_over:
             self.held, self.unsure = known, set()
 
+    def keep_log_short(self) -> None:
+        """A share more of what lets the oldest files of the log go."""
+        store = self.store
+        if isinstance(store, LoggedStorage) and not store.is_compacting and next(self.upkeep, self) is self:
+            self.upkeep = keep_short(store.log, lambda: [store], fail, files_max=self.chance.choice([1, 2]))
+
     def restart(self) -> None:
         """The process is killed and started again; the disk keeps what it was given."""
         kill(self.store)
         self.shares = None
-        self.store = opened(self.directory)
+        self.upkeep = iter(())
+        self.store = self.make(self.directory)
         found = alive(self.store.load())
         gone = self.unsure - found.keys()
         assert found == {position: payload for position, payload in self.held.items() if position not in gone}
@@ -139,13 +164,48 @@ class Story:
             del self.held[position]
 
 
+def fail(_: LoggedStorage, error: Damaged) -> None:
+    raise error
+
+
+@KINDS
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_stored_anew_after_a_failed_sync_survives_a_power_failure(
+    tmp_path: Path, seed: int, make: Open
+) -> None:
+    chance = random.Random(seed)
+    directory, left = tmp_path / "before", tmp_path / "after"
+    directory.mkdir()
+    held = {position: chance.randbytes(300) for position in range(8)}
+    with Disk(directory) as disk:
+        store = make(directory)
+        store.append([enqueued(position, held[position]) for position in range(3)])
+        disk.refuses_next = True
+        with pytest.raises(Damaged):
+            store.append([enqueued(position, held[position]) for position in range(3, 8)])
+        with pytest.raises(Damaged, match="may not have reached the disk"):
+            store.append([enqueued(9, b"more")])
+        store.abandon()
+        store = make(directory)
+        kept = alive(store.load())
+        assert kept == held, "as the system has it in memory"
+        store.renew([Remembered(QUEUE, 8, ()), *map(enqueued, kept)])
+        store.append([enqueued(9, b"goes on")])
+        kill(store)
+        disk.leave(left, chance)
+    again = make(left)
+    assert alive(again.load()) == held | {9: b"goes on"}
+    again.close()
+
+
+@KINDS
 @pytest.mark.parametrize("seed", range(FAILURES))
-def test_what_an_append_returned_for_survives_a_power_failure(tmp_path: Path, seed: int) -> None:
+def test_what_an_append_returned_for_survives_a_power_failure(tmp_path: Path, seed: int, make: Open) -> None:
     chance = random.Random(seed)
     directory, left = tmp_path / "before", tmp_path / "after"
     directory.mkdir()
     with Disk(directory) as disk:
-        story = Story(directory, chance)
+        story = Story(directory, chance, make)
         with contextlib.suppress(PowerFailed):
             for _ in range(chance.randint(0, 120)):
                 story.step()
@@ -154,13 +214,13 @@ def test_what_an_append_returned_for_survives_a_power_failure(tmp_path: Path, se
                 story.step()
         kill(story.store)
         disk.leave(left, chance)
-    again = opened(left)
+    again = make(left)
     found = alive(again.load())
     for position, payload in story.held.items():
         assert position in story.unsure or found.get(position) == payload, position
     assert all(found[position] == story.held.get(position) for position in found), "nothing comes back, nothing is new"
     again.append([enqueued(10_000, b"goes on")])
     again.close()
-    once_more = opened(left)
+    once_more = make(left)
     assert alive(once_more.load()) == found | {10_000: b"goes on"}
     once_more.close()

@@ -14,8 +14,8 @@ from qsctl.errors import Damaged, InvalidInput
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.storage.codec import decode_metadata
 from qsctl.storage.damage import DamageKind
-from qsctl.storage.frames import FRAME_HEADER, frame, scan
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES
+from qsctl.storage.frames import FRAME_HEADER, Marks, frame, numbered_marks, scan
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
 from qsctl.storage.segments import SegmentStorage
 from tests.storage.contract import QUEUE, as_loaded, batches, enqueued, removed
 
@@ -29,6 +29,12 @@ def opened(directory: Path, filesystem: FilesystemSettings = LARGE) -> SegmentSt
 
 def file_of(directory: Path, letter: str, index: int = 0) -> Path:
     return directory / f"QSOrder@S@0@qsctl_{letter}{index}.db"
+
+
+def marks_of(path: Path) -> Marks:
+    header = decode_header(path.read_bytes(), stream_of(path))
+    assert header is not None
+    return header.marks
 
 
 def flip(path: Path, at: int, bit: int = 0) -> None:
@@ -62,8 +68,7 @@ def test_a_log_cut_anywhere_gives_the_records_before_the_cut(
     size = path.stat().st_size
     at = data.draw(strategies.integers(0, size), label="cut")
     content = path.read_bytes()
-    mark = int.from_bytes(content[HEADER_SIZE_BYTES : HEADER_SIZE_BYTES + 4], "little")
-    whole = scan(content[:at], mark, HEADER_SIZE_BYTES).bodies
+    whole = scan(content[:at], marks_of(path), HEADER_SIZE_BYTES).bodies
     whole_count = sum(len(decode_metadata(content[start:end])) for start, end in whole)
     os.truncate(path, at)
     records = [record for batch in drawn for record in batch]
@@ -104,7 +109,7 @@ def test_an_unfinished_write_is_cut_and_the_log_goes_on(tmp_path: Path) -> None:
     path = file_of(tmp_path, "m")
     size = path.stat().st_size
     with path.open("ab") as file:
-        file.write(path.read_bytes()[HEADER_SIZE_BYTES : HEADER_SIZE_BYTES + 20])
+        file.write(frame([b"x" * 100], marks_of(path), 10)[:20])
     store = opened(tmp_path)
     assert [(each.kind, each.offset, each.size_bytes) for each in store.damage] == [(DamageKind.TORN_TAIL, size, 20)]
     store.append([enqueued(10)])
@@ -115,11 +120,11 @@ def test_an_unfinished_write_is_cut_and_the_log_goes_on(tmp_path: Path) -> None:
     again.close()
 
 
-def test_zeros_made_ready_and_not_used_are_no_damage(tmp_path: Path) -> None:
+def test_room_allocated_and_not_used_is_no_damage(tmp_path: Path) -> None:
     filesystem = FilesystemSettings(synchronization=Synchronization.FULL)
     store = opened(tmp_path, filesystem)
     store.append([enqueued(0)])
-    assert file_of(tmp_path, "m").stat().st_size > 60_000, "zeros are written ahead"
+    assert file_of(tmp_path, "m").stat().st_size > 60_000, "room is allocated ahead"
     again = opened(tmp_path, filesystem)  # as after a kill: the first was never closed
     assert positions(list(again.load())) == [0]
     assert not again.damage
@@ -188,8 +193,7 @@ def test_a_file_that_lost_its_end_at_a_record_s_border_is_told_by_the_next_one(t
     filled(tmp_path, 60, SMALL)
     path = file_of(tmp_path, "m", 0)
     content = path.read_bytes()
-    mark = int.from_bytes(content[HEADER_SIZE_BYTES : HEADER_SIZE_BYTES + 4], "little")
-    end = scan(content, mark, HEADER_SIZE_BYTES).bodies[3][1]
+    end = scan(content, marks_of(path), HEADER_SIZE_BYTES).bodies[3][1]
     os.truncate(path, end)
     store = opened(tmp_path, SMALL)
     assert ("the end of the file is missing", end) in [(report.what, report.offset) for report in store.damage]
@@ -200,8 +204,7 @@ def test_user_data_without_its_metadata_is_told(tmp_path: Path) -> None:
     filled(tmp_path, 3)
     path = file_of(tmp_path, "m")
     content = path.read_bytes()
-    mark = int.from_bytes(content[HEADER_SIZE_BYTES : HEADER_SIZE_BYTES + 4], "little")
-    os.truncate(path, scan(content, mark, HEADER_SIZE_BYTES).bodies[1][1])
+    os.truncate(path, scan(content, marks_of(path), HEADER_SIZE_BYTES).bodies[1][1])
     store = opened(tmp_path)
     assert positions(list(store.load())) == [0, 1]
     assert [report.kind for report in store.damage] == [DamageKind.TORN_TAIL]
@@ -288,7 +291,7 @@ def test_a_crash_after_a_compaction_s_commit_leaves_the_new_content(tmp_path: Pa
 
 def test_no_payload_can_pass_for_a_record(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    forged = b"".join(frame([b"\x94\x04\xa1Q\x00\x01"], mark) for mark in range(100))
+    forged = b"".join(frame([b"\x94\x04\xa1Q\x00\x01"], mark) for mark in map(numbered_marks, range(100)))
     store.append([enqueued(0, forged), enqueued(1, b"after")])
     store.close()
     flip(file_of(tmp_path, "d"), HEADER_SIZE_BYTES + 5)
@@ -362,7 +365,7 @@ def test_synchronization_decides_how_often_the_disk_is_asked(tmp_path: Path, mon
         appended = len(calls)
         store.close()
         counts[level.value] = (appended, len(calls) - appended)
-    assert counts == {"FULL": (6, 2), "NORMAL": (0, 2), "OFF": (0, 0)}
+    assert counts == {"FULL": (10, 2), "NORMAL": (0, 2), "OFF": (0, 0)}
 
 
 def test_identities_survive_whatever_their_number(tmp_path: Path) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from itertools import pairwise
 from pathlib import Path
+
+import pytest
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Removed
 from qsctl.storage.segments import SegmentStorage
-from tests.dds.service_process import eventually
+from tests.patience import eventually
 from tests.storage.contract import StoreContract, enqueued, removed
 
 
@@ -68,7 +73,7 @@ def test_sparse_data_files_are_rewritten_as_the_store_is_compacted(tmp_path: Pat
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < before / 4
 
 
-def test_what_is_made_ready_ahead_is_cut_off_again(tmp_path: Path) -> None:
+def test_room_allocated_ahead_is_given_back(tmp_path: Path) -> None:
     """Under FULL the file is longer than what is in it while it is written to, by no more than a file may hold."""
     synced = FilesystemSettings(file_max_size_kb=100, synchronization=Synchronization.FULL)
     store = opened(tmp_path, synced)
@@ -80,4 +85,36 @@ def test_what_is_made_ready_ahead_is_cut_off_again(tmp_path: Path) -> None:
     again = opened(tmp_path, synced)
     assert not again.damage
     assert [again.payload(position) for position in range(12)] == [b"x" * 20_000] * 12
+    again.close()
+
+
+@pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.EINVAL, None])
+def test_nothing_is_written_twice_whether_or_not_a_file_system_allocates_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int | None
+) -> None:
+    written: dict[str, list[tuple[int, int]]] = {}
+    real = os.pwrite
+
+    def pwrite(descriptor: int, data: bytes, offset: int) -> int:
+        written.setdefault(os.readlink(f"/proc/self/fd/{descriptor}"), []).append((offset, offset + len(data)))
+        return real(descriptor, data, offset)
+
+    def allocate(*_: int) -> None:
+        assert error is not None
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    if error is not None:
+        monkeypatch.setattr(os, "posix_fallocate", allocate)
+    store = opened(tmp_path, FilesystemSettings(file_max_size_kb=4, synchronization=Synchronization.FULL))
+    for position in range(200):
+        store.append([enqueued(position, b"x" * 100)])
+        store.append([removed(position)])
+    store.close()
+    assert len(written) > 10
+    for path, places in written.items():
+        assert all(end == start for (_, end), (start, _) in pairwise(places)), f"{path} is only appended to"
+    again = opened(tmp_path)
+    assert not again.damage
+    assert {each.position for each in again.load() if isinstance(each, Removed)} == set(range(200))
     again.close()

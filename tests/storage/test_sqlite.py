@@ -50,7 +50,7 @@ def test_every_journal_mode_stores_and_loads(tmp_path: Path, mode: JournalMode) 
     store.close()
     again = opened(tmp_path, filesystem)
     assert list(again.load()) == [enqueued(0, b""), enqueued(1, b"one"), removed(0)]
-    assert again._connection.execute("PRAGMA journal_mode").fetchone()[0].upper() == mode
+    assert again._connection.execute("PRAGMA journal_mode").fetchone()[0].decode().upper() == mode
     again.close()
 
 
@@ -122,7 +122,7 @@ def test_a_file_of_a_later_format_is_refused_and_left_alone(tmp_path: Path) -> N
         connection.execute("PRAGMA user_version = 99")
     connection.close()
     before = (tmp_path / NAME).read_bytes()
-    with pytest.raises(Refused, match="has format 99; this version reads format 1"):
+    with pytest.raises(Refused, match="has format 99; this version reads format 2"):
         opened(tmp_path)
     assert (tmp_path / NAME).read_bytes() == before
 
@@ -184,7 +184,7 @@ def test_a_damaged_database_gives_what_is_whole_and_tells_the_rest(
         store = opened(directory)
     except Refused as error:
         assert 56 <= at < 64, "only the number of the format may make it look like a later one"
-        assert "this version reads format 1" in error.message
+        assert "this version reads format 2" in error.message
         return
     found = list(store.load())
     for record in found:

@@ -1,0 +1,188 @@
+"""The claim on the stores of one application in a directory: one service at a time writes them (section 2.14).
+
+Decides: what is claimed, and by whom. Directory, file prefix and application name stand in the name of every file
+(sections 2.14.1 and 2.14.2), so services that differ in one of them share no file and may run side by side. The lock is
+the operating system's: it ends with the processes that have it, however they end. Processes that a service starts have
+it too, and keep it for as long as they live.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from multiprocessing import reduction
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+
+from qsctl.errors import Damaged, Refused
+from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.storage.names import claim_file, open_private
+
+WAIT_S: Final = 5.0
+"""How long a service waits for another one to end: sessions outlive a killed service by a second or two."""
+
+_POLL_S: Final = 0.05
+_HOLDER_SIZE_BYTES_MAX: Final = 4_096
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """The service that has claimed the stores, and since when."""
+
+    pid: int
+    application_name: str
+    since_ns: Nanoseconds
+
+    def __str__(self) -> str:
+        since = datetime.fromtimestamp(self.since_ns / SECOND_NS, tz=UTC)
+        return f"service {self.application_name!r}, process {self.pid} (since {since:%Y-%m-%d %H:%M:%S} UTC)"
+
+
+class Claim:
+    """The right to write the files `[prefix]…@[appName]…` of a directory. It can be sent to a process that is started.
+
+    Args:
+        directory, prefix, application_name: what the names of the files are made of.
+
+    Raises:
+        InvalidInput: the directory does not exist, or a name cannot be part of a file name.
+    """
+
+    def __init__(self, directory: Path, prefix: str, application_name: str) -> None:
+        self._descriptor = -1
+        self.is_held = False
+        self.path = claim_file(directory, prefix, application_name)
+        self._application_name = application_name
+
+    def hold(self, wait_s: float = WAIT_S) -> None:
+        """Make sure that only this service writes the files, and that they can be written.
+
+        Raises:
+            InvalidInput: a link or a device stands in the lock file's place.
+            Refused: another service holds them all the time that was allowed, or the directory cannot be written.
+        """
+        if self.is_held:
+            return
+        try:
+            self._open()
+            until = time.monotonic() + wait_s
+            while not self._lock():
+                if time.monotonic() >= until:
+                    raise Refused(
+                        f"{self._holder() or 'another process'} uses the stores of application "
+                        f"{self._application_name!r} in {self.path.parent}",
+                        remedy="Stop it, or give this service another -appName, file prefix or storage directory.",
+                    )
+                time.sleep(_POLL_S)
+            self._write_holder()
+        except OSError as error:
+            self.release()
+            raise Refused(
+                f"the storage directory {self.path.parent} cannot be written: {error.strerror}",
+                remedy="Make it writable for this service, or name another one.",
+            ) from error
+        self.is_held = True
+
+    def hold_again(self) -> None:
+        """Make sure, before stores are opened once more, that the directory still is the one that was claimed.
+
+        A file system that was mounted once more is claimed anew. One that is not mounted leaves an empty directory,
+        or none: what is stored must not be believed to be gone.
+
+        Raises:
+            Damaged: it is gone, is another directory, is used by another service, or cannot be written.
+        """
+        if not self.is_held:
+            return
+        try:
+            there, held = self.path.lstat(), os.fstat(self._descriptor)
+            if (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino):
+                return
+            self._move_to(os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW))
+        except OSError as error:
+            raise Damaged(
+                f"the stores in {self.path.parent} are not there: {self.path.name}: {error.strerror}",
+                remedy="Mount the file system again, or put the directory back.",
+            ) from error
+
+    def _move_to(self, descriptor: int) -> None:
+        """Hold another lock file instead: that of the same directory, on a file system that was mounted again."""
+        former, self._descriptor = self._descriptor, descriptor
+        if self._lock():
+            os.close(former)
+            self._write_holder()
+            return
+        holder = self._holder()
+        self._descriptor = former
+        os.close(descriptor)
+        raise Damaged(
+            f"{holder or 'another process'} uses the stores in {self.path.parent} by now",
+            remedy="Stop one of the two services.",
+        )
+
+    def release(self) -> None:
+        """Let go of the files."""
+        self.is_held = False
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.release()
+
+    def __reduce__(self) -> tuple[Callable[..., Claim], tuple[object, ...]]:
+        """As sent to a process that is started: with the same lock, held or not."""
+        with contextlib.suppress(OSError):
+            self._open()
+        sent = reduction.DupFd(self._descriptor) if self._descriptor >= 0 else None
+        return _received, (self.path, self._application_name, sent, self.is_held)
+
+    def _open(self) -> None:
+        if self._descriptor < 0:
+            self._descriptor = open_private(self.path, os.O_RDWR)
+
+    def _lock(self) -> bool:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _write_holder(self) -> None:
+        """Say who holds the files. It is also the probe whether the directory can be written; room it need not have."""
+        text = msgspec.json.encode(Holder(os.getpid(), self._application_name, time.time_ns()))
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, text, 0)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+
+    def _holder(self) -> Holder | None:
+        try:
+            return msgspec.json.decode(os.pread(self._descriptor, _HOLDER_SIZE_BYTES_MAX, 0), type=Holder)
+        except (OSError, ValueError, msgspec.MsgspecError):
+            return None  # it is being written, or there was no room for it
+
+
+class _Descriptor(Protocol):
+    """A descriptor on its way from one process to another."""
+
+    def detach(self) -> int:
+        """It, as it is here."""
+
+
+def _received(path: Path, application_name: str, sent: _Descriptor | None, is_held: bool) -> Claim:
+    claim = Claim.__new__(Claim)
+    claim.path = path
+    claim._application_name = application_name
+    claim._descriptor = sent.detach() if sent is not None else -1
+    claim.is_held = is_held
+    return claim

@@ -1,0 +1,116 @@
+"""Whether the numbered files of a log are all there, each under its own name, and none has lost its end.
+
+Decides: what says so. The files of metadata follow one another: each says how long the one before it was when it was
+begun, and ends with a seal once another one follows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from qsctl.storage.base import Extent
+from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.segment_file import (
+    HEADER_SIZE_BYTES,
+    TEMPORARY,
+    SegmentContent,
+    SegmentHeader,
+    find_bodies,
+    reports_of,
+)
+
+SEAL: Final = b"\xc0"
+"""The last body of a file that another one follows: where that one is not there, it was lost."""
+
+
+def existing_indexes(stem: Path, letter: str) -> list[int]:
+    """The indexes of the files that are there, ascending; what a crashed replacement left is deleted."""
+    pattern = re.compile(rf"{re.escape(f'{stem.name}_{letter}')}(0|[1-9][0-9]*)\.db({re.escape(TEMPORARY)})?")
+    found = []
+    for path in stem.parent.iterdir() if stem.parent.is_dir() else ():
+        match = pattern.fullmatch(path.name)
+        if match and match[2]:
+            path.unlink(missing_ok=True)
+        elif match:
+            found.append(int(match[1]))
+    return sorted(found)
+
+
+class FileSequence:
+    """The files of one log as they are read, oldest first.
+
+    Args:
+        path: where the file of an index is.
+        contiguous: every index from the first on must be there; else files in between may have been dropped.
+        first_index: that of the oldest file that counts.
+    """
+
+    def __init__(self, path: Callable[[int], Path], *, contiguous: bool, first_index: int) -> None:
+        self._path = path
+        self._contiguous = contiguous
+        self._before = first_index - 1
+        self._size_before = 0
+        self._is_sealed = False
+
+    def own(self, index: int, content: SegmentContent, assumed: SegmentHeader) -> SegmentContent:
+        """The content, if the file stands under its own name; else none of it is that of this place in the log."""
+        header = content.header
+        if not self._contiguous or header is None or header.file_index == index:
+            return content
+        return SegmentContent(None, content.buffer, find_bodies(content.buffer, assumed))
+
+    def reports(self, index: int, content: SegmentContent, *, is_last: bool) -> Iterator[tuple[int, DamageReport]]:
+        """What is wrong with the next file, and with those between the one before and it; each with its index."""
+        if self._contiguous and self._before + 1 < index:
+            yield self._missing(self._before + 1, index - 1)
+        header = content.header
+        is_next = self._contiguous and self._before == index - 1 and self._size_before > 0
+        if is_next and header is not None and header.size_before_bytes > self._size_before:
+            lost = header.size_before_bytes - self._size_before
+            what = "the end of the file is missing"
+            yield (
+                self._before,
+                DamageReport(self._path(self._before), self._size_before, lost, DamageKind.CHECKSUM, what),
+            )
+        for report in reports_of(self._path(index), content):
+            if report.kind is DamageKind.TORN_TAIL and not is_last:
+                report = replace(report, kind=DamageKind.CHECKSUM, what="the file ends inside a record")
+            yield index, report
+
+    def add(self, index: int, content: SegmentContent) -> int:
+        """Go on to the next file, and take the seal from its bodies; gives the bytes in use of this one."""
+        self._before, self._size_before = index, max(content.found.end, HEADER_SIZE_BYTES)
+        bodies = content.found.bodies
+        self._is_sealed = self._contiguous and bool(bodies) and content.buffer[slice(*bodies[-1])] == SEAL
+        if self._is_sealed:
+            bodies.pop()
+        return self._size_before
+
+    def end(self) -> Iterator[tuple[int, DamageReport]]:
+        """What is wrong behind the last file: the seal says that there was another one."""
+        if self._is_sealed:
+            yield self._missing(self._before + 1, self._before + 1)
+
+    def _missing(self, first: int, last: int) -> tuple[int, DamageReport]:
+        what = "the file is missing" if last == first else f"this file and all up to index {last} are missing"
+        return first, DamageReport(self._path(first), 0, 0, DamageKind.UNREADABLE, what)
+
+
+def shortfall(
+    path: Callable[[int], Path], known: Extent | None, found: Extent, reported: Iterable[DamageReport]
+) -> list[DamageReport]:
+    """What is missing of a log that reached as far as is `known`, and is not reported yet."""
+    if known is None or known.kind != found.kind:
+        return []
+    file = path(known.index)
+    if found.index < known.index and not any(report.file == file for report in reported):
+        what = "the file is missing, and every record in it"
+        return [DamageReport(file, 0, known.size_bytes, DamageKind.UNREADABLE, what)]
+    if found.index == known.index and found.size_bytes < known.size_bytes:
+        lost, what = known.size_bytes - found.size_bytes, "the end of the file is missing"
+        return [DamageReport(file, found.size_bytes, lost, DamageKind.CHECKSUM, what)]
+    return []

@@ -1,0 +1,126 @@
+"""Keeps the write-ahead log short: its oldest files go once its streams need nothing of them (section 2.14.2).
+
+Decides: in which order. Streams write to their own files what they still need of the oldest file, and sync; then the
+log says durably that they have; only then the file goes. Whatever is cut short is done again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from qsctl.config.filesystem import FilesystemSettings
+from qsctl.errors import Damaged
+from qsctl.storage.base import Extent
+from qsctl.storage.damage import DamageReport
+from qsctl.storage.logged import LoggedStorage
+from qsctl.storage.room import DiskFull
+from qsctl.storage.write_ahead_log import FILES_MAX, WriteAheadLog
+
+Streams: TypeAlias = Callable[[], Sequence[LoggedStorage] | None]
+"""The streams of a log that are open now; None: one of them cannot write for now."""
+
+OnFailure: TypeAlias = Callable[[LoggedStorage, Damaged], None]
+"""Called with a stream whose own files the disk refuses."""
+
+
+def keep_short(
+    log: WriteAheadLog, streams: Streams, on_failure: OnFailure, files_max: int = FILES_MAX, *, copies: bool = True
+) -> Iterator[None]:
+    """Let the oldest files go until no more are left than these, a share between two yields.
+
+    Records may come meanwhile. It ends early where a stream is being compacted, has no room for what it needs, or
+    cannot write; without `copies` where a file has user data of samples that are held.
+
+    Raises:
+        Damaged: the disk refuses the log.
+    """
+    while (opened := streams()) is not None and not any(stream.is_compacting for stream in opened):
+        _drop_unneeded(log, opened)
+        oldest = log.files[0] if log.files else log.last_file
+        if len(log.files) <= files_max or oldest == log.last_file:
+            return
+        done: list[LoggedStorage] = []
+        for stream in opened:
+            if not copies and stream.live_count_to(oldest):
+                return
+            try:
+                yield from stream.checkpoint(oldest)
+            except DiskFull:
+                return
+            except Damaged as error:
+                on_failure(stream, error)
+                return
+            done.append(stream)
+        opened = streams() or ()
+        if any(stream not in done and stream.has_records_to(oldest) for stream in opened):
+            continue
+        left = [stream for stream in done if stream in opened]
+        for stream in left:
+            stream.checkpointed(oldest)
+        log.commit((), oldest_file=oldest + 1)
+        for stream in left:
+            stream.drop_dead()
+        yield
+
+
+def make_room(log: WriteAheadLog, streams: Streams, on_failure: OnFailure) -> None:
+    """Let all files go in which nothing is held, the one that is written to among them.
+
+    Raises:
+        Damaged: the disk refuses the log.
+    """
+    if log.last_file >= 0 and log.has_records:
+        log.seal()
+        log.commit(())
+    for _ in keep_short(log, streams, on_failure, files_max=1, copies=False):
+        pass
+
+
+def settle(log: WriteAheadLog, names: Iterable[str]) -> None:
+    """Write all that the log has of these streams to their own files: nobody has them open.
+
+    Raises:
+        Damaged: the disk refuses.
+    """
+    with_records = [name for name in names if any(True for _ in log.records(log.stream(name).number))]
+    if not with_records:
+        return
+    log.seal()
+    for name in with_records:
+        stream = LoggedStorage(log.stem.with_name(name), log.settings, log)
+        for _ in stream.checkpoint(log.last_file):
+            pass
+        stream.checkpointed(log.last_file)
+        log.commit(())
+        stream.close()
+
+
+def carry_over(stem: Path, settings: FilesystemSettings, known: Extent | None) -> Sequence[DamageReport]:
+    """Write all that a log has to its streams' own files, and delete it: its process will not come again.
+
+    Gives what was found broken in it.
+
+    Raises:
+        Damaged: the disk refuses; it can be done again.
+    """
+    log = WriteAheadLog(stem, settings, known)
+    settle(log, log.names())
+    log.destroy()
+    return log.damage
+
+
+def existing_logs(stem: Path) -> set[Path]:
+    """The stems of the logs that are there, of all the processes that a service had."""
+    pattern = re.compile(rf"({re.escape(stem.name)}(?:@[A-Za-z0-9_.-]+)?)_w[0-9]+\.db")
+    found = (pattern.fullmatch(path.name) for path in stem.parent.iterdir())
+    return {stem.with_name(match[1]) for match in found if match}
+
+
+def _drop_unneeded(log: WriteAheadLog, streams: Sequence[LoggedStorage]) -> None:
+    """Let the files go in which no stream has anything."""
+    needed = min((min(each.shares.files) for each in streams if each.shares.files), default=log.last_file)
+    if log.files and needed > log.files[0]:
+        log.commit((), oldest_file=needed)

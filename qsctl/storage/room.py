@@ -1,0 +1,94 @@
+"""Room on the disk that is kept for what must go on when it is full: removals free more than they take (section 2.15).
+
+Decides: when the disk counts as full for new samples, and what is given up so that removals can still be written. A
+small file is written ahead; it goes when the disk refuses, and is made again once there is plenty.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from qsctl.errors import Damaged
+from qsctl.storage.names import open_private
+
+RESERVE_BYTES: Final = 512 * 1024
+"""What is kept: removals of some ten thousand samples, or the journal of a database's transaction."""
+
+SCARCE_BYTES: Final = 512 * 1024
+"""With less room than this no new samples are stored."""
+
+PLENTY_BYTES: Final = 2 * (RESERVE_BYTES + SCARCE_BYTES)
+"""With this much they are again, and the reserve is made."""
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class DiskFull(Damaged):
+    """There is no room for what was to be written, and nothing of it was: what was stored before is untouched."""
+
+
+def refusal(where: Path, error: OSError | sqlite3.Error | MemoryError, *, is_clean: bool) -> Damaged:
+    """The error to raise for one of the operating system's or the database's; `is_clean`: nothing was changed."""
+    if isinstance(error, OSError):
+        is_full, text = error.errno in _FULL, f"{error.filename or where}: {error.strerror}"
+    else:
+        is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+        text = f"{where}: {str(error) or 'there is not enough memory for what the file says'}"
+    kind = DiskFull if is_full and is_clean else Damaged
+    return kind(text, remedy="Free space on the disk or mend it.")
+
+
+class Room:
+    """The room in one directory. Nothing is kept before `keep`."""
+
+    def __init__(self, reserve: Path) -> None:
+        self._reserve = reserve
+        self._is_kept = False
+        self.is_scarce = False
+        """Whether new samples are to be refused."""
+
+    def keep(self) -> None:
+        """Look how much room there is, and make the reserve where there is plenty."""
+        try:
+            found = os.statvfs(self._reserve.parent)
+        except OSError:
+            return  # what is written next says what is wrong
+        free_bytes = found.f_bavail * found.f_frsize
+        if free_bytes >= PLENTY_BYTES:
+            self.is_scarce = False
+            if not self._is_kept:
+                self._make()
+        elif free_bytes < SCARCE_BYTES:
+            self.is_scarce = True
+
+    def release(self) -> bool:
+        """Give the reserve up for what has to be written now; whether there was one."""
+        self.is_scarce = True
+        self._is_kept = False
+        try:
+            if not self._reserve.stat().st_size:
+                return False
+            self._reserve.unlink()
+        except OSError:
+            return False
+        return True
+
+    def destroy(self) -> None:
+        """Keep none any more."""
+        self._is_kept = False
+        with contextlib.suppress(OSError):
+            self._reserve.unlink(missing_ok=True)
+
+    def _make(self) -> None:
+        with contextlib.suppress(OSError):
+            descriptor = open_private(self._reserve, os.O_RDWR)
+            try:
+                os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
+            finally:
+                os.close(descriptor)
+            self._is_kept = True

@@ -1,0 +1,400 @@
+"""The log that all streams of a process share: a turn's records of all of them are one append and one sync (2.14.2).
+
+Decides: what a group looks like, when a file begins and when it goes. Streams are told apart by a number; their names
+stand in a table at the head of each file. What a record means is the streams' business.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.errors import Damaged
+from qsctl.storage.base import Extent, Sync
+from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.file_sequence import shortfall
+from qsctl.storage.frames import FRAME_HEADER, is_whole, spans
+from qsctl.storage.log_frames import (
+    Entry,
+    LogContent,
+    Place,
+    Table,
+    mark_body,
+    metadata_of,
+    record_heads,
+    record_parts,
+    table_body,
+    without_unfinished_tail,
+)
+from qsctl.storage.names import refuse_link
+from qsctl.storage.room import refusal
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies, read_bytes
+from qsctl.storage.segment_log import SegmentLog
+
+TIMES_FILE_MAX_SIZE: Final = 4
+"""A file of the log is so many times as long as the largest of a queue: it has the records of all of them."""
+
+FILES_MAX: Final = 8
+"""With more files than these the oldest is to be checkpointed: what is consumed by then never leaves the log."""
+
+
+_Read: TypeAlias = tuple[LogContent, dict[int, bytes]]
+"""What files say, and their bytes."""
+
+
+_HEAD_FRAMES: Final = 2
+"""What a file begins with: a mark and the table."""
+
+
+class Part(NamedTuple):
+    """One stream's records in a group: metadata, and the user data of those that have some (else empty)."""
+
+    number: int
+    first_index: int
+    metadata: Sequence[bytes]
+    data: Sequence[bytes]
+
+
+class WriteAheadLog:
+    """The files `<stem>_w<index>.db`. One thread at a time may use it, but that a sync may be in another.
+
+    Raises:
+        InvalidInput: a link or a device stands in a file's place.
+        Damaged: the disk refuses.
+    """
+
+    def __init__(self, stem: Path, settings: FilesystemSettings, known: Extent | None = None) -> None:
+        self.stem = stem
+        self.settings = settings
+        self.entries: dict[int, Entry] = {}
+        """The table, by number."""
+        self._numbers: dict[str, int] = {}
+        self._oldest_file = self._noted_oldest_file = 0
+        self._changed: set[int] = set()
+        self._forgotten: list[int] = []
+        """What of the table is not in the log yet."""
+        self._content: _Read | None = None
+        self._file_content: _Read = (LogContent(), {})
+        self._durable = (-1, 0, 0)
+        """File, bytes and frames that a sync covered; where nobody waits for syncs, all that was written."""
+        self._damage: list[DamageReport] = []
+        try:
+            self._log = self._open()
+        except OSError as error:
+            raise refusal(stem, error, is_clean=True) from error
+        self.was_there = self._log.last_index >= 0
+        self._damage += shortfall(self._log.path, known, self.extent, self.damage)
+
+    @property
+    def damage(self) -> Sequence[DamageReport]:
+        """What was found broken in the files."""
+        return [*self._log.damage, *self._damage]
+
+    @property
+    def extent(self) -> Extent:
+        """How far it reaches, for the register."""
+        index = self._log.last_index
+        return Extent("log", index, self._log.sizes.get(index, 0))
+
+    @property
+    def files(self) -> Sequence[int]:
+        """The indexes of the files, oldest first."""
+        return list(self._log.sizes)
+
+    @property
+    def last_file(self) -> int:
+        """The file that was written to last; -1: there is none."""
+        return self._log.last_index
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a sync has failed: nobody knows what is on the disk."""
+        return self._log.has_failed
+
+    @property
+    def has_records(self) -> bool:
+        """Whether something was written to the newest file since it was begun."""
+        return self._log.next_number > _HEAD_FRAMES
+
+    @property
+    def is_to_mend(self) -> bool:
+        """Whether a sync has failed, or the files that are open are not those that are there."""
+        return self.has_failed or not self._log.is_there
+
+    def stream(self, name: str) -> Entry:
+        """The entry of a stream; a new one, where there was none."""
+        number = self._numbers.get(name)
+        if number is None:
+            number = max(self.entries, default=0) + 1
+            self.change(Entry(number, name))
+        return self.entries[number]
+
+    def names(self) -> Sequence[str]:
+        """The streams in the table."""
+        return list(self._numbers)
+
+    def records(self, number: int, file: int | None = None) -> Iterator[tuple[Place, bytes, bytes]]:
+        """The records of a stream that are not in its own files: place, metadata and user data.
+
+        Args:
+            number: the stream's.
+            file: the only one to read, which is not the last; None: all.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        try:
+            content, buffers = self._read() if file is None else self._read_file(file)
+        except OSError as error:
+            raise refusal(self.stem, error, is_clean=True) from error
+        after = self.entries[number].checkpointed
+        return metadata_of(buffers, (place for place in content.places.get(number, ()) if place.number > after))
+
+    def write(self, parts: Sequence[Part]) -> tuple[int, list[int]]:
+        """Append a group: all or nothing; gives the file, and for each part the offset of its first frame.
+
+        Raises:
+            Damaged: the disk refuses; nothing of the group will be loaded.
+        """
+        self._content = None
+        heads = self._heads()
+        bodies = list(heads)
+        sizes: list[int] = []
+        before = sum(map(len, heads)) + FRAME_HEADER.size * len(heads)
+        for number, first_index, metadata, data in parts:
+            sizes.append(before)
+            heads_of_part = record_heads(number, first_index, metadata)
+            of_part = list(map(b"".join, zip(heads_of_part, metadata, data, strict=True)))
+            before += sum(map(len, of_part)) + FRAME_HEADER.size * len(of_part)
+            bodies += of_part
+        batch = self._put(bodies)
+        return batch[0], [batch[1] + size for size in sizes]
+
+    def sync(self, *, critical: bool = False) -> None:
+        """Make durable what was written, as configured.
+
+        Raises:
+            Damaged: the disk refuses; what was written since the last sync may or may not be there.
+        """
+        index = self._log.last_index
+        reached = (index, self._log.sizes.get(index, 0), self._log.next_number)
+        if reached == self._durable and not critical:
+            return
+        try:
+            self._log.sync(critical=critical)
+        except OSError as error:
+            raise refusal(self.stem, error, is_clean=False) from error
+        if critical or self.settings.synchronization is Synchronization.FULL:
+            self._durable = reached
+
+    def seal(self) -> None:
+        """Write no more to the newest file: the next group begins another.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        try:
+            self._log.seal()
+        except OSError as error:
+            raise refusal(self.stem, error, is_clean=False) from error
+
+    def pending_sync(self) -> Sync | None:
+        """What is left to do until what was written is durable; None: nothing, as configured."""
+        return partial(self.sync) if self.settings.synchronization is Synchronization.FULL else None
+
+    def commit(self, entries: Iterable[Entry], oldest_file: int | None = None) -> None:
+        """Note durably how far streams are in their own files, then delete the files before `oldest_file`.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        for entry in entries:
+            self.change(entry)
+        if oldest_file is not None:
+            self._oldest_file = oldest_file
+        self._content = None
+        self._put(self._heads())
+        self.sync(critical=True)
+        self.drop_old()
+
+    def drop_old(self) -> None:
+        """Delete the files that are not needed."""
+        self._log.drop([index for index in self._log.sizes if index < min(self._oldest_file, self._log.last_index)])
+
+    def forget(self, number: int) -> None:
+        """Durably hold nothing of a stream any more.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        entry = self.entries.pop(number)
+        del self._numbers[entry.name]
+        self._changed.discard(number)
+        self._forgotten.append(number)
+        self.commit(())
+
+    def payload(self, file: int, offset: int, number: int) -> bytes:
+        """The user data of the record whose frame begins there.
+
+        Raises:
+            ValueError: it is not there, or does not match its checksum.
+            OSError: the disk refuses.
+        """
+        header, body = self._log.read_body(file, offset)
+        if not is_whole(header, body, self._log.headers[file].marks):
+            raise ValueError("it does not match its checksum")
+        found, _, _, data = record_parts(body)
+        if found != number:
+            raise ValueError("it is another stream's")
+        return data
+
+    def path(self, file: int) -> Path:
+        """The file of this index."""
+        return self._log.path(file)
+
+    def mend(self) -> None:
+        """After a sync failed, or the directory was away: cut what was not durable, and go on in another file.
+
+        Raises:
+            Damaged: the disk still refuses.
+        """
+        index, size_bytes, _ = self._durable
+        self._log.abandon()
+        try:
+            for file in [each for each in self._log.sizes if each >= index]:
+                if file > index:
+                    self._log.path(file).unlink(missing_ok=True)
+                    continue
+                refuse_link(self._log.path(file))
+                os.truncate(self._log.path(file), size_bytes)
+            self._content = None
+            self._changed.update(self.entries)
+            log = self._open()
+            log.seal()
+        except OSError as error:
+            raise refusal(self.stem, error, is_clean=False) from error
+        log.damage[:0] = self._log.damage
+        self._log = log
+
+    def abandon(self) -> None:
+        """Let go of the files as they are."""
+        self._log.abandon()
+
+    def close(self) -> None:
+        """Make everything durable that is configured to be, say so in the file, and let go of it.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        try:
+            if not self.has_failed and self._log.last_index >= 0:
+                if self._log.written_index >= 0 or self._changed:
+                    self._log.sync(critical=True)
+                    self._durable = (self._log.last_index, self.extent.size_bytes, self._log.next_number)
+                    self._put(self._heads())
+                self._log.close()
+            else:
+                self._log.abandon()
+        except OSError as error:
+            raise refusal(self.stem, error, is_clean=True) from error
+
+    def destroy(self) -> None:
+        """Delete every file."""
+        self._log.destroy()
+
+    def _open(self) -> SegmentLog:
+        log = SegmentLog(
+            self.stem,
+            "w",
+            contiguous=True,
+            mark=int.from_bytes(os.urandom(4)) or 1,
+            file_max_size_bytes=TIMES_FILE_MAX_SIZE * self.settings.file_max_size_bytes,
+            synchronization=self.settings.synchronization,
+            begins_anywhere=True,
+            judge=without_unfinished_tail,
+        )
+        content, buffers = LogContent(), dict[int, bytes]()
+        for index, found in log.open():
+            content.read(index, found.buffer, found.found.bodies)
+            buffers[index] = found.buffer
+        for file, start, end in content.unreadable:
+            what = "a frame that this version cannot read"
+            log.damage.append(DamageReport(log.path(file), start, end - start, DamageKind.UNREADABLE, what))
+        files = list(log.sizes)
+        if files and files[0] > content.oldest_file:
+            what = "the file is missing, and every record in it"
+            log.damage.append(DamageReport(log.path(files[0] - 1), 0, 0, DamageKind.UNREADABLE, what))
+        self._oldest_file = content.oldest_file
+        for entry in content.entries.values():
+            if entry.number not in self._changed:
+                self.entries[entry.number] = entry
+                self._numbers[entry.name] = entry.number
+        self._content = (content, buffers)
+        last = log.last_index
+        self._durable = (last, log.sizes.get(last, 0), log.next_number)
+        return log
+
+    def _read(self) -> _Read:
+        """What is in the log now."""
+        if self._content is None:
+            content: _Read = (LogContent(), {})
+            for index in self._log.sizes:
+                self._read_into(content, index)
+            self._content = content
+        return self._content
+
+    def _read_file(self, index: int) -> _Read:
+        """What is in a file to which nothing is written any more; kept for the next stream that asks."""
+        if index not in self._file_content[1]:
+            self._file_content = (LogContent(), {})
+            self._read_into(self._file_content, index)
+        return self._file_content
+
+    def _read_into(self, content: _Read, index: int) -> None:
+        buffer = read_bytes(self._log.path(index))[: self._log.sizes[index]]
+        if index in self._log.damaged_indexes:
+            bodies = find_bodies(buffer, self._log.headers[index]).bodies
+        else:
+            bodies = spans(buffer, HEADER_SIZE_BYTES, len(buffer))
+        content[0].read(index, buffer, bodies)
+        content[1][index] = buffer
+
+    def change(self, entry: Entry) -> None:
+        """Have the table say this with the next group."""
+        self.entries[entry.number] = entry
+        self._numbers[entry.name] = entry.number
+        self._changed.add(entry.number)
+
+    def _heads(self) -> list[bytes]:
+        """What a group begins with: its mark, and what is new in the table; in a new file all of it."""
+        begins_file = self._log.is_full
+        is_full_sync = self.settings.synchronization is Synchronization.FULL
+        file, _, durable_count = self._durable
+        known_count = durable_count if file == self._log.last_index and not begins_file else 0
+        heads = [mark_body(known_count if is_full_sync else None)]
+        if begins_file or self._changed or self._forgotten or self._oldest_file > self._noted_oldest_file:
+            numbers = self.entries if begins_file else self._changed
+            entries = [self.entries[number] for number in numbers]
+            heads.append(table_body(Table(begins_file, self._oldest_file, entries, self._forgotten)))
+        return heads
+
+    def _put(self, bodies: Sequence[bytes]) -> tuple[int, int]:
+        if self.has_failed:
+            raise Damaged(
+                f"{self.stem.name}: an earlier write may not have reached the disk",
+                remedy="Restart the service: it restores what did.",
+            )
+        try:
+            batch = self._log.write(bodies)
+        except OSError as error:
+            raise refusal(self.stem, error, is_clean=not self.has_failed) from error
+        self._changed.clear()
+        self._forgotten = []
+        self._noted_oldest_file = self._oldest_file
+        if self.settings.synchronization is not Synchronization.FULL:
+            self._durable = (batch.file_index, self._log.sizes[batch.file_index], self._log.next_number)
+        return batch.file_index, batch.offset
