@@ -6,14 +6,14 @@ What becomes of samples is the queues'; commands are answered in `admin`, counte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import Enum, unique
 from typing import assert_never
 
 from qsctl.core.admin.handle import LongAnswer, handle
 from qsctl.core.admin.reply import Reply
 from qsctl.core.admin.target import matches
-from qsctl.core.events import BounceReason
+from qsctl.core.events import BounceReason, SampleBounced
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.messages import (
     Acknowledgment,
@@ -44,6 +44,7 @@ from qsctl.core.records import (
     ServiceStarted,
     SubscriberCreated,
     SubscriberDeleted,
+    Undeliverable,
 )
 from qsctl.core.settings import ServiceSettings
 from qsctl.identity import SampleIdentity
@@ -205,7 +206,7 @@ class ServiceEngine(HostedService):
         (`<restore>`), are passed over.
         """
         match record:
-            case Enqueued() | Assigned() | Returned() | Removed() | Remembered():
+            case Enqueued() | Assigned() | Returned() | Undeliverable() | Removed() | Remembered():
                 self._replay_queue(record)
             case ServiceStarted(settings):
                 self._has_stored_configuration = True
@@ -230,13 +231,82 @@ class ServiceEngine(HostedService):
         """
         now = self._no_earlier(now)
         replayed = [queue for name, queue in self._queues.items() if name in self._replays]
-        self._replays.clear()
+        replays, self._replays = self._replays, {}
         if not self._has_stored_configuration:
             self._has_stored_configuration = True
             self._outbox.record_change(ServiceStarted(self.settings()))
+        self._complete_moves(now, replays)
         for queue in sorted(replayed, key=lambda queue: not queue.settings.is_dead_letter):
-            for sample in list(queue.held):
-                queue.resume(now, sample)
+            queue.resume(now)
+
+    def _complete_moves(self, now: Nanoseconds, replays: Mapping[str, Replay]) -> None:
+        """Let each queue complete its moves to the dead letters: two stores, which a crash may find at odds."""
+        for queue in self._queues.values():
+            place = self._hosting.dead_letters_of(queue)
+            if place is None or not (queue.name in replays or place.name in replays) or not self._restores(queue):
+                continue
+            replay = replays.get(place.name)
+            found = (each.dead_letter for each in place.held if each.dead_letter is not None)
+            queue.complete_moves(now, found if replay is None else replay.dead_letters)
+
+    def _restores(self, queue: SharedReaderQueue) -> bool:
+        """Whether the samples of a queue outlive the service."""
+        return self._journals_everything or (queue.journaled and queue.settings.persistence.restore)
+
+    def lose_producers(self, now: Nanoseconds) -> int:
+        """Every producer leaves: what waits outside full queues leaves with them (section 2.15.4); gives how many."""
+        waiting_count = sum(len(queue.waiting_room) for queue in self._queues.values())
+        for queue in self._queues.values():
+            for writer_guid in {identity.writer_guid for identity in queue.waiting_room.arrivals}:
+                queue.lose_producer(self._no_earlier(now), writer_guid)
+        return waiting_count
+
+    # What the disk takes.
+
+    def refuse_samples(self, now: Nanoseconds, names: Iterable[str], *, refuses: bool) -> None:
+        """Let queues enqueue nothing new, answering 0 (section 2.4), or enqueue again; they go on delivering."""
+        now = self._no_earlier(now)
+        for queue in self._named(names):
+            if not refuses and queue.refuses and not queue.is_suspended:
+                queue.go_on(now)
+            elif refuses:
+                queue.refuses = True
+
+    def suspend_queue(
+        self, now: Nanoseconds, name: str, records: Iterable[Record], refused: Set[SampleIdentity]
+    ) -> None:
+        """Set a queue back to what its store holds, and let it rest: it enqueues and delivers nothing.
+
+        Args:
+            now: the instant.
+            name: the queue's full name; one that is not hosted is passed over.
+            records: what its store holds.
+            refused: samples that count as never written, whatever the store holds of them.
+        """
+        now = self._no_earlier(now)
+        for queue in self._named((name,)):
+            queue.suspend()
+            queue.start_over(now)
+            replay, gone = Replay(queue.held), set[int]()
+            for record in records:
+                if isinstance(record, Enqueued) and record.identity in refused:
+                    gone.add(record.position)
+                elif isinstance(record, QueueRecord) and getattr(record, "position", -1) not in gone:
+                    replay.play(record)
+            place = self._hosting.dead_letters_of(queue)
+            if place is not None:
+                queue.complete_moves(now, [each.dead_letter for each in place.held if each.dead_letter is not None])
+            queue.resume(now, is_restart=False)
+            for identity in refused:
+                self._outbox.events.append(SampleBounced(now, name, identity, BounceReason.NOT_STORED))
+
+    def continue_queue(self, now: Nanoseconds, name: str) -> None:
+        """Let a suspended queue enqueue and deliver again: its state is stored."""
+        for queue in self._named((name,)):
+            queue.go_on(self._no_earlier(now))
+
+    def _named(self, names: Iterable[str]) -> Iterator[SharedReaderQueue]:
+        return (self._queues[name] for name in names if name in self._queues)
 
     def snapshot(self) -> Iterator[Record]:
         """The records that replay to the present state: the service's, then each recorded queue's."""
@@ -311,7 +381,7 @@ class ServiceEngine(HostedService):
 
     def _replay_queue(self, record: QueueRecord) -> None:
         queue = self._queues.get(record.queue)
-        if queue is None or not (self._journals_everything or queue.settings.persistence.restore):
+        if queue is None or not self._restores(queue):
             self.ignored_record_count += 1
             return
         replay = self._replays.get(record.queue)

@@ -22,6 +22,8 @@ class BounceReason(StrEnum):
     TOO_LARGE = "too_large"
     EXPIRED = "expired"
     PRODUCER_GONE = "producer_gone"
+    NOT_STORED = "not_stored"
+    """The disk has no room, or refuses."""
 
 
 class ReturnReason(StrEnum):
@@ -106,14 +108,32 @@ class SampleRemoved(msgspec.Struct, frozen=True, array_like=True, tag="removed",
 
 
 class SampleDeadLettered(msgspec.Struct, frozen=True, array_like=True, tag="dead_lettered", gc=False):
-    """It was moved to the dead-letter queue `to_queue`; false `accepted`: that queue was full, the sample is lost."""
+    """It was moved to the dead-letter queue `to_queue`, where it has the identity `dead_letter`."""
 
     at_ns: Nanoseconds
     queue: str
     identity: SampleIdentity
     to_queue: str
     reason: DeadLetterReason
-    accepted: bool
+    dead_letter: SampleIdentity
+
+
+class DeadLetterDeferred(msgspec.Struct, frozen=True, array_like=True, tag="dead_letter_deferred", gc=False):
+    """It is dead, and stays in its queue until the dead-letter queue `to_queue` has room (section 2.12)."""
+
+    at_ns: Nanoseconds
+    queue: str
+    identity: SampleIdentity
+    to_queue: str
+    reason: DeadLetterReason
+
+
+class SamplesRestored(msgspec.Struct, frozen=True, array_like=True, tag="restored", gc=False):
+    """The queue was given so many samples that were found in its store (section 2.14.2.1)."""
+
+    at_ns: Nanoseconds
+    queue: str
+    count: int
 
 
 class LateAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="late", gc=False):
@@ -171,6 +191,8 @@ Event: TypeAlias = (
     | SampleReturned
     | SampleRemoved
     | SampleDeadLettered
+    | DeadLetterDeferred
+    | SamplesRestored
     | LateAcknowledgment
     | SamplesPassed
     | HighWatermarkPassed

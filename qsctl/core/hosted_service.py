@@ -56,8 +56,10 @@ class Monitor:
 
     def counts(self) -> CurrentCounts:
         """What the queue holds. An acknowledged sample leaves at once, so none is ever counted as acknowledged."""
-        held = len(self.queue.held)
-        return CurrentCounts(held, 0, held, self.queue.sent_count())
+        queue = self.queue
+        held = len(queue.held)
+        outside, undeliverable = len(queue.waiting_room), queue.undeliverable_count()
+        return CurrentCounts(held, 0, held, queue.sent_count(), outside, undeliverable)
 
 
 class HostedService:
@@ -256,6 +258,8 @@ class HostedService:
     def restore_statistics(self, stored: bytes) -> None:
         """Take up what `statistics_snapshot` gave; queues that are gone are passed over.
 
+        Call it before the first turn. Where a queue does not hold what its counters say, see `QueueStatistics.restore`.
+
         Raises:
             Damaged: the bytes are no such snapshot; counters read so far stay.
         """
@@ -265,6 +269,7 @@ class HostedService:
             raise Damaged(
                 f"the stored statistics cannot be read: {error}", remedy="Counting starts again from zero."
             ) from error
+        self._count_events()
         for name, each in snapshots.items():
             if name in self._monitors:
                 self._monitors[name].statistics.restore(each)

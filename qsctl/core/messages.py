@@ -37,10 +37,15 @@ class SampleFlag(IntFlag):
 
 
 class AckResponse(IntEnum):
-    """The single byte of an application-level acknowledgment (sections 2.4 and 2.5)."""
+    """The single byte of an application-level acknowledgment (sections 2.4 and 2.5).
+
+    The last is our own, for a consumer that leaves in good order without an answer: the sample waits again, as
+    redelivered, and no attempt is counted.
+    """
 
     REJECTED = 0
     ACCEPTED = 1
+    RETURNED = 2
 
 
 class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False):
@@ -128,8 +133,9 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=
     """A sample for one consumer.
 
     `payload` is None where the queue keeps it on disk only: the driver reads it from the queue's storage by
-    `position` before it sends (section 2.14.2), see `qsctl.core.payloads`. The last two are set where a
-    dead-letter queue sends: `DeadLetter_t` (section 2.12).
+    `position` before it sends (section 2.14.2), see `qsctl.core.payloads`. The last three are set where a
+    dead-letter queue sends: `DeadLetter_t` (section 2.12). There `identity`, by which it is acknowledged, is the dead
+    letter's own, and `dead_letter_identity` that of the undelivered sample.
     """
 
     queue: QueueName
@@ -145,6 +151,12 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=
     attempt: int = 1
     dead_letter_from: str = ""
     dead_letter_reason: DeadLetterReason | None = None
+    dead_letter_identity: SampleIdentity = NIL_IDENTITY
+
+    @property
+    def original_identity(self) -> SampleIdentity:
+        """The identity that the sample's producer gave it."""
+        return self.identity if self.dead_letter_reason is None else self.dead_letter_identity
 
 
 class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="write_ack", gc=False):

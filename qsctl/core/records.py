@@ -2,7 +2,7 @@
 
 A message never leaves before the record that it rests on is stored. Records of one queue are in order; `position`
 is the sample's place in its queue and never reused. A move to the dead letters stores the dead letter first and the
-removal after: a crash between leaves a duplicate, which the dead-letter queue drops by identity.
+removal after; the dead letter says which sample it was, so that a restart completes a move that a crash cut in two.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ class DeadLetterReason(IntEnum):
 class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     """A sample was accepted. `expires_at_ns` is absolute, set once (section 2.14.2.1).
 
-    `dead_letter_from` and `dead_letter_reason` are set in a dead-letter queue only: the queue the sample came from
-    (`<topic>@<subscriber>`) and why. `payload_from`, a queue and a position in it, stands in for a payload that is on
-    disk only: the driver puts the payload in its place before it stores the record, see `qsctl.core.payloads`.
+    The members `dead_letter_…` are set in a dead-letter queue only: the queue the sample came from
+    (`<topic>@<subscriber>`), why, and its position there (0: a store of version 0.1 did not say). Such a record's
+    `identity` is that of the undelivered sample, and its `flags` have the bit REDELIVERED where a consumer may have
+    processed it. `payload_from`, a queue and a position in it, stands in for a payload that is on disk only: the driver
+    puts the payload in its place before it stores the record, see `qsctl.core.payloads`.
     """
 
     queue: str
@@ -54,6 +56,7 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     flags: int = 0
     dead_letter_from: str = ""
     dead_letter_reason: DeadLetterReason | None = None
+    dead_letter_position: int = 0
     payload: bytes = b""
     payload_from: tuple[str, int] | None = None
 
@@ -68,12 +71,24 @@ class Assigned(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
 
 
 class Returned(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
-    """A sample went back to Enqueued after `attempts` failed deliveries (rejected, timed out, consumer gone)."""
+    """A sample went back to Enqueued after `attempts` failed deliveries (rejected, timed out, consumer gone).
+
+    In a snapshot it also names who held the sample before, latest last: they may still acknowledge it, late.
+    """
 
     queue: str
     position: int
     attempts: int
     redelivered: bool
+    past_holders: tuple[Guid, ...] = ()
+
+
+class Undeliverable(msgspec.Struct, frozen=True, array_like=True, tag=8, gc=False):
+    """An expired sample, or one whose attempts are spent, stays in its queue: the dead-letter queue has no room."""
+
+    queue: str
+    position: int
+    reason: DeadLetterReason
 
 
 class Removed(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
@@ -128,7 +143,7 @@ class QueueDeleted(msgspec.Struct, frozen=True, array_like=True, tag=14):
     name: str
 
 
-QueueRecord: TypeAlias = Enqueued | Assigned | Returned | Removed | Remembered
+QueueRecord: TypeAlias = Enqueued | Assigned | Returned | Undeliverable | Removed | Remembered
 """Belong to a queue's own store; `queue` says which."""
 
 ServiceRecord: TypeAlias = ServiceStarted | SubscriberCreated | SubscriberDeleted | QueueCreated | QueueDeleted

@@ -1,36 +1,55 @@
-"""What a service cannot store it refuses to create (manual, sections 2.14.2 and 5.4.1).
+"""What a service cannot store, offer or replicate it refuses to create (manual, sections 2.14.2, 5.4.1, chapter 7).
 
-The engine knows nothing of files: a queue whose names cannot be part of a file name is answered here, before it is
-created and its store cannot be.
+The engine knows nothing of files, of DDS and of replicas: a queue whose names cannot be part of a file name, whose
+endpoints cannot be made, or that is to be replicated, is answered here, before it is created. So nothing of it is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
-from qsctl.core.admin.command import CreateQueue, CreateSubscriber
+from qsctl.config.rules.replication import NOT_REPLICATED_REMEDY, queue_is_served
+from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.messages import CommandReply, CommandRequest, QueueName
 from qsctl.core.queue.hosting import implicit_reply_queue, participant_identifier, reply_topic
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.errors import InvalidInput, Refused
+from qsctl.errors import InvalidInput, QsctlError, Refused
 from qsctl.service.places import Place
 from qsctl.service.stores import Stores
 
+EndpointTrial: TypeAlias = Callable[[QueueName, str, SharedReaderQueueSettings], None]
+"""Raises `Refused` where the endpoints of a queue of this shared subscriber cannot be made."""
 
-def refusal_of(engine: ServiceEngine, stores: Stores, request: CommandRequest) -> CommandReply | None:
-    """The reply to a command whose queues could have no store of their own; None: the engine may answer it."""
+
+def refusal_of(
+    engine: ServiceEngine, stores: Stores, request: CommandRequest, try_endpoints: EndpointTrial | None = None
+) -> CommandReply | None:
+    """The reply to a command whose queues could have no store or no endpoints; None: the engine may answer it."""
     if not matches(request.target, engine.application_name):
         return None
+    is_change = isinstance(request.command, CreateQueue | CreateSubscriber | DeleteQueue | DeleteSubscriber)
+    if is_change and stores.service_failure is not None:
+        return _refusal(engine, request, stores.service_failure)
     try:
         for name, place in _created_places(engine, request):
+            if message := queue_is_served(place.settings):
+                reply = Reply(ReturnCode.UNSUPPORTED, f"{message}. {NOT_REPLICATED_REMEDY}")
+                return CommandReply(request.request, engine.application_name, reply)
             stores.check(name, place)
-    except (InvalidInput, Refused) as error:
-        reply = Reply(ReturnCode.ERROR, f"{error.message}. {error.remedy}".strip())
-        return CommandReply(request.request, engine.application_name, reply)
+            if try_endpoints is not None:
+                try_endpoints(name, place.subscriber, place.settings)
+    except (InvalidInput, Refused) as refused:
+        return _refusal(engine, request, refused)
     return None
+
+
+def _refusal(engine: ServiceEngine, request: CommandRequest, error: QsctlError) -> CommandReply:
+    reply = Reply(ReturnCode.ERROR, f"{error.message}. {error.remedy}".strip())
+    return CommandReply(request.request, engine.application_name, reply)
 
 
 def _created_places(engine: ServiceEngine, request: CommandRequest) -> Iterator[tuple[QueueName, Place]]:

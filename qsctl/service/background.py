@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from qsctl.errors import ExitStatus, QsctlError
+from qsctl.errors import ExitStatus, InvalidInput, QsctlError
 
 _STARTED: Final = b"started"
 
@@ -120,11 +120,21 @@ def systemd_unit(arguments: Sequence[str]) -> str:
 
 @contextmanager
 def written_pid(path: Path | None) -> Iterator[None]:
-    """The process id in a file for as long as the context lasts."""
+    """The process id in a file for as long as the context lasts.
+
+    Raises:
+        InvalidInput: the file cannot be written.
+    """
     if path is None:
         yield
         return
-    path.write_text(f"{os.getpid()}\n", encoding="ascii")
+    try:
+        path.write_text(f"{os.getpid()}\n", encoding="ascii")
+    except OSError as error:
+        raise InvalidInput(
+            f"the file of the process id {path} cannot be written: {error.strerror}",
+            remedy="Name another with --pid-file.",
+        ) from error
     try:
         yield
     finally:

@@ -10,18 +10,19 @@ import gc
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
 from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.messages import CommandReply, Outbound
 from qsctl.core.ready import Ready
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.service.config_snippets import ConfigSnippets
 from qsctl.service.logger import ServiceLog
 from qsctl.service.metrics import Figures, MetricsServer, Tally
-from qsctl.service.open_service import DaemonOptions, open_service, tell_damage
+from qsctl.service.open_service import DaemonOptions, open_service, report_drift, report_namesake, tell_damage
 from qsctl.service.pipeline import PipelinedLoop
 from qsctl.service.places import places_of
 from qsctl.transport.dds.service_transport import CommandSource, ServiceTransport
@@ -75,7 +76,10 @@ class Daemon:
         self.transport = ServiceTransport(
             self.engine.application_name, options.places, ConfigSnippets(configuration, self.engine), commands
         )
-        self._tally = Tally(self.engine, self.transport)
+        self._loop.try_endpoints = self.transport.try_endpoints
+        self._not_offered: dict[str, str] = {}
+        self.transport.boundary.report_to(log.peer_fault)
+        self._tally = Tally(self.engine, self.transport.boundary)
         self._tell_figures = tell_figures
         self.metrics: MetricsServer | None = None
         if options.metrics_port is not None:
@@ -84,6 +88,8 @@ class Daemon:
         self.engine.tells_usual_events = self._counts or log.traces
         log.publish_through(self.transport.logger)
         tell_damage(log, self._loop.stores)
+        report_drift(log, configuration, self.engine.settings())
+        self._loop.recovery.report = log.report_storage
 
     def stop(self, cause: str) -> None:
         """Ask the service to leave; may be called from a signal handler or another thread."""
@@ -132,6 +138,8 @@ class Daemon:
                 self._hand_on(ready)
             if self._counts and self._tally.refresh() and self._tell_figures is not None:
                 self._tell_figures(self._tally.figures)
+            for domain_id in self.transport.namesakes():
+                report_namesake(self.log, self.engine.application_name, domain_id)
             if inbox or finished:
                 continue
             self._flush()
@@ -145,9 +153,14 @@ class Daemon:
 
     def _hand_on(self, ready: Ready) -> None:
         """Send and tell what a turn led to, which is stored now."""
+        messages: Sequence[Outbound] = ready.messages
         if ready.changes_service:
+            # What a deleted queue answers leaves before its endpoints go, a reply once a created one has its own.
+            self.transport.put([each for each in messages if not isinstance(each, CommandReply)])
+            self._flush()
             self._reconcile()
-        self.transport.put(ready.messages)
+            messages = [each for each in messages if isinstance(each, CommandReply)]
+        self.transport.put(messages)
         self._flush()
         if ready.events:
             self._tell(ready)
@@ -169,6 +182,12 @@ class Daemon:
         self.transport.reconcile(
             {name: (place.subscriber, place.settings) for name, place in places_of(self.engine).items()}
         )
+        failures = self.transport.failures
+        for name in failures.keys() - self._not_offered.keys():
+            self.log.error(
+                "queue_not_offered", queue=name, cause=failures[name], remedy="Delete it, and create it anew."
+            )
+        self._not_offered = failures
 
     def _leave(self) -> None:
         cause = self.stop_cause = self.stop_cause or "SHUTDOWN"

@@ -6,15 +6,17 @@ logger are off unless the configuration or the command line turns them on.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 
+from qsctl.config.dds_library import has_tcp
+from qsctl.config.rules.transports import NO_TCP
 from qsctl.config.settings import ServiceConfiguration
+from qsctl.config.transport_properties import map_transport, properties_of
 from qsctl.errors import Refused
 from qsctl.transport.dds.participant import LOOPBACK, DomainSettings
-from qsctl.transport.dds.qos import map_qos
 from qsctl.transport.dds.service_transport import DomainPlace, ServicePlaces
-from qsctl.transport.dds.tcp import map_transport, properties_of, require_met
 
 _PARTICIPANT_QOS = "participant_qos"
 
@@ -59,20 +61,10 @@ def places_of_configuration(
         admin_place,
         monitoring_place,
         admin_place if configuration.distributed_logger.enabled else None,
+        run=secrets.token_hex(8),
     )
     _check_one_transport_a_domain(places)
     return places
-
-
-def unsupported_qos(configuration: ServiceConfiguration) -> list[str]:
-    """QoS elements that are in the configuration and not in Cyclone DDS, as `queue: <element>`."""
-    found: list[str] = []
-    for participant in configuration.service.participants:
-        for subscriber in participant.subscribers:
-            for queue in subscriber.queues:
-                for tag, xml in queue.qos.items():
-                    found += [f"{queue.name}: <{tag}><{name}>" for name in map_qos(xml).unsupported]
-    return found
 
 
 def warnings_for(settings: DomainSettings) -> list[str]:
@@ -86,8 +78,15 @@ def warnings_for(settings: DomainSettings) -> list[str]:
 
 
 def _settings(base: DomainSettings, qos: Mapping[str, str], where: str) -> DomainSettings:
-    tcp = require_met(map_transport(properties_of(qos.get(_PARTICIPANT_QOS, ""))), where)
-    return replace(base, tcp=tcp) if tcp is not None else base
+    mapping = map_transport(properties_of(qos.get(_PARTICIPANT_QOS, "")))
+    if mapping.refused:
+        raise Refused(
+            f"{where} asks for what DDS cannot do here: {'; '.join(map(str, mapping.refused))}",
+            remedy="Remove these properties, or run the service where they exist; nothing is left out silently.",
+        )
+    if mapping.tcp is not None and not has_tcp():
+        raise Refused(f"{where} asks for TCP, and {NO_TCP}", remedy="Install a library with TCP, or use UDP.")
+    return replace(base, tcp=mapping.tcp) if mapping.tcp is not None else base
 
 
 def _check_one_transport_a_domain(places: ServicePlaces) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
-from qsctl.config.filesystem import FilesystemSettings, Synchronization
-from qsctl.config.settings import ServiceConfiguration
+import msgspec
+
+from qsctl.config.rules.replication import refuse_replication, unserved
 from qsctl.core.admin.command import Command
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import (
@@ -32,46 +33,32 @@ from qsctl.core.messages import (
     Write,
     WriteAcknowledgment,
 )
-from qsctl.core.queue.settings import PersistenceKind, SessionSettings
-from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.core.settings import ServiceSettings
 from qsctl.errors import Damaged, Refused
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.service.embedded_settings import DEFAULT_SETTINGS, settings_of
 from qsctl.service.loop import ServiceLoop
+from qsctl.service.named_configuration import Configuration, NamedConfiguration, settings_digest
 from qsctl.service.places import Place
 from qsctl.service.restore import restore
 from qsctl.service.state_directory import Instance, StateDirectory, locked
 from qsctl.service.stores import Stores
 from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.room import DiskFull
 
 DEFAULT_WAIT_S: Final = 10.0
 SAMPLES_PER_TURN: Final = 5_000
 """So many written samples are stored together; the synchronization of the disk is paid once for them."""
 
-DEFAULT_SETTINGS: Final = ServiceSettings(
-    "qsctl",
-    (
-        DomainParticipantSettings(
-            "DomainParticipant", 0, (SharedSubscriberSettings("SharedSubscriber", (SessionSettings("Session"),)),)
-        ),
-    ),
-)
-"""What a state directory hosts when no configuration is given: one shared subscriber without queues in domain 0."""
-
-DEFAULT_FILESYSTEM: Final = FilesystemSettings(synchronization=Synchronization.NORMAL)
-"""Synced as each command ends: a command that has ended survives a loss of power."""
-
 _POLL_S: Final = 0.05
-
-
-Configuration: TypeAlias = ServiceConfiguration | ServiceSettings
 
 
 @contextmanager
 def open_embedded(
     state_dir: Path,
     *,
-    configuration: Configuration | Callable[[], Configuration] | None = None,
+    configuration: Configuration | NamedConfiguration | None = None,
     wait_s: float = DEFAULT_WAIT_S,
     now: Callable[[], Nanoseconds] = time.time_ns,
 ) -> Iterator[EmbeddedService]:
@@ -79,16 +66,18 @@ def open_embedded(
 
     Args:
         state_dir: made on first use, for its owner alone.
-        configuration: what a new instance starts with, or how to read it: not called for one that lives there, which
-            keeps its own (section 2.14.1).
+        configuration: what a new instance starts with. One that lives there keeps its own (section 2.14.1): a named
+            configuration that is another is refused, or reported in `warnings`.
         wait_s: how long to wait for another command that uses the directory.
         now: the wall clock in Unix nanoseconds.
 
     Raises:
         NoAnswer: another process used the directory all the time; says which one and since when.
-        Damaged: the disk refuses, or the directory's own files cannot be read. Damaged stores do not raise: what is
+        InvalidInput: the directory cannot be used.
+        Damaged: the directory's own files cannot be read. Damaged stores do not raise: what is
             whole is restored, the rest is in `damage`.
-        Refused: a later version wrote the state, or the configuration cannot stand.
+        Refused: a later version wrote the state, the configuration cannot stand, or the instance that lives there
+            began with another than the one that is named.
     """
     service = EmbeddedService(state_dir, configuration, wait_s, now)
     service.open()
@@ -111,7 +100,7 @@ class EmbeddedService:
     def __init__(
         self,
         state_dir: Path,
-        configuration: Configuration | Callable[[], Configuration] | None,
+        configuration: Configuration | NamedConfiguration | None,
         wait_s: float,
         now: Callable[[], Nanoseconds],
     ) -> None:
@@ -124,6 +113,9 @@ class EmbeddedService:
         self._outstanding: dict[QueueName, set[SampleIdentity]] = {}
         self._waiting_deliveries: list[Delivery] = []
         self._told_damage: list[DamageReport] = []
+        self.warnings: list[str] = []
+        """What the user should know of the service's configuration."""
+        self._forgets_configuration = False
         self._is_sound = False
         self._held = ExitStack()
 
@@ -141,6 +133,10 @@ class EmbeddedService:
     def damage(self) -> list[DamageReport]:
         """What was found broken; everything that is whole was restored."""
         return [*self._told_damage, *self._stores.damage]
+
+    def forget_configuration(self) -> None:
+        """Let a SHUTDOWN delete the stored configuration even where it is PERSISTENT (section 2.14.1)."""
+        self._forgets_configuration = True
 
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
         """Have a command answered; no reply when the target pattern means another service (section 5.2)."""
@@ -164,7 +160,9 @@ class EmbeddedService:
             answers += [message for message in messages if isinstance(message, WriteAcknowledgment)]
         return answers
 
-    def receive(self, queue: QueueName, max_samples: int, timeout_s: float) -> list[Delivery]:
+    def receive(
+        self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
+    ) -> list[Delivery]:
         """Be a consumer of the queue: take at most so many samples, waiting at most so long for the first.
 
         While it waits, other commands may use the directory. A sample that was received and not settled when the
@@ -174,7 +172,7 @@ class EmbeddedService:
             return []
         deadline = time.monotonic() + timeout_s
         while True:
-            found = self._take(queue, max_samples)
+            found = self._take(queue, max_samples, source_guid)
             if found or self._outstanding.get(queue):
                 return found
             left_s = deadline - time.monotonic()
@@ -209,22 +207,32 @@ class EmbeddedService:
             if self._is_sound and self._loop.engine.shutting_down:
                 self._directory.begin_stopping()
                 self._end_instance()
-            elif self._is_sound:
-                self._directory.write_statistics(self._loop.engine.statistics_snapshot())
-                self._loop.compact()
-                self._stores.close()
-            else:
-                self._stores.close()
+                return
+            if self._is_sound:
+                if self._loop.engine.lose_producers(self._now()):
+                    self._turn(())
+                with suppress(OSError):  # on a full disk those of the last command stand
+                    self._directory.write_statistics(self._loop.engine.statistics_snapshot())
+                with suppress(DiskFull):  # what is there stays
+                    self._loop.compact()
+            self._stores.close()
         finally:
             self._is_sound = False
             self._held.close()
 
     def _open_instance(self) -> None:
         instance = self._directory.read_instance()
-        configured = None
         if instance is None:
-            configured, filesystem, is_kept = self._resolve_configuration()
+            self._told_damage += self._directory.lost_instance()
+        configured = None
+        is_new = instance is None
+        if instance is None:
+            given = self._read_configuration()
+            if given is not None:
+                refuse_replication(given)
+            configured, filesystem, is_kept = settings_of(given)
             directory = filesystem.directory or self._directory.path
+            named = self._configuration if isinstance(self._configuration, NamedConfiguration) else None
             instance = Instance(
                 configured.application_name,
                 self._now(),
@@ -236,6 +244,9 @@ class EmbeddedService:
                 str(filesystem.trace_file) if filesystem.trace_file else "",
                 filesystem.vacuum,
                 is_kept,
+                configured_by=named.label if named is not None else "",
+                sources_digest=named.sources_digest if named is not None else "",
+                settings_digest=settings_digest(given) if given is not None else "",
             )
             self._directory.write_instance(instance)
         self._instance = instance
@@ -247,13 +258,17 @@ class EmbeddedService:
             instance.application_name,
             keeps_service_state=True,
             volatile_directory=self._directory.volatile,
+            claim_wait_s=self._wait_s,
         )
         try:
             if configured is None:
                 # What is stored replaces the default; nothing is where a crash came before it was.
                 is_stored = self._stores.service is not None and bool(list(self._stores.service.load()))
-                configured = DEFAULT_SETTINGS if is_stored else self._resolve_configuration()[0]
+                configured = DEFAULT_SETTINGS if is_stored else settings_of(self._read_configuration())[0]
             self._restore(replace(configured, application_name=instance.application_name))
+            self._compare(is_new=is_new)
+            # An earlier version took them without a word; their samples are not given up for it.
+            self.warnings += unserved(self._loop.engine.settings())
         except BaseException:
             self._stores.close()
             raise
@@ -261,29 +276,42 @@ class EmbeddedService:
     def _restore(self, configured: ServiceSettings) -> None:
         engine = ServiceEngine(configured, started_at=self._instance.started_at_ns, journal=Journal.EVERYTHING)
         restore(engine, self._stores, self._now())
-        stored = self._directory.read_statistics()
-        if stored is not None:
-            try:
+        try:
+            if (stored := self._directory.read_statistics()) is not None:
                 engine.restore_statistics(stored)
-            except Damaged as error:
-                file = self._directory.path / "statistics.bin"
-                self._told_damage.append(DamageReport(file, 0, len(stored), DamageKind.UNREADABLE, error.message))
+        except Damaged as error:
+            file = self._directory.path / "statistics.bin"
+            self._told_damage.append(DamageReport(file, 0, 0, DamageKind.UNREADABLE, error.message))
         self._loop = ServiceLoop(engine, self._stores, self._now)
         self._is_sound = True
         self._turn(())
         if self._stores.damage:
             self._loop.compact(all_damaged=True)
 
-    def _resolve_configuration(self) -> tuple[ServiceSettings, FilesystemSettings, bool]:
-        """The engine's settings, how files are written, and whether the configuration outlives SHUTDOWN."""
-        given = self._configuration() if callable(self._configuration) else self._configuration
-        if given is None:
-            return DEFAULT_SETTINGS, DEFAULT_FILESYSTEM, False
-        if isinstance(given, ServiceSettings):
-            return given, DEFAULT_FILESYSTEM, False
-        persistence = given.service_qos.persistence
-        is_kept = persistence.kind is PersistenceKind.PERSISTENT and persistence.restore
-        return given.service, given.filesystem, is_kept
+    def _read_configuration(self) -> Configuration | None:
+        given = self._configuration
+        return given.read() if isinstance(given, NamedConfiguration) else given
+
+    def _compare(self, *, is_new: bool) -> None:
+        """Report that the named configuration is not the one in force.
+
+        Raises:
+            Refused: the user named it.
+        """
+        named, instance = self._configuration, self._instance
+        if not isinstance(named, NamedConfiguration) or (not is_new and named.is_that_of(instance)):
+            return
+        drift = named.drift(instance, self._loop.engine.settings(), self._directory.path)
+        if drift is None:
+            return
+        if is_new:
+            # A stored configuration took its place (section 2.14.1): the instance did not begin with it.
+            self._directory.write_instance(
+                msgspec.structs.replace(instance, configured_by="", sources_digest="", settings_digest="")
+            )
+        if named.is_required:
+            raise drift
+        self.warnings.append(f"{drift.message}. {drift.remedy}")
 
     def _end_instance(self) -> None:
         """What a service leaves behind when it stops. May be done again after a crash at any place."""
@@ -294,8 +322,8 @@ class EmbeddedService:
         self._stores.forget(outlives)
         self._told_damage += self._stores.damage
         self._stores.close()
-        if not self._instance.keeps_service_state and self._stores.service is not None:
-            self._stores.service.destroy()
+        if not self._instance.keeps_service_state or self._forgets_configuration:
+            self._stores.destroy_service()
         self._directory.forget_instance()
         self._is_sound = False
 
@@ -313,16 +341,19 @@ class EmbeddedService:
             for message in done.messages
             if isinstance(message, Delivery) and message.consumer_guid == self._guid
         ]
+        answers = [each for each in done.messages if isinstance(each, WriteAcknowledgment | CommandReply)]
+        if (failure := self._stores.failure) is not None and not answers:
+            raise failure
         return done.messages
 
-    def _take(self, queue: QueueName, max_samples: int) -> list[Delivery]:
+    def _take(self, queue: QueueName, max_samples: int, source_guid: Guid) -> list[Delivery]:
         """Open the window for so many samples, and close it again before anything else is done."""
         held = self._outstanding.setdefault(queue, set())
         threshold = max_samples + len(held) - 1
         self._turn(
             [
-                ConsumerJoined(queue, self._guid, unacked_threshold=threshold, reception_enabled=True),
-                ConsumerJoined(queue, self._guid, reception_enabled=False),
+                ConsumerJoined(queue, self._guid, source_guid, unacked_threshold=threshold, reception_enabled=True),
+                ConsumerJoined(queue, self._guid, source_guid, reception_enabled=False),
             ]
         )
         taken, self._waiting_deliveries = self._waiting_deliveries, []

@@ -18,6 +18,7 @@ from typing import Final, Protocol, TextIO, assert_never
 import structlog
 
 from qsctl.core.events import (
+    DeadLetterDeferred,
     Event,
     HighWatermarkPassed,
     LowWatermarkPassed,
@@ -25,7 +26,10 @@ from qsctl.core.events import (
     SampleBounced,
     SampleDeadLettered,
     SamplesPassed,
+    SamplesRestored,
 )
+from qsctl.errors import InvalidInput
+from qsctl.transport.dds.peer_faults import PeerFault
 
 
 class Verbosity(IntEnum):
@@ -42,7 +46,17 @@ class Verbosity(IntEnum):
 
 DEFAULT_VERBOSITY: Final = Verbosity.EXCEPTIONS
 
-_TOLD: Final = frozenset({QueueFilled, SampleDeadLettered, SampleBounced, HighWatermarkPassed, LowWatermarkPassed})
+_TOLD: Final = frozenset(
+    {
+        QueueFilled,
+        SampleDeadLettered,
+        DeadLetterDeferred,
+        SamplesRestored,
+        SampleBounced,
+        HighWatermarkPassed,
+        LowWatermarkPassed,
+    }
+)
 """What is told below tracing: told apart by type first, for there are four other events a sample."""
 
 _DDS_WORDS: Final = {Verbosity.DDS_WARNINGS: "warning", Verbosity.TRACING: "warning", Verbosity.DDS_TRACING: "config"}
@@ -55,11 +69,21 @@ def dds_verbosity(verbosity: Verbosity) -> str:
 
 @contextmanager
 def log_stream(path: Path | None) -> Iterator[TextIO]:
-    """The log file, appended to line by line; standard error where there is none."""
+    """The log file, appended to line by line; standard error where there is none.
+
+    Raises:
+        InvalidInput: it cannot be written.
+    """
     if path is None:
         yield sys.stderr
         return
-    with path.open("a", encoding="utf-8", buffering=1) as stream:
+    try:
+        stream = path.open("a", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise InvalidInput(
+            f"the log file {path} cannot be written: {error.strerror}", remedy="Name another with --log-file."
+        ) from error
+    with stream:
         yield stream
 
 
@@ -131,9 +155,21 @@ class ServiceLog:
         """Something worth knowing."""
         self._write(Verbosity.INFORMATION, event, fields)
 
+    def report_storage(self, event: str, queue: str, reason: str) -> None:
+        """Report that a store failed or recovered, or that the disk is nearly full or is not any more."""
+        fields = {name: value for name, value in (("queue", queue), ("reason", reason)) if value}
+        if event == "storage_failed":
+            self.error(event, **fields)
+        else:
+            self.warning(event, **fields)
+
     def trace(self, event: str, **fields: object) -> None:
         """What became of one sample."""
         self._write(Verbosity.TRACING, event, fields)
+
+    def peer_fault(self, fault: PeerFault) -> None:
+        """Messages of a peer that could not be read: they had no effect."""
+        self.error(fault.kind.value, source=fault.source, peer=fault.peer, reason=fault.reason, count=fault.count)
 
     def tell(self, events: Sequence[Event]) -> None:
         """Say what of the queues' events the verbosity shows."""
@@ -143,8 +179,10 @@ class ServiceLog:
             match event:
                 case QueueFilled():
                     self.warning("queue_full", queue=event.queue)
-                case SampleDeadLettered() if not event.accepted:
-                    self.warning("dead_letter_lost", queue=event.queue, to=event.to_queue, sample=str(event.identity))
+                case DeadLetterDeferred():
+                    self.warning("dead_letter_waits", queue=event.queue, to=event.to_queue, sample=str(event.identity))
+                case SamplesRestored():
+                    self.info("restored", queue=event.queue, samples=event.count)
                 case SampleBounced():
                     self.info("refused", queue=event.queue, sample=str(event.identity), reason=event.reason.value)
                 case HighWatermarkPassed():

@@ -16,19 +16,20 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from qsctl.core.engine import ServiceEngine
-from qsctl.core.events import Event
+from qsctl.core.events import Event, SamplesRestored
 from qsctl.errors import Unavailable
 from qsctl.instant import SECOND_NS, Nanoseconds
 
 REFRESH_NS: Nanoseconds = SECOND_NS
 
 
-class Peers(Protocol):
-    """What is asked of a transport."""
+class PeerFaults(Protocol):
+    """What is asked of a transport's boundary."""
 
-    @property
-    def malformed_count(self) -> int:
-        """Messages that could not be read."""
+    refused_count: int
+    """Messages of peers that could not be read."""
+    unexpected_count: int
+    """Those of them whose reading raised an error that is not foreseen."""
 
 
 class Figures(NamedTuple):
@@ -40,24 +41,32 @@ class Figures(NamedTuple):
     sent: dict[str, int]
     refused: int
     malformed: int
+    unexpected: int
+    waiting: dict[str, int]
+    """Samples outside a full queue."""
+    undeliverable: dict[str, int]
+    """Dead samples that the dead-letter queue has no room for."""
+    unstored: dict[str, int]
+    """2: the queue's store has failed, and it rests; 1: it enqueues nothing, for the disk is nearly full."""
 
 
 class Tally:
     """Counts for Prometheus; used by the service's thread."""
 
-    def __init__(self, engine: ServiceEngine, peers: Peers) -> None:
+    def __init__(self, engine: ServiceEngine, boundary: PeerFaults) -> None:
         self._engine = engine
-        self._peers = peers
+        self._boundary = boundary
         self._events: Counter[tuple[str, str]] = Counter()
         self._refreshed_at_ns: Nanoseconds = -REFRESH_NS
-        self.figures = Figures({}, {}, {}, 0, 0)
+        self.figures = Figures({}, {}, {}, 0, 0, 0, {}, {}, {})
         """As they were at the last `refresh`; never changed, so that any thread may read them."""
 
     def count(self, events: Iterable[Event]) -> None:
         """Count events, by their kind and queue."""
         counts = self._events
         for event in events:
-            counts[event.__struct_config__.tag, event.queue] += 1  # type: ignore[index]
+            number = event.count if type(event) is SamplesRestored else 1
+            counts[event.__struct_config__.tag, event.queue] += number  # type: ignore[index]
 
     def refresh(self) -> bool:
         """Make new figures, at most once a second; whether it did."""
@@ -67,12 +76,26 @@ class Tally:
         self._refreshed_at_ns = now
         held: dict[str, int] = {}
         sent: dict[str, int] = {}
+        waiting: dict[str, int] = {}
+        undeliverable: dict[str, int] = {}
+        unstored: dict[str, int] = {}
         for resource in self._engine.queues():
             queue = self._engine.queue(resource)
             held[queue.name] = len(queue.held)
             sent[queue.name] = queue.sent_count()
+            waiting[queue.name] = len(queue.waiting_room)
+            undeliverable[queue.name] = queue.undeliverable_count()
+            unstored[queue.name] = queue.refuses + queue.is_suspended
         self.figures = Figures(
-            dict(self._events), held, sent, self._engine.refused_message_count, self._peers.malformed_count
+            dict(self._events),
+            held,
+            sent,
+            self._engine.refused_message_count,
+            self._boundary.refused_count,
+            self._boundary.unexpected_count,
+            waiting,
+            undeliverable,
+            unstored,
         )
         return True
 
@@ -108,16 +131,38 @@ class MetricsServer(Collector):
         )
         held = GaugeMetricFamily("qsctl_queue_samples", "Samples that the queue holds.", labels=["queue"])
         sent = GaugeMetricFamily("qsctl_queue_sent_samples", "Samples with a consumer, unanswered.", labels=["queue"])
+        waiting = GaugeMetricFamily(
+            "qsctl_queue_waiting_samples", "Samples outside the full queue, not acknowledged.", labels=["queue"]
+        )
+        undeliverable = GaugeMetricFamily(
+            "qsctl_queue_undeliverable_samples",
+            "Dead samples that the dead-letter queue has no room for; the queue holds them.",
+            labels=["queue"],
+        )
+        unstored = GaugeMetricFamily(
+            "qsctl_queue_storage_trouble",
+            "1: disk nearly full, new samples are refused; 2: store failed.",
+            labels=["queue"],
+        )
+        gauges = (held, sent, waiting, undeliverable, unstored)
         for part in parts:
             for (kind, queue), count in part.events.items():
                 events.add_metric([queue, kind], count)
-            for gauge, values in ((held, part.held), (sent, part.sent)):
+            figures = (part.held, part.sent, part.waiting, part.undeliverable, part.unstored)
+            for gauge, values in zip(gauges, figures, strict=True):
                 for queue, value in values.items():
                     gauge.add_metric([queue], value)
-        yield from (events, held, sent)
-        refused, malformed = sum(part.refused for part in parts), sum(part.malformed for part in parts)
-        yield CounterMetricFamily("qsctl_refused_messages", "Messages without effect.", value=refused)
-        yield CounterMetricFamily("qsctl_malformed_messages", "Messages that could not be read.", value=malformed)
+        yield from (events, *gauges)
+        for name, meaning, value in (
+            ("qsctl_refused_messages", "Messages without effect.", sum(part.refused for part in parts)),
+            ("qsctl_malformed_messages", "Messages that could not be read.", sum(part.malformed for part in parts)),
+            (
+                "qsctl_unexpected_errors",
+                "Malformed messages whose reading raised an error that qsctl does not foresee.",
+                sum(part.unexpected for part in parts),
+            ),
+        ):
+            yield CounterMetricFamily(name, meaning, value=value)
 
     def close(self) -> None:
         """Stop serving."""

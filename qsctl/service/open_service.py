@@ -11,15 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from qsctl.config.rules.replication import unserved
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.queue.settings import PersistenceKind
+from qsctl.core.settings import ServiceSettings
 from qsctl.errors import Refused
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
+from qsctl.service.named_configuration import differences, in_one_line
 from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
+from qsctl.storage.claim import Claim
 from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX
 from qsctl.transport.dds.service_transport import ServicePlaces
 
@@ -31,6 +35,8 @@ GRACE_NS: Final[Nanoseconds] = 2 * SECOND_NS
 class DaemonOptions:
     """What the command line adds to a configuration.
 
+    `claim` is the right to write the stores, in a process that was started by the one that has it; `log_label` tells
+    its write-ahead log from those of the others.
     `runs_in_background` makes SHUTDOWN answer UNSUPPORTED (section 5.4.9): who started a daemon stops it.
     """
 
@@ -40,6 +46,8 @@ class DaemonOptions:
     metrics_port: int | None = None
     metrics_address: str = "127.0.0.1"
     grace_ns: Nanoseconds = GRACE_NS
+    claim: Claim | None = None
+    log_label: str = ""
 
 
 class DaemonEngine(ServiceEngine):
@@ -84,6 +92,8 @@ def open_service(
         configuration.filesystem,
         configuration.service.application_name,
         keeps_service_state=persistence.kind is PersistenceKind.PERSISTENT,
+        claim=options.claim,
+        log_label=options.log_label,
         holds_samples=holds_samples,
     )
     if stores.service is not None and not persistence.restore:
@@ -96,3 +106,29 @@ def tell_damage(log: ServiceLog, stores: Stores) -> None:
     """Say what of the stored state was found broken."""
     for report in stores.damage:
         log.warning("stored_state_damaged", report=str(report))
+
+
+def drift_of(configuration: ServiceConfiguration, hosted: ServiceSettings) -> list[str]:
+    """What the stored configuration (section 2.14.1) makes of the one that the service was started with, in words.
+
+    An earlier version stored queues that are to be replicated without a word; their samples are not given up for it.
+    """
+    found = differences(configuration, hosted)
+    drift = [f"the stored configuration is in force, not {configuration.name} as it was read: {in_one_line(found)}"]
+    return [*(drift if found else ()), *unserved(hosted)]
+
+
+def report_drift(log: ServiceLog, configuration: ServiceConfiguration, hosted: ServiceSettings) -> None:
+    """Log how what is hosted departs from what was asked for."""
+    for text in drift_of(configuration, hosted):
+        log.warning("configuration_not_in_force", text=text)
+
+
+def report_namesake(log: ServiceLog, application_name: str, domain_id: int) -> None:
+    """Log that commands to this service's name reach another one too."""
+    log.warning(
+        "another_service_of_this_name",
+        name=application_name,
+        domain=domain_id,
+        text="commands reach both, and producers write to both; start one of them with another -appName",
+    )

@@ -12,7 +12,7 @@ from typing import Final
 
 from qsctl.core.messages import Inbound
 from qsctl.core.ready import Ready
-from qsctl.service.loop import ServiceLoop, changes_queues, up_to_each_creation
+from qsctl.service.loop import ServiceLoop, changes_queues, up_to_each_change
 from qsctl.storage.group_commit import QUICK_SYNC_S, GroupCommit
 
 COMPACT_AFTER_RECORDS: Final = 500_000
@@ -65,21 +65,34 @@ class PipelinedLoop:
         Raises:
             Damaged: the disk refuses.
         """
-        for part in up_to_each_creation(inbox):
+        if self.loop.recovery.is_needed:
+            self._recover()
+        for part in up_to_each_change(inbox):
             ready = self.loop.take(part)
             if changes_queues(ready):
                 self._commits.finish()
-                self.loop.follow()
+                opened = self.loop.follow()
                 self._commits.submit(ready)
                 self._commits.finish()
-                self.loop.adopt(ready.records)
+                if opened:
+                    self.loop.adopt(opened)
             elif ready.records or ready.messages or ready.events:
                 self._commits.submit(ready)
             self._record_count += len(ready.records)
+            stores = self.loop.stores
             if self._compaction is not None or self._record_count >= COMPACT_AFTER_RECORDS:
+                self.compact_on()
+            elif stores.is_log_long:
+                self._compaction = stores.keep_logs_short()
                 self.compact_on()
         while self._commits.pending_count > self._turns_ahead_max or self._gathered_count > RECORDS_AHEAD_MAX:
             self._commits.wait()
+
+    def _recover(self) -> None:
+        """Bring the engine in step with stores that fail, or have little room. All that it gave is stored before."""
+        self._commits.finish()
+        self.loop.recovery.heed()
+        self.loop.recovery.attempt()
 
     @property
     def _gathered_count(self) -> int:
@@ -101,6 +114,8 @@ class PipelinedLoop:
             Damaged: the disk refuses; the service must stop.
         """
         self.settle()
+        if self.loop.recovery.is_needed:
+            self._recover()
         if self._record_count >= COMPACT_QUIET_AFTER_RECORDS and self.is_idle:
             self.compact_on()
 

@@ -6,7 +6,7 @@ Decides: in which order the stores are read, and what becomes of files whose que
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from qsctl.core.engine import ServiceEngine
@@ -45,31 +45,31 @@ def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
         stores.follow(places)
         stores.discard_left_over(_deleted_places(service_records))
         for name in places:
-            for record in _mended(stores.load(name)):
+            for record in mended(stores.load(name)):
                 engine.replay(record)
+        stores.settle_unhosted()
         engine.finish_restore(now)
 
 
-def adopt(engine: ServiceEngine, stores: Stores, now: Nanoseconds, records: Sequence[Record]) -> None:
-    """Give queues that were just created the samples that an earlier run left in their files (section 2.14.2)."""
-    created: list[str] = []
-    for record in records:
-        if isinstance(record, QueueCreated):
-            name = f"{record.participant}/{record.subscriber}/{record.settings.name}"
-            created += [name, f"{name}Reply"]
-        elif isinstance(record, SubscriberCreated):
-            inside = f"{record.participant}/{record.settings.name}/"
-            created += [name for name in places_of(engine) if name.startswith(inside)]
+def adopt(engine: ServiceEngine, stores: Stores, now: Nanoseconds, opened: Iterable[QueueName]) -> None:
+    """Give queues that were just created the samples that an earlier run left in their files (section 2.14.2).
+
+    Args:
+        engine: hosts the queues.
+        stores: theirs are open.
+        now: when they are taken up.
+        opened: the queues whose stores were opened for the creation, and no others: a live queue has its samples.
+    """
     found = False
-    for name in created:
-        for each in _mended(stores.load(name)):
+    for name in opened:
+        for each in mended(stores.load(name)):
             engine.replay(each)
             found = True
     if found:
         engine.finish_restore(now)
 
 
-def _mended(records: Iterable[Record]) -> Iterator[Record]:
+def mended(records: Iterable[Record]) -> Iterator[Record]:
     """The records, with those put in that damage must have taken: a sample sent again has come back before."""
     sent: set[int] = set()
     for record in records:

@@ -6,19 +6,21 @@ Decides: the order. Everything that can be refused is refused before a file is w
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from qsctl.config.rules.replication import refuse_replication
 from qsctl.config.settings import ServiceConfiguration
-from qsctl.core.queue.settings import PersistenceKind
-from qsctl.errors import InvalidInput, Refused
+from qsctl.config.transport_properties import DOMAIN_ID_MAX
+from qsctl.core.settings import ServiceSettings
+from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.service.background import written_pid
 from qsctl.service.daemon import Daemon, stopped_by_signals
-from qsctl.service.domains import places_of_configuration, unsupported_qos, warnings_for
+from qsctl.service.domains import places_of_configuration, warnings_for
 from qsctl.service.heap import heap_snapshots
 from qsctl.service.logger import ServiceLog, Verbosity, dds_verbosity, log_stream
-from qsctl.service.open_service import GRACE_NS, DaemonOptions
+from qsctl.service.open_service import GRACE_NS, DaemonOptions, drift_of
 from qsctl.service.sessions.coordinator import Coordinator
 from qsctl.service.sessions.groups import session_groups
 from qsctl.service.sessions.worker import Surroundings
@@ -46,20 +48,10 @@ class StartOptions:
     warnings: tuple[str, ...] = ()
 
 
-def with_storage(
-    configuration: ServiceConfiguration, directory: Path | None, file_prefix: str | None
-) -> ServiceConfiguration:
-    """The configuration with `-persistentStoragePath` and `-persistentFilePrefix` in force (Table 4.1)."""
-    filesystem = configuration.filesystem
-    if directory is not None:
-        filesystem = replace(filesystem, directory=directory)
-    if file_prefix is not None:
-        filesystem = replace(filesystem, file_prefix=file_prefix)
-    return replace(configuration, filesystem=filesystem)
-
-
-def run_service(configuration: ServiceConfiguration, options: StartOptions, on_start: Callable[[], None]) -> str:
+def run_service(configuration: ServiceConfiguration, options: StartOptions, on_start: Callable[[str], None]) -> str:
     """Run a service until it is stopped; gives what stopped it: a signal's name or SHUTDOWN.
+
+    `on_start` is called once it can be reached, with where it can be, for people.
 
     Raises:
         Refused: the configuration asks for what this version cannot do.
@@ -67,12 +59,18 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
         Unavailable: DDS, or the metrics port, cannot be had.
         Damaged: the stored state cannot be read, or the disk refuses.
     """
-    _refuse_replication(configuration)
+    refuse_replication(configuration)
     directory = configuration.filesystem.directory or Path.cwd()
     if not directory.is_dir():
         raise InvalidInput(
             f"the directory of the persistent storage, {directory}, does not exist",
             remedy="Make it, or name another with -persistentStoragePath or <filesystem><directory>.",
+        )
+    administration = options.administration_domain_id
+    if administration is not None and not 0 <= administration <= DOMAIN_ID_MAX:
+        raise UsageError(
+            f"-remoteAdministrationDomainId {administration} is no domain",
+            remedy=f"Domain ids run from 0 to {DOMAIN_ID_MAX}.",
         )
     level = Verbosity(options.verbosity)
     settings = DomainSettings(
@@ -86,8 +84,6 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
         log = ServiceLog(configuration.service.application_name, level, stream=stream, as_json=options.log_json)
         for text in (*options.warnings, *warnings_for(settings)):
             log.warning("configuration", text=text)
-        for text in unsupported_qos(configuration):
-            log.warning("qos_not_available", element=text)
         daemon_options = DaemonOptions(
             places=places,
             storage_directory=directory,
@@ -114,30 +110,21 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             written_pid(options.pid_file),
             heap_snapshots(configuration.name, options.heap_snapshot_period_s, options.heap_snapshot_directory),
         ):
-            service.run(on_start)
+            hosted = service.engine.settings
+            service.run(lambda: on_start(_where(configuration, hosted(), options)))
         return service.stop_cause
 
 
-def _refuse_replication(configuration: ServiceConfiguration) -> None:
-    """Replication (chapter 7) is not in this version: a service that ran without it would promise what it has not.
-
-    Raises:
-        Refused: a queue or the configuration is to be replicated.
-    """
-    replicated = [
-        queue.name
-        for participant in configuration.service.participants
-        for subscriber in participant.subscribers
-        for queue in subscriber.queues
-        if queue.replication.enabled
-    ]
-    if replicated:
-        raise Refused(
-            f"queue {replicated[0]} is to be replicated, which this version does not do",
-            remedy="Set <replication><enabled> to false, or use `persistence` to survive a restart.",
-        )
-    if configuration.service_qos.configuration_replication.replication.enabled:
-        raise Refused(
-            "the configuration is to be replicated, which this version does not do",
-            remedy=f"Remove <configuration_replication>, or use {PersistenceKind.PERSISTENT} service state.",
-        )
+def _where(configuration: ServiceConfiguration, hosted: ServiceSettings, options: StartOptions) -> str:
+    """Where a service can be reached, and as whom, for people; with what they would not expect."""
+    domains = sorted({participant.domain_id for participant in hosted.participants})
+    administration = options.administration_domain_id
+    if administration is None and configuration.administration is not None:
+        administration = configuration.administration.domain_id
+    count = sum(len(subscriber.queues) for each in hosted.participants for subscriber in each.subscribers)
+    commands = "no administration" if administration is None else f"administration in domain {administration}"
+    place = (
+        f"service {hosted.application_name} is up: {count} {'queue' if count == 1 else 'queues'} in domain "
+        f"{', '.join(map(str, domains))}, {commands}, interface {options.interface}"
+    )
+    return "\n".join([place, *(f"Warning: {text}" for text in drift_of(configuration, hosted))])

@@ -6,6 +6,7 @@ written. Queues and configuration are in `stores`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,16 +14,21 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 import filelock
 import msgspec
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization, Vacuum
-from qsctl.errors import Damaged, NoAnswer, Refused
+from qsctl.errors import Damaged, InvalidInput, NoAnswer, Refused
 from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.service.store_files import volatile_register
+from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.names import DIRECTORY_MODE, FILE_MODE, open_private, sync_directory
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+_FORMAT_1: Final = 1
+_STATISTICS_MAGIC: Final = b"QSST"
 LOCK_POLL_S: Final = 0.02
 
 
@@ -40,7 +46,9 @@ class Holder(msgspec.Struct, frozen=True):
 class Instance(msgspec.Struct, frozen=True):
     """A service instance that lives in a state directory, from its first command to SHUTDOWN.
 
-    `keeps_service_state`: whether the configuration outlives SHUTDOWN too (section 2.14.1).
+    `keeps_service_state`: whether the configuration outlives SHUTDOWN too (section 2.14.1). `configured_by` names the
+    configuration that it began with, as messages do; the digests are of the bytes and of the meaning of that
+    configuration (`named_configuration`), empty where they are not known.
     """
 
     application_name: str
@@ -54,6 +62,15 @@ class Instance(msgspec.Struct, frozen=True):
     vacuum: Vacuum
     keeps_service_state: bool
     format: int = FORMAT_VERSION
+    configured_by: str = ""
+    sources_digest: str = ""
+    settings_digest: str = ""
+    checksum: int | None = None
+    """Of all the rest; None in a file of version 0.1, which has none."""
+
+    def sum(self) -> int:
+        """What `checksum` must be."""
+        return crc32(msgspec.json.encode(msgspec.structs.replace(self, checksum=None)))
 
     @property
     def filesystem(self) -> FilesystemSettings:
@@ -84,14 +101,15 @@ class StateDirectory:
         """Make the directory, for its owner alone.
 
         Raises:
-            Damaged: the operating system refuses.
+            InvalidInput: the operating system refuses.
         """
         try:
             self.path.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
             self.volatile.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
         except OSError as error:
-            raise Damaged(
-                f"the state directory {self.path}: {error.strerror}", remedy="Choose another with --state-dir."
+            raise InvalidInput(
+                f"the state directory {self.path} cannot be used: {error.strerror}",
+                remedy="Choose another with --state-dir.",
             ) from error
 
     def read_instance(self) -> Instance | None:
@@ -105,32 +123,59 @@ class StateDirectory:
             found = msgspec.json.decode(self._instance_file.read_bytes(), type=Instance)
         except FileNotFoundError:
             return None
-        except (msgspec.MsgspecError, OSError) as error:
-            raise Damaged(
-                f"{self._instance_file}: {error}",
-                remedy="Move the file away: the next command starts a new instance and finds persistent queues again.",
-            ) from error
-        if found.format != FORMAT_VERSION:
+        except (msgspec.MsgspecError, ValueError, OSError) as error:
+            raise self._damaged_instance(str(error)) from error
+        if found.checksum not in (None, found.sum()):
+            raise self._damaged_instance("its checksum does not match")
+        if found.format > FORMAT_VERSION:
             raise Refused(
                 f"{self._instance_file} has format {found.format}; this version reads format {FORMAT_VERSION}",
                 remedy="Use the version of qsctl that wrote it.",
             )
+        if found.checksum is None and found.format != _FORMAT_1:
+            raise self._damaged_instance("it has no checksum")
         return found
+
+    def _damaged_instance(self, why: str) -> Damaged:
+        return Damaged(
+            f"{self._instance_file}: {why}",
+            remedy="Move the file away: the next command starts a new instance and finds persistent queues again.",
+        )
 
     def write_instance(self, instance: Instance) -> None:
         """Note the instance that lives here now."""
-        _replace(self._instance_file, msgspec.json.encode(instance))
+        _replace(self._instance_file, msgspec.json.encode(msgspec.structs.replace(instance, checksum=instance.sum())))
 
     def read_statistics(self) -> bytes | None:
-        """The statistics as the last command left them."""
+        """The statistics as the last command left them; None: there are none.
+
+        Raises:
+            Damaged: they cannot be read. They are only numbers: the service can do without.
+        """
         try:
-            return self._statistics_file.read_bytes()
+            found = self._statistics_file.read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise Damaged(f"{self._statistics_file}: {error.strerror}") from error
+        if found.startswith(_STATISTICS_MAGIC):
+            body = found[len(_STATISTICS_MAGIC) + 4 :]
+            if found[len(_STATISTICS_MAGIC) :][:4] != crc32(body).to_bytes(4):
+                raise Damaged(f"{self._statistics_file}: its checksum does not match")
+            return body
+        return found  # of version 0.1
 
     def write_statistics(self, statistics: bytes) -> None:
         """Note the statistics for the next command."""
-        _replace(self._statistics_file, statistics)
+        _replace(self._statistics_file, _STATISTICS_MAGIC + crc32(statistics).to_bytes(4) + statistics)
+
+    def lost_instance(self) -> list[DamageReport]:
+        """A report, if there is what an instance leaves, where there is none and none was stopped."""
+        left = self._statistics_file.exists() or volatile_register(self.volatile).exists()
+        if self.is_stopping or not (left or any(self.volatile.iterdir())):
+            return []
+        what = "the file is missing: what the instance was called, and where its queues are, is not known any more"
+        return [DamageReport(self._instance_file, 0, 0, DamageKind.UNREADABLE, what)]
 
     @property
     def is_stopping(self) -> bool:
@@ -143,6 +188,7 @@ class StateDirectory:
 
     def forget_instance(self) -> None:
         """Delete all that belongs to the instance alone: volatile samples, statistics, its name."""
+        volatile_register(self.volatile).unlink(missing_ok=True)
         shutil.rmtree(self.volatile, ignore_errors=True)
         self._statistics_file.unlink(missing_ok=True)
         self._instance_file.unlink(missing_ok=True)
@@ -165,7 +211,7 @@ def locked(directory: StateDirectory, wait_s: float, now: Callable[[], Nanosecon
 
     Raises:
         NoAnswer: another process used it all the time that was allowed; says which one.
-        Damaged: the operating system refuses.
+        InvalidInput: the operating system refuses.
     """
     directory.create()
     lock_file, holder_file = directory.path / "lock", directory.path / "lock.holder"
@@ -179,9 +225,13 @@ def locked(directory: StateDirectory, wait_s: float, now: Callable[[], Nanosecon
             remedy="Wait for it to end, allow more time with --timeout, or use another --state-dir.",
         ) from None
     except OSError as error:
-        raise Damaged(f"{lock_file}: {error.strerror}", remedy="Choose another directory with --state-dir.") from error
+        raise InvalidInput(
+            f"the state directory {directory.path} cannot be used: {error.strerror}",
+            remedy="Choose another with --state-dir.",
+        ) from error
     try:
-        _write(holder_file, msgspec.json.encode(Holder(os.getpid(), now())))
+        with contextlib.suppress(OSError):  # on a full disk nobody hears who it is
+            _write(holder_file, msgspec.json.encode(Holder(os.getpid(), now())))
         yield
     finally:
         holder_file.unlink(missing_ok=True)
@@ -191,7 +241,7 @@ def locked(directory: StateDirectory, wait_s: float, now: Callable[[], Nanosecon
 def _read_holder(path: Path) -> Holder | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Holder)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, ValueError, msgspec.MsgspecError):
         return None  # it is being written, or was just removed
 
 

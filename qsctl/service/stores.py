@@ -7,7 +7,7 @@ embedded service keeps it in files of its own, for there the process ends with e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -18,7 +18,6 @@ from qsctl.core.messages import QueueName
 from qsctl.core.payloads import with_payloads
 from qsctl.core.ready import Ready
 from qsctl.core.records import (
-    Enqueued,
     QueueDeleted,
     QueueRecord,
     Record,
@@ -26,13 +25,21 @@ from qsctl.core.records import (
     ServiceRecord,
     SubscriberDeleted,
 )
-from qsctl.errors import Refused
+from qsctl.errors import Damaged
+from qsctl.service import upkeep
+from qsctl.service.guarded_writes import GuardedWrites
+from qsctl.service.payload_reader import payload_reader
 from qsctl.service.places import Place, Places
+from qsctl.service.queue_writes import QueueWrites, log_of
+from qsctl.service.store_files import StoreFiles
+from qsctl.service.withholding import withhold
 from qsctl.storage.base import Shares, Storage, Sync
+from qsctl.storage.claim import WAIT_S, Claim
 from qsctl.storage.damage import DamageReport
-from qsctl.storage.names import private_stem, queue_stem, service_file
-from qsctl.storage.segments import SegmentStorage
-from qsctl.storage.sqlite import SqliteStorage
+from qsctl.storage.log_upkeep import settle
+from qsctl.storage.logged import LoggedStorage
+from qsctl.storage.room import DiskFull
+from qsctl.storage.write_ahead_log import FILES_MAX
 
 Snapshot: TypeAlias = Callable[[QueueName], Iterable[QueueRecord]]
 """The fewest records that give a queue's state."""
@@ -49,11 +56,15 @@ class Stores:
         application_name: part of every file's name.
         keeps_service_state: whether changes of the configuration survive (section 2.14.1).
         volatile_directory: where volatile queues are kept all the same; None: nowhere.
+        claim: the right to write the files, where another process has it for this one; None: it is to be had.
+        claim_wait_s: how long to wait for another service that has it.
+        log_label: tells the write-ahead logs of a service's processes apart.
         holds_samples: whether the queues' own files are opened; False in a process that only coordinates those
             that hold them.
 
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.
+        Refused: another service uses the files, or the directory cannot be written.
         Damaged: the disk refuses.
     """
 
@@ -65,58 +76,90 @@ class Stores:
         *,
         keeps_service_state: bool,
         volatile_directory: Path | None = None,
+        claim: Claim | None = None,
+        claim_wait_s: float = WAIT_S,
+        log_label: str = "",
         holds_samples: bool = True,
     ) -> None:
-        self.directory = directory
-        self.filesystem = filesystem
-        self.application_name = application_name
-        self._volatile_directory = volatile_directory
+        self.files = StoreFiles(
+            directory,
+            filesystem,
+            application_name,
+            volatile_directory=volatile_directory,
+            claim=claim,
+            claim_wait_s=claim_wait_s,
+            log_label=log_label,
+        )
         self._holds_samples = holds_samples
-        self._queues: dict[QueueName, Storage] = {}
-        self._files: dict[Path, QueueName] = {}
+        self._has_carried_over = claim is not None
+        """Whether what other processes left in their logs was brought to the queues; who has the claim does it."""
+        self.queues: dict[QueueName, Storage] = {}
+        self._opened: dict[QueueName, Place] = {}
+        """Where the queues stand that have a store; those that are about to be deleted, too."""
         self._places: Places = {}
         self._closed_damage: list[DamageReport] = []
-        self.service: Storage | None = None
-        if keeps_service_state:
-            self.service = SqliteStorage(service_file(directory, filesystem.file_prefix, application_name), filesystem)
+        self.guarded = GuardedWrites(self.files)
+        self._writes = QueueWrites(self.queues, self.guarded)
+        self.failures = self.guarded.failures
+        """The queues of which nothing can be stored for now, see `qsctl.service.recovery`."""
+        self.service_failure: Damaged | None = None
+        """Why the last change of the configuration could not be stored; None: it was."""
+        self.service = self.files.open_service() if keeps_service_state else None
 
     @property
     def damage(self) -> list[DamageReport]:
         """What every store found broken."""
-        stores = [*([self.service] if self.service else []), *self._queues.values()]
-        return [*self._closed_damage, *(report for store in stores for report in store.damage)]
+        stores = [*([self.service] if self.service else []), *self.queues.values()]
+        return [*self.files.damage, *self._closed_damage, *(report for store in stores for report in store.damage)]
 
-    def follow(self, places: Places) -> None:
-        """Take note of the queues there are; open the stores of those that are new.
+    def follow(self, places: Places) -> list[QueueName]:
+        """Take note of the queues there are; open the stores of those that are new, and return their names.
 
         Raises:
             InvalidInput: a name of a persistent queue cannot be part of a file name.
-            Refused: two persistent queues would have the same files.
+            Refused: two persistent queues would have the same files, or another service uses them.
         """
-        self._places = places
+        self._places = self._writes.places = places
+        if any(place.is_persistent for place in places.values()):
+            self.files.hold()
+            if not self._has_carried_over:
+                self.files.carry_over_logs(own_too=not self._holds_samples)
+                self._has_carried_over = True
         if not self._holds_samples:
-            self._files = {}
-            for name, place in places.items():
-                if place.is_persistent:
-                    self._files[self._stem(name, place)] = name
-            return
+            self.files.own(places)
+            return []
+        opened: list[QueueName] = []
         for name, place in places.items():
-            if name not in self._queues and (place.is_persistent or self._volatile_directory):
-                self._queues[name] = self._open(name, place)
+            if name not in self.queues and self.files.keeps(place):
+                self.queues[name] = self._open(name, place)
+                opened.append(name)
+        self.note(opened)
+        return opened
+
+    def settle_unhosted(self) -> None:
+        """Bring what the logs have of queues that are not hosted any more to files of their own, for another time.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        opened = {store.stem.name for store in self.queues.values() if isinstance(store, LoggedStorage)}
+        for log in self.files.logs.values():
+            settle(log, [name for name in log.names() if name not in opened])
 
     def check(self, name: QueueName, place: Place) -> None:
         """Whether a queue could be kept here.
 
         Raises:
             InvalidInput: a name of a persistent queue cannot be part of a file name.
-            Refused: another persistent queue has the same files.
+            Refused: another persistent queue has the same files, or another service uses them.
         """
         if place.is_persistent:
-            self._stem(name, place)
+            self.files.stem(name, place)
+            self.files.hold(wait_s=0)
 
     def load(self, queue: QueueName) -> Iterator[Record]:
         """What a queue's store holds; nothing where it has none."""
-        return self._queues[queue].load() if queue in self._queues else iter(())
+        return self.queues[queue].load() if queue in self.queues else iter(())
 
     def payload(self, queue: QueueName, position: int) -> bytes:
         """The payload of a sample that is held (`Storage.payload`).
@@ -125,40 +168,48 @@ class Stores:
             KeyError: the queue has no store, or no such sample is held.
             Damaged: its bytes do not match their checksum.
         """
-        return self._queues[queue].payload(position)
+        return self.queues[queue].payload(position)
 
     def commit(self, batches: Sequence[Ready]) -> list[Ready]:
         """Store several batches as one; give them back with every payload in them, ready to be sent.
 
-        Raises:
-            Damaged: the disk refuses; what was stored before may stay.
+        What the disk refuses is in `failures`, and nothing that rests on it in their messages.
         """
         filled, sync = self.write(batches)
         (sync or self.settle)()
         return filled
 
     def write(self, batches: Sequence[Ready]) -> tuple[list[Ready], Sync | None]:
-        """The first half of `commit`, and the second (see `Storage.write`).
-
-        Raises:
-            Damaged: the disk refuses; what was stored before may stay.
-        """
-        read = self._reader(batches)
+        """The first half of `commit`, and the second (see `Storage.write`)."""
+        read = payload_reader(batches, self.payload)
         filled = [with_payloads(ready, read) for ready in batches]
         records = filled[0].records if len(filled) == 1 else [record for ready in filled for record in ready.records]
         # That a sample was settled is told to nobody: if it is lost, the sample comes again, marked.
         rides = not any(ready.messages for ready in filled) and set(map(type, records)) == {Removed}
         changes_service = any(ready.changes_service for ready in filled)
-        return filled, self._write(records, changes_service=changes_service, rides=rides)
+        sync = self._write(records, changes_service=changes_service, rides=rides)
+        if self.files.claim.is_held:
+            self.files.room.keep()
+        if sync is not None:
+            return filled, partial(self._finish_all, filled, sync)
+        if self.failures or self.service_failure:
+            withhold(filled, self.failures, self.service_failure)
+        return filled, None
+
+    def _finish_all(self, filled: Sequence[Ready], sync: Sync) -> None:
+        sync()
+        if self.failures or self.service_failure:
+            withhold(filled, self.failures, self.service_failure)
 
     def settle(self) -> None:
-        """Make durable what waits for the sync of a next batch: none may come.
-
-        Raises:
-            Damaged: the disk refuses; what was stored before may stay.
-        """
-        for store in self._queues.values():
-            store.settle()
+        """Make durable what waits for the sync of a next batch: none may come."""
+        for log in self.files.logs.values():
+            names = [name for name in self.queues if log_of(self.queues[name]) is log]
+            if names:
+                self.guarded.finish_all(names, log.sync)
+        for name, store in self.queues.items():
+            if log_of(self.queues[name]) is None:
+                self.guarded.finish(name, store.settle)
 
     def _write(self, records: Sequence[Record], *, changes_service: bool, rides: bool) -> Sync | None:
         """Write records, each where it belongs: once a store.
@@ -169,61 +220,66 @@ class Stores:
         if not changes_service and len(names := set(map(_QUEUE, records))) == 1:
             # Nearly always: nothing but what happened in one queue.
             (name,) = names
-            syncs = self._write_queues({name: records} if name in self._queues else {}, rides=rides)
-            return syncs[0] if syncs else None
+            return self._writes.write({name: records} if name in self.queues else {}, rides=rides)
         batch: dict[QueueName, list[Record]] = {}
         for record in records:
             if isinstance(record, ServiceRecord):
-                for sync in self._write_queues(batch):
+                sync = self._writes.write(batch)
+                if sync is not None:
                     sync()
                 batch = {}
                 self._change(record)
-            elif record.queue in self._queues:
+            elif record.queue in self.queues:
                 batch.setdefault(record.queue, []).append(record)
-        syncs = self._write_queues(batch, rides=rides)
-        return partial(_do_all, syncs) if syncs else None
+        return self._writes.write(batch, rides=rides)
 
     def compact(self, snapshot: Snapshot, service: Iterable[ServiceRecord], *, all_damaged: bool = False) -> None:
-        """Compact the stores for which it pays; with `all_damaged` also those in which damage was found.
-
-        `service` is the whole configuration. The state must be the one that all stored records give.
+        """See `qsctl.service.upkeep.compact`.
 
         Raises:
             Damaged: the disk refuses.
         """
-        if self.service and (self.service.worth_compacting() or (all_damaged and self.service.damage)):
-            self.service.compact(service)
-        for name, store in self._queues.items():
-            if store.worth_compacting() or (all_damaged and store.damage):
-                store.compact(snapshot(name))
+        upkeep.compact(self, snapshot, service, all_damaged=all_damaged)
 
     def compact_in_shares(
         self, capture: Callable[[QueueName], Shares], service: Iterable[ServiceRecord]
     ) -> Iterator[None]:
-        """Compact the stores for which it pays, a share between two yields; batches may be stored meanwhile.
-
-        `service` and, before each share, `capture` must be the state that all stored records give.
+        """See `qsctl.service.upkeep.compact_in_shares`.
 
         Raises:
             Damaged: the disk refuses.
         """
-        if self.service and self.service.worth_compacting():
-            self.service.compact(service)
-        for name, store in list(self._queues.items()):
-            if self._queues.get(name) is store and store.worth_compacting():
-                yield from store.compact_in_shares(capture(name))
+        return upkeep.compact_in_shares(self, capture, service)
+
+    def keep_logs_short(self, files_max: int = FILES_MAX) -> Iterator[None]:
+        """See `qsctl.service.upkeep.keep_logs_short`.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        return upkeep.keep_logs_short(self, files_max)
+
+    def make_room(self) -> None:
+        """Give back the room of what is held no more."""
+        upkeep.make_room(self)
+
+    @property
+    def is_log_long(self) -> bool:
+        """Whether a write-ahead log has more files than it should."""
+        return any(len(log.files) > FILES_MAX for log in self.files.logs.values())
 
     def forget(self, keep: Callable[[Place], bool]) -> None:
         """Delete the stores of the queues that are not to be kept."""
-        for name in [name for name, place in self._places.items() if name in self._queues and not keep(place)]:
+        for name in [name for name, place in self._places.items() if name in self.queues and not keep(place)]:
             self._destroy(name)
 
     def discard_left_over(self, deleted: Places) -> None:
         """Delete the files of queues that were deleted, should a crash have left them."""
         for name, place in deleted.items():
-            if name not in self._places and (place.is_persistent or self._volatile_directory):
-                self._open(name, place).destroy()
-                self._files = {stem: owner for stem, owner in self._files.items() if owner != name}
+            if name not in self._places and self.files.keeps(place):
+                store = self.files.open(name, place)
+                self.files.forget(name, place)
+                store.destroy()
 
     def close(self) -> None:
         """Let go of all files.
@@ -231,91 +287,100 @@ class Stores:
         Raises:
             Damaged: the disk refuses.
         """
-        for store in self._queues.values():
-            store.close()
-        if self.service:
-            self.service.close()
+        try:
+            for name, store in self.queues.items():
+                if name in self.failures:
+                    store.abandon()
+                else:
+                    store.close()
+            if self.service:
+                self.service.close()
+                self.files.note_service(self.service)
+            self.note([name for name in self.queues if name not in self.failures])
+        finally:
+            self.files.close()
+
+    def destroy_service(self) -> None:
+        """Delete the service's state, once everything was closed."""
+        if self.service is not None:
+            self.files.forget_service()
+            self.service.destroy()
+
+    def reopen(self, name: QueueName) -> Storage:
+        """Open the store of a queue that failed once more, to see what it holds.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        self.files.claim.hold_again()
+        self.queues[name].abandon()
+        self.queues[name] = self.files.open(name, self._opened[name])
+        return self.queues[name]
+
+    def recover(self, name: QueueName, snapshot: Iterable[QueueRecord]) -> None:
+        """Store the whole of a queue that failed, in new files where the old ones cannot be relied on.
+
+        Raises:
+            Damaged: the disk still refuses.
+        """
+        store, failure = self.queues[name], self.failures[name]
+        write = store.compact if isinstance(failure.error, DiskFull) else store.renew
+        self.files.with_reserve(partial(write, list(snapshot)))
+        self.note([name])
+        del self.failures[name]
+
+    def recover_service(self, service: Iterable[ServiceRecord]) -> None:
+        """Store the whole configuration after a change of it could not be.
+
+        Raises:
+            Damaged: the disk still refuses.
+        """
+        if self.service is not None:
+            self.files.claim.hold_again()
+            self.service.abandon()
+            self.service = self.files.open_service()
+            self.files.with_reserve(partial(self.service.compact, list(service)))
+        self.service_failure = None
+
+    @property
+    def failure(self) -> Damaged | None:
+        """Why something could not be stored; None: everything was."""
+        return next((each.error for each in self.failures.values()), self.service_failure)
+
+    @property
+    def is_scarce(self) -> bool:
+        """Whether there is too little room on the disk for new samples."""
+        return self.files.room.is_scarce
+
+    @property
+    def names(self) -> Sequence[QueueName]:
+        """The queues that have a store."""
+        return tuple(self.queues)
 
     def _open(self, name: QueueName, place: Place) -> Storage:
-        settings = place.settings
-        if not place.is_persistent:
-            assert self._volatile_directory is not None
-            return SegmentStorage(private_stem(self._volatile_directory, name), self.filesystem)
-        stem = self._stem(name, place)
-        self._files[stem] = name
-        store: Storage
-        if settings.persistence.in_memory_state:
-            store = SegmentStorage(stem, self.filesystem)
-        else:
-            store = SqliteStorage(stem.with_name(stem.name + ".db"), self.filesystem)
-        if not settings.persistence.restore and self._volatile_directory is None:
+        store = self.files.open(name, place)
+        self._opened[name] = place
+        if not place.settings.persistence.restore and self.files.volatile_directory is None:
             store.compact([])  # a restart; between the commands of an embedded service there is none
         return store
 
-    def _stem(self, name: QueueName, place: Place) -> Path:
-        """What the files of a persistent queue are named after."""
-        stem = queue_stem(
-            self.directory,
-            self.filesystem.file_prefix,
-            place.settings.topic_name or place.settings.name,
-            place.subscriber,
-            place.domain_id,
-            self.application_name,
-        )
-        other = self._files.get(stem, name)
-        if other != name:
-            raise Refused(
-                f"the persistent queues {other} and {name} would share the file {stem.name}",
-                remedy="Give them different topics, shared subscribers or domains.",
-            )
-        return stem
-
-    def _write_queues(self, batch: Mapping[QueueName, Sequence[Record]], *, rides: bool = False) -> list[Sync]:
-        """What is left to do for the queues' own stores."""
-        for name in filter(self._is_dead_letter, batch):
-            self._queues[name].append(batch[name])
-        others = [name for name in batch if not self._is_dead_letter(name)]
-        stores = [(self._queues[name], batch[name]) for name in others]
-        written = [store.write_along(records) if rides else store.write(records) for store, records in stores]
-        return [sync for sync in written if sync is not None]
-
-    def _is_dead_letter(self, name: QueueName) -> bool:
-        place = self._places.get(name)
-        return place is not None and place.settings.is_dead_letter
+    def note(self, names: Iterable[QueueName]) -> None:
+        """Note how far the stores of these queues reach."""
+        self.files.note((name, self._opened[name], self.queues[name]) for name in names)
 
     def _change(self, record: ServiceRecord) -> None:
         if self.service:
-            self.service.append([record])
+            try:
+                self.files.with_reserve(partial(self.service.append, [record]))
+            except Damaged as error:
+                self.service_failure = error
         if isinstance(record, QueueDeleted | SubscriberDeleted):
-            for name in [name for name in self._queues if name not in self._places]:
+            for name in [name for name in self.queues if name not in self._places]:
                 self._destroy(name)
 
     def _destroy(self, name: QueueName) -> None:
-        store = self._queues.pop(name)
+        store = self.queues.pop(name)
+        self.failures.pop(name, None)
         self._closed_damage += store.damage
-        self._files = {stem: owner for stem, owner in self._files.items() if owner != name}
+        self.files.forget(name, self._opened.pop(name))
         store.destroy()
-
-    def _reader(self, batches: Sequence[Ready]) -> Callable[[QueueName, int], bytes]:
-        """Reads a payload from its store, or from a batch that is about to be stored with this one."""
-        fresh: dict[tuple[QueueName, int], bytes] = {}
-
-        def read(queue: QueueName, position: int) -> bytes:
-            try:
-                return self._queues[queue].payload(position)
-            except KeyError:
-                if not fresh:
-                    fresh.update(
-                        ((record.queue, record.position), record.payload)
-                        for ready in batches
-                        for record in ready.records
-                        if isinstance(record, Enqueued) and record.payload_from is None
-                    )
-                return fresh[queue, position]
-
-        return read
-
-
-def _do_all(syncs: Sequence[Sync]) -> None:
-    for sync in syncs:
-        sync()

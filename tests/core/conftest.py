@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from qsctl.core.events import Event
+from qsctl.core.events import Event, SampleDeadLettered
 from qsctl.core.messages import CommandReply, Delivery, Outbound, SampleFlag, StatusPublication, WriteAcknowledgment
 from qsctl.core.queue.sample import Sample
-from qsctl.core.records import Assigned, Enqueued, Record, Remembered, Removed, Returned
+from qsctl.core.records import Assigned, Enqueued, Record, Remembered, Removed, Returned, Undeliverable
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, SampleIdentity
 
@@ -29,6 +29,16 @@ class Printer:
 
     def __init__(self) -> None:
         self.shows_all = False
+        self.dead_letters: dict[SampleIdentity, SampleIdentity] = {}
+        """Dead letters have identities of their own; a transcript shows the ones of the undelivered samples."""
+
+    def note(self, events: list[Event]) -> None:
+        self.dead_letters |= {
+            each.dead_letter: each.identity for each in events if isinstance(each, SampleDeadLettered)
+        }
+
+    def label(self, one: SampleIdentity) -> str:
+        return label(self.dead_letters.get(one, one))
 
     def at(self, queue: str) -> str:
         return f"{queue.removeprefix('P/').removeprefix('S/')}"
@@ -36,34 +46,40 @@ class Printer:
     def sample_line(self, sample: Sample) -> str:
         holder = f" by {name_of(sample.holder)}" if sample.holder != NIL_GUID else ""
         return (
-            f"#{sample.position} {label(sample.identity)} {sample.state.name.lower()}{holder}"
+            f"#{sample.position} {label(sample.original_identity)} {sample.state.name.lower()}{holder}"
             f" attempts={sample.attempts}{' redelivered' if sample.redelivered else ''}"
             f"{' payload on disk' if sample.payload is None else ''}"
+            f"{f' dead from {sample.dead_letter.queue}' if sample.dead_letter else ''}"
         )
 
     def record_line(self, record: Record) -> str:
         match record:
             case Enqueued(queue, position, one):
-                back = f" dead from {record.dead_letter_from}" if record.dead_letter_from else ""
+                back = ""
+                if record.dead_letter_reason is not None:
+                    mark = " redelivered" * bool(record.flags & SampleFlag.REDELIVERED)
+                    back = f" dead from {record.dead_letter_from} #{record.dead_letter_position}{mark}"
                 return f"store  {self.at(queue)} #{position} {label(one)} enqueued{back}"
             case Assigned(queue, position, consumer, attempt):
                 return f"store  {self.at(queue)} #{position} assigned to {name_of(consumer)} attempt={attempt}"
-            case Returned(queue, position, attempts, redelivered):
+            case Returned(queue, position, attempts, redelivered, past):
                 mark = " redelivered" if redelivered else ""
-                return f"store  {self.at(queue)} #{position} returned attempts={attempts}{mark}"
+                before = f" held before by {' '.join(map(name_of, past))}" if past else ""
+                return f"store  {self.at(queue)} #{position} returned attempts={attempts}{mark}{before}"
+            case Undeliverable(queue, position, reason):
+                return f"store  {self.at(queue)} #{position} undeliverable: {reason.name.lower()}"
             case Removed(queue, position, cause):
                 return f"store  {self.at(queue)} #{position} removed: {cause.name.lower()}"
             case Remembered(queue, next_position, identities):
-                return (
-                    f"store  {self.at(queue)} next=#{next_position} remembers {' '.join(map(label, identities)) or '-'}"
-                )
+                known = " ".join(map(self.label, identities)) or "-"
+                return f"store  {self.at(queue)} next=#{next_position} remembers {known}"
         raise AssertionError(record)
 
     def message_line(self, message: Outbound) -> str:
         match message:
             case Delivery():
                 flags = SampleFlag(message.flags)
-                words = [f"{label(message.identity)} -> {name_of(message.consumer_guid)}"]
+                words = [f"{label(message.original_identity)} -> {name_of(message.consumer_guid)}"]
                 words += [f"attempt={message.attempt}"] * (message.attempt > 1)
                 words += ["redelivered"] * (SampleFlag.REDELIVERED in flags)
                 words += ["last"] * (SampleFlag.LAST_SHARED_READER_QUEUE in flags)
@@ -84,6 +100,7 @@ class Printer:
 
     def status_line(self, status: SharedReaderQueueStatus) -> str:
         total = [f"{key[:-6]}={value}" for key, value in msgspec.structs.asdict(status.total).items() if value]
+        total += [f"{key[:-6]}={value}" for key, value in msgspec.structs.asdict(status.additional).items() if value]
         return f"{self.at(status.queue_name)} holds {status.current_message_count}: {' '.join(total)}"
 
     def event_line(self, event: Event) -> str:
@@ -94,12 +111,14 @@ class Printer:
         for key in event.__struct_fields__:
             value = getattr(event, key)
             if key == "identity":
-                words.insert(1, label(value))
+                words.insert(1, self.label(value))
             elif key in ("reason", "cause"):
                 words.append(value.name.lower())
             elif key == "to_queue":
                 words.append(f"to {self.at(value)}")
-            elif key in ("accepted", "retired"):
+            elif key == "count":
+                words.append(str(value))
+            elif key == "retired":
                 words.append(key if value else f"not {key}")
         return f"tell   {' '.join(words)}"
 

@@ -205,13 +205,35 @@ def test_everything_is_journaled_for_a_service_that_lives_between_commands() -> 
 
 
 def test_statistics_outlive_the_process() -> None:
-    one = engine()
+    one = engine(journal=Journal.EVERYTHING)
     one.receive(0, write(1))
-    again = engine()
+    again = engine(journal=Journal.EVERYTHING)
+    again.restore(1, list(one.snapshot()))
     again.restore_statistics(one.statistics_snapshot())
-    assert again.status(5, ORDERS).total.received_message_count == 1
+    status = again.status(5, ORDERS)
+    assert (status.total.received_message_count, status.additional.restored_message_count) == (1, 0)
+    assert status.additional.held_count(status.total) == status.current_message_count == 1
     with pytest.raises(Damaged, match="cannot be read"):
         again.restore_statistics(b"\xc1")
+
+
+@pytest.mark.parametrize("since", ["written", "removed"])
+def test_statistics_that_a_kill_left_behind_the_store_are_counted_anew(since: str) -> None:
+    one = engine(journal=Journal.EVERYTHING)
+    one.receive_all(0, [write(1), write(2)])
+    stored = one.statistics_snapshot()
+    if since == "written":
+        one.receive(1, write(3))
+    else:
+        one.flush(1, ORDERS, list(one.samples(ORDERS))[:1])
+    again = engine(journal=Journal.EVERYTHING)
+    again.restore(2, list(one.snapshot()))
+    again.restore_statistics(stored)
+    status = again.status(3, ORDERS)
+    held = 3 if since == "written" else 1
+    assert status.current_message_count == status.additional.held_count(status.total) == held
+    assert status.additional.restored_message_count == held
+    assert status.total.received_message_count == status.change.received_message_count == 0
 
 
 def test_the_status_counts_what_was_not_handed_over_yet() -> None:
@@ -252,6 +274,10 @@ def read_first(queue_name: str, position: int) -> bytes:
     [
         ((queue(), queue()), "has a queue 'orders' already"),
         ((queue(), queue("again", topic_name="Orders")), "has a queue of topic 'Orders' already: 'orders'"),
+        (
+            (queue(), queue("dead", topic_name="Orders", is_dead_letter=True)),
+            "has a queue of topic 'Orders' already: 'dead'",
+        ),
         ((queue(dead_letter_queue="dead"),), "'dead' is no dead-letter queue of P/S"),
         ((queue(), queue("dead", dead_letter_queue="orders")), "'orders' is no dead-letter queue"),
         ((queue("a", is_dead_letter=True), queue("b", is_dead_letter=True)), "has a dead-letter queue already: 'a'"),

@@ -43,8 +43,12 @@ def test_a_sample_expires_in_any_state_of_the_queue() -> None:
     assert {state for state, cause in TRANSITIONS if cause is Cause.EXPIRE} == held
 
 
-def test_nothing_leads_out_of_a_final_state() -> None:
-    assert not {state for state, _ in TRANSITIONS} & FINAL
+def test_nothing_leads_out_of_a_final_state_but_for_a_dead_sample_that_waits_for_room() -> None:
+    dead = {SampleState.EXPIRED, SampleState.FAILED_DELIVERY}
+    out = {(state, cause): after for (state, cause), after in TRANSITIONS.items() if state in FINAL}
+    assert {state for state, _ in out} == dead
+    assert {cause for _, cause in out} == {Cause.DEAD_LETTER, Cause.ACKNOWLEDGE, Cause.FLUSH}
+    assert set(out.values()) <= FINAL, "no consumer is sent it any more"
 
 
 def test_every_state_is_reached_and_every_cause_is_used() -> None:

@@ -202,9 +202,19 @@ class World:
 
     def settle(self, words: list[str], options: dict[str, str], response: AckResponse) -> list[str]:
         for word in words[1:]:
-            ack = Acknowledgment(self.queue(options), guid(words[0]), identity(word), response)
+            queue = self.queue(options)
+            ack = Acknowledgment(queue, guid(words[0]), self.named(queue, word), response)
             self.service().receive(self.now, ack)
         return self.turn()
+
+    def named(self, queue: str, word: str) -> SampleIdentity:
+        """The identity by which a sample is acknowledged: a dead letter has its own. `S1/2` is the second such one."""
+        wanted, _, which = word.partition("/")
+        resource = self.resource(queue)
+        if resource.kind is not ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE:
+            return identity(wanted)
+        found = [each for each in self.service().samples(resource) if each.original_identity == identity(wanted)]
+        return found[int(which or 1) - 1].identity
 
     def do_availability(self, words: list[str], options: dict[str, str]) -> list[str]:
         threshold = int(options.get("threshold", -1))
@@ -244,6 +254,13 @@ class World:
     def do_compact(self, _words: list[str], _options: dict[str, str]) -> list[str]:
         self.stored = list(records_with_payloads(self.service().snapshot(), self.read))
         return list(map(self.printer.record_line, (record for record in self.stored if hasattr(record, "queue"))))
+
+    def do_lose(self, words: list[str], options: dict[str, str]) -> None:
+        """Take the last records of a queue from its store, as a crash does that comes before they are written."""
+        name = self.queue(options)
+        own = [at for at, record in enumerate(self.stored) if getattr(record, "queue", "") == name]
+        for at in reversed(own[-int(words[0]) :]):
+            del self.stored[at]
 
     # What administration does and sees.
 
@@ -290,6 +307,7 @@ class World:
     def turn(self) -> list[str]:
         ready = with_payloads(self.service().take_ready(), self.read)
         self.stored += ready.records
+        self.printer.note(ready.events)
         return [
             *(self.printer.record_line(record) for record in ready.records if hasattr(record, "queue")),
             *map(self.printer.message_line, ready.messages),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from qsctl.core.messages import AckResponse
 from qsctl.core.queue.settings import ReplacementKind, SharedReaderQueueSettings
 from qsctl.identity import Guid
 from qsctl.instant import INFINITE_NS
@@ -19,7 +20,10 @@ class PlainSample:
     attempts: int = 0
     redelivered: bool = False
     holder: Guid | None = None
-    sent: int = 0
+    sent: tuple[int, int] = (0, 0)
+    """When, and after how many others."""
+    dead: str = ""
+    """How it died, while it waits for room among the dead letters."""
     past: list[Guid] = field(default_factory=list)
 
 
@@ -33,15 +37,21 @@ class PlainConsumer:
 
 
 class PlainQueue:
-    """One queue by the book. Every question is answered by walking over everything."""
+    """One queue by the book, and its dead letters. Every question is answered by walking over everything."""
 
-    def __init__(self, given: SharedReaderQueueSettings) -> None:
+    def __init__(self, given: SharedReaderQueueSettings, dead_max: int = -1) -> None:
         self.given = given
+        self.dead_max = dead_max
+        self.dead: list[tuple[int, bool]] = []
+        """The dead letters: number, and whether flagged redelivered."""
+        self.graves: list[PlainSample] = []
+        """Who waits for room among them, in order."""
         self.samples: list[PlainSample] = []
         self.outside: list[tuple[int, int]] = []
         self.seen: set[int] = set()
         self.consumers: list[PlainConsumer] = []
         self.last: Guid | None = None
+        self.sent_count = 0
         self.ends: Counter[str] = Counter()
         self.sent: list[tuple[int, Guid, int, bool]] = []
         self.answers: list[tuple[int, int]] = []
@@ -74,13 +84,17 @@ class PlainQueue:
     def held_by(self, guid: Guid) -> list[PlainSample]:
         return [sample for sample in self.samples if sample.holder == guid]
 
-    def settle(self, now: int, guid: Guid, number: int, accepted: bool) -> None:
+    def settle(self, now: int, guid: Guid, number: int, response: AckResponse) -> None:
+        accepted = response is AckResponse.ACCEPTED
         sample = self.find(number)
         if sample is None:
             return
         if sample.holder == guid:
             if accepted:
                 self.end(sample, "delivered")
+            elif response is AckResponse.RETURNED:
+                self.give_back(sample)
+                sample.redelivered = True
             else:
                 self.fail(now, sample, suspicious=False)
         elif guid in sample.past and accepted:
@@ -102,8 +116,31 @@ class PlainQueue:
         sample.holder = None
 
     def end(self, sample: PlainSample, how: str) -> None:
+        if sample.holder is not None and how == "expired":
+            self.give_back(sample)
+            sample.redelivered |= bool(self.given.dead_letter_queue)
+        if how in ("expired", "failed") and self.given.dead_letter_queue:
+            sample.dead = how
+            self.graves.append(sample)
+            self.bury()
+            return
+        if sample in self.graves:
+            self.graves.remove(sample)
         self.samples.remove(sample)
         self.ends[how] += 1
+
+    def bury(self) -> None:
+        while self.graves and (self.dead_max < 0 or len(self.dead) < self.dead_max):
+            sample = self.graves.pop(0)
+            self.dead.append((sample.number, sample.redelivered))
+            self.samples.remove(sample)
+            self.ends[sample.dead] += 1
+
+    def unearth(self, now: int, count: int) -> None:
+        """Dead letters leave their queue."""
+        del self.dead[:count]
+        self.bury()
+        self.dispatch(now)
 
     def join(self, now: int, guid: Guid) -> None:
         if guid not in [consumer.guid for consumer in self.consumers]:
@@ -125,30 +162,35 @@ class PlainQueue:
         self.dispatch(now)
 
     def advance(self, now: int) -> None:
-        for sample in [sample for sample in self.samples if sample.expires <= now]:
-            self.end(sample, "expired")
+        self.expire(now)
         timeout = self.given.redelivery.response_timeout_ns
-        for sample in [one for one in self.samples if one.holder is not None and one.sent + timeout <= now]:
+        silent = [one for one in self.samples if one.holder is not None and one.sent[0] + timeout <= now]
+        for sample in sorted(silent, key=lambda one: one.sent):
             self.fail(now, sample, suspicious=True)
         for number in [number for number, expires in self.outside if expires <= now]:
             self.answers.append((number, 0))
         self.outside = [waiting for waiting in self.outside if waiting[1] > now]
         self.dispatch(now)
 
+    def expire(self, now: int) -> None:
+        for sample in [sample for sample in self.samples if sample.expires <= now and not sample.dead]:
+            self.end(sample, "expired")
+
     def next_deadline(self) -> int:
         timeout = self.given.redelivery.response_timeout_ns
-        due = [sample.expires for sample in self.samples] + [expires for _, expires in self.outside]
-        due += [sample.sent + timeout for sample in self.samples if sample.holder is not None]
+        due = [sample.expires for sample in self.samples if not sample.dead] + [expires for _, expires in self.outside]
+        due += [sample.sent[0] + timeout for sample in self.samples if sample.holder is not None]
         return min(due, default=INFINITE_NS)
 
     def dispatch(self, now: int) -> None:
         for sample in list(self.samples):
-            if sample.holder is None:
+            if sample.holder is None and not sample.dead:
                 consumer = self.choose(sample)
                 if consumer is None:
                     break
                 self.last = sample.holder = consumer.guid
-                sample.sent = now
+                self.sent_count += 1
+                sample.sent = (now, self.sent_count)
                 self.sent.append((sample.number, consumer.guid, sample.attempts + 1, sample.redelivered))
         while self.outside and self.has_room():
             self.hold(now, *self.outside.pop(0))
@@ -166,9 +208,13 @@ class PlainQueue:
         return next(iter(others or able), None)
 
     def restart(self, now: int) -> None:
-        self.consumers, self.last, self.outside = [], None, []
-        for sample in self.samples:
+        self.consumers, self.last, self.outside, self.graves = [], None, [], []
+        for sample in list(self.samples):
             if sample.holder is not None:
                 self.give_back(sample)
                 sample.redelivered = True
-        self.advance(now)
+            if sample.dead:
+                self.end(sample, sample.dead)
+            elif sample.expires <= now:
+                self.end(sample, "expired")
+        self.dispatch(now)

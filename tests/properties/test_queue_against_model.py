@@ -37,6 +37,7 @@ from qsctl.core.queue.settings import (
     ResourceLimitSettings,
     SharedReaderQueueSettings,
 )
+from qsctl.core.queue.undeliverable import UNDELIVERABLE
 from qsctl.core.records import Assigned, Enqueued, Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
@@ -44,7 +45,9 @@ from qsctl.instant import INFINITE_NS
 from qsctl.resource import parse_resource
 
 QUEUE, DEAD = "P/S/orders", "P/S/dead"
+LETTERS = parse_resource("/domain_participant/P/shared_subscriber/S/dead_letter_shared_reader_queue/dead")
 ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
+RESPONSES = st.sampled_from(AckResponse)
 CONSUMERS = [Guid(bytes([65 + n]) * 16) for n in range(4)]
 WRITER = Guid(b"w" * 16)
 
@@ -72,7 +75,7 @@ def fingerprint(engine: ServiceEngine) -> Any:
                 (s.position, s.identity, s.payload, s.enqueued_at_ns, s.expires_at_ns, s.state, s.attempts)
                 for s in queue.held
             ],
-            [(s.redelivered, s.holder, s.dead_letter_from, s.dead_letter_reason) for s in queue.held],
+            [(s.redelivered, s.holder, s.past_holders, s.dead_letter) for s in queue.held],
         )
         for name, queue in engine._queues.items()
     }
@@ -91,8 +94,8 @@ class QueueMachine(RuleBasedStateMachine):
         lifespan=durations,
         max_count=st.sampled_from([-1, 1, 2, 4]),
         waits=st.booleans(),
-        buries=st.booleans(),
-        dead_max=st.sampled_from([-1, 2]),
+        buries=st.sampled_from([True, True, False]),
+        dead_max=st.sampled_from([1, 2, -1]),
         joined=st.integers(0, 3),
     )
     def begin(self, retries, threshold, timeout, lifespan, max_count, waits, buries, dead_max, joined):  # type: ignore[no-untyped-def]
@@ -113,7 +116,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
         self.now = 0
         self.next_number = 1
-        self.model = PlainQueue(orders)
+        self.model = PlainQueue(orders, dead_max)
         self.records: list[Record] = []
         self.boundaries: dict[int, Any] = {}
         self.carried = {QUEUE: 0, DEAD: 0}
@@ -132,6 +135,8 @@ class QueueMachine(RuleBasedStateMachine):
 
     def turn(self) -> None:
         """Compare one batch with what the model did, and hold it against the rules that need no model."""
+        while (deadline := self.engine.next_deadline()) is not None and deadline <= self.now:
+            self.engine.advance(self.now)
         ready = self.engine.take_ready()
         self.records += ready.records
         self.boundaries[len(self.records)] = fingerprint(self.engine)
@@ -203,28 +208,28 @@ class QueueMachine(RuleBasedStateMachine):
             self.receive(ConsumerAvailability(QUEUE, consumer, enabled, threshold))
             self.turn()
 
-    @rule(consumer=st.sampled_from(CONSUMERS), number=numbers, accepted=st.booleans())
-    def settle_anything(self, consumer: Guid, number: int, accepted: bool) -> None:
-        self.settle(consumer, number, accepted)
+    @rule(consumer=st.sampled_from(CONSUMERS), number=numbers, response=RESPONSES)
+    def settle_anything(self, consumer: Guid, number: int, response: AckResponse) -> None:
+        self.settle(consumer, number, response)
 
-    @rule(data=st.data(), accepted=st.booleans())
-    def settle_what_is_held(self, data: st.DataObject, accepted: bool) -> None:
+    @rule(data=st.data(), response=RESPONSES)
+    def settle_what_is_held(self, data: st.DataObject, response: AckResponse) -> None:
         held = [sample for sample in self.model.samples if sample.holder is not None]
         if held:
             sample = data.draw(st.sampled_from(held))
             assert sample.holder is not None
-            self.settle(sample.holder, sample.number, accepted)
+            self.settle(sample.holder, sample.number, response)
 
-    @rule(data=st.data(), accepted=st.booleans())
-    def settle_late(self, data: st.DataObject, accepted: bool) -> None:
+    @rule(data=st.data(), response=RESPONSES)
+    def settle_late(self, data: st.DataObject, response: AckResponse) -> None:
         failed = [sample for sample in self.model.samples if sample.past]
         if failed:
             sample = data.draw(st.sampled_from(failed))
-            self.settle(data.draw(st.sampled_from(sample.past)), sample.number, accepted)
+            self.settle(data.draw(st.sampled_from(sample.past)), sample.number, response)
 
-    def settle(self, consumer: Guid, number: int, accepted: bool) -> None:
-        self.receive(Acknowledgment(QUEUE, consumer, SampleIdentity(WRITER, number), AckResponse(int(accepted))))
-        self.model.settle(self.now, consumer, number, accepted)
+    def settle(self, consumer: Guid, number: int, response: AckResponse) -> None:
+        self.receive(Acknowledgment(QUEUE, consumer, SampleIdentity(WRITER, number), response))
+        self.model.settle(self.now, consumer, number, response)
         self.turn()
 
     @rule(duration=st.integers(1, 12))
@@ -249,15 +254,21 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.engine.flush(self.now, ORDERS, going) == len(gone)
         self.turn()
 
+    @rule(count=st.integers(1, 3))
+    def unearth(self, count: int) -> None:
+        """The oldest dead letters leave: what waited for room among them has it."""
+        going = list(self.engine.samples(LETTERS))[:count]
+        assert self.engine.flush(self.now, LETTERS, going) == len(going)
+        self.model.unearth(self.now, len(going))
+        self.turn()
+
     @rule(down=st.integers(0, 6), compacted=st.booleans())
     def restart(self, down: int, compacted: bool) -> None:
-        """Lose everything but the records; a compacted store forgets who held a sample in the past, the model too."""
+        """Lose everything but the records; a compacted store says the same in fewer."""
         before = fingerprint(self.engine)
         if compacted:
             self.records = list(self.engine.snapshot())
             self.boundaries = {len(self.records): before}
-            for sample in self.model.samples:
-                sample.past = []
         self.forget_counts()
         self.now += down
         self.engine = self.fresh()
@@ -282,6 +293,11 @@ class QueueMachine(RuleBasedStateMachine):
             (s.number, s.holder or NIL_GUID, s.attempts, s.redelivered, s.expires) for s in self.model.samples
         ]
         assert len(queue.waiting_room) == len(self.model.outside)
+        assert [list(s.past_holders) for s in queue.held] == [s.past for s in self.model.samples]
+        waiting = [s.identity.sequence_number for s in queue._undeliverable.waiting.values()]
+        assert waiting == [s.number for s in self.model.graves]
+        letters = [(s.original_identity.sequence_number, s.redelivered) for s in self.engine._queues[DEAD].held]
+        assert letters == self.model.dead
 
     @invariant()
     def nobody_shares_a_sample(self) -> None:
@@ -304,6 +320,14 @@ class QueueMachine(RuleBasedStateMachine):
         if self.model.given.dead_letter_queue:
             dead = told[QUEUE, "removed EXPIRED"] + told[QUEUE, "removed FAILED_DELIVERY"]
             assert told[QUEUE, "dead_lettered"] == told[DEAD, "received"] == dead
+
+    @invariant()
+    def the_counters_balance(self) -> None:
+        """Also after a restart, and when a producer writes again what is held: see `AdditionalCounters`."""
+        for name, queue in self.engine._queues.items():
+            statistics = self.engine._monitors[name].statistics
+            counted = statistics.additional().held_count(statistics.counters())
+            assert counted == len(queue.held) + len(queue.waiting_room)
 
     @invariant()
     def counters_are_a_fold_of_the_events(self) -> None:
@@ -332,7 +356,9 @@ class QueueMachine(RuleBasedStateMachine):
                 restarted = self.fresh()
                 restarted.restore(self.now, self.records[:count])
                 held = [sample for queue in restarted._queues.values() for sample in queue.held]
-                assert all(sample.state is SampleState.ENQUEUED for sample in held)
+                assert {sample.state for sample in held} <= {SampleState.ENQUEUED, *UNDELIVERABLE}
+                both = {(s.dead_letter.queue, s.dead_letter.identity) for s in held if s.dead_letter is not None}
+                assert not both & {("Order@S", s.identity) for s in held if s.dead_letter is None}
         note(f"{len(self.records)} records")
 
 

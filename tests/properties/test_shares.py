@@ -75,7 +75,7 @@ class Driven:
 
     def state(self) -> object:
         """The queue, and which samples died: those that expire at once may do so in another order."""
-        dead = sorted((s.identity, str(s.dead_letter_reason)) for s in self.engine._queues[DEAD].held)
+        dead = sorted((s.identity, str(s.dead_letter.reason)) for s in self.engine._queues[DEAD].held)
         queue = self.queue()
         if queue is None:
             return dead

@@ -11,39 +11,22 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
-from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
-from qsctl.config.settings import ServiceConfiguration
-from qsctl.core.queue.settings import (
-    PersistenceKind,
-    PersistenceSettings,
-    RedeliverySettings,
-    SharedReaderQueueSettings,
-)
-from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.config.filesystem import JournalMode
 from qsctl.service.embedded import EmbeddedService, open_embedded
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import scan
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
+from tests.patience import PATIENCE_S
+from tests.processes import running
 from tests.service.crash_program import QUEUE, key_of
+from tests.service.crash_settings import configuration
 
-KILLS = int(os.environ.get("QSCTL_TEST_KILLS", "10"))
-"""How often each test kills. The long run: QSCTL_TEST_KILLS=200."""
-
-
-def configuration(*, in_memory_state: bool, persistent: bool = True, mode: JournalMode) -> ServiceConfiguration:
-    kind = PersistenceKind.PERSISTENT if persistent else PersistenceKind.VOLATILE
-    queue = SharedReaderQueueSettings(
-        "orders",
-        "Order",
-        redelivery=RedeliverySettings(max_delivery_retries=1_000_000),
-        persistence=PersistenceSettings(kind, in_memory_state=in_memory_state),
-    )
-    participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", queues=(queue,)),))
-    filesystem = FilesystemSettings(file_max_size_kb=8, synchronization=Synchronization.FULL, journal_mode=mode)
-    return ServiceConfiguration("crash", ServiceSettings("crash", (participant,)), filesystem=filesystem)
+KILLS = int(os.environ.get("QSCTL_TEST_KILLS", "500" if os.environ.get("QSCTL_NIGHTLY") else "10"))
+"""How often each test kills. The long run: QSCTL_NIGHTLY=1, or any number in QSCTL_TEST_KILLS."""
 
 
 @dataclass
@@ -64,7 +47,7 @@ class Account:
         elif word == "settled":
             self.settled.update(keys)
         elif word == "got":
-            self.delivered_again.update(self.settled.intersection(keys))
+            self.delivered_again.update(self.settled.intersection(key.rstrip("*") for key in keys))
 
     def lost(self, held: set[str]) -> set[str]:
         return self.kept - held - self.settling
@@ -73,13 +56,20 @@ class Account:
         return (held & self.settled) | self.delivered_again
 
 
+class Hears(Protocol):
+    """Who is given what the killed process said."""
+
+    def hear(self, line: str) -> None:
+        """One line of it."""
+
+
 class Program:
     """The crash program, and how to kill its children."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def run_and_kill(self, state_dir: Path, seed: int, account: Account, after_lines: int, after_s: float) -> None:
+    def run_and_kill(self, state_dir: Path, seed: int, account: Hears, after_lines: int, after_s: float) -> None:
         """Kill a child so long after it has said so many things: on a busy machine too it gets that far."""
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(f"{state_dir} {seed}\n")
@@ -100,11 +90,11 @@ class Program:
 @pytest.fixture
 def program() -> Iterator[Program]:
     command = [sys.executable, "-m", "tests.service.crash_program"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield Program(process)
         assert process.stdin
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def held_keys(service: EmbeddedService) -> set[str]:
@@ -141,13 +131,14 @@ def test_no_kill_loses_a_kept_sample_or_brings_back_a_settled_one(program: Progr
 
 def damage_some_file(directory: Path, chance: random.Random) -> str:
     """Truncate a store's file inside a record, or flip one bit of its content; says what was done."""
-    files = [path for path in sorted(directory.iterdir()) if path.name.endswith(".db") and "@S@0@" in path.name]
+    parts = ("@S@0@", "log@")
+    files = [path for path in sorted(directory.glob("*.db")) if any(part in path.name for part in parts)]
     path = chance.choice([path for path in files if path.stat().st_size > HEADER_SIZE_BYTES + 20])
     data = bytearray(path.read_bytes())
     size = len(data)
-    header = decode_header(bytes(data))
+    header = decode_header(bytes(data), stream_of(path))
     if header is not None:
-        found = scan(bytes(data), header.mark, HEADER_SIZE_BYTES)
+        found = scan(bytes(data), header.marks, HEADER_SIZE_BYTES)
         if not found.bodies:
             return "nothing"
         size = found.end

@@ -12,10 +12,13 @@ import pytest
 
 from qsctl.cli.original_options import ORIGINAL_OPTIONS, in_our_spelling
 from qsctl.core.events import BounceReason, QueueFilled, SampleBounced, SampleReceived
+from qsctl.errors import UsageError
 from qsctl.identity import NIL_IDENTITY
 from qsctl.service.background import systemd_unit
 from qsctl.service.heap import heap_snapshots
 from qsctl.service.logger import ServiceLog, Verbosity, dds_verbosity
+from tests.patience import eventually
+from tests.processes import run
 
 CONFIGURATION = """
 <dds><queuing_service name="A">{more}
@@ -31,18 +34,45 @@ def serve(tmp_path: Path, *arguments: str, domain: int = 151, **parts: str) -> s
     parts = {"more": "", "participant": "", "queue": ""} | parts
     file = tmp_path / "a.xml"
     file.write_text(CONFIGURATION.format(domain=domain, **parts), encoding="utf-8")
-    return subprocess.run(
-        [sys.executable, "-m", "qsctl", "serve", *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=60
-    )
+    return run([sys.executable, "-m", "qsctl", "serve", *arguments], cwd=tmp_path)
 
 
 def test_every_option_of_the_original_has_a_spelling_of_ours() -> None:
     arguments = ["serve", "-cfgFile", "a.xml", "-cfgName", "A", "-verbosity", "3", "-var", "X=-daemon", "-daemon"]
     assert in_our_spelling(arguments) == [
-        "serve", "--cfg-file", "a.xml", "--cfg-name", "A", "--verbosity", "3", "--var", "X=-daemon", "--daemon",
+        "serve", "--cfg-file", "a.xml", "--config-name", "A", "--verbosity", "3", "--var", "X=-daemon", "--daemon",
     ]  # fmt: skip
     assert in_our_spelling(["get", "-var"]) == ["get", "-var"]
     assert in_our_spelling(["serve", "-verbosity=2", "--", "-daemon"]) == ["serve", "--verbosity=2", "--", "-daemon"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "remedy"),
+    [
+        (["serve", "-bogus", "a.xml"], "there is no option -bogus", ""),
+        (["serve", "a.xml", "-cfgNme=A"], "there is no option -cfgNme", "Did you mean -cfgName?"),
+        (["serve", "-daemon", "-verbose", "3"], "there is no option -verbose", "Did you mean -verbosity?"),
+    ],
+)
+def test_an_unknown_option_like_the_originals_is_refused_by_its_whole_name(
+    arguments: list[str], message: str, remedy: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        in_our_spelling(arguments)
+    assert refused.value.message == message
+    assert refused.value.remedy.startswith(remedy)
+
+
+def test_what_is_a_value_or_ours_is_no_unknown_option() -> None:
+    for words in (
+        ["--cfg-file", "-odd.xml"],
+        ["-appName", "-bogus"],
+        ["-ojson"],
+        ["-o", "json"],
+        ["-h"],
+        ["--", "-bogus"],
+    ):
+        in_our_spelling(["serve", *words])
     assert len(ORIGINAL_OPTIONS) == 16
     from typer.main import get_command
 
@@ -152,12 +182,8 @@ def test_dds_speaks_from_verbosity_four_on() -> None:
 
 def test_heap_snapshots_are_named_as_the_manual_says(tmp_path: Path) -> None:
     import os
-    import time
 
     with heap_snapshots("A", 1, tmp_path):
-        deadline = time.monotonic() + 10
         expected = tmp_path / f"RTI_A{os.getpid()}0.log"
-        while not expected.exists() or not expected.read_text():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        assert eventually(lambda: expected.exists() and bool(expected.read_text()))
     assert expected.read_text().startswith("traced bytes: ")

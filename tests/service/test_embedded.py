@@ -20,7 +20,8 @@ from qsctl.core.queue.settings import (
 )
 from qsctl.errors import Refused
 from qsctl.resource import ResourceKind
-from qsctl.service.embedded import DEFAULT_SETTINGS, EmbeddedService, open_embedded
+from qsctl.service.embedded import EmbeddedService, open_embedded
+from qsctl.service.embedded_settings import DEFAULT_SETTINGS
 from tests.service.embedded_commands import (
     FULL_NAME,
     IN_MEMORY,
@@ -223,8 +224,11 @@ def test_files_stand_in_the_configured_directory(tmp_path: Path) -> None:
         write(service, b"one", topic="P")
     assert {path.name for path in (tmp_path / "data").iterdir()} == {
         "Xservice@qsctl.db",
-        "XP@SharedSubscriber@0@qsctl_d0.db",
+        "Xlog@qsctl_w0.db",
         "XP@SharedSubscriber@0@qsctl_m0.db",
+        "Xstores@qsctl.json",
+        "Xstores@qsctl.lock",
+        "Xstores@qsctl.reserve",
     }
     with open_embedded(tmp_path / "s") as service:
         assert len(messages(service, "P")) == 1, "the instance knows where its files are"

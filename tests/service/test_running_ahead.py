@@ -14,7 +14,7 @@ from qsctl.core.messages import (
 )
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.pipeline import PipelinedLoop
-from tests.dds.service_process import eventually
+from tests.patience import eventually
 from tests.service.pipelines import (
     READER,
     command,

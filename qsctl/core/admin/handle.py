@@ -83,6 +83,12 @@ def _create_queue(
             raise Refused(f"queue {shown} is being deleted", remedy="Create it when it is gone.")
         if resource in queues:
             return _exists(f"queue {shown}", same=queues[resource] == settings)
+    sessions = [each.name for each in host.subscribers()[subscriber].sessions]
+    if settings.session and settings.session not in sessions:
+        raise Refused(
+            f"shared subscriber {short_name(subscriber)} has no session {settings.session!r}",
+            remedy=f"Its sessions: {', '.join(sessions)}" if sessions else "It has none: leave the session out.",
+        )
     host.create_queue(now, subscriber, settings)
     return _done(f"queue {shown} is created")
 

@@ -18,7 +18,7 @@ from qsctl.core.selector.expression import Expression, StatusMask
 from qsctl.core.selector.matches import identities_of, matches
 from qsctl.errors import NotFound
 from qsctl.instant import Nanoseconds
-from qsctl.resource import ResourceIdentifier
+from qsctl.resource import ResourceIdentifier, ResourceKind
 
 REPLIES_AT_ONCE: Final = 32
 """So many samples are given in a turn: each costs some 20 µs on its way to the wire."""
@@ -42,16 +42,16 @@ def message_status(state: SampleState) -> MessageStatus:
 
 def is_selected(sample: Sample, expression: Expression) -> bool:
     """Whether a selector picks a sample as it is now."""
-    return matches(expression, sample.identity, _MASKS[message_status(sample.state)])
+    return matches(expression, sample.original_identity, _MASKS[message_status(sample.state)])
 
 
 def candidates(host: AdminHost, queue: ResourceIdentifier, expression: Expression) -> Iterator[Sample]:
     """The samples among which are those that a selector picks, in queue order.
 
-    A selector that pins identities is answered from the queue's index.
+    A selector that pins identities is answered from the queue's index, but for dead letters: they have their own.
     """
     pinned = identities_of(expression)
-    if pinned is None:
+    if pinned is None or queue.kind is ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE:
         return host.samples(queue)
     found = (host.sample(queue, identity) for identity in pinned)
     return iter(sorted((each for each in found if each is not None), key=lambda sample: sample.position))
@@ -120,21 +120,21 @@ class Reading:
             return False
 
     def _reply(self, sample: Sample) -> Reply:
-        reason = sample.dead_letter_reason
+        origin = sample.dead_letter
         return Reply(
             ReturnCode.OK,
             body=MessageData(
                 self._name,
                 sample.position,
                 message_status(sample.state),
-                sample.identity,
+                sample.original_identity,
                 sample.payload,
                 sample.size_bytes,
                 sample.enqueued_at_ns,
                 sample.attempts,
                 sample.redelivered,
-                sample.dead_letter_from,
-                "" if reason is None else reason.name,
+                "" if origin is None else origin.queue,
+                "" if origin is None else origin.reason.name,
             ),
         )
 

@@ -6,6 +6,7 @@ caller hands in the two readers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final, assert_never
 
@@ -28,6 +29,9 @@ from qsctl.errors import Refused, UsageError
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 
 _URL: Final = "str://"
+_ESCAPED_QUOTE: Final = re.compile(r"""=\s*\\["']""")
+_ESCAPE: Final = re.compile(r"""\\([\\"'nrt])""")
+_ESCAPES: Final = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def command_of(
@@ -74,7 +78,10 @@ def command_of(
 
 
 def xml_of_body(body: str) -> str:
-    """The XML of `str://"…"`, or of a body that is XML itself.
+    r"""The XML of `str://"…"`, or of a body that is XML itself.
+
+    The manual prints the text as a C string, `str://"<a b=\"c\">"` (section 5.4.1), and senders copy its backslashes:
+    where an attribute's quotation mark has one, all are escapes.
 
     Raises:
         Refused: the body is another URL: a service reads no file and fetches nothing for a client.
@@ -85,11 +92,17 @@ def xml_of_body(body: str) -> str:
         text = text.removeprefix(_URL).strip()
         if len(text) >= 2 and text[0] == text[-1] == '"':
             text = text[1:-1].strip()
+        if _ESCAPED_QUOTE.search(text):
+            text = _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[0]), text).strip()
     elif "://" in text.partition("<")[0]:
-        raise Refused(f"the body is {text.partition('<')[0][:80]!r}", remedy='Send the XML itself, as str://"<…>".')
+        raise Refused(
+            f"the body is {text.partition('<')[0][:80]!r}: no file is read for a client, and nothing fetched",
+            remedy='Send the XML itself, as str://"<…>"; `qsctl create-queue --file FILE` does that.',
+        )
     if not text.startswith("<"):
         raise UsageError(
-            "CREATE needs an XML snippet as its body", remedy='Write it as str://"<shared_reader_queue …>".'
+            "CREATE needs an XML snippet as its body" + ("" if text else ", which is empty"),
+            remedy='Write it as str://"<shared_reader_queue …>".',
         )
     return text
 

@@ -7,6 +7,7 @@ acknowledging queue that was there when it was written. Leaves to others: wires,
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -16,8 +17,28 @@ from qsctl.errors import UsageError
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
+RANGES_SHOWN: Final = 5
+"""So many ranges of identities fit into a message."""
+
 WINDOW_COUNT: Final = 1000
 """Samples written and not settled: the flow control between a producer and its queues."""
+
+
+SEQUENCE_NUMBER_END: Final = 2**63
+"""A sequence number travels as a signed and an unsigned half of 32 bits."""
+
+
+def ranges_of(identities: Iterable[SampleIdentity]) -> str:
+    """Identities for people: `GUID:3`, or `GUID:3-7` for those that follow each other."""
+    runs: list[tuple[SampleIdentity, int]] = []
+    for identity in sorted(identities):
+        first, last = runs[-1] if runs else (identity, -1)
+        if identity == SampleIdentity(first.writer_guid, last + 1):
+            runs[-1] = (first, last + 1)
+        else:
+            runs.append((identity, identity.sequence_number))
+    shown = [f"{first}" if first.sequence_number == last else f"{first}-{last}" for first, last in runs[:RANGES_SHOWN]]
+    return ", ".join(shown) + (f" and {len(runs) - RANGES_SHOWN} more ranges" if len(runs) > RANGES_SHOWN else "")
 
 
 class Settled(msgspec.Struct, frozen=True, gc=False):
@@ -99,27 +120,49 @@ class Producer:
                 if not self._queues.keys() & each.waiting_for and each.rejected:
                     self._settle(number, each)
 
+    def queue_deleted(self, queue: str) -> list[SampleIdentity]:
+        """A queue was deleted: what it has not answered it does not hold, which is a refusal. Gives those samples."""
+        self._queues.pop(queue, None)
+        self._renew_acknowledging()
+        refused = [(number, each) for number, each in self._open.items() if queue in each.waiting_for]
+        for number, each in refused:
+            each.rejected = True
+            each.waiting_for -= {queue}
+            if not each.waiting_for:
+                self._settle(number, each)
+        return [each.write.identity for _, each in refused]
+
     def write(
         self,
         payload: bytes,
         *,
+        identity: SampleIdentity | None = None,
         lifespan_ns: Nanoseconds = INFINITE_NS,
         related_source_guid: Guid = NIL_GUID,
         related_identity: SampleIdentity = NIL_IDENTITY,
     ) -> SampleIdentity:
         """Put a sample into the window.
 
+        Without an identity it has the next sequence number of this writer. A given one has this writer's GUID and a
+        number from 1, which no unacknowledged sample has; the numbers that follow by themselves are behind the highest
+        one given. A queue that holds a sample of this identity, or lately held one, accepts it and drops it.
+
         Raises:
-            UsageError: the window is full; look at `has_room` first.
+            UsageError: the window is full, look at `has_room` first; or the identity is none of those.
         """
         if len(self._open) >= self.window_count:
             raise UsageError(
                 f"{len(self._open)} samples of {self.topic_name!r} wait for an acknowledgment",
                 remedy="Wait for acknowledgments before writing more.",
             )
-        number = self._next_number
-        self._next_number = number + 1
-        identity = SampleIdentity(self.writer_guid, number)
+        if identity is None:
+            number = self._next_number
+            self._next_number = number + 1
+            identity = SampleIdentity(self.writer_guid, number)
+        else:
+            self._require_own(identity)
+            number = identity.sequence_number
+            self._next_number = max(self._next_number, number + 1)
         # By position: names cost a third of a microsecond.
         write = Write(
             "",
@@ -141,18 +184,23 @@ class Producer:
         self._open[number] = _Open(write, self._acknowledging)
         return identity
 
-    def receive(self, answer: WriteAcknowledgment) -> None:
-        """Take a queue's answer. One for a sample of somebody else, or settled before, changes nothing."""
+    def receive(self, answer: WriteAcknowledgment) -> bool:
+        """Take a queue's answer; false: the sample is another writer's, or acknowledged before, and nothing changes."""
         number = answer.identity.sequence_number
         each = self._open.get(number)
         if each is None or answer.identity.writer_guid != self.writer_guid:
-            return
+            return False
         if answer.response == AckResponse.REJECTED:
             each.rejected = True
         if len(each.waiting_for) > 1:
             each.waiting_for -= {answer.queue}
         elif answer.queue in each.waiting_for or not each.waiting_for:
             self._settle(number, each)
+        return True
+
+    def unacknowledged(self) -> list[SampleIdentity]:
+        """The identities of the samples that are not acknowledged, in the order of writing."""
+        return [each.write.identity for each in self._open.values()]
 
     def take_writes(self) -> list[Write]:
         """The samples to send now, in order."""
@@ -165,6 +213,21 @@ class Producer:
         settled = list(self._settled)
         self._settled.clear()
         return settled
+
+    def _require_own(self, identity: SampleIdentity) -> None:
+        if identity.writer_guid != self.writer_guid:
+            raise UsageError(
+                f"identity {identity} has the GUID of another writer",
+                remedy=f"This one's is {self.writer_guid.hex()}; open the producer with the writer_guid that you need.",
+            )
+        if not 1 <= identity.sequence_number < SEQUENCE_NUMBER_END:
+            raise UsageError(
+                f"{identity.sequence_number} is no sequence number", remedy="Give 1 or more, of at most 63 bits."
+            )
+        if identity.sequence_number in self._open:
+            raise UsageError(
+                f"sample {identity} is written and not acknowledged", remedy="Wait for its acknowledgment."
+            )
 
     def _settle(self, number: int, each: _Open) -> None:
         del self._open[number]

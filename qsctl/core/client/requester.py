@@ -6,6 +6,8 @@ it would come again for ever.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from qsctl.core.client.consumer import Consumer
 from qsctl.core.client.producer import Producer
 from qsctl.core.messages import AckResponse, Delivery
@@ -19,11 +21,14 @@ class Requester:
     Args:
         producer: writes the requests; its source GUID is the requester's.
         consumer: attached to the reply queue with the same source GUID (section 2.11.3).
+        acknowledges: whether a reply is acknowledged as it comes. If not, `acknowledge` does it, and replies to other
+            requests of the same source are left for whoever sent them.
     """
 
-    def __init__(self, producer: Producer, consumer: Consumer) -> None:
+    def __init__(self, producer: Producer, consumer: Consumer, *, acknowledges: bool = True) -> None:
         self.producer = producer
         self.consumer = consumer
+        self._acknowledges = acknowledges
         self._replies: dict[SampleIdentity, list[Delivery]] = {}
         self.dropped_count = 0
 
@@ -43,13 +48,23 @@ class Requester:
         return identity
 
     def sort_replies(self) -> None:
-        """Give every reply that has come to its request, and acknowledge it."""
+        """Give every reply that has come to its request; acknowledge it where that is not left to the caller."""
         for delivery in self.consumer.take(self.consumer.waiting_count):
             kept = self._replies.get(delivery.related_identity)
             if kept is None:
                 self.dropped_count += 1
             else:
                 kept.append(delivery)
+            if self._acknowledges:
+                self.consumer.acknowledge(delivery.identity, AckResponse.ACCEPTED)
+
+    def acknowledge(self, replies: Iterable[Delivery]) -> None:
+        """Acknowledge replies that `take_replies` gave.
+
+        Raises:
+            UsageError: one is not held: acknowledged before.
+        """
+        for delivery in replies:
             self.consumer.acknowledge(delivery.identity, AckResponse.ACCEPTED)
 
     def take_replies(self, request: SampleIdentity) -> list[Delivery]:

@@ -1,14 +1,17 @@
 """What is dead, and what a dead letter carries (manual, section 2.12).
 
-Decides: which ends of a sample make it a dead letter, and how the letter is built. Moving it is the queues'.
+Decides: which ends of a sample make it a dead letter, by which identity it is known, and how it is built. Moving it is
+the queues', see `undeliverable`.
 """
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final
 
-from qsctl.core.queue.sample import Sample
+from qsctl.core.queue.sample import DeadLetterOrigin, Sample
 from qsctl.core.records import DeadLetterReason, RemovalCause
+from qsctl.identity import GUID_SIZE_BYTES, Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 
 REASONS: Final[dict[RemovalCause, DeadLetterReason]] = {
@@ -17,11 +20,27 @@ REASONS: Final[dict[RemovalCause, DeadLetterReason]] = {
 }
 """The two reasons of section 2.12. A delivered or flushed sample is nobody's dead letter."""
 
+CAUSES: Final[dict[DeadLetterReason, RemovalCause]] = {reason: cause for cause, reason in REASONS.items()}
+
+
+def dead_letter_identity(source: str, identity: SampleIdentity) -> SampleIdentity:
+    """The identity of a dead letter: that of the undelivered sample and of the queue it comes from, in one.
+
+    Several queues take a copy of a sample (section 2.6), and each may fail to deliver its own: the sample's identity
+    alone does not tell the dead letters apart, neither in their queue nor in an acknowledgment.
+
+    Args:
+        source: `<topic>@<subscriber>` of the queue.
+        identity: the sample's.
+    """
+    digest = blake2b(source.encode() + b"\0" + identity.writer_guid, digest_size=GUID_SIZE_BYTES)
+    return SampleIdentity(Guid(digest.digest()), identity.sequence_number)
+
 
 def letter(
     now: Nanoseconds, sample: Sample, position: int, source: str, reason: DeadLetterReason, expires_at_ns: Nanoseconds
 ) -> Sample:
-    """The sample as the dead-letter queue holds it: same identity and payload, a new life.
+    """The sample as the dead-letter queue holds it: its payload and redelivered flag, a new life.
 
     Args:
         now: when it is moved.
@@ -33,7 +52,7 @@ def letter(
     """
     return Sample(
         position=position,
-        identity=sample.identity,
+        identity=dead_letter_identity(source, sample.identity),
         payload=sample.payload,
         size_bytes=sample.size_bytes,
         enqueued_at_ns=now,
@@ -43,6 +62,6 @@ def letter(
         related_identity=sample.related_identity,
         related_reader_guid=sample.related_reader_guid,
         flags=sample.flags,
-        dead_letter_from=source,
-        dead_letter_reason=reason,
+        dead_letter=DeadLetterOrigin(source, sample.position, sample.identity, reason),
+        redelivered=sample.redelivered,
     )

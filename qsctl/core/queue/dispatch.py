@@ -113,6 +113,10 @@ class Lanes:
         """Where a consumer is served."""
         return self._of(consumer.source_guid)
 
+    def all(self) -> list[Lane]:
+        """Every lane there is."""
+        return [self.main, *self._addressed.values()]
+
     def start_routing(self) -> list[Lane]:
         """Sort what waits by address; returns the lanes that have something to dispatch."""
         if self.routes:

@@ -197,6 +197,11 @@ class Hosting:
         names = [name, *(reply for reply, owner in hosted.implicit.items() if owner == name)]
         return [hosted.queues[each] for each in names]
 
+    def dead_letters_of(self, queue: SharedReaderQueue) -> SharedReaderQueue | None:
+        """The queue that takes a queue's dead letters (section 2.12)."""
+        name = queue.settings.dead_letter_queue
+        return self.queues[f"{queue.name.rpartition('/')[0]}/{name}"] if name else None
+
     def _add(self, hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> SharedReaderQueue:
         subscriber = hosted.settings.name
         _check(hosted, settings)
@@ -253,9 +258,7 @@ def _check(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> Non
     if name in siblings:
         raise Refused(f"{where} has a queue {name!r} already", remedy="Choose another name.")
     for sibling in siblings.values():
-        if sibling.settings.topic_name == settings.topic_name and not (
-            settings.is_dead_letter or sibling.settings.is_dead_letter
-        ):
+        if sibling.settings.topic_name == settings.topic_name:
             raise Refused(
                 f"{where} has a queue of topic {settings.topic_name!r} already: {sibling.settings.name!r}",
                 remedy="A topic names one queue of a subscriber; use another subscriber.",

@@ -7,13 +7,12 @@ What makes a step happen is `shared_reader_queue`'s; whose turn, how long and ho
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from qsctl.core.events import (
     BounceReason,
     DuplicateDropped,
     ReturnReason,
-    SampleBounced,
-    SampleDeadLettered,
     SampleEnqueued,
     SampleReceived,
     SampleRemoved,
@@ -29,12 +28,13 @@ from qsctl.core.messages import (
     WriteAcknowledgment,
 )
 from qsctl.core.queue.consumer import Consumer
-from qsctl.core.queue.dead_letter import REASONS, letter
+from qsctl.core.queue.dead_letter import CAUSES, REASONS, letter
 from qsctl.core.queue.dispatch import Lane
 from qsctl.core.queue.persistence import enqueued_record
 from qsctl.core.queue.redelivery import note_failure, release
 from qsctl.core.queue.sample import Cause, Sample, SampleState
 from qsctl.core.queue.state import QueueState
+from qsctl.core.queue.undeliverable import UNDELIVERABLE, Source
 from qsctl.core.records import Assigned, DeadLetterReason, RemovalCause, Removed, Returned
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
@@ -43,7 +43,7 @@ _REDELIVERED = int(SampleFlag.REDELIVERED)
 _LAST = int(SampleFlag.LAST_SHARED_READER_QUEUE)
 # Reading a member of an enumeration by its name takes longer than all else in a step.
 _ACCEPTED = AckResponse.ACCEPTED
-_STORE, _ASSIGN, _SEND = Cause.STORE, Cause.ASSIGN, Cause.SEND
+_STORE, _ASSIGN, _SEND, _DEAD_LETTER = Cause.STORE, Cause.ASSIGN, Cause.SEND, Cause.DEAD_LETTER
 _PRODUCER_FLAGS = ~(_REDELIVERED | _LAST)
 _ENQUEUED = SampleState.ENQUEUED
 _DELIVERED = RemovalCause.DELIVERED
@@ -59,6 +59,8 @@ class SampleLifecycle(QueueState):
 
         Of each, a share of the outbox's size at most; what is left is due at once.
         """
+        if self.is_suspended:
+            return
         share_count = self._outbox.share_count
         put_off, self._put_off = self._put_off, {}
         self._goes_on_at_ns = INFINITE_NS
@@ -76,26 +78,32 @@ class SampleLifecycle(QueueState):
         for identity in self.waiting_room.overdue(now):
             self.waiting_room.leave(identity)
             self._bounce(now, identity, BounceReason.EXPIRED)
+        if self._undeliverable.waiting:
+            self._retry_dead_letters(now, share_count)
         self._settle(now, *lanes)
 
-    def take_dead_letter(self, now: Nanoseconds, source: QueueState, sample: Sample, reason: DeadLetterReason) -> bool:
+    def take_dead_letter(self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason) -> bool:
         """Take a sample that another queue could not deliver (section 2.12); whether it found room.
 
-        Our reading: nothing waits outside a dead-letter queue, for no producer could be held back. A letter that is
-        there already, from before a crash, counts as taken.
+        Our reading: nothing waits outside a dead-letter queue, whatever its replacement policy; the sample stays in its
+        own queue. A dead letter that is there already counts as taken.
         """
         events = self._outbox.events
-        events.append(SampleReceived(now, self.name, sample.identity, sample.size_bytes))
-        if sample.identity in self.held.known:
-            events.append(DuplicateDropped(now, self.name, sample.identity))
-            return True
-        if not self.limits.has_room(self._in_memory_bytes(sample.size_bytes)):
-            self.limits.find_full(now)
-            events.append(SampleBounced(now, self.name, sample.identity, BounceReason.QUEUE_FULL))
+        if self.is_suspended:
             return False
         dead = letter(
             now, sample, self.held.next_position, source.label, reason, self._lifespan.expiry(now, INFINITE_NS, now)
         )
+        if dead.identity in self.held.known:
+            events.append(SampleReceived(now, self.name, dead.identity, sample.size_bytes))
+            events.append(DuplicateDropped(now, self.name, dead.identity))
+            return True
+        if self.is_shut or not self.dead_letter_line.is_turn_of(source):
+            return False
+        if not self.limits.has_room(self._in_memory_bytes(sample.size_bytes)):
+            self.limits.find_full(now)
+            return False
+        events.append(SampleReceived(now, self.name, dead.identity, sample.size_bytes))
         payload_from = (source.name, sample.position) if sample.payload is None else None
         self._hold(now, dead, now, payload_from)
         self._offer(now, dead)
@@ -180,6 +188,7 @@ class SampleLifecycle(QueueState):
             flags |= _REDELIVERED
         if self._marks_last and not lane.waiting_count:
             flags |= _LAST
+        dead_letter = sample.dead_letter
         self._outbox.messages.append(
             Delivery(
                 self.name,
@@ -193,8 +202,23 @@ class SampleLifecycle(QueueState):
                 sample.related_reader_guid,
                 flags,
                 attempt,
-                sample.dead_letter_from,
-                sample.dead_letter_reason,
+            )
+            if dead_letter is None
+            else Delivery(
+                self.name,
+                guid,
+                sample.position,
+                sample.identity,
+                sample.payload,
+                sample.source_guid,
+                sample.related_source_guid,
+                sample.related_identity,
+                sample.related_reader_guid,
+                flags,
+                attempt,
+                dead_letter.queue,
+                dead_letter.reason,
+                dead_letter.identity,
             )
         )
         if self._outbox.tells_usual or sample.enqueued_at_ns != now or attempt > 1 or sample.redelivered:
@@ -233,7 +257,10 @@ class SampleLifecycle(QueueState):
         self.lanes.of_sample(sample).put_back(sample)
 
     def _end(self, now: Nanoseconds, sample: Sample, cause: Cause, removal: RemovalCause) -> None:
-        """A sample leaves for good: to the dead letters first, if it died and there is a place for it."""
+        """A sample leaves for good: to the dead letters first, if it died and there is a place for it.
+
+        Where that place has no room the sample stays, to be moved by `_retry_dead_letters`.
+        """
         sent_at_ns = sample.sent_at_ns
         if sample.state is _ENQUEUED:
             sample.move(cause)
@@ -241,12 +268,16 @@ class SampleLifecycle(QueueState):
         else:
             if sample.holder != NIL_GUID:
                 self._take_back(sample)
+            elif self._undeliverable.waiting:
+                self._undeliverable.leave(now, self, sample, moves=cause is _DEAD_LETTER)
             sample.move(cause)
-        if self._dead_letters is not None and (reason := REASONS.get(removal)) is not None:
-            accepted = self._dead_letters.take_dead_letter(now, self, sample, reason)
-            self._outbox.events.append(
-                SampleDeadLettered(now, self.name, sample.identity, self._dead_letters.name, reason, accepted)
-            )
+        if (
+            self._dead_letters is not None
+            and (reason := REASONS.get(removal)) is not None
+            and cause is not _DEAD_LETTER
+            and not self._undeliverable.bury(now, self, sample, reason)
+        ):
+            return
         if self.journaled:
             self._outbox.records.append(Removed(self.name, sample.position, removal))
         if self._outbox.tells_usual or removal is not _DELIVERED:
@@ -262,8 +293,22 @@ class SampleLifecycle(QueueState):
         self.held.retire(sample)
         if self._is_limited:
             self.limits.shrink(now, self._in_memory_bytes(sample.size_bytes))
+            if self.dead_letter_line.queues and not self.is_shut:
+                self.dead_letter_line.call(now)
         if sample.expires_at_ns < INFINITE_NS:
             self.lifespans.leave()
+
+    def _retry_dead_letters(self, now: Nanoseconds, count_max: int) -> None:
+        """Move what waits for room among the dead letters, in the order of their deaths, as far as there is room."""
+        undeliverable = self._undeliverable
+        waiting = undeliverable.waiting
+        for sample in list(islice(waiting.values(), min(count_max, len(waiting)))):
+            reason = UNDELIVERABLE[sample.state]
+            if not undeliverable.move(now, self, sample, reason):
+                return
+            self._end(now, sample, _DEAD_LETTER, CAUSES[reason])
+        if waiting:
+            undeliverable.give_way(now, self)
 
     # What follows from a step.
 
@@ -277,13 +322,13 @@ class SampleLifecycle(QueueState):
 
     def _dispatch(self, now: Nanoseconds, lane: Lane) -> None:
         """Send what can be sent, in queue order, each to the consumer whose turn it is; a share at a time."""
-        if self._put_off and lane in self._put_off:
+        if (self._put_off and lane in self._put_off) or self.is_suspended:
             return
         left_count = self._outbox.share_count
         while lane.waiting_count:
             if not left_count:
                 self._put_off[lane] = None
-                self._go_on_at_once(now)
+                self.go_on_at_once(now)
                 return
             left_count -= 1
             sample = lane.first()
@@ -298,6 +343,8 @@ class SampleLifecycle(QueueState):
 
     def _let_in(self, now: Nanoseconds) -> None:
         """Hold those who wait outside, in the order in which they came, while there is room."""
+        if self.refuses:
+            return
         while (arrival := self.waiting_room.first()) is not None:
             write, received_at_ns, expires_at_ns = arrival
             if expires_at_ns <= now:
@@ -321,10 +368,10 @@ class SampleLifecycle(QueueState):
         if departure.is_over:
             del self._leaving[guid]
         else:
-            self._go_on_at_once(now)
+            self.go_on_at_once(now)
         return lanes
 
-    def _go_on_at_once(self, now: Nanoseconds) -> None:
+    def go_on_at_once(self, now: Nanoseconds) -> None:
         """There is more to do than one turn allows."""
         self._goes_on_at_ns = now
         self._outbox.agenda.wake(self, now)

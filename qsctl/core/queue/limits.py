@@ -6,6 +6,7 @@ room is the replacement policy's: `shared_reader_queue` rejects it or lets it wa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from qsctl.core.events import HighWatermarkPassed, LowWatermarkPassed, QueueFilled
@@ -107,11 +108,14 @@ class Limits:
             self._full = True
             self._outbox.events.append(QueueFilled(now, self._queue))
 
-    def restore(self, now: Nanoseconds, size_bytes: int) -> None:
-        """Count a sample that was in the store: no crossing is told for it."""
-        told = len(self._outbox.events)
-        self.grow(now, size_bytes)
-        del self._outbox.events[told:]
+    def restore(self, sizes_bytes: Iterable[int]) -> None:
+        """Count the samples that were in the store, all at once: a queue that is found full did not become full."""
+        for size_bytes in sizes_bytes:
+            self.count += 1
+            self.in_memory_bytes += size_bytes + SAMPLE_METADATA_BYTES
+        self._full = self.count >= self._count_max or self.in_memory_bytes + SAMPLE_METADATA_BYTES > self._bytes_max
+        self._above = self.count > self._count_high or self.in_memory_bytes > self._bytes_high
+        self._below = self._is_below()
 
     def _is_below(self) -> bool:
         return self.count < self._count_low and self.in_memory_bytes < self._bytes_low

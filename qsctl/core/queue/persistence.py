@@ -5,14 +5,37 @@ Decides: the record of a held sample, and which payloads are on disk only.
 
 from __future__ import annotations
 
+from qsctl.core.messages import SampleFlag
 from qsctl.core.queue.sample import Sample
 from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
 from qsctl.core.records import Enqueued
 from qsctl.instant import INFINITE_NS
 
+_REDELIVERED = int(SampleFlag.REDELIVERED)
+
 
 def enqueued_record(queue: str, sample: Sample, payload_from: tuple[str, int] | None) -> Enqueued:
     """The record of a held sample; `payload_from` says where a payload is that is not in memory."""
+    dead_letter = sample.dead_letter
+    if dead_letter is not None:
+        return Enqueued(
+            queue,
+            sample.position,
+            dead_letter.identity,
+            sample.enqueued_at_ns,
+            sample.expires_at_ns,
+            sample.source_guid,
+            sample.related_source_guid,
+            sample.related_identity,
+            sample.related_reader_guid,
+            # In this record and no later one: a crash between the two would lose the flag.
+            sample.flags | _REDELIVERED if sample.redelivered else sample.flags,
+            dead_letter.queue,
+            dead_letter.reason,
+            dead_letter.position,
+            sample.payload or b"",
+            payload_from,
+        )
     return Enqueued(
         queue,
         sample.position,
@@ -24,8 +47,9 @@ def enqueued_record(queue: str, sample: Sample, payload_from: tuple[str, int] | 
         sample.related_identity,
         sample.related_reader_guid,
         sample.flags,
-        sample.dead_letter_from,
-        sample.dead_letter_reason,
+        "",
+        None,
+        0,
         sample.payload or b"",
         payload_from,
     )

@@ -11,22 +11,38 @@ from collections import deque
 from collections.abc import Iterator
 from typing import assert_never
 
+from qsctl.core.messages import SampleFlag
+from qsctl.core.queue.dead_letter import dead_letter_identity
 from qsctl.core.queue.held import Held
 from qsctl.core.queue.lifecycle import SampleLifecycle
 from qsctl.core.queue.persistence import enqueued_record
 from qsctl.core.queue.redelivery import release
-from qsctl.core.queue.sample import Cause, Sample, SampleState
-from qsctl.core.records import Assigned, Enqueued, QueueRecord, Remembered, Removed, Returned
+from qsctl.core.queue.sample import Cause, DeadLetterOrigin, Sample, SampleState
+from qsctl.core.queue.undeliverable import UNDELIVERABLE
+from qsctl.core.records import (
+    Assigned,
+    DeadLetterReason,
+    Enqueued,
+    QueueRecord,
+    Remembered,
+    Removed,
+    Returned,
+    Undeliverable,
+)
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+
+_REDELIVERED = int(SampleFlag.REDELIVERED)
 
 
 class Replay:
     """The records of one queue, played into what it holds. Positions are looked up only here, never afterwards."""
 
-    __slots__ = ("_by_position", "_held", "_known_guids")
+    __slots__ = ("_by_position", "_held", "_known_guids", "dead_letters")
 
     def __init__(self, held: Held) -> None:
         self._held = held
+        self.dead_letters: list[DeadLetterOrigin] = []
+        """Which samples of other queues came here as dead letters, in order, also where they left again."""
         self._known_guids: dict[Guid, Guid] = {NIL_GUID: NIL_GUID}
         """One object a GUID: every record brings its own, and samples would keep a million of them."""
         self._by_position: dict[int, Sample] = {sample.position: sample for sample in held}
@@ -38,7 +54,7 @@ class Replay:
                 return self._enqueue(record)
             case Remembered():
                 self._held.remember(record.next_position, record.identities)
-            case Assigned() | Returned() | Removed():
+            case Assigned() | Returned() | Undeliverable() | Removed():
                 sample = self._by_position.get(record.position)
                 if sample is None:
                     return False
@@ -52,6 +68,10 @@ class Replay:
                         sample.move(Cause.RESTORE)
                     sample.attempts = record.attempts
                     sample.redelivered = record.redelivered
+                    if record.past_holders:
+                        sample.past_holders = record.past_holders
+                elif isinstance(record, Undeliverable):
+                    sample.move(Cause.EXPIRE if record.reason is DeadLetterReason.LIFESPAN else Cause.GIVE_UP)
                 else:
                     del self._by_position[record.position]
                     self._held.retire(sample)
@@ -60,13 +80,22 @@ class Replay:
         return True
 
     def _enqueue(self, record: Enqueued) -> bool:
-        if record.identity in self._held.known:
+        dead_letter = None
+        identity = record.identity
+        flags = record.flags
+        if record.dead_letter_reason is not None:
+            source, reason = record.dead_letter_from, record.dead_letter_reason
+            dead_letter = DeadLetterOrigin(source, record.dead_letter_position, identity, reason)
+            self.dead_letters.append(dead_letter)
+            identity = dead_letter_identity(source, identity)
+            flags &= ~_REDELIVERED
+        if identity in self._held.known:
             return False
-        writer_guid = record.identity.writer_guid
+        writer_guid = identity.writer_guid
         one_of = self._known_guids.setdefault
         sample = Sample(
             record.position,
-            SampleIdentity(one_of(writer_guid, writer_guid), record.identity.sequence_number),
+            SampleIdentity(one_of(writer_guid, writer_guid), identity.sequence_number),
             record.payload,
             len(record.payload),
             record.enqueued_at_ns,
@@ -75,9 +104,9 @@ class Replay:
             record.related_source_guid,
             record.related_identity,
             record.related_reader_guid,
-            record.flags,
-            record.dead_letter_from,
-            record.dead_letter_reason,
+            flags,
+            dead_letter,
+            redelivered=flags != record.flags,
         )
         sample.move(Cause.STORE)
         self._held.enter(sample)
@@ -140,7 +169,9 @@ def _remembered(queue: SampleLifecycle) -> Remembered:
 def _records_of(queue: str, sample: Sample) -> Iterator[QueueRecord]:
     """One held sample as it is now."""
     yield enqueued_record(queue, sample, (queue, sample.position) if sample.payload is None else None)
-    if sample.attempts or sample.redelivered:
-        yield Returned(queue, sample.position, sample.attempts, sample.redelivered)
+    if sample.attempts or sample.redelivered or sample.past_holders:
+        yield Returned(queue, sample.position, sample.attempts, sample.redelivered, sample.past_holders)
+    if sample.state in UNDELIVERABLE:
+        yield Undeliverable(queue, sample.position, UNDELIVERABLE[sample.state])
     if sample.holder != NIL_GUID:
         yield Assigned(queue, sample.position, sample.holder, sample.attempts + 1)

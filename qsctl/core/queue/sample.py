@@ -18,9 +18,10 @@ from qsctl.instant import Nanoseconds
 
 @unique
 class SampleState(IntEnum):
-    """The states of section 2.9; the last four are final: the sample has left the queue.
+    """The states of section 2.9; in the last four no consumer is sent the sample any more, and it leaves the queue.
 
-    `ARRIVED` is the table's <Init>. `FLUSHED` is ours: removed by a command (section 5.4.3).
+    `ARRIVED` is the table's <Init>. `FLUSHED` is ours: removed by a command (section 5.4.3). A sample that is EXPIRED
+    or in FAILED_DELIVERY stays in its queue while the dead-letter queue has no room for it.
     """
 
     ARRIVED = 0
@@ -63,6 +64,8 @@ class Cause(IntEnum):
     """The service restarted; the delivery that was under way is void (section 2.14.2.1)."""
     HAND_BACK = 11
     """The consumer detached and says that it did not touch it."""
+    DEAD_LETTER = 12
+    """There is room for it in the dead-letter queue at last, or no such queue any more."""
 
 
 _S, _C = SampleState, Cause
@@ -83,6 +86,10 @@ TRANSITIONS: Final[dict[tuple[SampleState, Cause], SampleState]] = {
     (_S.SENT, _C.HAND_BACK): _S.ENQUEUED,
     # Fewer retries may be configured after a restart than a waiting sample has already used.
     (_S.ENQUEUED, _C.GIVE_UP): _S.FAILED_DELIVERY,
+    # While they wait for room among the dead letters. A late acknowledgment says that they are no dead letters.
+    **{(state, _C.DEAD_LETTER): state for state in (_S.EXPIRED, _S.FAILED_DELIVERY)},
+    **{(state, _C.ACKNOWLEDGE): _S.DELIVERED for state in (_S.EXPIRED, _S.FAILED_DELIVERY)},
+    **{(state, _C.FLUSH): _S.FLUSHED for state in (_S.EXPIRED, _S.FAILED_DELIVERY)},
     **{(state, _C.EXPIRE): _S.EXPIRED for state in (_S.ENQUEUED, _S.ASSIGNED, _S.SENT, _S.REJECTED, _S.TIMED_OUT)},
     **{(state, _C.FLUSH): _S.FLUSHED for state in (_S.ENQUEUED, _S.ASSIGNED, _S.SENT)},
     **{(state, _C.RESTORE): _S.ENQUEUED for state in (_S.ASSIGNED, _S.SENT, _S.REJECTED, _S.TIMED_OUT)},
@@ -92,6 +99,17 @@ TRANSITIONS: Final[dict[tuple[SampleState, Cause], SampleState]] = {
 
 _NEXT: Final = tuple(tuple(TRANSITIONS.get((state, cause)) for cause in Cause) for state in SampleState)
 """The same, indexed by state and cause: a sample moves four times at the least, and this takes half the time."""
+
+
+class DeadLetterOrigin(msgspec.Struct, frozen=True, gc=False):
+    """What a dead letter was before: a sample of another queue."""
+
+    queue: str
+    """`<topic>@<subscriber>`."""
+    position: int
+    """Its place in that queue; 0: not known."""
+    identity: SampleIdentity
+    reason: DeadLetterReason
 
 
 class Sample(msgspec.Struct, gc=False):
@@ -115,8 +133,8 @@ class Sample(msgspec.Struct, gc=False):
     related_reader_guid: Guid = NIL_GUID
     flags: int = 0
     """What the producer set, less the bits that are the service's to set."""
-    dead_letter_from: str = ""
-    dead_letter_reason: DeadLetterReason | None = None
+    dead_letter: DeadLetterOrigin | None = None
+    """Of a dead letter: which sample it was. Its own identity is another, see `dead_letter`."""
     state: SampleState = SampleState.ARRIVED
     attempts: int = 0
     """Deliveries that failed: AttemptedDeliveryCount."""
@@ -128,6 +146,11 @@ class Sample(msgspec.Struct, gc=False):
     """When `holder` was sent it; 0 when nobody holds it."""
     past_holders: tuple[Guid, ...] = ()
     """Consumers whose delivery is over, latest last: they may still acknowledge, late."""
+
+    @property
+    def original_identity(self) -> SampleIdentity:
+        """The identity that its producer gave it."""
+        return self.identity if self.dead_letter is None else self.dead_letter.identity
 
     def move(self, cause: Cause) -> None:
         """Go to the next state.

@@ -9,6 +9,7 @@ whose turn, `redelivery` and `lifespan` time, `dead_letter` the dead, `waiting` 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Final
 
 from qsctl.core.events import (
@@ -18,6 +19,7 @@ from qsctl.core.events import (
     ReturnReason,
     SampleBounced,
     SampleReceived,
+    SamplesRestored,
 )
 from qsctl.core.messages import (
     Acknowledgment,
@@ -29,12 +31,19 @@ from qsctl.core.messages import (
     Write,
 )
 from qsctl.core.queue.consumer import Consumer
+from qsctl.core.queue.dead_letter import CAUSES
 from qsctl.core.queue.departure import Departure
+from qsctl.core.queue.dispatch import Lanes
+from qsctl.core.queue.held import Held
 from qsctl.core.queue.lifecycle import SampleLifecycle
-from qsctl.core.queue.redelivery import release
-from qsctl.core.queue.sample import Cause, Sample, SampleState
+from qsctl.core.queue.lifespan import Lifespans
+from qsctl.core.queue.limits import Limits
+from qsctl.core.queue.persistence import enqueued_record
+from qsctl.core.queue.redelivery import Redelivery, release
+from qsctl.core.queue.sample import Cause, DeadLetterOrigin, Sample, SampleState
 from qsctl.core.queue.settings import ReplacementKind
-from qsctl.core.records import RemovalCause, Returned
+from qsctl.core.queue.undeliverable import UNDELIVERABLE, Undeliverables
+from qsctl.core.records import RemovalCause, Removed, Returned
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
@@ -43,6 +52,8 @@ _LAST = int(SampleFlag.LAST_SHARED_READER_QUEUE)
 _PRODUCER_FLAGS = ~(_REDELIVERED | _LAST)
 _ENQUEUED = SampleState.ENQUEUED
 _ACCEPTED = AckResponse.ACCEPTED
+_POSITION: Final = attrgetter("position")
+_RETURNED = AckResponse.RETURNED
 _ACKNOWLEDGE, _DELIVERED = Cause.ACKNOWLEDGE, RemovalCause.DELIVERED
 
 EARLY_REPORTS_MAX: Final = 1_024
@@ -77,6 +88,8 @@ class SharedReaderQueue(SampleLifecycle):
             self._answer(identity, _ACCEPTED)
         elif write.lifespan_ns <= 0:
             self._bounce(now, identity, BounceReason.EXPIRED)
+        elif self.refuses:
+            self._bounce(now, identity, BounceReason.NOT_STORED)
         elif self._is_limited and (
             self.waiting_room.arrivals or not self.limits.has_room(self._in_memory_bytes(size_bytes))
         ):
@@ -97,7 +110,7 @@ class SharedReaderQueue(SampleLifecycle):
         A positive acknowledgment retires the sample. A negative one is a failed delivery: the sample goes to another
         consumer, or is given up once `max_delivery_retries` is spent. After its delivery is over (timed out, rejected)
         a consumer is late: a late positive one still retires a sample that nobody else has settled, a late negative one
-        changes nothing; both are counted.
+        changes nothing; both are counted. One that is returned waits again as redelivered, no attempt counted.
 
         Refuses:
             A sample that this consumer was never sent, or that was never held.
@@ -113,9 +126,12 @@ class SharedReaderQueue(SampleLifecycle):
             return
         lanes = self.lanes
         lane = lanes.of_sample(sample) if lanes.routes else lanes.main
-        if sample.holder == guid and sample.state is not _ENQUEUED:  # nobody, the nil GUID, holds what waits
+        if sample.holder == guid and guid != NIL_GUID:  # the nil GUID holds what waits
             if accepted:
                 self._end(now, sample, _ACKNOWLEDGE, _DELIVERED)
+            elif acknowledgment.response == _RETURNED:
+                sample.redelivered = True
+                self._hand_back(now, sample, ReturnReason.CONSUMER_LEFT)
             else:
                 self._fail(now, sample, ReturnReason.REJECTED)
         elif guid in sample.past_holders:
@@ -212,6 +228,9 @@ class SharedReaderQueue(SampleLifecycle):
         for identity in self.waiting_room.of_writer(writer_guid):
             self.waiting_room.leave(identity)
             self._outbox.events.append(SampleBounced(now, self.name, identity, BounceReason.PRODUCER_GONE))
+        if self.waiting_room.arrivals:
+            # Another one is first now: a smaller one may fit where that producer's did not.
+            self._let_in(now)
 
     def flush(self, now: Nanoseconds, samples: Iterable[Sample]) -> int:
         """Remove those of these samples that are still held (section 5.4.3); returns how many."""
@@ -239,30 +258,102 @@ class SharedReaderQueue(SampleLifecycle):
         """How many samples are with a consumer."""
         return sum(len(consumer.outstanding) for consumer in self.consumers.values())
 
-    def resume(self, now: Nanoseconds, sample: Sample) -> None:
-        """Take up a restored sample where the service left it (section 2.14.2.1).
+    def undeliverable_count(self) -> int:
+        """How many dead samples wait for room in the dead-letter queue."""
+        return len(self._undeliverable.waiting)
+
+    def resume(self, now: Nanoseconds, *, is_restart: bool = True) -> None:
+        """Take up what was restored where the service left it (section 2.14.2.1).
 
         A delivery that was under way is void, and nobody knows what became of it. What expired meanwhile, or has spent
         its attempts, goes to the dead letters or is removed.
         """
+        samples = list(self.held)
+        if samples and is_restart:
+            self._outbox.events.append(SamplesRestored(now, self.name, len(samples)))
         if self._is_limited:
-            self.limits.restore(now, self._in_memory_bytes(sample.size_bytes))
+            self.limits.restore(self._in_memory_bytes(sample.size_bytes) for sample in samples)
+        for sample in samples:
+            self._resume(now, sample)
+
+    def _resume(self, now: Nanoseconds, sample: Sample) -> None:
         if sample.expires_at_ns < INFINITE_NS:
             self.lifespans.enter(sample)
             self._outbox.agenda.wake(self, sample.expires_at_ns)
+        if sample.size_bytes > self._on_disk_over_bytes:
+            self._outbox.spilling.append(sample)
+        if sample.state in UNDELIVERABLE:
+            self._resume_undeliverable(now, sample)
+            return
         if sample.state is not _ENQUEUED:
             release(sample)
             sample.move(Cause.RESTORE)
             sample.redelivered = True
             if self.journaled:
                 self._outbox.records.append(Returned(self.name, sample.position, sample.attempts, redelivered=True))
-        if sample.size_bytes > self._on_disk_over_bytes:
-            self._outbox.spilling.append(sample)
         self.lanes.of_sample(sample).append(sample)
         if sample.expires_at_ns <= now:
             self._end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
         elif self._redelivery.are_attempts_spent(sample):
             self._end(now, sample, Cause.GIVE_UP, RemovalCause.FAILED_DELIVERY)
+
+    def _resume_undeliverable(self, now: Nanoseconds, sample: Sample) -> None:
+        """A dead sample that waited for room among the dead letters; there may be room now, or no such place."""
+        reason = UNDELIVERABLE[sample.state]
+        if not self._undeliverable.waiting and self._undeliverable.move(now, self, sample, reason):
+            self._end(now, sample, Cause.DEAD_LETTER, CAUSES[reason])
+        else:
+            self._undeliverable.defer(now, self, sample, reason)
+
+    def complete_moves(self, now: Nanoseconds, dead_letters: Iterable[DeadLetterOrigin]) -> None:
+        """Complete the moves to the dead letters that a crash cut in two, before `resume`.
+
+        The dead letter is stored first, so that it may be there while the sample is still held, or its queue's store
+        lacks it from the beginning: then its producer has no answer, and will write it again.
+
+        Args:
+            now: the instant of the restart.
+            dead_letters: the samples that became dead letters in the dead-letter queue, of whatever queue.
+        """
+        held = self.held
+        for origin in sorted(
+            (each for each in dead_letters if each.queue == self.label and each.position), key=_POSITION
+        ):
+            sample = held.known.get(origin.identity)
+            if sample is None and origin.position >= held.next_position and origin.identity not in held.known:
+                sample = Sample(origin.position, origin.identity, b"", 0, now, INFINITE_NS)
+                held.enter(sample)
+                self._outbox.records.append(enqueued_record(self.name, sample, None))
+            if sample is not None and sample.position == origin.position:
+                self._outbox.records.append(Removed(self.name, origin.position, CAUSES[origin.reason]))
+                held.retire(sample)
+
+    def suspend(self) -> None:
+        """Do nothing more by itself, and enqueue nothing: no record can be stored. Acknowledgments still count."""
+        self.refuses = self.is_suspended = True
+
+    def start_over(self, now: Nanoseconds) -> None:
+        """Forget every sample, for what the store holds is to be replayed. Consumers keep their seats."""
+        next_position, routes = self.held.next_position, self.lanes.routes
+        self.held, self.lanes, self.lifespans = Held(), Lanes(), Lifespans()
+        self.held.next_position, self.lanes.routes = next_position, routes
+        self.limits = Limits(self.name, self.settings, self._outbox)
+        self._redelivery = Redelivery(self.settings.redelivery)
+        self._put_off, self._leaving = {}, {}
+        self._goes_on_at_ns = INFINITE_NS
+        if self._undeliverable.waiting and self._dead_letters is not None:
+            self._dead_letters.dead_letter_line.leave(now, self)
+        self._undeliverable = Undeliverables(self._dead_letters, self._outbox)
+        for consumer in self.consumers.values():
+            consumer.outstanding.clear()
+            self.lanes.of_consumer(consumer).ring.add(consumer)
+
+    def go_on(self, now: Nanoseconds) -> None:
+        """Records can be stored again: send what waits, let in who stands outside; in shares, as ever."""
+        self.refuses = self.is_suspended = False
+        self._put_off.update(dict.fromkeys(self.lanes.all()))
+        self.go_on_at_once(now)
+        self.dead_letter_line.call(now)
 
     def _find_no_room(self, now: Nanoseconds, write: Write) -> None:
         self.limits.find_full(now)

@@ -5,8 +5,6 @@ Decides: what of the settings is worked out once. The steps of a sample are `lif
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from qsctl.core.events import BounceReason, SampleBounced, SamplesPassed
 from qsctl.core.messages import AckResponse, ConsumerAvailability, WriteAcknowledgment
 from qsctl.core.queue.consumer import Consumer
@@ -18,24 +16,11 @@ from qsctl.core.queue.limits import Limits
 from qsctl.core.queue.outbox import NEVER_NS, Outbox
 from qsctl.core.queue.persistence import on_disk_over_bytes
 from qsctl.core.queue.redelivery import Redelivery
-from qsctl.core.queue.sample import Sample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.queue.undeliverable import DeadLetterLine, DeadLetterPlace, Undeliverables
 from qsctl.core.queue.waiting import WaitingRoom
-from qsctl.core.records import DeadLetterReason
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
-
-
-class DeadLetterPlace(Protocol):
-    """A queue that takes what another one could not deliver."""
-
-    name: str
-    journaled: bool
-
-    def take_dead_letter(
-        self, now: Nanoseconds, source: QueueState, sample: Sample, reason: DeadLetterReason, /
-    ) -> bool:
-        """Take a sample; whether it found room."""
 
 
 class QueueState:
@@ -66,9 +51,12 @@ class QueueState:
         "_put_off",
         "_redelivery",
         "_times_out",
+        "_undeliverable",
         "consumers",
+        "dead_letter_line",
         "held",
         "is_shut",
+        "is_suspended",
         "journaled",
         "label",
         "lanes",
@@ -77,6 +65,7 @@ class QueueState:
         "name",
         "passed_at_ns",
         "refused_count",
+        "refuses",
         "settings",
         "waiting_room",
         "wakes_at_ns",
@@ -110,8 +99,15 @@ class QueueState:
         self.refused_count = 0
         self.is_shut = False
         """Whether it is being deleted: it takes no more samples."""
+        self.dead_letter_line = DeadLetterLine()
+        """Of a dead-letter queue: who waits for room in it."""
+        self.refuses = False
+        """Whether it enqueues no new samples for now: they could not be stored."""
+        self.is_suspended = False
+        """Whether it does nothing by itself either, such as to send: no record of it can be stored."""
         self._outbox = outbox
         self._dead_letters = dead_letters
+        self._undeliverable = Undeliverables(dead_letters, outbox)
         self._redelivery = Redelivery(settings.redelivery)
         self._times_out = settings.redelivery.response_timeout_ns < INFINITE_NS
         self._is_limited = self.limits.limited
@@ -129,6 +125,8 @@ class QueueState:
 
     def next_deadline(self) -> Nanoseconds | None:
         """When `advance` next has something to do."""
+        if self.is_suspended:
+            return None
         deadline = min(
             self._goes_on_at_ns,
             self._redelivery.next_deadline(),

@@ -7,11 +7,13 @@ windows are worked out when somebody reads. When to publish is said by `next_dea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import add
 from typing import Any, Final
 
 import msgspec
 
 from qsctl.core.events import (
+    DeadLetterDeferred,
     DuplicateDropped,
     Event,
     HighWatermarkPassed,
@@ -27,37 +29,16 @@ from qsctl.core.events import (
     SampleReturned,
     SampleSent,
     SamplesPassed,
+    SamplesRestored,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.records import RemovalCause
-from qsctl.core.statistics.status import Counters, CurrentCounts, SharedReaderQueueStatus
-from qsctl.core.statistics.variable import Summary, WindowedVariable, WindowState
-from qsctl.errors import Damaged
+from qsctl.core.statistics.status import AdditionalCounters, Counters, CurrentCounts, SharedReaderQueueStatus
+from qsctl.core.statistics.stored import StoredStatistics, StoredVariables, decode_statistics
+from qsctl.core.statistics.variable import Summary, WindowedVariable
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
 _DELIVERED: Final = RemovalCause.DELIVERED
-
-
-class _Variables(msgspec.Struct, frozen=True):
-    """Stored windows, by variable, and the values of the sampling period that was open."""
-
-    sending_latency: tuple[WindowState, ...]
-    enqueue_throughput: tuple[WindowState, ...]
-    dequeue_throughput: tuple[WindowState, ...]
-    sending_throughput: tuple[WindowState, ...]
-    open_latency: tuple[int, int, int, int, int]
-    open_counts: tuple[int, int, int]
-
-
-class _Snapshot(msgspec.Struct, frozen=True):
-    """A stored `QueueStatistics`."""
-
-    created_at_ns: Nanoseconds
-    sampling_period_ns: Nanoseconds
-    period_began_at_ns: Nanoseconds
-    total: Counters
-    last_read: Counters
-    variables: _Variables
 
 
 class QueueStatistics:
@@ -75,10 +56,12 @@ class QueueStatistics:
         "_created_at_ns",
         "_dequeue_throughput",
         "_dequeued_in_period",
+        "_duplicate",
         "_enqueue_throughput",
         "_enqueued_in_period",
         "_expired",
         "_failed_delivery",
+        "_flushed",
         "_high_watermark",
         "_last_read",
         "_late_acknowledgment",
@@ -92,6 +75,7 @@ class QueueStatistics:
         "_queue_full",
         "_received",
         "_redelivered",
+        "_restored",
         "_sampling_period_ns",
         "_sending_latency",
         "_sending_throughput",
@@ -109,7 +93,8 @@ class QueueStatistics:
         self._sampling_period_ns = max(1, settings.statistics.sampling_period_ns)
         self._received = self._sent = self._acknowledged = self._failed_delivery = self._late_acknowledgment = 0
         self._bounced = self._redelivered = self._expired = self._timeout = 0
-        self._high_watermark = self._low_watermark = self._queue_full = 0
+        self._high_watermark = self._low_watermark = self._queue_full = self._restored = self._duplicate = 0
+        self._flushed = 0
         self._last_read = Counters()
         self._start_windows(created_at_ns)
 
@@ -176,6 +161,9 @@ class QueueStatistics:
             enqueue_throughput=self._enqueue_throughput.rates(now, self._enqueued_in_period, since),
             dequeue_throughput=self._dequeue_throughput.rates(now, self._dequeued_in_period, since),
             sending_throughput=self._sending_throughput.rates(now, self._sent_in_period, since),
+            additional=self.additional(),
+            current_waiting_message_count=current.waiting_message_count,
+            current_undeliverable_message_count=current.undeliverable_message_count,
         )
 
     def counters(self) -> Counters:
@@ -195,6 +183,13 @@ class QueueStatistics:
             self._queue_full,
         )
 
+    def _in_period(self) -> tuple[int, int, int]:
+        return self._enqueued_in_period, self._dequeued_in_period, self._sent_in_period
+
+    def additional(self) -> AdditionalCounters:
+        """Those of ours."""
+        return AdditionalCounters(self._restored, self._duplicate, self._flushed)
+
     def next_deadline(self) -> Nanoseconds | None:
         """When the status is next due for publication; None while monitoring is off."""
         return self._publication_at_ns if self._publishes and self._publication_at_ns < INFINITE_NS else None
@@ -210,38 +205,38 @@ class QueueStatistics:
     def snapshot(self) -> bytes:
         """Everything, to be stored, so that counters and windows outlive the process."""
         return msgspec.json.encode(
-            _Snapshot(
+            StoredStatistics(
                 self._created_at_ns,
                 self._sampling_period_ns,
                 self._period_began_at_ns,
                 self.counters(),
                 self._last_read,
-                _Variables(
+                StoredVariables(
                     self._sending_latency.states(),
                     self._enqueue_throughput.states(),
                     self._dequeue_throughput.states(),
                     self._sending_throughput.states(),
                     self._latency.values(),
-                    (self._enqueued_in_period, self._dequeued_in_period, self._sent_in_period),
+                    self._in_period(),
                 ),
+                self.additional(),
             )
         )
 
     def restore(self, snapshot: bytes) -> None:
-        """Take up where a snapshot ended.
+        """Take up where a snapshot ended, in a queue that counted nothing yet but what its own restart did.
 
-        Windows gathered with another sampling period cannot be continued: they start empty, the counters stay.
+        A snapshot that says that another number of samples is held than was restored is older than the store, as after
+        a kill: its counters would never balance again. So it is passed over; the restored samples are counted as such,
+        and all else from zero. Windows gathered with another sampling period cannot be continued: they start empty,
+        the counters stay.
 
         Raises:
             Damaged: the bytes are no snapshot; nothing was changed.
         """
-        try:
-            stored = msgspec.json.decode(snapshot, type=_Snapshot)
-        except msgspec.MsgspecError as error:
-            raise Damaged(
-                f"the statistics of queue {self._settings.name!r} cannot be read: {error}",
-                remedy="Counting starts again from zero.",
-            ) from error
+        stored = decode_statistics(snapshot, self._settings.name)
+        if stored.additional.held_count(stored.total) != self._restored:
+            return
         (
             self._received,
             self._sent,
@@ -255,7 +250,10 @@ class QueueStatistics:
             self._high_watermark,
             self._low_watermark,
             self._queue_full,
-        ) = msgspec.structs.astuple(stored.total)
+        ) = map(add, msgspec.structs.astuple(self.counters()), msgspec.structs.astuple(stored.total))
+        self._restored, duplicate, flushed = msgspec.structs.astuple(stored.additional)
+        self._duplicate, self._flushed = self._duplicate + duplicate, self._flushed + flushed
+        in_period = self._in_period()
         self._last_read = stored.last_read
         self._start_windows(stored.created_at_ns)
         if stored.sampling_period_ns != self._sampling_period_ns:
@@ -267,7 +265,9 @@ class QueueStatistics:
         self._dequeue_throughput.restore(stored.variables.dequeue_throughput)
         self._sending_throughput.restore(stored.variables.sending_throughput)
         self._latency = Summary(*stored.variables.open_latency)
-        self._enqueued_in_period, self._dequeued_in_period, self._sent_in_period = stored.variables.open_counts
+        self._enqueued_in_period, self._dequeued_in_period, self._sent_in_period = map(
+            add, stored.variables.open_counts, in_period
+        )
 
     def _start_windows(self, created_at_ns: Nanoseconds) -> None:
         def variable() -> WindowedVariable:
@@ -346,6 +346,8 @@ class QueueStatistics:
             self._expired += 1
         elif cause is RemovalCause.FAILED_DELIVERY:
             self._failed_delivery += 1
+        else:
+            self._flushed += 1
 
     def _count_late(self, _event: LateAcknowledgment) -> None:
         self._late_acknowledgment += 1
@@ -368,23 +370,31 @@ class QueueStatistics:
     def _count_queue_full(self, _event: QueueFilled) -> None:
         self._queue_full += 1
 
-    def _count_nothing(self, _event: DuplicateDropped | SampleDeadLettered) -> None:
-        """A duplicate was counted as received; a dead letter as the removal that follows or precedes it."""
+    def _count_duplicate(self, _event: DuplicateDropped) -> None:
+        self._duplicate += 1
+
+    def _count_restored(self, event: SamplesRestored) -> None:
+        self._restored += event.count
+
+    def _count_nothing(self, _event: SampleDeadLettered | DeadLetterDeferred) -> None:
+        """A dead letter is counted as the removal that follows; one that has to wait is still held."""
 
 
+# A test holds that every kind of `Event` has its entry.
 _COUNT: Final[dict[type, Callable[[QueueStatistics, Any], None]]] = {
     SampleReceived: QueueStatistics._count_received,
     SampleEnqueued: QueueStatistics._count_enqueued,
     SampleBounced: QueueStatistics._count_bounced,
-    DuplicateDropped: QueueStatistics._count_nothing,
+    DuplicateDropped: QueueStatistics._count_duplicate,
     SampleSent: QueueStatistics._count_sent,
     SampleReturned: QueueStatistics._count_returned,
     SampleRemoved: QueueStatistics._count_removed,
     SampleDeadLettered: QueueStatistics._count_nothing,
+    DeadLetterDeferred: QueueStatistics._count_nothing,
+    SamplesRestored: QueueStatistics._count_restored,
     LateAcknowledgment: QueueStatistics._count_late,
     SamplesPassed: QueueStatistics._count_passed,
     HighWatermarkPassed: QueueStatistics._count_high_watermark,
     LowWatermarkPassed: QueueStatistics._count_low_watermark,
     QueueFilled: QueueStatistics._count_queue_full,
 }
-"""A test holds that every kind of `Event` has its entry."""

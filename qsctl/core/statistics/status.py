@@ -47,20 +47,55 @@ class Counters(msgspec.Struct, frozen=True):
         return Counters(*(now - then for now, then in pairs))
 
 
+class AdditionalCounters(msgspec.Struct, frozen=True):
+    """What the twelve counters leave out: each sample is counted once where it came from and once where it went.
+
+    With them the rows balance at every instant, also after a restart and after a pause in which producers wrote again:
+
+        held = restored + received - duplicate - bounced - waiting
+               - acknowledged - expired - failed_delivery - flushed
+
+    where `waiting` are the samples outside a full queue. All count since the service started: what a restart finds in
+    the store is restored, not received.
+    """
+
+    restored_message_count: int = 0
+    duplicate_message_count: int = 0
+    flushed_message_count: int = 0
+
+    def held_count(self, counters: Counters) -> int:
+        """How many samples are held, and outside, by these and the twelve counters."""
+        came = self.restored_message_count + counters.received_message_count
+        refused = self.duplicate_message_count + counters.bounced_message_count
+        went = (
+            counters.acknowledged_message_count
+            + counters.expired_message_count
+            + counters.failed_delivery_message_count
+            + self.flushed_message_count
+        )
+        return came - refused - went
+
+
 class CurrentCounts(NamedTuple):
     """What a queue holds at this instant.
 
-    Unacknowledged samples are all that are held and not acknowledged, sent ones are with a consumer.
+    Unacknowledged samples are all that are held and not acknowledged, sent ones are with a consumer. Waiting ones are
+    outside a full queue (section 2.15.4); undeliverable ones are held because the dead-letter queue has no room.
     """
 
     message_count: int
     acknowledged_message_count: int
     unacknowledged_message_count: int
     sent_message_count: int
+    waiting_message_count: int = 0
+    undeliverable_message_count: int = 0
 
 
 class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
-    """The operational status of one queue. Latency is in milliseconds, throughput in samples a second."""
+    """The operational status of one queue. Latency is in milliseconds, throughput in samples a second.
+
+    The last three are ours, and not of the type that the manual names.
+    """
 
     queue_name: str
     total: Counters
@@ -73,3 +108,6 @@ class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
     enqueue_throughput: StatisticVariable
     dequeue_throughput: StatisticVariable
     sending_throughput: StatisticVariable
+    additional: AdditionalCounters = AdditionalCounters()
+    current_waiting_message_count: int = 0
+    current_undeliverable_message_count: int = 0

@@ -30,7 +30,7 @@ from qsctl.service.config_snippets import ConfigSnippets
 from qsctl.service.daemon import IDLE_NS
 from qsctl.service.logger import ServiceLog
 from qsctl.service.metrics import Figures, MetricsServer
-from qsctl.service.open_service import DaemonOptions, open_service, tell_damage
+from qsctl.service.open_service import DaemonOptions, open_service, report_drift, report_namesake, tell_damage
 from qsctl.service.sessions.groups import part_of, session_groups
 from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Started, Stop
 from qsctl.service.sessions.placement import Placement, ProcessIndex
@@ -78,6 +78,8 @@ class Coordinator:
             replace(options.places, delivers=False),
             ConfigSnippets(configuration, self.engine),
         )
+        self._loop.try_endpoints = self.transport.try_endpoints
+        self.transport.boundary.report_to(log.peer_fault)
         self._mail = Mail(self.transport.wake)
         self._processes: list[SessionProcess] = []
         self._placement = Placement(configuration.service, ())
@@ -92,6 +94,8 @@ class Coordinator:
             self.metrics = MetricsServer(self._all_figures, options.metrics_address, options.metrics_port)
         log.publish_through(self.transport.logger)
         tell_damage(log, self._loop.stores)
+        report_drift(log, configuration, self.engine.settings())
+        self._loop.recovery.report = log.report_storage
 
     def stop(self, cause: str) -> None:
         """Ask the service to leave; may be called from a signal handler or another thread."""
@@ -114,6 +118,8 @@ class Coordinator:
                 on_start()
             while not self.stop_cause and not self.engine.shutting_down:
                 self._turn()
+                for domain_id in self.transport.namesakes():
+                    report_namesake(self.log, self.engine.application_name, domain_id)
                 self.transport.wait(IDLE_NS)
             self._leave()
         finally:
@@ -131,7 +137,9 @@ class Coordinator:
         self._loop.stores.close()
 
     def _all_figures(self) -> list[Figures]:
-        own = Figures({}, {}, {}, self.engine.refused_message_count, self.transport.malformed_count)
+        boundary = self.transport.boundary
+        refused = self.engine.refused_message_count
+        own = Figures({}, {}, {}, refused, boundary.refused_count, boundary.unexpected_count, {}, {}, {})
         return [own, *list(self._figures.values())]
 
     def _start(self) -> None:
@@ -143,7 +151,12 @@ class Coordinator:
             self.configuration.service_qos,
             persistence=replace(self.configuration.service_qos.persistence, kind=PersistenceKind.VOLATILE),
         )
-        options = replace(self.options, places=replace(self.options.places, administration=None), metrics_port=None)
+        options = replace(
+            self.options,
+            places=replace(self.options.places, administration=None),
+            metrics_port=None,
+            claim=self._loop.stores.files.claim,
+        )
         for group in groups:
             part = replace(
                 self.configuration,
@@ -152,7 +165,8 @@ class Coordinator:
                 types=TypeLibrary(),
                 qos_libraries=QosLibraries(),
             )
-            self._processes.append(SessionProcess(group.name, part, options, self._around, self._mail.put))
+            labelled = replace(options, log_label=str(len(self._processes)))
+            self._processes.append(SessionProcess(group.name, part, labelled, self._around, self._mail.put))
         while len(self._started) < len(self._processes) and not self.stop_cause:
             self._listen()
             self.transport.wait(IDLE_NS)

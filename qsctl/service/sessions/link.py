@@ -71,7 +71,6 @@ class PipedCommands:
     """
 
     def __init__(self, link: Connection) -> None:
-        self.malformed_count = 0
         self._link = link
         self._inbox: deque[CommandRequest] = deque()
         self._replies: list[CommandReply] = []

@@ -6,9 +6,12 @@ Decides: how a process that is no longer there is noticed (its pipe ends) and to
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Final, NamedTuple, TypeAlias
 
 from qsctl.config.settings import ServiceConfiguration
@@ -26,6 +29,19 @@ class Ended(NamedTuple):
 
 
 FromSession: TypeAlias = Started | Answers | Counted | Left | Failed | Ended
+
+
+@contextmanager
+def _without_signals() -> Iterator[None]:
+    """Start a process in which SIGINT and SIGTERM wait from its first instruction on: a terminal sends them to every
+    process of the service, and until `run_session` ignores them they would trace and end it.
+    """
+    resource_tracker.ensure_running()  # it lets the signals through again when it is started
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class SessionProcess:
@@ -55,7 +71,8 @@ class SessionProcess:
         self._process = context.Process(
             target=run_session, args=(theirs, name, configuration, options, around), name=f"qsctl {name}", daemon=True
         )
-        self._process.start()
+        with _without_signals():
+            self._process.start()
         theirs.close()
         self._listener = threading.Thread(target=self._listen, name=f"session {name}", daemon=True)
         self._listener.start()

@@ -22,7 +22,7 @@ from qsctl.core.admin.handle import LongAnswer, handle
 from qsctl.core.admin.host import AdminHost
 from qsctl.core.admin.reading import message_status
 from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, Reply, ReturnCode, ServiceData
-from qsctl.core.queue.sample import Sample, SampleState
+from qsctl.core.queue.sample import DeadLetterOrigin, Sample, SampleState
 from qsctl.core.queue.settings import ResourceLimitSettings, SessionSettings, SharedReaderQueueSettings
 from qsctl.core.records import DeadLetterReason
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
@@ -187,6 +187,16 @@ def test_a_dead_letter_queue_of_the_same_name_is_in_the_way_too(host: PlainHost)
     assert only(host, CreateQueue(S, queue_settings("Dead"))).retcode is ReturnCode.ALREADY_EXISTS
 
 
+def test_a_queue_s_session_must_be_one_of_its_subscriber(host: PlainHost) -> None:
+    host.subscriber_settings[S] = replace(host.subscriber_settings[S], sessions=(SessionSettings("Fast"),))
+    refused = only(host, CreateQueue(S, queue_settings("New", session="Nope")))
+    assert (refused.retcode, refused.text) == (
+        ReturnCode.ERROR,
+        "shared subscriber P/S has no session 'Nope'. Its sessions: Fast",
+    )
+    assert only(host, CreateQueue(S, queue_settings("New", session="Fast"))).retcode is ReturnCode.OK
+
+
 def test_what_cannot_be_created_is_an_error_with_its_reason(host: PlainHost) -> None:
     nowhere = only(host, CreateQueue(P.child(ResourceKind.SHARED_SUBSCRIBER, "T"), queue_settings("Bills")))
     assert (nowhere.retcode, nowhere.not_found) == (ReturnCode.ERROR, True)
@@ -279,14 +289,17 @@ def test_a_dead_letter_tells_where_it_came_from(host: PlainHost) -> None:
             0,
             0,
             0,
-            dead_letter_from="OrdersTopic@S",
-            dead_letter_reason=DeadLetterReason.LIFESPAN,
+            dead_letter=DeadLetterOrigin("OrdersTopic@S", 7, SampleIdentity(GUID, 2), DeadLetterReason.LIFESPAN),
             state=SampleState.ENQUEUED,
         )
     )
     body = only(host, GetMessages(DEAD)).body
     assert isinstance(body, MessageData)
     assert (body.dead_letter_from, body.dead_letter_reason) == ("OrdersTopic@S", "LIFESPAN")
+    assert body.identity == SampleIdentity(GUID, 2), "the identity of the undelivered sample, not the letter's own"
+    pinned = "@original_sample_identity.writer_guid.value = &hex({}) AND @original_sample_identity.sequence_number = {}"
+    assert only(host, GetMessages(DEAD, pinned.format(GUID.hex(), "(0,2)"))).body == body
+    assert only(host, GetMessages(DEAD, pinned.format(GUID.hex(), "(0,1)"))).body is None
 
 
 def test_the_status_of_one_queue_and_of_all(host: PlainHost) -> None:

@@ -103,3 +103,17 @@ def test_xml_may_hold_the_text_of_other_urls() -> None:
     assert xml_of_body(xml) == xml
     assert xml_of_body(f"str://{xml}") == xml
     assert xml_of_body(f'  str://" {xml} "\n') == xml
+
+
+@pytest.mark.parametrize(
+    ("body", "xml"),
+    [
+        (r'str://"<q name=\"Q\" session=\"s\"><t>T</t></q>"', '<q name="Q" session="s"><t>T</t></q>'),
+        (r'str://"<q name=\"Q\">\n  <t/>\n</q>"', '<q name="Q">\n  <t/>\n</q>'),
+        (r"str://<q name=\"Q\"/>", '<q name="Q"/>'),
+        (r'str://"<q a="\\d"/>"', r'<q a="\\d"/>'),
+        (r'<q a="\\d"/>', r'<q a="\\d"/>'),
+    ],
+)
+def test_a_body_is_read_as_it_is_printed_in_section_5_4_1(body: str, xml: str) -> None:
+    assert xml_of_body(body) == xml

@@ -1,0 +1,157 @@
+"""Dead samples that wait in their queue for room in the dead-letter queue (section 2.12).
+
+Decides: which states such a sample is in, and which queue's turn it is when there is room again. A dead letter is never
+dropped for want of room: its sample stays where it is, held and counted, and fills its queue as any other.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from qsctl.core.events import DeadLetterDeferred, SampleDeadLettered
+from qsctl.core.queue.dead_letter import dead_letter_identity
+from qsctl.core.queue.outbox import Outbox
+from qsctl.core.queue.redelivery import release
+from qsctl.core.queue.sample import Sample, SampleState
+from qsctl.core.records import DeadLetterReason, Returned, Undeliverable
+from qsctl.identity import NIL_GUID
+from qsctl.instant import Nanoseconds
+
+UNDELIVERABLE: Final[dict[SampleState, DeadLetterReason]] = {
+    SampleState.EXPIRED: DeadLetterReason.LIFESPAN,
+    SampleState.FAILED_DELIVERY: DeadLetterReason.MAX_RETRIES,
+}
+"""The states of a held sample that waits for room, with what its dead letter will say."""
+
+
+class Source(Protocol):
+    """A queue whose samples die."""
+
+    name: str
+    label: str
+    journaled: bool
+
+    def go_on_at_once(self, now: Nanoseconds) -> None:
+        """Try again in the next turn."""
+
+
+class DeadLetterPlace(Protocol):
+    """A queue that takes what others could not deliver."""
+
+    name: str
+    journaled: bool
+    dead_letter_line: DeadLetterLine
+
+    def take_dead_letter(self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason, /) -> bool:
+        """Take a sample; whether it found room, and no other queue waits for that."""
+
+
+class DeadLetterLine:
+    """The queues that wait for room in one dead-letter queue, in the order in which they began to wait.
+
+    Only the first is called when there is room, and what others have waits behind it: no walk over a hundred queues for
+    each dead letter that leaves, and no small sample that overtakes a large one for ever.
+    """
+
+    __slots__ = ("queues",)
+
+    def __init__(self) -> None:
+        self.queues: dict[Source, None] = {}
+        """Who waits, in order; changed only here."""
+
+    def is_turn_of(self, source: Source) -> bool:
+        """Whether no other queue was there before."""
+        for first in self.queues:
+            return first is source
+        return True
+
+    def enter(self, source: Source) -> None:
+        """Stand behind the others; once."""
+        self.queues.setdefault(source)
+
+    def leave(self, now: Nanoseconds, source: Source) -> None:
+        """Wait no more; the next queue may find room where this one's sample was too large."""
+        was_first = self.is_turn_of(source)
+        self.queues.pop(source, None)
+        if was_first:
+            self.call(now)
+
+    def give_way(self, now: Nanoseconds, source: Source) -> None:
+        """Stand behind the others again after a share, so that all have theirs."""
+        self.queues.pop(source, None)
+        self.queues[source] = None
+        self.call(now)
+
+    def call(self, now: Nanoseconds) -> None:
+        """There may be room: it is the first one's turn."""
+        for first in self.queues:
+            first.go_on_at_once(now)
+            return
+
+
+class Undeliverables:
+    """A queue's dead samples on their way to the dead letters.
+
+    Args:
+        place: where they go; None: nowhere, they are removed.
+        outbox: the queue's.
+    """
+
+    __slots__ = ("_outbox", "_place", "waiting")
+
+    def __init__(self, place: DeadLetterPlace | None, outbox: Outbox) -> None:
+        self._place = place
+        self._outbox = outbox
+        self.waiting: dict[int, Sample] = {}
+        """Those that wait for room, by position, in the order of their deaths; changed only here."""
+
+    def bury(self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason) -> bool:
+        """Move a sample that just died; false: there is no room, or others wait for it, and so does this one."""
+        if sample.holder != NIL_GUID:
+            # It expired with a consumer, which may have processed it.
+            release(sample)
+            sample.redelivered = True
+        if not self.waiting and self.move(now, queue, sample, reason):
+            return True
+        if queue.journaled:
+            returned = Returned(queue.name, sample.position, sample.attempts, sample.redelivered)
+            self._outbox.records += (returned, Undeliverable(queue.name, sample.position, reason))
+        self.defer(now, queue, sample, reason)
+        return False
+
+    def move(self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason) -> bool:
+        """Move a sample, or have nothing to do where there is no place to go; false: there is no room now."""
+        place = self._place
+        if place is None:
+            return True
+        if not place.take_dead_letter(now, queue, sample, reason):
+            return False
+        dead_letter = dead_letter_identity(queue.label, sample.identity)
+        self._outbox.events.append(
+            SampleDeadLettered(now, queue.name, sample.identity, place.name, reason, dead_letter)
+        )
+        return True
+
+    def defer(self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason) -> None:
+        """Let a sample wait that found no room."""
+        assert self._place is not None, "where there is no place to go, nothing waits for room"
+        self._place.dead_letter_line.enter(queue)
+        self.waiting[sample.position] = sample
+        self._outbox.events.append(DeadLetterDeferred(now, queue.name, sample.identity, self._place.name, reason))
+
+    def leave(self, now: Nanoseconds, queue: Source, sample: Sample, *, moves: bool) -> None:
+        """A sample leaves its queue that may have waited here; `moves`: for the dead letters."""
+        waiting = self.waiting
+        was_first = sample is next(iter(waiting.values()))
+        if waiting.pop(sample.position, None) is None or self._place is None:
+            return
+        if not waiting:
+            self._place.dead_letter_line.leave(now, queue)
+        elif was_first and not moves:
+            # The one behind it may be smaller.
+            queue.go_on_at_once(now)
+
+    def give_way(self, now: Nanoseconds, queue: Source) -> None:
+        """Its share is moved: another queue's turn."""
+        if self._place is not None:
+            self._place.dead_letter_line.give_way(now, queue)

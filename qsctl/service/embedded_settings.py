@@ -1,0 +1,33 @@
+"""What an embedded service hosts, and how it writes its files, with a configuration and without one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.core.queue.settings import PersistenceKind, SessionSettings
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.service.named_configuration import Configuration
+
+DEFAULT_SETTINGS: Final = ServiceSettings(
+    "qsctl",
+    (
+        DomainParticipantSettings(
+            "DomainParticipant", 0, (SharedSubscriberSettings("SharedSubscriber", (SessionSettings("Session"),)),)
+        ),
+    ),
+)
+"""What a state directory hosts when no configuration is given: one shared subscriber without queues in domain 0."""
+
+DEFAULT_FILESYSTEM: Final = FilesystemSettings(synchronization=Synchronization.NORMAL)
+"""Synced as each command ends: a command that has ended survives a loss of power."""
+
+
+def settings_of(given: Configuration | None) -> tuple[ServiceSettings, FilesystemSettings, bool]:
+    """The engine's settings, how files are written, and whether the configuration outlives SHUTDOWN."""
+    if given is None:
+        return DEFAULT_SETTINGS, DEFAULT_FILESYSTEM, False
+    if isinstance(given, ServiceSettings):
+        return given, DEFAULT_FILESYSTEM, False
+    persistence = given.service_qos.persistence
+    return given.service, given.filesystem, persistence.kind is PersistenceKind.PERSISTENT and persistence.restore

@@ -1,0 +1,74 @@
+"""What must not leave because it could not be stored (manual, sections 2.4 and 2.14.2).
+
+Decides: what becomes of the messages of a turn when the store of a queue, or of the service's state, has failed. A
+producer is answered 0 for a sample that is not stored; nothing is delivered of which no record is durable; a command
+whose effect is not durable is answered with an error. The status of such a queue says why it rests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from qsctl.core.admin.reply import Reply, ReturnCode
+from qsctl.core.messages import AckResponse, CommandReply, Delivery, Outbound, QueueName, WriteAcknowledgment
+from qsctl.core.ready import Ready
+from qsctl.core.records import Enqueued, Record, RemovalCause, Removed
+from qsctl.core.statistics.status import SharedReaderQueueStatus
+from qsctl.errors import Damaged
+from qsctl.identity import SampleIdentity
+
+
+@dataclass
+class Failure:
+    """A queue whose store has failed, and what its producers were answered 0 for since."""
+
+    error: Damaged
+    refused: set[SampleIdentity] = field(default_factory=set)
+    is_undone: bool = False
+    """Whether the queue was set back to what its store holds."""
+    is_reported: bool = False
+    was_attempted: bool = False
+    """Whether it was tried to store the whole of it."""
+
+
+def withhold(batches: Sequence[Ready], failures: Mapping[QueueName, Failure], service: Damaged | None) -> None:
+    """Take from the messages of these turns what rests on records that are not durable."""
+    for ready in batches:
+        removal: Damaged | None = None
+        for record in ready.records:
+            failure = failures.get(getattr(record, "queue", ""))
+            if failure is not None:
+                removal = removal or _note(record, failure)
+        error = service if ready.changes_service and service is not None else removal
+        ready.messages[:] = [
+            kept for message in ready.messages if (kept := _withheld(message, failures, error)) is not None
+        ]
+
+
+def _note(record: Record, failure: Failure) -> Damaged | None:
+    if isinstance(record, Enqueued):
+        failure.refused.add(record.identity)
+    elif isinstance(record, Removed) and record.cause is RemovalCause.FLUSHED:
+        return failure.error
+    return None
+
+
+def _withheld(message: Outbound, failures: Mapping[QueueName, Failure], error: Damaged | None) -> Outbound | None:
+    if isinstance(message, WriteAcknowledgment):
+        failure = failures.get(message.queue)
+        if failure is not None and message.identity in failure.refused:
+            return msgspec.structs.replace(message, response=AckResponse.REJECTED)
+    elif isinstance(message, Delivery):
+        return None if message.queue in failures else message
+    elif isinstance(message, CommandReply) and error is not None and message.reply.retcode is ReturnCode.OK:
+        text = f"done, but it could not be stored: {error.message}. {error.remedy}"
+        return msgspec.structs.replace(message, reply=Reply(ReturnCode.ERROR, text))
+    elif isinstance(message, CommandReply) and isinstance(message.reply.body, SharedReaderQueueStatus):
+        failure = failures.get(message.reply.body.queue_name)
+        if failure is not None:
+            text = f"suspended, for it cannot be stored: {failure.error.message}"
+            return msgspec.structs.replace(message, reply=msgspec.structs.replace(message.reply, text=text))
+    return message

@@ -1,0 +1,387 @@
+"""A disk that is full or refuses concerns the queues that it refuses, and them only until it does no more (2.4)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qsctl.core.admin.command import CreateQueue, DeleteQueue, FlushQueue, GetStatus
+from qsctl.core.admin.reply import ReturnCode
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    CommandReply,
+    CommandRequest,
+    ConsumerJoined,
+    Delivery,
+    Inbound,
+    Outbound,
+    Write,
+    WriteAcknowledgment,
+)
+from qsctl.core.queue.settings import PersistenceSettings
+from qsctl.errors import Refused
+from qsctl.identity import SampleIdentity
+from qsctl.resource import ResourceKind
+from qsctl.service.embedded import open_embedded
+from qsctl.service.pipeline import PipelinedLoop
+from qsctl.service.recovery import AGAIN_AFTER_S
+from qsctl.storage import sqlite
+from tests.service import embedded_commands
+from tests.service.pipelines import IN_MEMORY, ON_DISK, READER, SUBSCRIBER, WRITER, queue, service
+from tests.service.small_disk import SmallDisk, small_disk
+
+__all__ = ["small_disk"]
+
+VOLATILE = PersistenceSettings()
+QUEUES = {"volatile": VOLATILE, "segments": IN_MEMORY, "database": ON_DISK}
+STORED = ("segments", "database")
+BIG = 60_000
+
+
+class Trial:
+    """A service with a queue of each kind, its producers and its consumers."""
+
+    def __init__(self, directory: Path, *, keeps_state: bool = False) -> None:
+        queues = [queue(name, persistence) for name, persistence in QUEUES.items()]
+        self.loop = service(directory, *queues, keeps_state=keeps_state)
+        self.pipeline = PipelinedLoop(self.loop)
+        self.reports: list[tuple[str, str]] = []
+        self.loop.recovery.report = lambda event, name, _reason: self.reports.append((event, name))
+        self.kept: dict[str, dict[int, bytes]] = {name: {} for name in QUEUES}
+        """What producers were answered 1 for and no consumer has acknowledged."""
+        self.refused: dict[str, set[int]] = {name: set() for name in QUEUES}
+        self._number = 0
+
+    def turn(self, inbox: Sequence[Inbound] = ()) -> list[Outbound]:
+        self.pipeline.begin(inbox)
+        return [message for ready in self.pipeline.drain() for message in ready.messages]
+
+    def write(self, name: str, size_bytes: int = 100) -> AckResponse:
+        """One sample; its producer's answer."""
+        self._number += 1
+        payload = b"%08d" % self._number * (size_bytes // 8)
+        message = Write("P", name.capitalize(), SampleIdentity(WRITER, self._number), payload)
+        answers = [each for each in self.turn([message]) if isinstance(each, WriteAcknowledgment)]
+        assert len(answers) == 1, f"{name}: the producer got {len(answers)} answers"
+        if answers[0].response is AckResponse.ACCEPTED:
+            self.kept[name][self._number] = payload
+        else:
+            self.refused[name].add(self._number)
+        return answers[0].response
+
+    def consume(self, name: str, count: int) -> int:
+        """Take and acknowledge so many samples; gives how many there were."""
+        queue_name = f"P/S/{name}"
+        joined = ConsumerJoined(queue_name, READER, unacked_threshold=count - 1, reception_enabled=True)
+        held = [each for each in self.turn([joined]) if isinstance(each, Delivery)]
+        self.turn([ConsumerJoined(queue_name, READER, reception_enabled=False)])
+        for each in held:
+            number = each.identity.sequence_number
+            assert number not in self.refused[name], "what was refused never comes"
+            assert each.payload == self.kept[name].pop(number)
+        self.turn([Acknowledgment(queue_name, READER, each.identity) for each in held])
+        return len(held)
+
+    def fill_up(self, name: str, size_bytes: int = BIG) -> int:
+        """Write until one is refused; gives how many were taken."""
+        for count in range(1_000):
+            if self.write(name, size_bytes) is AckResponse.REJECTED:
+                return count
+        raise AssertionError("the disk never got full")
+
+    def recover(self) -> None:
+        """Wait until nothing is wrong with the stores any more."""
+        until = time.monotonic() + 60
+        while self.loop.recovery.is_needed:
+            assert time.monotonic() < until, f"still {self.loop.stores.failure}"
+            time.sleep(AGAIN_AFTER_S / 5)
+            self.pipeline.rest()
+
+    def close(self) -> None:
+        self.pipeline.close()
+        self.loop.stores.close()
+
+
+@contextmanager
+def restarted(directory: Path) -> Iterator[Trial]:
+    trial = Trial(directory)
+    yield trial
+    trial.close()
+
+
+def assert_kept(directory: Path, before: Trial) -> None:
+    """A restart has what was answered 1, no more and no less."""
+    with restarted(directory) as after:
+        assert not after.loop.stores.damage
+        for name in STORED:
+            after.kept[name] = dict(before.kept[name])
+            after.consume(name, 1_000)
+            assert not after.kept[name], f"{name}: lost {len(after.kept[name])}"
+
+
+@contextmanager
+def read_only(trial: Trial) -> Iterator[None]:
+    """The disk as the system makes it after an error: no file that is open can be written any more, and none made."""
+    connections: list[sqlite3.Connection] = []
+    real_open, real_connect = os.open, sqlite.connect
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    def open_file(path: str, flags: int, *arguments: int) -> int:
+        if flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
+            refuse()
+        return real_open(path, flags, *arguments)
+
+    def connect(*arguments: Any) -> sqlite3.Connection:
+        connection = real_connect(*arguments)
+        connection.execute("PRAGMA query_only = ON")
+        connections.append(connection)
+        return connection
+
+    store = trial.loop.stores.queues["P/S/database"]
+    assert isinstance(store, sqlite.SqliteStorage)
+    store._connection.execute("PRAGMA query_only = ON")
+    with pytest.MonkeyPatch.context() as patches:
+        for name in ("pwrite", "ftruncate", "fsync", "fdatasync", "rename", "unlink"):
+            patches.setattr(os, name, refuse)
+        patches.setattr(os, "open", open_file)
+        patches.setattr(sqlite, "connect", connect)
+        yield
+    for each in connections:
+        with contextlib.suppress(sqlite3.ProgrammingError):  # closed meanwhile
+            each.execute("PRAGMA query_only = OFF")
+
+
+def test_a_disk_that_fills_empties_goes_read_only_and_returns(small_disk: SmallDisk) -> None:
+    trial = Trial(small_disk.directory)
+    for name in STORED:
+        assert trial.fill_up(name) > 10 or name == "database"
+        assert trial.write("volatile") is AckResponse.ACCEPTED
+    assert ("storage_scarce", "") in trial.reports
+    assert trial.consume("segments", 3) == 3, "what is held can be consumed"
+    while trial.consume("segments", 50):
+        pass
+    trial.recover()
+    for name in QUEUES:
+        assert trial.write(name) is AckResponse.ACCEPTED
+
+    small_disk.fill()
+    for _ in range(20):
+        for name in QUEUES:
+            trial.write(name, 5_000)
+    assert trial.refused["segments"], "there is no room"
+    assert trial.refused["database"]
+    assert not trial.refused["volatile"]
+    assert trial.consume("segments", 1) == 1
+    assert trial.consume("database", 1) == 1
+    small_disk.empty()
+    trial.recover()
+    for name in QUEUES:
+        assert trial.write(name) is AckResponse.ACCEPTED
+
+    with read_only(trial):
+        for name, expected in (("volatile", 1), ("segments", 0), ("database", 0)):
+            assert trial.write(name) == expected, name
+        trial.turn()
+        assert ("storage_failed", "P/S/segments") in trial.reports
+        assert ("storage_failed", "P/S/database") in trial.reports
+        assert trial.consume("segments", 1) == 0, "nothing is delivered of which no record can be stored"
+    trial.recover()
+    for name in QUEUES:
+        assert trial.write(name) is AckResponse.ACCEPTED
+        assert trial.consume(name, 1) == 1
+    trial.close()
+    assert_kept(small_disk.directory, trial)
+
+
+def test_a_directory_that_cannot_be_written_is_refused_at_the_start(small_disk: SmallDisk) -> None:
+    small_disk.set_read_only(True)
+    with pytest.raises(Refused, match="cannot be written: Read-only file system"):
+        Trial(small_disk.directory)
+
+
+def test_queues_are_flushed_and_deleted_on_a_full_disk(small_disk: SmallDisk) -> None:
+    trial = Trial(small_disk.directory, keeps_state=True)
+    for name in STORED:
+        for _ in range(5):
+            trial.write(name, 5_000)
+    small_disk.fill()
+    for name in STORED:
+        resource = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, name)
+        for each in (FlushQueue(resource), DeleteQueue(resource)):
+            replies = [
+                message.reply
+                for message in trial.turn([CommandRequest(SampleIdentity(READER, 1), "*", each)])
+                if isinstance(message, CommandReply)
+            ]
+            assert [reply.retcode for reply in replies] == [ReturnCode.OK], (each, replies)
+    trial.close()
+    small_disk.empty()
+
+
+@pytest.mark.parametrize("persistence", [VOLATILE, IN_MEMORY, ON_DISK], ids=["volatile", "segments", "database"])
+def test_an_embedded_service_gives_room_back_on_a_full_disk(
+    small_disk: SmallDisk, persistence: PersistenceSettings
+) -> None:
+    state = small_disk.directory / "state"
+    for_queue = embedded_commands.SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, "Orders")
+    with open_embedded(state) as service:
+        embedded_commands.create(service, embedded_commands.queue(persistence=persistence))
+        embedded_commands.write(service, *(b"%d" % number * 5_000 for number in range(6)))
+    small_disk.fill()
+    with open_embedded(state) as service:
+        assert embedded_commands.write(service, b"more", start=10) == [AckResponse.REJECTED]
+    with open_embedded(state) as service:
+        (first,) = service.receive(embedded_commands.FULL_NAME + "Orders", 1, 0.0)
+        service.acknowledge(first, ok=True)
+    with open_embedded(state) as service:
+        assert len(embedded_commands.messages(service)) == 5
+    for command_ in (FlushQueue(for_queue), DeleteQueue(for_queue)):
+        with open_embedded(state) as service:
+            assert [each.reply.retcode for each in service.request(command_)] == [ReturnCode.OK]
+    with open_embedded(state) as service:
+        assert not service.damage
+
+
+def refusing(error: int, *, calls: str, only: str) -> Callable[..., object]:
+    """The call, which fails for descriptors of files with this in their names."""
+    real = getattr(os, calls)
+
+    def call(descriptor: int, *arguments: object) -> object:
+        if only in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(error, os.strerror(error))
+        return real(descriptor, *arguments)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("calls", "error"), [("pwrite", errno.ENOSPC), ("pwrite", errno.EIO), ("fdatasync", errno.EIO)]
+)
+def test_a_store_that_fails_suspends_its_queue_until_the_whole_of_it_is_stored_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: str, error: int
+) -> None:
+    trial = Trial(tmp_path)
+    for name in QUEUES:
+        for _ in range(4):
+            assert trial.write(name) is AckResponse.ACCEPTED
+    trial.loop.stores.files.room.destroy()  # else what is refused for lack of room is written all the same
+    monkeypatch.setattr(os, calls, refusing(error, calls=calls, only="QSlog@"))
+    assert trial.write("segments") is AckResponse.REJECTED
+    assert trial.write("segments") is AckResponse.REJECTED
+    assert trial.write("volatile") is AckResponse.ACCEPTED
+    assert trial.write("database") is AckResponse.ACCEPTED
+    assert trial.consume("segments", 10) == 0, "it rests"
+    resource = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, "segments").at(ResourceKind.STATUS)
+    (status,) = trial.turn([CommandRequest(SampleIdentity(READER, 1), "*", GetStatus(resource))])
+    assert isinstance(status, CommandReply)
+    assert "cannot be stored" in status.reply.text
+    assert [each for each in trial.reports if "segments" in each[1]] == [("storage_failed", "P/S/segments")]
+    files_before = set(tmp_path.glob("*Segments*_m*"))
+    monkeypatch.undo()
+    trial.recover()
+    assert set(tmp_path.glob("*Segments*_m*")) - files_before, "metadata is in new files"
+    assert trial.write("segments") is AckResponse.ACCEPTED
+    assert trial.consume("segments", 1) == 1
+    assert ("storage_recovered", "P/S/segments") in trial.reports
+    trial.close()
+    assert_kept(tmp_path, trial)
+
+
+def test_a_sync_that_failed_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = Trial(tmp_path)
+    trial.write("segments")
+    synced: list[str] = []
+    real, fails = os.fdatasync, [True]
+
+    def sync(descriptor: int) -> None:
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        if fails and "QSlog@" in name:
+            fails.clear()
+            raise OSError(errno.EIO, "Input/output error")
+        synced.append(name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fdatasync", sync)
+    assert trial.write("segments") is AckResponse.REJECTED, "though every later sync says that all is well"
+    trial.recover()
+    assert trial.write("segments") is AckResponse.ACCEPTED
+    trial.close()
+    assert_kept(tmp_path, trial)
+
+
+def test_a_sample_that_was_refused_may_be_written_again_under_its_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = Trial(tmp_path)
+    trial.loop.stores.files.room.destroy()
+    monkeypatch.setattr(os, "fdatasync", refusing(errno.EIO, calls="fdatasync", only="QSlog@"))
+    assert trial.write("segments") is AckResponse.REJECTED
+    monkeypatch.undo()
+    trial.recover()
+    trial._number -= 1
+    trial.refused["segments"].clear()
+    assert trial.write("segments") is AckResponse.ACCEPTED
+    assert trial.consume("segments", 10) == 1
+    trial.close()
+
+
+def test_a_sample_with_a_consumer_when_the_store_fails_comes_again_with_the_flag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = Trial(tmp_path)
+    trial.write("segments")
+    joined = ConsumerJoined("P/S/segments", READER, unacked_threshold=10, reception_enabled=True)
+    (first,) = [each for each in trial.turn([joined]) if isinstance(each, Delivery)]
+    monkeypatch.setattr(os, "fdatasync", refusing(errno.EIO, calls="fdatasync", only="QSlog@"))
+    trial.write("segments")
+    monkeypatch.undo()
+    until, again = time.monotonic() + 60, []
+    while not again and time.monotonic() < until:
+        time.sleep(AGAIN_AFTER_S / 5)
+        again = [each for each in trial.turn() if isinstance(each, Delivery)]
+    assert [each.identity for each in again] == [first.identity]
+    assert again[0].flags & 1, "redelivered"
+    trial.close()
+
+
+def test_a_configuration_that_cannot_be_stored_is_answered_with_an_error_and_stored_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from qsctl.errors import Damaged
+    from qsctl.storage.sqlite import SqliteStorage
+
+    trial = Trial(tmp_path, keeps_state=True)
+
+    def refuse(self: SqliteStorage, *_: object) -> None:
+        raise Damaged(f"{self.path}: disk I/O error")
+
+    def create(name: str) -> ReturnCode:
+        request = CommandRequest(SampleIdentity(READER, 1), "*", CreateQueue(SUBSCRIBER, queue(name)))
+        (reply,) = [each for each in trial.turn([request]) if isinstance(each, CommandReply)]
+        return reply.reply.retcode
+
+    monkeypatch.setattr(SqliteStorage, "append", refuse)
+    monkeypatch.setattr(SqliteStorage, "compact", refuse)
+    assert create("more") is ReturnCode.ERROR
+    assert create("others") is ReturnCode.ERROR
+    assert trial.write("segments") is AckResponse.ACCEPTED
+    monkeypatch.undo()
+    trial.recover()
+    assert create("others") is ReturnCode.OK
+    trial.close()
+    with_all = service(tmp_path, keeps_state=True)
+    names = {resource.name for resource in with_all.engine.queues()}
+    assert names == {*QUEUES, "more", "others"}
+    with_all.stores.close()
