@@ -16,7 +16,7 @@ from qsctl.config.build_queue import build_monitoring, build_qos, build_replicat
 from qsctl.config.build_subscriber import BuildContext, SubscriberBuilder
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization, Vacuum
 from qsctl.config.inheritance import Layer, Reading, Scope
-from qsctl.config.problems import problem_at
+from qsctl.config.problems import Problem, problem_at
 from qsctl.config.settings import (
     AdministrationSettings,
     ConfigurationReplicationSettings,
@@ -51,8 +51,27 @@ def build_service(element: _Element, context: BuildContext) -> tuple[ServiceConf
     """The configuration of one service, and what reading it left: problems and origins."""
     builder = _ServiceBuilder(element, context)
     configuration = builder.build()
-    _settings_type().validate_python((configuration,))
+    builder.reading.problems.extend(settings_problems(configuration, element))
     return configuration, builder.reading
+
+
+def settings_problems(configuration: ServiceConfiguration, element: _Element) -> list[Problem]:
+    """Return a problem for each setting that has a value of another type than its own, in our words."""
+    from pydantic import ValidationError
+
+    try:
+        _settings_type().validate_python((configuration,))
+    except ValidationError as error:
+        return [
+            problem_at(
+                element,
+                f"the setting {'.'.join(str(step) for step in each['loc'][1:])} has a value of another kind",
+                found=str(each["input"]),
+                allowed=each["msg"],
+            )
+            for each in error.errors()
+        ]
+    return []
 
 
 class _ServiceBuilder(SubscriberBuilder):
@@ -138,9 +157,10 @@ class _ServiceBuilder(SubscriberBuilder):
     def _filesystem(self, scope: Scope) -> FilesystemSettings:
         directory = scope.value("directory", values.text, defaults.DIRECTORY)
         trace_file = scope.value("trace_file", values.text, defaults.TRACE_FILE)
+        file_prefix = scope.value("file_prefix", values.text, defaults.FILE_PREFIX)
         return FilesystemSettings(
-            directory=Path(directory) if directory else None,
-            file_prefix=scope.value("file_prefix", values.text, defaults.FILE_PREFIX),
+            directory=self.context.storage_directory or (Path(directory) if directory else None),
+            file_prefix=file_prefix if self.context.file_prefix is None else self.context.file_prefix,
             file_max_size_kb=scope.value("file_max_size", values.positive_count, defaults.FILE_MAX_SIZE),
             journal_mode=scope.value("journal_mode", values.kind(JournalMode), defaults.JOURNAL_MODE),
             synchronization=scope.value("synchronization", values.kind(Synchronization), defaults.SYNCHRONIZATION),

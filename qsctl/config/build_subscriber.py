@@ -22,7 +22,7 @@ from qsctl.core.settings import SharedSubscriberSettings
 
 @dataclass(frozen=True)
 class BuildContext:
-    """What a service is built with beside its element."""
+    """What a service is built with beside its element; the last two stand in for what it says of its files."""
 
     application_name: str
     domain_id_base: int = 0
@@ -30,6 +30,8 @@ class BuildContext:
     libraries: QosLibraries = field(default_factory=QosLibraries)
     types: TypeLibrary = field(default_factory=TypeLibrary)
     substituted: Mapping[_Element, str] = field(default_factory=dict)
+    storage_directory: Path | None = None
+    file_prefix: str | None = None
 
 
 class SubscriberBuilder:

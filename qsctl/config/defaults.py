@@ -157,3 +157,18 @@ QOS_FIXED: Final[dict[tuple[str, str], dict[str, str]]] = {
 def qos_holder(tag: str) -> str:
     """The key of QOS_DEFAULTS for a tag that holds QoS: dead-letter queues count as queues."""
     return "shared_reader_queue" if tag == "dead_letter_shared_reader_queue" else tag
+
+
+_MAPPED_POLICIES: Final = frozenset(
+    {"deadline", "destination_order", "durability", "latency_budget", "liveliness", "ownership"}
+)
+MAPPED_POLICIES: Final = {
+    "datareader_qos": _MAPPED_POLICIES | {"time_based_filter"},
+    "datawriter_qos": _MAPPED_POLICIES | {"lifespan", "transport_priority"},
+}
+"""What a file may set at an endpoint of delivery."""
+
+FIXED_POLICIES: Final = frozenset(
+    {"reliability", "history", "service", "publication_name", "subscription_name", "reader_resource_limits"}
+)
+"""Delivery sets these itself; files name them with the values that delivery has anyway."""

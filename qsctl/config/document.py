@@ -16,7 +16,7 @@ from typing import Any, Final
 from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config.problems import ConfigError, Problem, Severity, line_of, shown
+from qsctl.config.problems import NO_FILE, ConfigError, Problem, Severity, line_of, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,8 @@ class Limits:
     size_bytes: int
     depth: int = 64
     elements: int = 1_000_000
+    text_characters: int = 65_536
+    """Of one text or one attribute."""
 
 
 FILE_LIMITS: Final = Limits(size_bytes=16 * 1024 * 1024)
@@ -63,7 +65,7 @@ def read_file(path: Path, name: str, limits: Limits = FILE_LIMITS) -> bytes:
         with path.open("rb") as stream:
             data = stream.read(limits.size_bytes + 1)
     except FileNotFoundError:
-        raise _refuse(name, "there is no such file", suggestion="Check the name and the working directory.") from None
+        raise _refuse(name, NO_FILE, suggestion="Check the name and the working directory.") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise _refuse(name, f"the file cannot be read: {reason}") from None
@@ -211,6 +213,23 @@ def _check_shape(root: _Element, name: str, limits: Limits) -> None:
             raise _refuse(name, "elements are nested too deeply", line=line, allowed=f"at most {limits.depth} levels")
         if count > limits.elements:
             raise _refuse(name, "the XML has too many elements", allowed=f"at most {limits.elements}")
+        if len(element.text or "") > limits.text_characters:
+            raise _too_long(element, f"the text of <{shown(element.tag)}>", str(element.text), name, limits)
+        for key, value in element.attrib.items():
+            if len(value) > limits.text_characters:
+                raise _too_long(
+                    element, f"the attribute {shown(str(key))} of <{shown(element.tag)}>", str(value), name, limits
+                )
+
+
+def _too_long(element: _Element, what: str, text: str, name: str, limits: Limits) -> ConfigError:
+    return _refuse(
+        name,
+        f"{what} is too long",
+        line=line_of(element),
+        found=f"{len(text)} characters: {shown(text[:80])}",
+        allowed=f"at most {limits.text_characters} characters",
+    )
 
 
 def attributes_of(element: _Element) -> Mapping[str, str]:

@@ -54,7 +54,8 @@ class FilesystemSettings:
     """`<filesystem>` (Table 3.9).
 
     `directory` None stands for the current working directory; it must exist. `file_max_size_kb` rolls the files of
-    queues with in-memory state to a new one; it does not bound a queue. `trace_file` None: no trace.
+    queues with in-memory state to a new one, and those of the write-ahead log that they share at four times that; it
+    does not bound a queue. `trace_file` None: no trace.
     """
 
     directory: Path | None = None

@@ -17,14 +17,25 @@ from qsctl.config.build_subscriber import BuildContext
 from qsctl.config.document import Document
 from qsctl.config.inheritance import Reading
 from qsctl.config.load_order import sources_in_order
-from qsctl.config.problems import ConfigError, Problem, Severity, did_you_mean, file_of, has_errors, problem_at, shown
+from qsctl.config.problems import (
+    ConfigError,
+    NotServed,
+    Problem,
+    Severity,
+    did_you_mean,
+    file_of,
+    has_errors,
+    problem_at,
+    shown,
+    unsupported,
+)
 from qsctl.config.qos import QosLibraries
 from qsctl.config.rules import service_problems, tree_problems
 from qsctl.config.schema import check_document
 from qsctl.config.settings import DEFAULT_APPLICATION_NAME, ServiceConfiguration
 from qsctl.config.strict import spelling_problems
 from qsctl.config.types import TypeLibrary, read_types
-from qsctl.config.variables import substitute
+from qsctl.config.variables import substitute, without_consequences
 
 
 @dataclass(frozen=True)
@@ -38,11 +49,29 @@ class LoadedService:
 
 @dataclass(frozen=True)
 class LoadedConfiguration:
-    """The service to run; `problems` are warnings and notes. `origins`: where the value at a path comes from."""
+    """A valid service; `problems` are what is unsupported, warnings and notes. `origins`: where a value comes from."""
 
     configuration: ServiceConfiguration
     problems: tuple[Problem, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
+
+    def require_served(self) -> None:
+        """Refuse what `qsctl serve` could not do as the configuration promises.
+
+        Raises:
+            NotServed: with every reason.
+        """
+        if found := unsupported(self.problems):
+            raise NotServed(self.configuration.name, found)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is to be said of sources: every problem, and which of their services `qsctl serve` would start."""
+
+    problems: tuple[Problem, ...]
+    services: Mapping[str, bool]
+    """By name: whether it would be started. Empty where the sources hold QoS profiles or types only."""
 
 
 @dataclass
@@ -54,6 +83,8 @@ class _Loading:
     libraries: QosLibraries = field(default_factory=QosLibraries)
     types: TypeLibrary = field(default_factory=TypeLibrary)
     services: dict[str, _Element] = field(default_factory=dict)
+    served: dict[str, bool] = field(default_factory=dict)
+    """The services that were built, and whether each can be served."""
 
     @property
     def broken(self) -> bool:
@@ -70,6 +101,8 @@ def load_configuration(
     application_name: str | None = None,
     domain_id_base: int = 0,
     default_files: bool = True,
+    persistent_storage_path: Path | None = None,
+    persistent_file_prefix: str | None = None,
 ) -> LoadedConfiguration:
     """The configuration of one service from all its sources.
 
@@ -82,6 +115,8 @@ def load_configuration(
         application_name: what commands call the run (-appName); the configuration's name unless given.
         domain_id_base: added to every domain (-domainIdBase).
         default_files: whether the default files are loaded where they exist.
+        persistent_storage_path: in place of the directory of the files (-persistentStoragePath).
+        persistent_file_prefix: in place of their prefix (-persistentFilePrefix).
 
     Raises:
         ConfigError: with every problem, if one is an error.
@@ -91,6 +126,7 @@ def load_configuration(
     if element is None:
         raise ConfigError(_in_order(loading))
     context = _context(loading, working_directory, domain_id_base)
+    context = replace(context, storage_directory=persistent_storage_path, file_prefix=persistent_file_prefix)
     loaded = _build(loading, element, context, application_name)
     problems = _in_order(loading)
     if has_errors(problems):
@@ -111,7 +147,34 @@ def check_files(
     default_files: bool = True,
     strict: bool = False,
 ) -> list[Problem]:
-    """Every problem of the sources, all their services checked unless one is named. Never raises for bad content.
+    """Every problem of the sources: those of `judge_files`, which takes the same."""
+    judgement = judge_files(
+        sources,
+        configuration_name=configuration_name,
+        variables=variables,
+        environment=environment,
+        working_directory=working_directory,
+        application_name=application_name,
+        domain_id_base=domain_id_base,
+        default_files=default_files,
+        strict=strict,
+    )
+    return list(judgement.problems)
+
+
+def judge_files(
+    sources: Sequence[str | Path],
+    *,
+    configuration_name: str | None = None,
+    variables: Mapping[str, str],
+    environment: Mapping[str, str],
+    working_directory: Path,
+    application_name: str | None = None,
+    domain_id_base: int = 0,
+    default_files: bool = True,
+    strict: bool = False,
+) -> Judgement:
+    """The judgement of the sources, all their services checked unless one is named. Never raises for bad content.
 
     Takes what `load_configuration` takes. With `strict` it also reports spellings that only files in the field use
     and extensions of vendors; warnings stay warnings: see `strictly`.
@@ -122,15 +185,25 @@ def check_files(
             loading.problems.extend(spelling_problems(document.root))
     context = _context(loading, working_directory, domain_id_base)
     if configuration_name is not None or not loading.services:
-        chosen = _chosen(loading, configuration_name)
+        profiles = None if configuration_name is not None else _profiles_only(loading)
+        chosen = _chosen(loading, configuration_name) if profiles is None else None
         elements = [chosen] if chosen is not None else []
+        if profiles is not None:
+            loading.problems.append(profiles)
     else:
         elements = list(loading.services.values())
     for element in elements:
         _build(loading, element, context, application_name)
     loading.libraries.check()
     loading.problems.extend([*loading.libraries.problems, *loading.libraries.notes])
-    return _in_order(loading)
+    problems = _in_order(loading)
+    broken = any(not problem_is_of_a_service(problem) for problem in problems if problem.severity is Severity.ERROR)
+    return Judgement(tuple(problems), {name: served and not broken for name, served in loading.served.items()})
+
+
+def problem_is_of_a_service(problem: Problem) -> bool:
+    """Whether it concerns one service; others keep every service of the sources from being started."""
+    return "/queuing_service[" in f"/{problem.path}"
 
 
 def _read(
@@ -153,8 +226,9 @@ def _read(
             loading.problems.extend(error.problems)
             continue
         loading.documents.append(document)
-        loading.problems.extend(substitute(document, variables, environment))
-        loading.problems.extend(check_document(document, note_extensions=strict))
+        unresolved = substitute(document, variables, environment)
+        loading.problems.extend(unresolved)
+        loading.problems.extend(without_consequences(check_document(document, note_extensions=strict), unresolved))
         loading.problems.extend(tree_problems(document.root))
     _merge(loading)
     return loading
@@ -232,17 +306,38 @@ def _chosen(loading: _Loading, configuration_name: str | None) -> _Element | Non
     return None
 
 
+def _profiles_only(loading: _Loading) -> Problem | None:
+    """What to say of sources that hold QoS profiles or types and no service (section 3.1, the first three files)."""
+    if loading.services or loading.broken or not loading.documents:
+        return None
+    document = loading.documents[-1]
+    held = {"qos_library": "QoS profiles", "types": "types"}
+    found = [words for tag, words in held.items() if document.root.find(tag) is not None]
+    if not found:
+        return None
+    return problem_at(
+        document.root,
+        f"this file holds {' and '.join(found)} and no service",
+        severity=Severity.NOTE,
+        suggestion="It is loaded beside a file with a <queuing_service>; alone there is nothing to serve.",
+    )
+
+
 def _build(loading: _Loading, element: _Element, context: BuildContext, application_name: str | None) -> LoadedService:
     name = " ".join((element.get("name") or "").split())
     context = replace(context, application_name=application_name or name or DEFAULT_APPLICATION_NAME)
     configuration, reading = build_service(element, context)
-    loading.problems.extend(reading.problems)
-    loading.problems.extend(context.libraries.problems)
-    loading.problems.extend(context.libraries.notes)
-    loading.problems.extend(
-        service_problems(
+    found = [
+        *reading.problems,
+        *service_problems(
             configuration, reading, element, context.working_directory, named_application=application_name is not None
-        )
+        ),
+    ]
+    loading.problems.extend([*context.libraries.problems, *context.libraries.notes, *found])
+    path = f"queuing_service[{name}]"
+    of_tree = [problem for problem in loading.problems if path in problem.path.split("/")]
+    loading.served[name] = not (
+        has_errors([*found, *of_tree, *context.libraries.problems]) or unsupported([*found, *of_tree])
     )
     return LoadedService(configuration, reading, element)
 

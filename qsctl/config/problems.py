@@ -10,18 +10,22 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from qsctl.errors import InvalidInput
+from qsctl.errors import ExitStatus, InvalidInput, Refused
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
 
 class Severity(StrEnum):
-    """How bad: an error stops the service, a warning is an error in strict mode, a note is for information."""
+    """How bad: an error stops the service, a warning is an error in strict mode, a note is for information.
+
+    What is unsupported stops `qsctl serve` too, but the file is valid: it can be read, rendered and compared.
+    """
 
     ERROR = "error"
+    UNSUPPORTED = "unsupported"
     WARNING = "warning"
     NOTE = "note"
 
@@ -53,6 +57,10 @@ class Problem:
         return "\n".join(parts)
 
 
+NO_FILE: Final = "there is no such file"
+"""The message of a problem that is a file's absence."""
+
+
 class ConfigError(InvalidInput):
     """A configuration that cannot be used; `problems` holds errors, warnings and notes, in the order of the files."""
 
@@ -62,6 +70,24 @@ class ConfigError(InvalidInput):
         count = f"{len(errors)} errors" if len(errors) != 1 else "1 error"
         text = "\n".join(str(problem) for problem in errors)
         super().__init__(f"the configuration has {count}\n{text}")
+        self.exit_status = status_of(problems)
+
+
+def status_of(problems: Sequence[Problem]) -> ExitStatus:
+    """What a command exits with: NOT_FOUND where files are missing and nothing else is wrong."""
+    messages = {problem.message for problem in problems if problem.severity is Severity.ERROR}
+    if not messages:
+        return ExitStatus.DONE
+    return ExitStatus.NOT_FOUND if messages == {NO_FILE} else ExitStatus.NO
+
+
+class NotServed(Refused):
+    """A valid configuration that this version, or this machine's DDS library, cannot serve as it promises."""
+
+    def __init__(self, name: str, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        text = "\n".join(map(str, problems))
+        super().__init__(f"the service {name} is valid and not supported here\n{text}")
 
 
 _SHOWN_CHARACTERS = 120
@@ -133,5 +159,10 @@ def strictly(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def has_errors(problems: Iterable[Problem]) -> bool:
-    """Whether one of them stops the service."""
+    """Whether one of them makes the configuration invalid."""
     return any(problem.severity is Severity.ERROR for problem in problems)
+
+
+def unsupported(problems: Iterable[Problem]) -> list[Problem]:
+    """Those for which `qsctl serve` refuses a valid configuration."""
+    return [problem for problem in problems if problem.severity is Severity.UNSUPPORTED]

@@ -1,6 +1,7 @@
 """QoS elements as small trees that remember where each value came from; merging one over another; canonical text.
 
-Laying a QoS element over its base: a value replaces, a policy merges, a list replaces, properties merge by name.
+Laying a QoS element over its base: a value replaces, a policy merges, a list replaces, properties merge by name unless
+they say `inherit="false"`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from lxml.etree import _Element
 
 from qsctl.config.document import attributes_of, text_of
 from qsctl.config.problems import file_of, line_of
+from qsctl.config.values import ValueForm, boolean
 
 _KIND = re.compile(r"DDS_[A-Z][A-Z0-9_]+")
 _TRUE = re.compile(r"(DDS_)?BOOLEAN_TRUE", re.IGNORECASE)
@@ -86,6 +88,8 @@ def _name_of(element: QosNode) -> str:
 def merge(base: QosNode, over: QosNode, inherited_from: str = "") -> QosNode:
     """`over` laid over `base`; what only the base has is marked as inherited from it."""
     if over.tag == "property":
+        if not _inherits(over):
+            return over
         named = {_name_of(element): mark_inherited(element, inherited_from) for element in _listed(base)}
         named.update((_name_of(element), element) for element in _listed(over))
         if not named:
@@ -108,6 +112,14 @@ def merge(base: QosNode, over: QosNode, inherited_from: str = "") -> QosNode:
         else:
             merged.append(mark_inherited(below[tag], inherited_from))
     return replace(over, children=tuple(merged), attributes={**base.attributes, **over.attributes})
+
+
+def _inherits(node: QosNode) -> bool:
+    """Whether the properties of a base are kept beside these: the attribute `inherit`, true by default."""
+    try:
+        return boolean(node.attributes.get("inherit", "true").strip())
+    except ValueForm:
+        return True  # the schema has said so
 
 
 def _listed(node: QosNode) -> tuple[QosNode, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config.document import Document, text_of
+from qsctl.config.document import Document, attributes_of, text_of
 from qsctl.config.problems import Problem, Severity, did_you_mean, file_of, problem_at, shown
 from qsctl.config.schema_model import SCHEMA, VENDOR_EXTENSION, ElementModel, schema_model
 from qsctl.config.structure import structure_problems
@@ -29,6 +29,8 @@ PROBLEMS_MAX: Final = 200
 
 EXPLAINED_ELEMENTS_MAX: Final = 50_000
 """In larger documents the gate explains too: xmlschema takes a minute for a million elements."""
+
+_LONG_CHARACTERS: Final = 255
 
 QOS_TAGS: Final = (
     "participant_qos",
@@ -93,17 +95,23 @@ def check_document(
 
 
 class _Aside:
-    """Elements taken out of the tree for a while, each with the place it came from."""
+    """Elements and attributes taken out of the tree for a while, each with the place it came from."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[_Element, int, _Element]] = []
+        self.attributes: list[tuple[_Element, str, str]] = []
         self.problems: list[Problem] = []
 
     def take(self, parent: _Element, element: _Element) -> None:
         self.taken.append((parent, parent.index(element), element))
         parent.remove(element)
 
+    def take_attribute(self, element: _Element, name: str) -> None:
+        self.attributes.append((element, name, str(element.attrib.pop(name))))
+
     def put_back(self) -> None:
+        for element, name, value in self.attributes:
+            element.set(name, value)
         for parent, index, element in reversed(self.taken):
             parent.insert(index, element)
 
@@ -120,6 +128,7 @@ def _set_aside_extensions(root: _Element) -> _Aside:
         pending = [(element, model.elements[name])]
         while pending:
             parent, parent_model = pending.pop()
+            _set_aside_attributes(aside, parent, parent_model)
             for child in list(parent):
                 child_type = parent_model.children.get(str(child.tag))
                 if child_type == VENDOR_EXTENSION:
@@ -130,6 +139,22 @@ def _set_aside_extensions(root: _Element) -> _Aside:
                 elif child_type in model.elements:
                     pending.append((child, model.elements[str(child_type)]))
     return aside
+
+
+def _set_aside_attributes(aside: _Aside, element: _Element, model: ElementModel) -> None:
+    """Unknown attributes of policies are a vendor's too; one that is nearly a known one stays, for it is a mistake."""
+    if not _may_be_extended(model):
+        return
+    for name in attributes_of(element):
+        if name not in model.attributes and not did_you_mean(name, model.attributes):
+            aside.problems.append(
+                problem_at(
+                    element,
+                    f"the attribute {name} of <{element.tag}> is an extension of a vendor: kept, and not used here",
+                    severity=Severity.NOTE,
+                )
+            )
+            aside.take_attribute(element, name)
 
 
 def _may_be_extended(model: ElementModel) -> bool:
@@ -248,7 +273,7 @@ def _attribute_problem(element: _Element, name: str) -> Problem:
     return problem_at(
         element,
         f"the attribute {name} of <{element.tag}> has a value that is not allowed",
-        found=value or "(nothing)",
+        found=_found(value),
         allowed=model.allowed.get(type_name, ""),
         suggestion=suggestion_for_value(name, value, type_name),
     )
@@ -263,10 +288,15 @@ def _value_problem(element: _Element, reason: str, type_name: str | None) -> Pro
     return problem_at(
         element,
         f"<{element.tag}> has a value that is not allowed",
-        found=value or "(nothing)",
+        found=_found(value),
         allowed=allowed,
         suggestion=suggestion_for_value(str(element.tag), value, type_name or ""),
     )
+
+
+def _found(value: str) -> str:
+    """The value as a message shows it; of a long one its length, too, which may be what is wrong with it."""
+    return f"{len(value)} characters: {value}" if len(value) > _LONG_CHARACTERS else value or "(nothing)"
 
 
 def suggestion_for_value(tag: str, value: str, type_name: str) -> str:

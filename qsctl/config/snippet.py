@@ -20,7 +20,7 @@ from qsctl.config.queue_xml import branch, monitoring_element, replication_eleme
 from qsctl.config.rules import TREE_RULES, queue_problems
 from qsctl.config.schema import check_document
 from qsctl.config.settings import MonitoringPublicationSettings, ServiceConfiguration
-from qsctl.config.variables import substitute
+from qsctl.config.variables import refuse_variables, without_consequences
 from qsctl.core.queue.settings import SampleBufferSettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 
@@ -57,7 +57,9 @@ def read_queue_snippet(
     buffer = _sample_buffer(inherit, participant)
     queue = builder.lone_queue(document.root, buffer, subscriber.name if subscriber else "")
     problems = [*builder.reading.problems, *builder.libraries.problems, *_missing_references(queue, subscriber, source)]
-    problems.extend(queue_problems([queue], _configuration(inherit), builder.reading, document.root, subscriber))
+    problems.extend(
+        queue_problems([queue], _configuration(inherit), builder.reading, document.root, subscriber, participant)
+    )
     _raise_errors(problems)
     return queue
 
@@ -80,7 +82,9 @@ def read_subscriber_snippet(
     subscriber = builder.subscriber(document.root, "", _sample_buffer(inherit, participant))
     problems = [*builder.reading.problems, *builder.libraries.problems]
     problems.extend(
-        queue_problems(list(subscriber.queues), _configuration(inherit), builder.reading, document.root, subscriber)
+        queue_problems(
+            list(subscriber.queues), _configuration(inherit), builder.reading, document.root, subscriber, participant
+        )
     )
     _raise_errors(problems)
     return subscriber
@@ -90,8 +94,8 @@ def _parse(
     text: str, source: str, roots: tuple[str, ...], *, allow_files: bool, working_directory: Path | None
 ) -> Document:
     document = parse_document(_body(text, source, allow_files, working_directory), source, BODY_LIMITS)
-    problems = substitute(document, {}, {})
-    problems.extend(check_document(document, roots))
+    problems = refuse_variables(document.root)
+    problems.extend(without_consequences(check_document(document, roots), problems))
     if document.root.tag in roots:
         problems.extend(problem for rule in TREE_RULES for problem in rule(document.root))
     _raise_errors(problems)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+import warnings
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
 
 Constant: TypeAlias = int | float | str | bool
 
@@ -35,7 +36,14 @@ class ConstantForm(ValueError):
     """A text that is not an expression of whole numbers and constants."""
 
 
-def evaluate(text: str, constants: Mapping[str, Constant]) -> int:
+class Constants(Protocol):
+    """Constants by name, such as a dictionary."""
+
+    def get(self, name: str, /) -> Constant | None:
+        """The constant, if there is one of the name."""
+
+
+def evaluate(text: str, constants: Constants) -> int:
     """The whole number that an expression stands for.
 
     Raises:
@@ -44,21 +52,24 @@ def evaluate(text: str, constants: Mapping[str, Constant]) -> int:
     if len(text) > _CHARACTERS_MAX:
         raise ConstantForm(f"an expression of at most {_CHARACTERS_MAX} characters")
     try:
-        tree = ast.parse(text.replace("::", "__").strip(), mode="eval")
-        names = {name.replace("::", "__"): value for name, value in constants.items()}
-        return _value(tree.body, names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # `1or 2` is odd Python and no expression here
+            tree = ast.parse(text.replace("::", "__").strip(), mode="eval")
+        return _value(tree.body, constants)
     except (SyntaxError, ZeroDivisionError, ValueError, OverflowError, MemoryError, RecursionError) as error:
         if isinstance(error, ConstantForm):
             raise
         raise ConstantForm("whole numbers and constants with + - * / % << >> | & ^ ~ and brackets") from None
 
 
-def _value(node: ast.expr, names: Mapping[str, Constant]) -> int:
+def _value(node: ast.expr, names: Constants) -> int:
     match node:
         case ast.Constant(value=int() as number) if not isinstance(number, bool):
             result: int = number
         case ast.Name(id=name):
             found = names.get(name)
+            if found is None:
+                found = names.get(name.replace("__", "::"))
             if not isinstance(found, int):
                 raise ConstantForm(f"a constant that is a whole number; {name.replace('__', '::')} is none")
             result = int(found)

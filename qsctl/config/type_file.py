@@ -10,6 +10,7 @@ from pathlib import Path
 
 from qsctl.config.document import parse_document, read_file
 from qsctl.config.problems import ConfigError, has_errors
+from qsctl.config.type_document import types_of_document
 from qsctl.config.types import TypeLibrary, read_types
 from qsctl.errors import InvalidInput
 
@@ -22,8 +23,10 @@ def read_type_file(path: Path | str) -> TypeLibrary:
         InvalidInput: it has no `<types>`.
     """
     directory = Path(path).resolve().parent
-    root = parse_document(read_file(Path(path), str(path)), str(path), directory=directory).root
-    parents = [root] if root.tag == "types" else root.findall("types")
+    document = parse_document(read_file(Path(path), str(path)), str(path), directory=directory)
+    parents, problems = types_of_document(document)
+    if has_errors(problems):
+        raise ConfigError(problems)
     if not parents:
         raise InvalidInput(f"{path} has no <types>", remedy="Give the file that defines the queue's type.")
     library, problems = read_types([(parent, directory) for parent in parents])

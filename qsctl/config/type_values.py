@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from qsctl.config.type_classes import ClassMaker, field_name
+from qsctl.config.type_classes import ClassMaker, encoded_enumerator
 from qsctl.config.type_model import (
     INTEGER_RANGES,
     UNBOUNDED,
@@ -60,15 +60,17 @@ class Values:
                 made = self._classes.class_of(name)
                 numbers = dict(values)
                 if isinstance(value, str) and value in numbers:
-                    return made(numbers[value])
+                    return made(encoded_enumerator(numbers[value]))
                 if type(value) is int and value in numbers.values():
-                    return made(value)
+                    return made(encoded_enumerator(value))
                 raise _refuse(path, value, "one of " + ", ".join(numbers))
             case Bitmask(flags=flags):
                 names = [flag for flag, _ in flags]
                 if not isinstance(value, list) or not all(flag in names for flag in value):
                     raise _refuse(path, value, "a list of " + ", ".join(names))
-                return self._classes.class_of(name)(**{field_name(flag): flag in value for flag in names})
+                made = self._classes.class_of(name)
+                own = self._classes.field_names(name)
+                return made(**{own[flag]: flag in value for flag in names})
             case Alias(shape=shape):
                 return self._native_shape(shape, value, path)
 
@@ -84,8 +86,9 @@ class Values:
                 raise _refuse(
                     _step(path, str(key)), value[key], f"no such member: {struct.name} has " + ", ".join(known)
                 )
-        fields = {field_name(member.name): self._native_member(member, value, path) for member in members}
-        return self._classes.class_of(struct.name)(**fields)
+        made = self._classes.class_of(struct.name)
+        own = self._classes.field_names(struct.name)
+        return made(**{own[member.name]: self._native_member(member, value, path) for member in members})
 
     def _native_member(self, member: Member, value: Mapping[str, object], path: str) -> Any:
         here = _step(path, member.name)
@@ -136,10 +139,19 @@ class Values:
             raise _refuse(here, None, f"a value: {case.member.name} holds for all values that have no case")
         label = self._native_shape(union.discriminator, given, here)
         number = getattr(label, "value", label)
-        others = {known for other in union.cases if other is not case for known in other.labels}
-        if (number not in case.labels and not case.is_default) or number in others:
+        others = {known for other in union.cases if other is not case for known in self._encoded(union, other)}
+        if (number not in self._encoded(union, case) and not case.is_default) or number in others:
             raise _refuse(here, given, f"a value that selects {case.member.name}")
         return label
+
+    def _encoded(self, union: Union, case: Case) -> tuple[int | bool | str, ...]:
+        """The labels of a case as the library has them."""
+        shape = union.discriminator
+        while isinstance(definition := self._definitions.get(str(shape.base)), Alias):
+            shape = definition.shape
+        if isinstance(definition, Enumeration):
+            return tuple(encoded_enumerator(int(label)) for label in case.labels)
+        return case.labels
 
     def _native_label(self, shape: Shape, label: int | bool | str, path: str) -> Any:
         return self._native_shape(shape, label, _step(path, "discriminator"))
@@ -199,24 +211,32 @@ class Values:
         definition = self._definitions[name]
         match definition:
             case Struct():
+                own = self._classes.field_names(name)
                 return {
                     member.name: self._plain_shape(member.shape, held)
                     for member in self.members_of(definition)
-                    if (held := getattr(value, field_name(member.name))) is not None
+                    if (held := getattr(value, own[member.name])) is not None
                 }
             case Union():
                 return self._plain_union(definition, value)
-            case Enumeration():
-                return str(value.name)
+            case Enumeration(values=values):
+                number = getattr(value, "value", value)  # the library gives a number that it has no literal for
+                literal = next((each for each, known in values if encoded_enumerator(known) == number), None)
+                if literal is None:
+                    raise ValueError(f"{number} is no value of {name}")
+                return literal
             case Bitmask(flags=flags):
-                return [flag for flag, _ in flags if getattr(value, field_name(flag))]
+                if isinstance(value, int):  # what the library puts where a sample ends early
+                    return [flag for flag, position in flags if value >> position & 1]
+                own = self._classes.field_names(name)
+                return [flag for flag, _ in flags if getattr(value, own[flag])]
             case Alias(shape=shape):
                 return self._plain_shape(shape, value)
 
     def _plain_union(self, union: Union, value: Any) -> object:
         label = value.discriminator
         number = getattr(label, "value", label)
-        case = next((each for each in union.cases if number in each.labels), None)
+        case = next((each for each in union.cases if number in self._encoded(union, each)), None)
         case = case or next((each for each in union.cases if each.is_default), None)
         discriminator = self._plain_shape(union.discriminator, label)
         if case is None:
@@ -225,6 +245,9 @@ class Values:
 
     def _plain_shape(self, shape: Shape, value: Any, dimension: int = 0) -> object:
         if dimension < len(shape.dimensions):
+            size = shape.dimensions[dimension]
+            if len(value) != size:
+                raise ValueError(f"{len(value)} elements where there are {size}")  # the library reads past the end
             if self._is_octets(shape, dimension + 1):
                 return bytes(value).hex()
             return [self._plain_shape(shape, item, dimension + 1) for item in value]
@@ -234,7 +257,7 @@ class Values:
             element = Shape(shape.base, shape.string_bound)
             return [self._plain_shape(element, item) for item in value]
         if isinstance(shape.base, Primitive):
-            return value
+            return bool(value) if shape.base is Primitive.BOOLEAN else value
         return self.plain(shape.base, value)
 
 

@@ -6,7 +6,6 @@ implementations expect it. The library is loaded when the first sample is conver
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +14,10 @@ from lxml.etree import _Element
 
 from qsctl.config.problems import Problem
 from qsctl.config.type_classes import ClassMaker
-from qsctl.config.type_model import BUILTIN_TYPES, Definition, Struct, Union
+from qsctl.config.type_model import BUILTIN_TYPES, Alias, Bitmask, Definition, Enumeration, Struct, Union
 from qsctl.config.type_reader import TypeReader
 from qsctl.config.type_values import Values
-from qsctl.errors import InvalidInput, NotFound
+from qsctl.errors import InvalidInput, NotFound, Refused
 
 DEFAULT_TYPE_NAMES = ("DDS::Octets", "DDS::String")
 
@@ -50,10 +49,10 @@ class TypeLibrary:
         Raises:
             NotFound: there is no such type.
             InvalidInput: the value does not fit; names the member, the value and what is allowed.
-            Refused: the DDS library cannot represent the type.
+            Refused: the type is no struct or union, or the DDS library cannot represent it.
             Unavailable: the DDS library is missing.
         """
-        name = self._known(type_name)
+        name = self._of_samples(type_name)
         values, classes = self._converters()
         classes.class_of(name)
         try:
@@ -69,24 +68,24 @@ class TypeLibrary:
         Raises:
             NotFound: there is no such type.
             InvalidInput: the octets are not a sample of this type.
-            Refused: the DDS library cannot represent the type.
+            Refused: the type is no struct or union, or the DDS library cannot represent it.
             Unavailable: the DDS library is missing.
         """
-        name = self._known(type_name)
+        name = self._of_samples(type_name)
         values, classes = self._converters()
         made = classes.class_of(name)
         if len(octets) < 4 or octets[0] != 0:
             raise InvalidInput(f"{len(octets)} octets are not a sample of {name}: there is no encapsulation header")
         try:
             return values.plain(name, made.deserialize(octets))
-        except (struct.error, ValueError, IndexError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        except Exception as error:  # the library raises its own and bare `Exception`s for octets that are no sample
             raise InvalidInput(
                 f"the {len(octets)} octets are not a sample of {name}: {error}", remedy="Check the queue's type_name."
             ) from None
 
     def class_of(self, type_name: str) -> type:
         """The DDS library's class for a type, as a transport registers it. Raises as `json_to_cdr` does."""
-        name = self._known(type_name)
+        name = self._of_samples(type_name)
         made: type = self._converters()[1].class_of(name)
         return made
 
@@ -94,6 +93,36 @@ class TypeLibrary:
         """What a producer or consumer of this type takes as its codec. Raises as `json_to_cdr` does."""
         self.class_of(type_name)
         return TypedCodec(self, type_name)
+
+    def is_of_samples(self, type_name: str) -> bool:
+        """Whether a queue may hold samples of a type: it is a struct, a union, or another name for one."""
+        try:
+            self._of_samples(type_name)
+        except (NotFound, Refused):
+            return False
+        return True
+
+    def _of_samples(self, type_name: str) -> str:
+        """The struct or union that a type name stands for, aliases followed.
+
+        Raises:
+            NotFound: there is no such type.
+            Refused: it is none that a sample can be of.
+        """
+        name = self._known(type_name)
+        seen: set[str] = set()
+        while isinstance(definition := self.definitions.get(name), Alias) and name not in seen:
+            seen.add(name)
+            shape = definition.shape
+            if shape.sequence_bound is not None or shape.dimensions or str(shape.base) not in self:
+                break
+            name = str(shape.base)
+        if not isinstance(definition or BUILTIN_TYPES.get(name), Struct | Union):
+            raise Refused(
+                f"the type {type_name} is {_kind_of(definition)}: no queue holds samples of it",
+                remedy="Name a struct or a union: " + (", ".join(self.type_names()[:20])) + ".",
+            )
+        return name
 
     def _known(self, type_name: str) -> str:
         name = _plain_name(type_name)
@@ -128,6 +157,16 @@ class TypedCodec:
     def decode(self, payload: bytes) -> object:
         """The value in a payload; raises as `TypeLibrary.cdr_to_json` does."""
         return self.library.cdr_to_json(self.type_name, payload)
+
+
+def _kind_of(definition: Definition | None) -> str:
+    match definition:
+        case Enumeration():
+            return "an enumeration"
+        case Bitmask():
+            return "a bit mask"
+        case _:
+            return "another name for what is neither a struct nor a union"
 
 
 def _plain_name(type_name: str) -> str:

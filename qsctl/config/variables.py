@@ -7,7 +7,7 @@ Values are put into the tree, never into the text of the file: no value can add 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from lxml.etree import _Element
@@ -75,6 +75,22 @@ class _Expansion:
         return result
 
 
+def refuse_variables(root: _Element) -> list[Problem]:
+    """Return a problem for each text with `$(`: in the XML of a command nothing is expanded."""
+    return [
+        problem_at(
+            element,
+            "variables are not expanded in the XML of a command",
+            found=text,
+            allowed="the value itself",
+            suggestion="Write the value: variables are for configuration files, which `qsctl serve` loads.",
+        )
+        for element in root.iter()
+        for text in (element.text or "", *(str(value) for value in element.attrib.values()))
+        if "$(" in text
+    ]
+
+
 def substitute(document: Document, variables: Mapping[str, str], environment: Mapping[str, str]) -> list[Problem]:
     """Replace every variable in the document, in place.
 
@@ -91,3 +107,9 @@ def substitute(document: Document, variables: Mapping[str, str], environment: Ma
         if expansion.expanded_characters > _EXPANDED_CHARACTERS_MAX:
             break
     return expansion.problems
+
+
+def without_consequences(found: Iterable[Problem], unresolved: Iterable[Problem]) -> list[Problem]:
+    """Return the problems found after a substitution, less those of a text that still holds its `$(NAME)`."""
+    explained = {(problem.file, problem.line, problem.path) for problem in unresolved}
+    return [problem for problem in found if (problem.file, problem.line, problem.path) not in explained]

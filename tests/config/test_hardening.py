@@ -172,3 +172,33 @@ def test_a_wrong_value_in_a_very_large_file_is_explained_all_the_same(tmp_path: 
     first = check(write(tmp_path / "a.xml", data.encode()))[0]
     assert (first.line, first.found) == (2, "perhaps")
     assert first.allowed.startswith("true, false")
+
+
+NAMED = (
+    '<dds><queuing_service name="{service}"><domain_participant name="{participant}"><domain_id>1</domain_id>'
+    '<shared_subscriber name="{subscriber}"><session_settings><session name="{session}"/></session_settings>'
+    '<shared_reader_queue name="{queue}" session="{session}"><topic_name>{topic}</topic_name>'
+    "<type_name>{type}</type_name></shared_reader_queue></shared_subscriber></domain_participant></queuing_service></dds>"
+)
+NAMES = {
+    "service": "A",
+    "participant": "P",
+    "subscriber": "S",
+    "session": "s",
+    "queue": "Q",
+    "topic": "T",
+    "type": "DDS::Octets",
+}
+
+
+@pytest.mark.parametrize("bounded", [each for each in NAMES if each != "type"])
+@pytest.mark.parametrize("length", [256, 65_000, 1_000_000])
+def test_a_name_has_a_bound(bounded: str, length: int, tmp_path: Path) -> None:
+    (first, *_) = check(write(tmp_path / "a.xml", NAMED.format(**{**NAMES, bounded: "N" * length}).encode()))
+    assert first.line == 1
+    assert first.allowed == "at most 65536 characters" if length > 65_536 else "255" in str(first.allowed)
+    assert len(str(first)) < 2000, "it is named, and not repeated whole"
+
+
+def test_names_of_a_letter_are_valid(tmp_path: Path) -> None:
+    assert check(write(tmp_path / "a.xml", NAMED.format(**NAMES).encode())) == []

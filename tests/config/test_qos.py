@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from qsctl.config.queue_xml import effective_qos
+from qsctl.config.transport_properties import properties_of
 
 RELIABLE = "<reliability><kind>RELIABLE_RELIABILITY_QOS</kind></reliability>"
 
@@ -160,3 +161,24 @@ def test_defaults_of_the_manual_lie_under_what_a_file_says() -> None:
     assert "<kind>KEEP_ALL_HISTORY_QOS</kind>" in merged
     assert effective_qos("shared_reader_queue", "datareader_qos", merged) == merged
     assert effective_qos("domain_participant", "participant_qos", None) == "<participant_qos/>"
+
+
+def test_properties_of_a_base_are_kept_unless_inherit_is_false(text: Any, load: Any) -> None:
+    library = """<qos_library name="L">
+      <qos_profile name="A"><participant_qos><property><value><element><name>a</name><value>1</value></element></value></property></participant_qos></qos_profile>
+      <qos_profile name="B" base_name="A"><participant_qos><property inherit="{}"><value><element><name>b</name><value>2</value></element></value></property></participant_qos></qos_profile>
+    </qos_library>"""
+    for inherit, names in (("true", ["a", "b"]), ("1", ["a", "b"]), ("false", ["b"]), ("0", ["b"])):
+        xml = text(dds=library.format(inherit), participant='<participant_qos base_name="L::B"/>').xml()
+        participant = load(xml).configuration.service.participants[0]
+        assert list(properties_of(participant.qos["participant_qos"])) == names
+
+
+def test_an_unknown_attribute_of_a_policy_is_a_vendors_and_a_misspelt_one_an_error(text: Any, check: Any) -> None:
+    def severities(attribute: str, *, strict: bool = False) -> list[str]:
+        xml = text(participant=f'<participant_qos><property {attribute}="true"/></participant_qos>').xml()
+        return [problem.severity for problem in check(xml, strict=strict)]
+
+    assert severities("tool") == []
+    assert severities("tool", strict=True) == ["note"]
+    assert severities("inherits") == ["error"]

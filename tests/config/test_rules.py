@@ -12,7 +12,8 @@ import pytest
 
 from qsctl.config.rules import QUEUE_RULES, SERVICE_RULES, TREE_RULES
 
-ERROR, WARNING, NOTE = "error", "warning", "note"
+ERROR, UNSUPPORTED, WARNING, NOTE = "error", "unsupported", "warning", "note"
+PROPERTY = "<participant_qos><property><value><element><name>{}</name><value>{}</value></element></value></property></participant_qos>"
 ADMIN = "<administration><domain_id>3</domain_id></administration>"
 REPLICATED = "<replication><replication_settings>{}</replication_settings></replication>"
 PERSISTENT = "<persistence><kind>PERSISTENT</kind></persistence>"
@@ -60,6 +61,8 @@ RULES = [
     broken("reply_queue_does_not_collide", ERROR, "the topic of the implied reply queue is taken by the queue R", queue="<reply_type>DDS::String</reply_type>", subscriber=OTHER.format("R", "TReply")),
     broken("type_is_known_or_discovered", NOTE, "no file defines the type Unknown", type="<type_name>Unknown</type_name>"),
     broken("type_is_known_or_discovered", WARNING, "no file defines the type DDS::Octet", type="<type_name>DDS::Octet</type_name>"),
+    broken("type_is_of_samples", ERROR, "the type E is neither a struct nor a union", dds='<types><enum name="E"><enumerator name="X"/></enum></types>', type="<type_name>E</type_name>"),
+    broken("policies_are_consistent", ERROR, "<resource_limits/initial_samples> is out of range", queue="<datareader_qos><resource_limits><initial_samples>A</initial_samples></resource_limits></datareader_qos>"),
     broken("waiting_needs_a_bounded_reader", WARNING, "waiting samples do not hold the producer back", queue_qos=LIMITS.format("<replacement_policy><kind>WAIT_WITHOUT_REPLACEMENT</kind></replacement_policy>")),
     broken("lifespan_lets_a_sample_live", WARNING, "every sample expires as it arrives", queue_qos="<lifespan><duration><sec>0</sec></duration></lifespan>"),
     broken("lifespan_lets_a_sample_live", WARNING, "every delivery times out at once", queue_qos="<redelivery><response_timeout><duration><sec>DURATION_ZERO_SEC</sec></duration></response_timeout></redelivery>"),
@@ -75,15 +78,41 @@ RULES = [
     broken("one_replica_is_no_replication", WARNING, "a single instance is no replication", queue_qos=REPLICATED.format("<queue_instances>1</queue_instances>")),
     broken("replicas_have_distinct_application_names", NOTE, "each instance of a replicated service needs an application name of its own", queue_qos="<replication/>"),
     broken("fixed_values_stay", ERROR, "history/kind of <datawriter_qos> cannot be changed here", queue="<datawriter_qos><history><kind>KEEP_LAST_HISTORY_QOS</kind></history></datawriter_qos>"),
-    broken("history_fits_resource_limits", ERROR, "max_samples_per_instance of <datareader_qos> is greater than max_samples", queue="<datareader_qos><resource_limits><max_samples>5</max_samples><max_samples_per_instance>6</max_samples_per_instance></resource_limits></datareader_qos>"),
+    broken("policies_are_consistent", ERROR, "max_samples_per_instance is greater than max_samples (<datareader_qos>)", queue="<datareader_qos><resource_limits><max_samples>5</max_samples><max_samples_per_instance>6</max_samples_per_instance></resource_limits></datareader_qos>"),
+    broken("policies_are_consistent", ERROR, "the deadline is shorter than the separation of the time-based filter", queue="<datareader_qos><deadline><period><sec>1</sec></period></deadline><time_based_filter><minimum_separation><sec>2</sec></minimum_separation></time_based_filter></datareader_qos>"),
+    broken("policies_are_consistent", ERROR, "<period> is no length of time", queue="<datareader_qos><deadline><period><sec>0x80000001</sec></period></deadline></datareader_qos>"),
+    broken("policies_are_consistent", ERROR, "<resource_limits/max_samples> is out of range", queue="<datareader_qos><resource_limits><max_samples>0</max_samples></resource_limits></datareader_qos>"),
+    broken("policies_are_consistent", ERROR, "<resource_limits/max_samples> is out of range", queue="<datareader_qos><resource_limits><max_samples>9999999999</max_samples></resource_limits></datareader_qos>"),
+    broken("policies_are_consistent", ERROR, "initial_samples is greater than max_samples", queue="<datareader_qos><resource_limits><max_samples>5</max_samples><initial_samples>6</initial_samples></resource_limits></datareader_qos>"),
+    broken("policies_are_consistent", ERROR, "the history of an instance is deeper than the resource limits", queue="<datawriter_qos><durability_service><history_depth>7</history_depth><max_samples_per_instance>6</max_samples_per_instance></durability_service></datawriter_qos>"),
+    broken("policies_of_containers_are_consistent", ERROR, "the history of an instance is deeper than the resource limits", service='<monitoring><domain_id>3</domain_id><datawriter_qos><history><kind>KEEP_LAST_HISTORY_QOS</kind><depth>3</depth></history><resource_limits><max_samples_per_instance>2</max_samples_per_instance></resource_limits></datawriter_qos></monitoring>'),
+    broken("names_fit_the_wire", ERROR, "the names of topic and subscriber are too long together", topic=f"<topic_name>{'t' * 254}</topic_name>"),
+    broken("names_fit_the_wire", ERROR, "the names of participant, subscriber and queue are too long together", attributes=f' name="{"q" * 254}" session="A"'),
+    broken("topics_are_no_endpoints_own", ERROR, "the topic is used for something else in this domain", topic="<topic_name>DCPSTopic</topic_name>"),
+    broken("topics_are_no_endpoints_own", ERROR, "the topic is used for something else in this domain", subscriber=OTHER.format("R", "T@U")),
+    broken("application_name_fits_the_wire", ERROR, "the application name cannot be sent", {"application_name": "é" * 128}),
+    broken("persistent_names_are_file_names", ERROR, "the names of a persistent queue are too long together", queue_qos=PERSISTENT, topic=f"<topic_name>{'t' * 225}</topic_name>"),
     broken("administration_for_configuration_replication", ERROR, "configuration replication needs remote administration", service="<service_qos><configuration_replication/></service_qos>"),
     broken("participants_have_subscribers_of_distinct_files", ERROR, "a queue of the participant", service=SECOND_PARTICIPANT, queue_qos=PERSISTENT),
     broken("administration_qos_stays", ERROR, "reliability/kind of <datareader_qos> cannot be changed here", service=ADMIN.replace("</adm", "<datareader_qos><reliability><kind>BEST_EFFORT_RELIABILITY_QOS</kind></reliability></datareader_qos></adm")),
     broken("directory_exists", ERROR, "the directory of the persistent files does not exist", service=FILES.format("<directory>nowhere</directory>")),
+    broken("no_queue_is_replicated", UNSUPPORTED, "queue Q is to be replicated (manual, chapter 7), and this version has no replication", queue_qos="<replication/>"),
+    broken("no_configuration_is_replicated", UNSUPPORTED, "the configuration is to be replicated (manual, chapter 7), and this version has no replication", service=ADMIN + "<service_qos><configuration_replication/></service_qos>"),
+    broken("transports_are_served", UNSUPPORTED, "<domain_participant> asks for what DDS cannot do here: dds.sec.auth.identity_ca", participant=PROPERTY.format("dds.sec.auth.identity_ca", "ca.pem")),
+    broken("transports_are_served", UNSUPPORTED, "<administration> asks for what DDS cannot do here: dds.sec.access.governance", service=ADMIN.replace("</adm", PROPERTY.format("dds.sec.access.governance", "g.p7s") + "</adm")),
+    broken("transports_are_served", WARNING, "dds.transport.UDPv4.builtin.parent.deny_interfaces_list: the interface is what --interface says", participant=PROPERTY.format("dds.transport.UDPv4.builtin.parent.deny_interfaces_list", "eth0")),
+    broken("transports_are_served", NOTE, "Cyclone DDS sets these by itself, their values are not used: dds.transport.UDPv4.builtin.recv_socket_buffer_size", participant=PROPERTY.format("dds.transport.UDPv4.builtin.recv_socket_buffer_size", "9")),
+    broken("one_transport_a_domain", UNSUPPORTED, "two participants of domain 1 ask for different transports", service=ADMIN.replace("3", "1"), participant=PROPERTY.format("dds.transport.load_plugins", "dds.transport.tcp")),
+    broken("domains_have_ports", UNSUPPORTED, "the ports of domain 231 do not fit 16 bits here", domain="<domain_id>231</domain_id>"),
+    broken("initial_peers_are_given_to_serve", WARNING, "<initial_peers> is not used", participant="<participant_qos><discovery><initial_peers><element>udpv4://192.0.2.1</element></initial_peers></discovery></participant_qos>"),
+    broken("policies_without_equivalent_are_said", WARNING, "<protocol> of <datareader_qos> is not used", queue="<datareader_qos><protocol/></datareader_qos>"),
+    broken("persistent_names_are_file_names", ERROR, "the topic of a persistent queue is part of file names", queue_qos=PERSISTENT, queue="<reply_type>DDS::String</reply_type><reply_topic>a/b</reply_topic>"),
+    broken("reply_queue_does_not_collide", ERROR, "the name of the implied reply queue is another queue's", queue="<reply_type>DDS::String</reply_type>", subscriber=OTHER.format("QReply", "V")),
     broken("unsafe_journal_is_said", WARNING, "a crash inside a transaction damages the database file", service=FILES.format("<journal_mode>MEMORY</journal_mode>")),
     broken("unsafe_journal_is_said", WARNING, "a crash inside a transaction damages the database file", service=FILES.format("<journal_mode>OFF</journal_mode>")),
     broken("unsynchronized_persistence_is_said", WARNING, "persistent samples are not synchronized with the disk", queue_qos=PERSISTENT),
     broken("write_ahead_log_without_full_synchronization_is_said", WARNING, "with WAL, NORMAL does not synchronize at commit", service=FILES.format("<journal_mode>WAL</journal_mode><synchronization>NORMAL</synchronization>")),
+    broken("database_settings_without_a_database_are_said", WARNING, "no queue here is in a database file", service=FILES.format("<journal_mode>WAL</journal_mode><synchronization>FULL</synchronization>"), queue_qos=PERSISTENT),
     broken("trace_file_holds_payloads", WARNING, "every statement is traced", service=FILES.format("<trace_file>t.sql</trace_file>")),
 ]  # fmt: skip
 
@@ -113,7 +142,8 @@ def test_a_persistent_queue_with_full_synchronization_is_not_warned_of(text: Any
 
 
 def test_a_named_application_needs_no_note_about_replicas(text: Any, check: Any) -> None:
-    assert check(text(queue_qos="<replication/>").xml(), application_name="Cluster_1") == []
+    found = check(text(queue_qos="<replication/>").xml(), application_name="Cluster_1")
+    assert [problem.severity for problem in found] == [UNSUPPORTED]
 
 
 def test_problems_of_an_inherited_value_are_reported_once(text: Any, check: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,6 +14,9 @@ from pathlib import Path
 from qsctl.client.dds_connection import DdsConnection
 from qsctl.transport.dds.participant import DomainSettings
 from tests.dds.domains import descriptors_of
+from tests.patience import PATIENCE_S
+from tests.patience import eventually as eventually
+from tests.processes import end, start
 
 CONFIGURATION = """
 <dds>
@@ -57,9 +61,10 @@ class ServiceProcess:
         self.start()
 
     def start(self) -> None:
+        """Start it and wait until it serves; where that fails, nothing of it is left."""
         with self.log.open("ab") as log:
             begins_at = log.tell()
-            self.process = subprocess.Popen(
+            self.process = start(
                 [sys.executable, "-m", "qsctl", "serve", str(self.file), "--verbosity", "3", *self._arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -67,7 +72,15 @@ class ServiceProcess:
                 cwd=self.directory,
                 pass_fds=descriptors_of(self.domain),
             )
-        deadline = time.monotonic() + 30
+        try:
+            self._await_start(begins_at)
+        except BaseException:
+            end(self.process)
+            raise
+
+    def _await_start(self, begins_at: int) -> None:
+        assert self.process is not None
+        deadline = time.monotonic() + PATIENCE_S
         while b"'started'" not in self.log.read_bytes()[begins_at:]:
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
@@ -78,32 +91,24 @@ class ServiceProcess:
         assert self.process is not None
         return self.process.pid
 
-    def connection(self, timeout_s: float = 10.0) -> DdsConnection:
+    def connection(self, timeout_s: float = PATIENCE_S) -> DdsConnection:
         connection = DdsConnection(self.domain, timeout_s, QUICK)
         self._connections.append(connection)
         return connection
 
     def end(self) -> None:
         """Leave nothing behind, however the test ended: who stays in the domain spoils the next test."""
-        for connection in self._connections:
-            connection.close()
-        self.stop(signal.SIGKILL)
+        with contextlib.ExitStack() as stack:
+            if self.process is not None:
+                stack.callback(end, self.process)
+            for connection in self._connections:
+                stack.callback(connection.close)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         assert self.process is not None
         if self.process.poll() is None:
             os.kill(self.process.pid, number)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE_S)
 
 
 StartService = Callable[..., ServiceProcess]
-
-
-def eventually(is_so: Callable[[], bool], timeout_s: float = 10.0) -> bool:
-    """Look again and again until something is so, or the time is over."""
-    deadline = time.monotonic() + timeout_s
-    while not is_so():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +32,8 @@ from qsctl.transport.dds.wire_types import (
     ServiceKind,
     WireQueueStatus,
 )
+from tests.patience import PATIENCE_S, eventually
+from tests.processes import run
 
 SERVICE_DATA = GetData(ResourceIdentifier().at(ResourceKind.DATA))
 ORDERS = "/domain_participant/P/shared_subscriber/S/shared_reader_queue/Orders"
@@ -47,10 +48,7 @@ class Stranger:
         requests = self.participant.topic(COMMAND_REQUEST_TOPIC, OriginalCommandRequest)
         self.writer = RawWriter(DataWriter(self.participant.entity, requests, qos=writer_qos()))
         self.reader: DataReader[Any] | None = None
-        deadline = time.monotonic() + 10
-        while not self.writer.matched_count():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        assert eventually(self.writer.matched_count)
 
     def listen(self) -> None:
         assert self.participant.entity is not None
@@ -63,11 +61,13 @@ class Stranger:
         if self.reader is None:
             self.listen()
         assert self.reader is not None
-        request: Any = OriginalCommandRequest(service, ServiceKind.QUEUING, action, resource, body, b"")  # type: ignore[arg-type]
+        request: Any = OriginalCommandRequest(
+            service, ServiceKind.RTI_SERVICE_QUEUING_SERVICE, action, resource, body, b""
+        )  # type: ignore[arg-type]
         assert self.writer.write(bytes(request.serialize(use_version_2=False)))
         self.writer.flush()
         replies: list[Any] = []
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         while len(replies) < count and time.monotonic() < deadline:
             replies += [each for each in self.reader.take(100) if each.sample_info.valid_data]
             time.sleep(0.005)
@@ -101,11 +101,19 @@ def test_a_request_with_the_original_members_only_is_answered(start_service: Cal
         '<shared_reader_queue name="New" session="s"><topic_name>N</topic_name>'
         "<type_name>DDS::Octets</type_name></shared_reader_queue>"
     )
-    (created,) = stranger.ask(CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", f'str://"{xml}"')
-    assert created.retcode.name == "OK", created.string_body
-    (again,) = stranger.ask(CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", f'str://"{xml}"')
-    assert again.retcode.name == "DUPLICATED"
-    (status,) = stranger.ask(CommandActionKind.GET, f"{ORDERS}/status")
+    (created,) = stranger.ask(
+        CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE,
+        "/domain_participant/P/shared_subscriber/S",
+        f'str://"{xml}"',
+    )
+    assert created.retcode.name == "RTI_SERVICE_COMMAND_REPLY_OK", created.string_body
+    (again,) = stranger.ask(
+        CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE,
+        "/domain_participant/P/shared_subscriber/S",
+        f'str://"{xml}"',
+    )
+    assert again.retcode.name == "RTI_SERVICE_COMMAND_REPLY_DUPLICATED"
+    (status,) = stranger.ask(CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, f"{ORDERS}/status")
     read: Any = WireQueueStatus.deserialize(bytes(status.octet_body))
     assert (read.queue_name, read.current_message_count) == ("P/S/Orders", 0)
 
@@ -113,7 +121,7 @@ def test_a_request_with_the_original_members_only_is_answered(start_service: Cal
 def test_a_reply_reader_opened_last_gets_the_reply(start_service: Callable[..., Any], meet: Meet) -> None:
     start_service()
     for _ in range(10):
-        assert len(meet().ask(CommandActionKind.GET, "/data")) == 1
+        assert len(meet().ask(CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, "/data")) == 1
 
 
 def test_one_who_asks_and_reads_no_replies_keeps_nobody_from_theirs(
@@ -122,7 +130,7 @@ def test_one_who_asks_and_reads_no_replies_keeps_nobody_from_theirs(
     start_service()
     deaf, stranger = meet(), meet()
     for _ in range(3):
-        assert len(stranger.ask(CommandActionKind.GET, "/data")) == 1
+        assert len(stranger.ask(CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, "/data")) == 1
     assert deaf.reader is None
 
 
@@ -130,25 +138,40 @@ def test_wrong_requests_are_answered_with_what_is_wrong(start_service: Callable[
     start_service()
     stranger = meet()
     wrong = [
-        (CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", "file:///etc/passwd", "file://"),
-        (CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", "", "empty body"),
         (
-            CommandActionKind.CREATE,
+            CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE,
+            "/domain_participant/P/shared_subscriber/S",
+            "file:///etc/passwd",
+            "file://",
+        ),
+        (
+            CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE,
+            "/domain_participant/P/shared_subscriber/S",
+            "",
+            "body, which is empty",
+        ),
+        (
+            CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE,
             "/domain_participant/P/shared_subscriber/S",
             "<!DOCTYPE a [<!ENTITY b 'c'>]><a/>",
             "",
         ),
-        (CommandActionKind.CREATE, "/domain_participant/P/shared_subscriber/S", "<a", ""),
-        (CommandActionKind.CREATE, ORDERS, "<shared_reader_queue/>", "nothing can be created"),
-        (CommandActionKind.GET, "/nonsense", "", "no resource kind"),
-        (CommandActionKind.GET, ORDERS, "", "cannot be read"),
-        (CommandActionKind.GET, f"{ORDERS}/message", "@nonsense = 1", "column 1"),
-        (CommandActionKind.DELETE, "/domain_participant/P", "", "cannot be deleted"),
-        (CommandActionKind.ADD_PEER, "/", "", "no command of a queuing service"),
+        (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE, "/domain_participant/P/shared_subscriber/S", "<a", ""),
+        (
+            CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE,
+            ORDERS,
+            "<shared_reader_queue/>",
+            "nothing can be created",
+        ),
+        (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, "/nonsense", "", "no resource kind"),
+        (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, ORDERS, "", "cannot be read"),
+        (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, f"{ORDERS}/message", "@nonsense = 1", "column 1"),
+        (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, "/domain_participant/P", "", "cannot be deleted"),
+        (CommandActionKind.RTI_SERVICE_COMMAND_ACTION_ADD_PEER, "/", "", "no command of a queuing service"),
     ]
     for action, resource, body, expected in wrong:
         (reply,) = stranger.ask(action, resource, body)
-        assert reply.retcode.name == "ERROR", (resource, body)
+        assert reply.retcode.name == "RTI_SERVICE_COMMAND_REPLY_ERROR", (resource, body)
         assert expected in reply.string_body
 
 
@@ -204,12 +227,9 @@ def test_a_daemon_answers_shutdown_with_unsupported(start_service: Callable[...,
     service = start_service()
     service.stop()
     pid_file = tmp_path / "pid"
-    ran = subprocess.run(
+    ran = run(
         [sys.executable, "-m", "qsctl", "serve", "-cfgFile", str(service.file), "-daemon", "--pid-file", str(pid_file)],
-        capture_output=True,
-        text=True,
         cwd=tmp_path,
-        timeout=30,
     )
     assert ran.returncode == 0, ran.stderr
     pid = int(pid_file.read_text())
@@ -221,7 +241,8 @@ def test_a_daemon_answers_shutdown_with_unsupported(start_service: Callable[...,
         connection.close()
     finally:
         os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + 10
-    while pid_file.exists():
-        assert time.monotonic() < deadline, "the daemon takes its process id file away when it leaves"
-        time.sleep(0.05)
+    try:
+        assert eventually(lambda: not pid_file.exists()), "the daemon removes its process id file when it leaves"
+    finally:
+        if pid_file.exists():
+            os.kill(pid, signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +15,9 @@ from qsctl.client.blocking import QueueConsumer, QueueProducer
 from qsctl.client.dds_connection import DdsConnection
 from qsctl.core.admin.reply import MessageData
 from qsctl.resource import ResourceIdentifier
-from qsctl.storage.segment_file import decode_header
-from tests.dds.service_process import ServiceProcess, eventually
+from qsctl.storage.segment_file import decode_header, stream_of
+from tests.dds.service_process import ServiceProcess, StartService, eventually
+from tests.patience import PATIENCE_S
 
 SAMPLES = 20_000
 REDELIVERED = "<redelivery><max_delivery_retries>1</max_delivery_retries></redelivery>"
@@ -41,13 +43,14 @@ class Sessions(ServiceProcess):
 def service(request: pytest.FixtureRequest, tmp_path: Path, domain: int) -> Iterator[ServiceProcess]:
     """A service with many samples in one of two queues."""
     running: ServiceProcess = request.param(tmp_path, domain, queues=QUEUES)
-    with QueueProducer[bytes]("Orders", domain) as producer:
-        producer.wait_for_queue()
-        for number in range(SAMPLES):
-            producer.write(str(number).encode())
-        assert producer.wait_for_acknowledgments(60) == 0
-    yield running
-    running.end()
+    with contextlib.ExitStack() as stack:
+        stack.callback(running.end)
+        with QueueProducer[bytes]("Orders", domain) as producer:
+            producer.wait_for_queue()
+            for number in range(SAMPLES):
+                producer.write(str(number).encode())
+            assert producer.wait_for_acknowledgments() == 0
+        yield running
 
 
 ALL = [str(number).encode() for number in range(SAMPLES)]
@@ -55,7 +58,7 @@ ALL = [str(number).encode() for number in range(SAMPLES)]
 
 def while_another_writes(service: ServiceProcess, done: Callable[[Administration, ResourceIdentifier], None]) -> None:
     """Do something with the large queue, in a thread, while a producer writes to the other one."""
-    connection = DdsConnection(service.domain, 30.0)
+    connection = DdsConnection(service.domain, PATIENCE_S)
     administration = Administration(connection)
     queue = administration.queue_named("Orders")
     with ThreadPoolExecutor(1) as threads, QueueProducer[bytes]("Bills", service.domain) as producer:
@@ -63,7 +66,7 @@ def while_another_writes(service: ServiceProcess, done: Callable[[Administration
         doing = threads.submit(done, administration, queue)
         while not doing.done():
             producer.write(b"x")
-            assert producer.wait_for_acknowledgments(30) == 0
+            assert producer.wait_for_acknowledgments() == 0
         doing.result()
     connection.close()
 
@@ -110,21 +113,23 @@ def test_a_large_queue_is_flushed_and_deleted_whole_while_others_write(service: 
 
 
 def test_the_first_few_of_many_are_given_alone(service: ServiceProcess) -> None:
-    connection = DdsConnection(service.domain, 30.0)
+    connection = DdsConnection(service.domain, PATIENCE_S)
     administration = Administration(connection)
     found = administration.messages(administration.queue_named("Orders"), count=3)
     connection.close()
     assert [each.body.payload for each in found] == [b"0", b"1", b"2"]
 
 
-def test_a_store_that_is_compacted_beside_the_work_restores_what_was_left(tmp_path: Path, domain: int) -> None:
+def test_a_store_that_is_compacted_beside_the_work_restores_what_was_left(
+    start_service: StartService, tmp_path: Path, domain: int
+) -> None:
     queues = QUEUES.replace(REDELIVERED, PERSISTENT)
-    service = ServiceProcess(tmp_path, domain, "--persistent-storage-path", str(tmp_path), queues=queues)
+    service = start_service("--persistent-storage-path", str(tmp_path), queues=queues)
     with QueueProducer[bytes]("Orders", domain) as producer:
         producer.wait_for_queue()
         for payload in ALL:
             producer.write(payload)
-        assert producer.wait_for_acknowledgments(60) == 0
+        assert producer.wait_for_acknowledgments() == 0
     with QueueConsumer[bytes]("Orders", "S", domain) as consumer:
         consumer.wait_for_queue()
         gone = [sample.value for sample in consumer.receive(SAMPLES * 3 // 4, 30)]
@@ -137,10 +142,9 @@ def test_a_store_that_is_compacted_beside_the_work_restores_what_was_left(tmp_pa
     service.start()
     left = taken(service, SAMPLES - len(gone), acknowledges=True)
     assert sorted(gone + left) == sorted(ALL)
-    service.end()
 
 
 def is_base(metadata: Path) -> bool:
     """Whether a metadata file supersedes those before it."""
-    header = decode_header(metadata.read_bytes())
+    header = decode_header(metadata.read_bytes(), stream_of(metadata))
     return header is not None and header.is_base

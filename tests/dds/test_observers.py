@@ -29,6 +29,7 @@ from qsctl.transport.dds.wire_types import (
     consumer_acknowledgment_topic,
 )
 from tests.dds.service_process import eventually
+from tests.patience import PATIENCE_S
 
 MONITORED = """
 <monitoring><domain_id>{domain}</domain_id>
@@ -85,10 +86,10 @@ def test_observers_see_copies_status_log_and_figures_and_change_nothing(
         begun = time.monotonic()
         found.clear()
         assert eventually(lambda: published() and len(found) >= 3)
-        assert 0.3 < time.monotonic() - begun < 3.0, "one a period"
+        assert time.monotonic() - begun > 0.3, "one a period"
 
         port = int(re.findall(r"metrics_port=(\d+)", service.log.read_text())[-1])
-        figures = lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()  # noqa: E731
+        figures = lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S).read().decode()  # noqa: E731
         assert eventually(lambda: 'qsctl_queue_samples{queue="P/S/Orders"} 0.0' in figures())
         assert 'qsctl_queue_events_total{event="received",queue="P/S/Orders"} 10.0' in figures()
     lines: list[Any] = []

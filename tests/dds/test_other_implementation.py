@@ -1,14 +1,12 @@
-"""Another implementation of DDS in another language: Cyclone DDS in C, as Debian packages it.
+"""Another implementation of DDS in another language, with the names of section 5.3 alone: Cyclone DDS in C, as Debian
+packages it, and a Python program without qsctl.
 
-The program is built here from its own IDL. Install `cyclonedds-dev`, `cyclonedds-tools` and a C compiler to run it.
+The C program is built here from its own IDL. Install `cyclonedds-dev`, `cyclonedds-tools` and a C compiler to run it.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-from collections.abc import Callable
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,72 +14,73 @@ import pytest
 
 from qsctl.client.blocking import QueueProducer
 from qsctl.transport.dds.wire_types import WireQueueStatus
+from tests.dds.c_peer import ENVIRONMENT, build, needs_c
+from tests.dds.service_process import StartService
+from tests.processes import run
 
-PEER = Path(__file__).parent / "peer"
-COMPILER = shutil.which("cc") or shutil.which("gcc")
-IDLC = shutil.which("idlc")
-HEADER = Path("/usr/include/dds/dds.h")
+SUBSCRIBER = "/domain_participant/P/shared_subscriber/S"
+MONITORING = "<monitoring><enabled>true</enabled><domain_id>{domain}</domain_id></monitoring>"
+PATIENCE_S = 150.0
 
-URI = """<CycloneDDS><Domain Id="any"><General><Interfaces><NetworkInterface name="lo"/></Interfaces>
-<AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>
-<MaxAutoParticipantIndex>99</MaxAutoParticipantIndex><Peers><Peer address="127.0.0.1"/></Peers></Discovery>
-</Domain></CycloneDDS>"""
-
-pytestmark = pytest.mark.skipif(
-    COMPILER is None or IDLC is None or not HEADER.exists(),
-    reason="needs a C compiler, and cyclonedds-dev and cyclonedds-tools of Debian",
-)
+OPTIONS = {
+    "as idlc makes it": ("-DEXTENSIBILITY=@appendable",),
+    "without type information": ("-t", "-DEXTENSIBILITY=@appendable"),
+    "final, without type information": ("-t", "-DEXTENSIBILITY=@final"),
+}
+"""The first reads XCDR2 only and compares types; the last reads XCDR1, too, and compares names."""
 
 
-@pytest.fixture(scope="module")
-def peer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("peer")
-    for source in ("service_admin.idl", "peer.c"):
-        shutil.copy(PEER / source, directory)
-    subprocess.run([str(IDLC), "-t", "service_admin.idl"], cwd=directory, check=True, timeout=60)
-    program = directory / "peer"
-    subprocess.run(
-        [str(COMPILER), "-O1", "-o", str(program), "peer.c", "service_admin.c", "-lddsc"],
-        cwd=directory,
-        check=True,
-        timeout=120,
-    )
-    return program
+@pytest.fixture(scope="module", params=OPTIONS)
+def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("peer"), "service_admin.idl", "peer.c", *OPTIONS[request.param])
 
 
 def ask(peer: Path, domain: int, action: str, resource: str, body: str = "") -> tuple[int, str, bytes]:
-    ran = subprocess.run(
-        [str(peer), str(domain), action, resource, body],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        env={**os.environ, "CYCLONEDDS_URI": URI},
-    )
+    ran = run([str(peer), str(domain), action, resource, body], env=ENVIRONMENT)
     assert ran.returncode == 0, ran.stderr
     retcode, text, octets = ran.stdout.rstrip("\n").split("\t")
     return int(retcode), text, bytes.fromhex(octets)
 
 
-def test_a_program_in_c_creates_a_queue_and_reads_its_status(
-    start_service: Callable[..., Any], peer: Path, domain: int
+@needs_c
+def test_a_program_in_c_administers_and_monitors_a_service(
+    start_service: StartService, peer: Path, domain: int
 ) -> None:
-    start_service()
+    service = start_service(service=MONITORING.format(domain=domain))
     xml = (
         '<shared_reader_queue name="FromC" session="s"><topic_name>FromC</topic_name>'
         "<type_name>DDS::Octets</type_name></shared_reader_queue>"
     )
-    subscriber = "/domain_participant/P/shared_subscriber/S"
-    assert ask(peer, domain, "CREATE", subscriber, f'str://"{xml}"')[0] == 0
-    retcode, text, _ = ask(peer, domain, "CREATE", subscriber, f'str://"{xml}"')
+    assert ask(peer, domain, "CREATE", SUBSCRIBER, f'str://"{xml}"')[0] == 0
+    retcode, text, _ = ask(peer, domain, "CREATE", SUBSCRIBER, f'str://"{xml}"')
     assert (retcode, "same configuration" in text) == (5, True)
     with QueueProducer[bytes]("FromC", domain) as producer:
-        producer.wait_for_queue()
+        producer.wait_for_queue(PATIENCE_S)
         for _ in range(7):
             producer.write(b"seven")
-        producer.wait_for_acknowledgments()
-    retcode, _, octets = ask(peer, domain, "GET", f"{subscriber}/shared_reader_queue/FromC/status")
+        producer.wait_for_acknowledgments(PATIENCE_S)
+    queue = f"{SUBSCRIBER}/shared_reader_queue/FromC"
+    retcode, _, octets = ask(peer, domain, "GET", f"{queue}/status")
     assert retcode == 0
     status: Any = WireQueueStatus.deserialize(octets)
     assert (status.queue_name, status.received_message_count, status.current_message_count) == ("P/S/FromC", 7, 7)
-    retcode, text, _ = ask(peer, domain, "GET", f"{subscriber}/shared_reader_queue/Nobody/status")
+    assert ask(peer, domain, "MONITOR", "P/S/FromC")[1] == "P/S/FromC"
+    retcode, text, _ = ask(peer, domain, "GET", f"{SUBSCRIBER}/shared_reader_queue/Nobody/status")
     assert (retcode, "no shared reader queue" in text) == (2, True)
+    assert ask(peer, domain, "DELETE", queue)[0] == 0
+    assert ask(peer, domain, "GET", f"{queue}/status")[0] == 2
+    assert ask(peer, domain, "SHUTDOWN", "/")[0] == 0
+    assert service.process is not None
+    assert service.process.wait(PATIENCE_S) == 0
+
+
+def test_a_python_program_without_qsctl_administers_and_monitors_a_service(
+    start_service: StartService, domain: int
+) -> None:
+    service = start_service(service=MONITORING.format(domain=domain))
+    program = Path(__file__).parent / "peer" / "administrator.py"
+    ran = run([sys.executable, "-I", str(program), str(domain)], env=ENVIRONMENT)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == ["OK", "DUPLICATED", "OK", "P/S/New", "OK", "OK"]
+    assert service.process is not None
+    assert service.process.wait(PATIENCE_S) == 0

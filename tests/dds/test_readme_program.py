@@ -9,6 +9,7 @@ from typing import Any
 
 from qsctl.shipped import shipped
 from tests.dds.service_process import ServiceProcess
+from tests.patience import PATIENCE_S
 
 README = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -38,8 +39,8 @@ def test_typed_samples_travel_as_the_readme_shows(tmp_path: Path, domain: int, r
     service = TemplateService(tmp_path, domain)
     try:
         running = run_python(program().replace("domain_id = 0", f"domain_id = {domain}"))
-        shown, _ = running.communicate(timeout=30)
+        shown, _ = running.communicate(timeout=PATIENCE_S)
         assert shown == "{'number': 7, 'text': 'seven'} False 0\n"
         assert running.returncode == 0
     finally:
-        service.stop()
+        service.end()

@@ -19,6 +19,7 @@ from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import NotFound
 from qsctl.resource import parse_resource
 from tests.dds.service_process import ServiceProcess, eventually
+from tests.patience import PATIENCE_S
 
 SUBSCRIBER = "/domain_participant/P/shared_subscriber/S"
 
@@ -112,7 +113,7 @@ def test_sessions_are_processes_and_the_service_is_one(service: SeveralSessions,
         administration.queue_named("Ordres")
     connection.close()
     port = int(re.findall(r"metrics_port=(\d+)", service.log.read_text())[-1])
-    figures = lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()  # noqa: E731
+    figures = lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S).read().decode()  # noqa: E731
     for wanted in ('qsctl_queue_samples{queue="P/S/Orders"} 2.0', 'event="received",queue="P/S/Quotes"} 1.0'):
         assert eventually(lambda wanted=wanted: wanted in figures())  # type: ignore[misc]
 
@@ -180,7 +181,7 @@ def test_a_session_that_is_killed_takes_the_service_with_it_in_order(service: Se
 def test_sessions_do_not_outlive_a_coordinator_that_is_killed(service: SeveralSessions) -> None:
     processes = service.processes()
     service.stop(signal.SIGKILL)
-    assert eventually(lambda: not any(is_alive(pid) for pid in processes.values()), 20.0)
+    assert eventually(lambda: not any(is_alive(pid) for pid in processes.values()))
 
 
 def test_a_session_that_cannot_start_says_why(tmp_path: Path, domain: int) -> None:

@@ -17,6 +17,7 @@ from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceKind, parse_resource
 from tests.dds.service_process import eventually
+from tests.patience import PATIENCE_S
 
 SAMPLE_COUNT = 10_000
 PARTICIPANT = parse_resource("/domain_participant/P")
@@ -30,7 +31,7 @@ from qsctl.client.blocking import QueueConsumer
 from qsctl.transport.dds.participant import DomainSettings
 settings = DomainSettings(lease_duration_ns=10**9)
 with QueueConsumer("Parts", "Story", int(sys.argv[1]), unacked_threshold=9, settings=settings) as consumer:
-    consumer.wait_for_queue()
+    consumer.wait_for_queue(180)
     held = []
     while len(held) < 10:
         held += consumer.receive(10, 1.0)
@@ -106,7 +107,7 @@ def create(administration: Administration) -> None:
 def assert_holds_ten(dying: subprocess.Popen[str], producer: QueueProducer[bytes]) -> None:
     producer.flush()
     assert dying.stdout is not None
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     with selectors.DefaultSelector() as selector:
         selector.register(dying.stdout, selectors.EVENT_READ)
         while not selector.select(0.01):
@@ -122,7 +123,7 @@ def consume_all(
     rejections = 0
     redelivered: set[SampleIdentity] = set()
     killed = False
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + PATIENCE_S
     while len(accepted) < SAMPLE_COUNT - 1 or rejections < 3:
         assert time.monotonic() < deadline, (len(accepted), rejections)
         producer.flush()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +11,12 @@ from typing import Any
 import pytest
 
 from qsctl.client.blocking import QueueProducer
+from qsctl.config.dds_library import has_tcp
+from qsctl.config.transport_properties import TcpSettings
 from qsctl.errors import Unavailable
 from qsctl.transport.dds.participant import DomainSettings, Participant
-from qsctl.transport.dds.tcp import TcpSettings
 from tests.dds.service_process import CONFIGURATION, ORDERS
+from tests.processes import run
 
 PARTICIPANT_QOS = """
 <participant_qos><property><value>
@@ -35,17 +36,6 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def tcp_is_built_in(port: int, domain: int) -> bool:
-    """Whether this build of Cyclone DDS has TCP: it says so only when it is asked for."""
-    try:
-        Participant(domain, DomainSettings(tcp=TcpSettings(port))).close()
-    except Unavailable as refusal:
-        assert "over TCP" in refusal.message
-        assert "its wheels have none" in refusal.remedy
-        return False
-    return True
-
-
 def test_a_service_that_cannot_have_tcp_says_so_and_one_that_can_serves(
     tmp_path: Path, start_service: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, free_port: int, domain: int
 ) -> None:
@@ -57,19 +47,14 @@ def test_a_service_that_cannot_have_tcp_says_so_and_one_that_can_serves(
         "<administration><domain_id>{domain}</domain_id>{administration}</administration>", "{administration}"
     )
     assert "dds.transport.tcp" in over_tcp
-    if not tcp_is_built_in(free_port, domain):
+    if not has_tcp():
         file = tmp_path / "tcp.xml"
         values = {"name": "Tcp", "domain": domain, "administration": "", "service": "", "queues": ORDERS}
         file.write_text(over_tcp.format(**values), encoding="utf-8")
-        ran = subprocess.run(
-            [sys.executable, "-m", "qsctl", "serve", str(file)],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            timeout=60,
-        )
+        ran = run([sys.executable, "-m", "qsctl", "serve", str(file)], cwd=tmp_path)
         assert ran.returncode == 7, ran.stderr
-        assert "over TCP" in ran.stderr
+        assert "<domain_participant> asks for TCP, and the installed Cyclone DDS is built without TCP" in ran.stderr
+        assert not list(tmp_path.glob("*.db"))
         return
     monkeypatch.setattr("tests.dds.service_process.CONFIGURATION", over_tcp)
     start_service()
@@ -78,3 +63,14 @@ def test_a_service_that_cannot_have_tcp_says_so_and_one_that_can_serves(
         producer.wait_for_queue()
         producer.write(b"x")
         assert producer.wait_for_acknowledgments() == 0
+
+
+def test_the_library_has_tcp_exactly_where_it_is_found_to_have_it(domain: int, free_port: int) -> None:
+    """What is found in the file of the library, without starting it, is what it says when it is asked for TCP."""
+    try:
+        Participant(domain, DomainSettings(tcp=TcpSettings(free_port))).close()
+        starts = True
+    except Unavailable as refusal:
+        assert "over TCP" in refusal.message
+        starts = False
+    assert has_tcp() is starts

@@ -13,7 +13,7 @@ from qsctl.identity import Guid, SampleIdentity
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.client_domain import ClientDomain
 from qsctl.transport.dds.client_ports import ConsumerPort, ProducerPort
-from qsctl.transport.dds.endpoints import Inlet
+from qsctl.transport.dds.inlet import Inlet
 from qsctl.transport.dds.lanes import FrameWriter
 from qsctl.transport.dds.matches import QueueAppeared, Returns
 from qsctl.transport.dds.participant import Participant
@@ -28,7 +28,7 @@ from qsctl.transport.dds.wire_types import (
     consumer_topic,
 )
 from tests.dds.domains import claim_domain, release_domain
-from tests.dds.service_process import eventually
+from tests.patience import eventually
 
 GUID = Guid(bytes(range(16)))
 ANSWER = Acknowledgment(consumer_topic("T", "S"), GUID, SampleIdentity(Guid(bytes(16)), 7), AckResponse.ACCEPTED)
@@ -53,10 +53,10 @@ def is_announced(client: ClientDomain) -> bool:
     return any(each.traits.get("role") == "queue" for each in client.presence.endpoints())
 
 
-def open_reader(service: Participant, topic_name: str, data_type: type) -> Inlet:
+def open_reader(service: Participant, topic_name: str, data_type: type) -> Inlet[bytes]:
     assert service.entity is not None
     qos = reader_qos(traits={"role": "service", "name": "Test"})
-    return Inlet(service, DataReader(service.entity, service.topic(topic_name, data_type), qos=qos))
+    return Inlet(service, DataReader(service.entity, service.topic(topic_name, data_type), qos=qos), bytes)
 
 
 def test_answers_wait_until_the_announced_queue_reads_them(
@@ -76,7 +76,7 @@ def test_answers_wait_until_the_announced_queue_reads_them(
 
     def has_come() -> bool:
         client.turn(1_000_000)
-        taken.extend(answers.take())
+        taken.extend(answers.take() or ())
         return bool(taken)
 
     assert eventually(has_come), "the answer is lost"
@@ -100,7 +100,7 @@ def test_a_queue_that_is_announced_anew_is_told_the_availability_again(
 
     def has_come() -> bool:
         client.turn(1_000_000)
-        taken.extend(heard.take())
+        taken.extend(heard.take() or ())
         return bool(taken)
 
     assert eventually(lambda: [client.turn(1_000_000), port.is_feedback_matched and bool(port.poll())][1])
@@ -143,6 +143,7 @@ def test_what_comes_of_a_queue_that_was_out_of_sight_is_not_taken_twice(
             client.participant.topic(consumer_topic("T", "S"), WireFrame),
             qos=reader_qos(),
         ),
+        bytes,
     )
     assert eventually(lambda: lane.writer.matched_count() == 2)
 

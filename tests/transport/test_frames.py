@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.core.messages import Delivery
+from qsctl.core.messages import AckResponse, Delivery
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.transport.dds import frames, raw
@@ -123,3 +123,15 @@ def test_frames_keep_the_order_and_stay_below_one_message(packed: list[bytes]) -
     assert sum(count for _, count in cut) == len(packed)
     assert b"".join(frame[8:] for frame, _ in cut) == b"".join(packed)
     assert all(len(frame) <= frames.FRAME_BYTES_TARGET + 8 or count == 1 for frame, count in cut)
+
+
+@pytest.mark.parametrize("response", AckResponse)
+def test_a_service_reads_every_response_that_a_consumer_gives(response: AckResponse) -> None:
+    packed = frames.answers_of(b"c" * 16, "Orders@S", [frames.pack_answer(NIL_IDENTITY, response)])
+    assert frames.parse_consumer_answers(packed).responses == [response]
+
+
+def test_a_response_that_no_consumer_gives_is_malformed() -> None:
+    packed = frames.answers_of(b"c" * 16, "Orders@S", [frames.pack_answer(NIL_IDENTITY, len(AckResponse))])
+    with pytest.raises(frames.MalformedFrame, match="a response is 3"):
+        frames.parse_consumer_answers(packed)

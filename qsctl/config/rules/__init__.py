@@ -13,8 +13,20 @@ from typing import Final, TypeAlias
 from lxml.etree import _Element
 
 from qsctl.config.inheritance import Reading
-from qsctl.config.problems import Problem
-from qsctl.config.rules import counts, durations, names, qos, queues, references, replication, service, storage
+from qsctl.config.problems import Problem, Severity
+from qsctl.config.rules import (
+    counts,
+    delivery_policies,
+    durations,
+    names,
+    qos,
+    queues,
+    references,
+    replication,
+    service,
+    storage,
+    transports,
+)
 from qsctl.config.rules.place import Place, QueuePlace, places_of_queues, queue_tag
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -40,12 +52,15 @@ TREE_RULES: Final[tuple[TreeRule, ...]] = (
     queues.properties_stand_once,
 )
 QUEUE_RULES: Final[tuple[QueueRule, ...]] = (
+    names.names_fit_the_wire,
+    names.topics_are_no_endpoints_own,
     queues.initial_count_is_within_max_count,
     queues.low_watermark_is_below_high_watermark,
     queues.watermarks_need_a_limit,
     queues.reply_topic_needs_reply_type,
     queues.reply_queue_does_not_collide,
     queues.type_is_known_or_discovered,
+    queues.type_is_of_samples,
     queues.waiting_needs_a_bounded_reader,
     queues.lifespan_lets_a_sample_live,
     queues.monitoring_needs_general_monitoring,
@@ -55,19 +70,29 @@ QUEUE_RULES: Final[tuple[QueueRule, ...]] = (
     storage.persistent_names_are_file_names,
     replication.sample_timeout_exceeds_master_timeout,
     replication.one_replica_is_no_replication,
+    replication.no_queue_is_replicated,
+    delivery_policies.policies_without_equivalent_are_said,
     qos.fixed_values_stay,
-    qos.history_fits_resource_limits,
+    qos.policies_are_consistent,
 )
 SERVICE_RULES: Final[tuple[ServiceRule, ...]] = (
+    names.application_name_fits_the_wire,
     service.administration_for_configuration_replication,
     service.participants_have_subscribers_of_distinct_files,
     service.administration_qos_stays,
+    qos.policies_of_containers_are_consistent,
     durations.sessions_dequeue_periodically,
     replication.replicas_have_distinct_application_names,
+    replication.no_configuration_is_replicated,
+    transports.transports_are_served,
+    transports.initial_peers_are_given_to_serve,
+    transports.one_transport_a_domain,
+    transports.domains_have_ports,
     storage.directory_exists,
     storage.unsafe_journal_is_said,
     storage.unsynchronized_persistence_is_said,
     storage.write_ahead_log_without_full_synchronization_is_said,
+    storage.database_settings_without_a_database_are_said,
     storage.trace_file_holds_payloads,
     storage.application_name_is_a_file_name,
 )
@@ -100,11 +125,16 @@ def queue_problems(
     reading: Reading,
     element: _Element,
     subscriber: SharedSubscriberSettings | None = None,
+    participant: DomainParticipantSettings | None = None,
 ) -> list[Problem]:
-    """What the rules of queues say of queues that a command creates in a running service."""
+    """What the rules of queues say of queues that a command creates in a running service.
+
+    What is valid and not supported is left to the service that creates them: it may be another version.
+    """
     place = Place(configuration, reading, element, Path(), named_application=True)
     around = subscriber or SharedSubscriberSettings("")
-    participant = DomainParticipantSettings("", 0)
+    participant = participant or DomainParticipantSettings("", 0)
     path = f"/shared_subscriber[{around.name}]"
     places = [QueuePlace(place, participant, around, each, f"{path}/{queue_tag(each)}[{each.name}]") for each in queues]
-    return [problem for each in places for rule in QUEUE_RULES for problem in rule(each)]
+    found = [problem for each in places for rule in QUEUE_RULES for problem in rule(each)]
+    return [problem for problem in found if problem.severity is not Severity.UNSUPPORTED]

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from lxml.etree import _Element
 
 from qsctl.config.document import text_of
 from qsctl.config.problems import Problem, line_of, problem_at
+from qsctl.config.rules.place import Place, QueuePlace
 
 QUEUE_TAGS = ("shared_reader_queue", "dead_letter_shared_reader_queue")
+
+WIRE_NAME_BYTES_MAX: Final = 255
+"""Of `queue_name` and `service_name` in the types on the wire: `string<255>`."""
+
+_OWN_TOPICS: Final = ("ConsumerAvailability@", "ConsumerAcknowledgment@", "ProducerAcknowledgment@", "DCPS")
+"""How topics begin that belong to the service, and those that belong to DDS itself."""
 
 
 def _distinct(elements: Iterable[_Element], what: str) -> Iterator[Problem]:
@@ -80,3 +88,54 @@ def queues_have_distinct_topics(root: _Element) -> Iterator[Problem]:
                     allowed="one queue a topic",
                 )
             first.setdefault(text, topic)
+
+
+def names_fit_the_wire(place: QueuePlace) -> Iterator[Problem]:
+    """Statuses carry `participant/subscriber/queue`, acknowledgments `topic@subscriber`: each at most 255 bytes."""
+    queue, subscriber = place.queue, place.subscriber.name
+    topics = {"topic_name": queue.topic_name, "reply_topic": queue.reply_topic if queue.reply_type else ""}
+    named = [("", f"{place.participant.name}/{subscriber}/{queue.name}", "participant, subscriber and queue")]
+    named += [(step, f"{topic}@{subscriber}", "topic and subscriber") for step, topic in topics.items() if topic]
+    for step, name, what in named:
+        if any(len(part) > WIRE_NAME_BYTES_MAX for part in name.replace("@", "/").split("/")):
+            continue  # the schema has said so
+        size_bytes = len(name.encode("utf-8", "replace"))
+        if size_bytes > WIRE_NAME_BYTES_MAX:
+            yield place.error(
+                step,
+                f"the names of {what} are too long together",
+                found=f"{size_bytes} bytes: {name}",
+                allowed=f"at most {WIRE_NAME_BYTES_MAX} bytes with what stands between them",
+            )
+
+
+def topics_are_no_endpoints_own(place: QueuePlace) -> Iterator[Problem]:
+    """A queue's samples do not come by a topic that the service, or DDS, uses for something else (section 2.6)."""
+    queue = place.queue
+    subscribers = [*place.participant.subscribers, place.subscriber]
+    outgoing = {f"{other.topic_name}@{each.name}" for each in subscribers for other in each.queues}
+    for step, topic in (
+        ("topic_name", queue.topic_name),
+        ("reply_topic", queue.reply_topic if queue.reply_type else ""),
+    ):
+        if topic.startswith(_OWN_TOPICS) or topic in outgoing:
+            yield place.error(
+                step,
+                "the topic is used for something else in this domain",
+                found=topic,
+                allowed=f"no topic that begins with {', '.join(_OWN_TOPICS)}, and none that is <topic>@<subscriber> of "
+                "a queue",
+            )
+
+
+def application_name_fits_the_wire(place: Place) -> Iterator[Problem]:
+    """Commands address a service by its application name, a `string<255>` (section 5.3)."""
+    name = place.configuration.service.application_name
+    size_bytes = len(name.encode("utf-8", "replace"))
+    if size_bytes > WIRE_NAME_BYTES_MAX or not name.isprintable():
+        yield place.error(
+            place.path,
+            "the application name cannot be sent",
+            found=f"{size_bytes} bytes: {name}",
+            allowed=f"printable characters, at most {WIRE_NAME_BYTES_MAX} bytes",
+        )

@@ -43,6 +43,19 @@ class Place:
         """A problem that stops the service."""
         return problem_at(self.nearest(path), message, found=found, allowed=allowed, suggestion=suggestion)
 
+    def unsupported(
+        self, path: str, message: str, *, found: str = "", allowed: str = "", suggestion: str = ""
+    ) -> Problem:
+        """What is valid and cannot be served here."""
+        return problem_at(
+            self.nearest(path),
+            message,
+            severity=Severity.UNSUPPORTED,
+            found=found,
+            allowed=allowed,
+            suggestion=suggestion,
+        )
+
     def warning(self, path: str, message: str, *, found: str = "", allowed: str = "", suggestion: str = "") -> Problem:
         """A problem that does not."""
         return problem_at(
@@ -80,6 +93,12 @@ class QueuePlace:
     def error(self, step: str, message: str, *, found: str = "", allowed: str = "", suggestion: str = "") -> Problem:
         """A problem that stops the service."""
         return self.service.error(self.at(step), message, found=found, allowed=allowed, suggestion=suggestion)
+
+    def unsupported(
+        self, step: str, message: str, *, found: str = "", allowed: str = "", suggestion: str = ""
+    ) -> Problem:
+        """What is valid and cannot be served here."""
+        return self.service.unsupported(self.at(step), message, found=found, allowed=allowed, suggestion=suggestion)
 
     def warning(self, step: str, message: str, *, found: str = "", allowed: str = "", suggestion: str = "") -> Problem:
         """A problem that does not."""

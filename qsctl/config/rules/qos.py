@@ -8,7 +8,8 @@ from lxml import etree
 
 from qsctl.config.defaults import QOS_FIXED
 from qsctl.config.problems import Problem
-from qsctl.config.rules.place import QueuePlace
+from qsctl.config.qos_consistency import inconsistencies
+from qsctl.config.rules.place import Place, QueuePlace
 
 
 def changed_fixed_values(holder: str, qos: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:
@@ -34,22 +35,33 @@ def fixed_values_stay(place: QueuePlace) -> Iterator[Problem]:
         )
 
 
-def history_fits_resource_limits(place: QueuePlace) -> Iterator[Problem]:
-    """What an instance may keep is not more than the entity may hold (DDS, RESOURCE_LIMITS)."""
+def policies_are_consistent(place: QueuePlace) -> Iterator[Problem]:
+    """An entity whose policies contradict each other cannot be made (DDS 1.4, 2.2.3; Table 3.14)."""
     for tag, text in place.queue.qos.items():
-        limits = etree.fromstring(text).find("resource_limits")
-        if limits is None:
-            continue
-        most = _number(limits.findtext("max_samples"))
-        each = _number(limits.findtext("max_samples_per_instance"))
-        if most is not None and each is not None and each > most:
+        for wrong in inconsistencies(text):
             yield place.error(
-                f"{tag}/resource_limits",
-                f"max_samples_per_instance of <{tag}> is greater than max_samples",
-                found=f"{each} > {most}",
-                allowed=f"at most {most}",
+                f"{tag}/{wrong.step}", f"{wrong.message} (<{tag}>)", found=wrong.found, allowed=wrong.allowed
             )
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() else None
+def policies_of_containers_are_consistent(place: Place) -> Iterator[Problem]:
+    """The same for administration, monitoring, participants, publishers and subscribers (Tables 3.4, 3.5, 3.10)."""
+    service = place.configuration.service
+    holders: list[tuple[str, dict[str, str]]] = []
+    if place.configuration.administration is not None:
+        holders.append((f"{place.path}/administration", place.configuration.administration.qos))
+    if place.configuration.monitoring is not None:
+        holders.append((f"{place.path}/monitoring", place.configuration.monitoring.qos))
+    for participant in service.participants:
+        path = f"{place.path}/domain_participant[{participant.name}]"
+        holders.append((path, participant.qos))
+        holders += [(f"{path}/shared_subscriber[{each.name}]", each.qos) for each in participant.subscribers]
+    for path, qos in holders:
+        for tag, text in qos.items():
+            for wrong in inconsistencies(text):
+                yield place.error(
+                    f"{path}/{tag}/{wrong.step}",
+                    f"{wrong.message} (<{tag}>)",
+                    found=wrong.found,
+                    allowed=wrong.allowed,
+                )

@@ -78,6 +78,14 @@ def reply_queue_does_not_collide(place: QueuePlace) -> Iterator[Problem]:
         if other.name == queue.name and other is not queue:
             continue  # it is being created again
         implied_too = other is not queue and other.reply_type and other.reply_topic == queue.reply_topic
+        if other.name == f"{queue.name}Reply" and other.topic_name != queue.reply_topic:
+            yield place.error(
+                "reply_type",
+                "the name of the implied reply queue is another queue's",
+                found=other.name,
+                allowed="a name of its own",
+                suggestion=f"Rename the queue {other.name}, or remove <reply_type>.",
+            )
         if other.topic_name == queue.reply_topic or (implied_too and other.name < queue.name):
             yield place.error(
                 "reply_topic" if place.given("reply_topic") else "reply_type",
@@ -100,6 +108,19 @@ def type_is_known_or_discovered(place: QueuePlace) -> Iterator[Problem]:
             yield place.warning(step, message, found=name, suggestion=near)
         else:
             yield place.note(step, message, found=name)
+
+
+def type_is_of_samples(place: QueuePlace) -> Iterator[Problem]:
+    """A queue holds samples of a struct or a union; enumerations and bit masks are members of those (section 3.3.1)."""
+    types = place.service.configuration.types
+    for step, name in (("type_name", place.queue.type_name), ("reply_type", place.queue.reply_type)):
+        if name and name in types and not types.is_of_samples(name):
+            yield place.error(
+                step,
+                f"the type {name} is neither a struct nor a union",
+                found=name,
+                allowed=", ".join(types.type_names()[:20]),
+            )
 
 
 def waiting_needs_a_bounded_reader(place: QueuePlace) -> Iterator[Problem]:

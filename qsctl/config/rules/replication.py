@@ -1,12 +1,73 @@
-"""What replication needs (sections 7.1.3 and 7.2)."""
+"""What replication needs (sections 7.1.3 and 7.2), and that this version has none.
+
+Decides: the one judgement of replicated queues. `validate`, `serve`, CREATE, `init` and the embedded service ask here,
+so that all of them answer the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from qsctl.config.problems import Problem
 from qsctl.config.rules.place import Place, QueuePlace
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.settings import ServiceSettings
+from qsctl.errors import Refused
 from qsctl.instant import format_duration
+
+_NO_REPLICATION: Final = "is to be replicated (manual, chapter 7), and this version has no replication"
+NOT_REPLICATED_REMEDY: Final = "Set <replication><enabled> to false, or use <persistence> to survive a restart."
+_QUEUE_STEP: Final = "queue_qos/replication/enabled"
+
+
+def queue_is_served(queue: SharedReaderQueueSettings) -> str:
+    """Why this version cannot host a queue, in words; empty where it can."""
+    return f"queue {queue.name} {_NO_REPLICATION}" if queue.replication.enabled else ""
+
+
+def configuration_is_served(configuration: ServiceConfiguration) -> str:
+    """Why this version cannot replicate a service's configuration, in words; empty where nobody asks."""
+    enabled = configuration.service_qos.configuration_replication.replication.enabled
+    return f"the configuration {_NO_REPLICATION}" if enabled else ""
+
+
+def unserved(hosted: ServiceConfiguration | ServiceSettings) -> list[str]:
+    """Everything of a service that is to be replicated, in words."""
+    service = hosted.service if isinstance(hosted, ServiceConfiguration) else hosted
+    found = [
+        queue_is_served(queue)
+        for participant in service.participants
+        for subscriber in participant.subscribers
+        for queue in subscriber.queues
+    ]
+    if isinstance(hosted, ServiceConfiguration):
+        found.append(configuration_is_served(hosted))
+    return [each for each in found if each]
+
+
+def refuse_replication(hosted: ServiceConfiguration | ServiceSettings) -> None:
+    """Refuse to host what would silently not be replicated.
+
+    Raises:
+        Refused: names everything that is to be replicated.
+    """
+    if found := unserved(hosted):
+        raise Refused("; ".join(found), remedy=NOT_REPLICATED_REMEDY)
+
+
+def no_queue_is_replicated(place: QueuePlace) -> Iterator[Problem]:
+    """A queue that is not replicated must not be taken for one that is (section 7.1)."""
+    if message := queue_is_served(place.queue):
+        yield place.unsupported(_QUEUE_STEP, message, found="true", suggestion=NOT_REPLICATED_REMEDY)
+
+
+def no_configuration_is_replicated(place: Place) -> Iterator[Problem]:
+    """A configuration that is not replicated must not be taken for one that is (section 7.2)."""
+    if message := configuration_is_served(place.configuration):
+        path = f"{place.path}/service_qos/configuration_replication/enabled"
+        yield place.unsupported(path, message, found="true", suggestion=NOT_REPLICATED_REMEDY)
 
 
 def replicas_have_distinct_application_names(place: Place) -> Iterator[Problem]:

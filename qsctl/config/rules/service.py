@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from qsctl.config.problems import Problem
 from qsctl.config.rules.place import Place, queue_tag
 from qsctl.config.rules.qos import changed_fixed_values
+from qsctl.config.rules.storage import file_topics
 from qsctl.core.queue.settings import PersistenceKind
 
 
@@ -30,16 +31,17 @@ def participants_have_subscribers_of_distinct_files(place: Place) -> Iterator[Pr
             for queue in subscriber.queues:
                 if queue.persistence.kind is not PersistenceKind.PERSISTENT:
                     continue
-                key = (queue.topic_name, subscriber.name, participant.domain_id)
-                if key in first and first[key] != participant.name:
-                    yield place.error(
-                        f"{place.path}/domain_participant[{participant.name}]/shared_subscriber[{subscriber.name}]"
-                        f"/{queue_tag(queue)}[{queue.name}]",
-                        f"a queue of the participant {first[key]} has the same files",
-                        found=f"{queue.topic_name}@{subscriber.name}@{participant.domain_id}",
-                        allowed="another topic, subscriber or domain",
-                    )
-                first.setdefault(key, participant.name)
+                for _, topic in file_topics(queue):
+                    key = (topic, subscriber.name, participant.domain_id)
+                    if key in first and first[key] != participant.name:
+                        yield place.error(
+                            f"{place.path}/domain_participant[{participant.name}]/shared_subscriber[{subscriber.name}]"
+                            f"/{queue_tag(queue)}[{queue.name}]",
+                            f"a queue of the participant {first[key]} has the same files",
+                            found=f"{topic}@{subscriber.name}@{participant.domain_id}",
+                            allowed="another topic, subscriber or domain",
+                        )
+                    first.setdefault(key, participant.name)
 
 
 def administration_qos_stays(place: Place) -> Iterator[Problem]:

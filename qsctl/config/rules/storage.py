@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -12,6 +13,9 @@ from qsctl.core.queue.settings import UNLIMITED, PersistenceKind, SharedReaderQu
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _FILE_NAME_ALLOWED = "letters, digits, _ . and -"
+
+FILE_NAME_BYTES_MAX = 231
+"""Of what storage builds of prefix, topic, subscriber, domain and application; the rest of 255 is the file's own."""
 
 
 def _persistent_queues(place: Place) -> list[SharedReaderQueueSettings]:
@@ -34,8 +38,16 @@ def _filesystem(place: Place, tag: str) -> str:
 
 
 def directory_exists(place: Place) -> Iterator[Problem]:
-    """The directory must exist when the service starts (Table 3.9)."""
+    """The directory must exist when the service starts, and take files (Table 3.9)."""
     directory = place.configuration.filesystem.directory
+    used = place.working_directory / (directory or "")
+    if used.is_dir() and _persists(place) and not os.access(used, os.W_OK | os.X_OK):
+        yield place.error(
+            _filesystem(place, "directory"),
+            "the directory of the persistent files cannot be written",
+            found=str(used),
+            allowed="a directory that this user may write to",
+        )
     if directory is not None and not (place.working_directory / directory).is_dir():
         yield place.error(
             _filesystem(place, "directory"),
@@ -83,6 +95,23 @@ def write_ahead_log_without_full_synchronization_is_said(place: Place) -> Iterat
         )
 
 
+def database_settings_without_a_database_are_said(place: Place) -> Iterator[Problem]:
+    """Queues with in-memory state share the service's write-ahead log, which has none of these (Table 3.9)."""
+    queues = _persistent_queues(place)
+    has_database = place.configuration.service_qos.persistence.kind is PersistenceKind.PERSISTENT
+    if not queues or has_database or any(not queue.persistence.in_memory_state for queue in queues):
+        return
+    for tag in ("journal_mode", "vacuum"):
+        path = _filesystem(place, tag)
+        if path in place.reading.elements:
+            yield place.warning(
+                path,
+                "no queue here is in a database file: they share a write-ahead log, synced as <synchronization> says",
+                found=f"<{tag}>",
+                allowed="queues without in-memory state, or a PERSISTENT service state, where it is to count",
+            )
+
+
 def trace_file_holds_payloads(place: Place) -> Iterator[Problem]:
     """A trace of every statement is for debugging, and large (Table 3.9)."""
     trace_file = place.configuration.filesystem.trace_file
@@ -108,16 +137,44 @@ def application_name_is_a_file_name(place: Place) -> Iterator[Problem]:
 
 
 def persistent_names_are_file_names(place: QueuePlace) -> Iterator[Problem]:
-    """The topic of a persistent queue is part of the names of its files (section 2.14.2)."""
+    """The topics of a persistent queue and of its reply queue are part of the names of files (section 2.14.2)."""
     if place.queue.persistence.kind is not PersistenceKind.PERSISTENT:
         return
-    if not _FILE_NAME.fullmatch(place.queue.topic_name):
-        yield place.error(
-            "topic_name",
-            "the topic of a persistent queue is part of file names and has characters that those cannot have",
-            found=place.queue.topic_name,
-            allowed=_FILE_NAME_ALLOWED,
-        )
+    for step, topic in file_topics(place.queue):
+        step = step if place.given(step) else "reply_type"
+        if not _FILE_NAME.fullmatch(topic):
+            yield place.error(
+                step,
+                "the topic of a persistent queue is part of file names and has characters that those cannot have",
+                found=topic,
+                allowed=_FILE_NAME_ALLOWED,
+            )
+        stem = _stem(place, topic)
+        if len(stem.encode("utf-8", "replace")) > FILE_NAME_BYTES_MAX:
+            yield place.error(
+                step,
+                "the names of a persistent queue are too long together for the name of its files",
+                found=f"{len(stem.encode('utf-8', 'replace'))} bytes: {stem}",
+                allowed=f"at most {FILE_NAME_BYTES_MAX} bytes",
+            )
+
+
+def file_topics(queue: SharedReaderQueueSettings) -> list[tuple[str, str]]:
+    """The topics that files of a persistent queue are named after, each with its tag: its own, and its replies'."""
+    reply = [("reply_topic", queue.reply_topic)] if queue.reply_type and queue.reply_topic else []
+    return [("topic_name", queue.topic_name), *reply]
+
+
+def _stem(place: QueuePlace, topic: str) -> str:
+    """`[prefix][topicName]@[sharedSubscriberName]@[domainId]@[appName]` (section 2.14.2)."""
+    configuration = place.service.configuration
+    parts = (
+        configuration.filesystem.file_prefix + topic,
+        place.subscriber.name,
+        str(place.participant.domain_id),
+        configuration.service.application_name,
+    )
+    return "@".join(parts)
 
 
 def memory_limit_counts_only_in_memory(place: QueuePlace) -> Iterator[Problem]:

@@ -8,14 +8,15 @@ because nothing is kept for readers that come later (Table 3.4).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader
 
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
+from qsctl.transport.dds.announcements import reader_key, writer_key
 from qsctl.transport.dds.presence import participant_of
-from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME
 
 PATIENCE_NS: Final[Nanoseconds] = 500 * MILLISECOND_NS
 """How long replies wait for the reader of somebody who can ask. Who has none by then is not waited for again."""
@@ -26,10 +27,10 @@ class Askers:
 
     Args:
         requests: the service's reader of requests.
-        replies: its writer of replies.
+        replies: gives its writers of replies, of which each reader needs one.
     """
 
-    def __init__(self, requests: DataReader[Any], replies: DataWriter[Any]) -> None:
+    def __init__(self, requests: DataReader[Any], replies: Callable[[], Iterable[DataWriter[Any]]]) -> None:
         self._requests = requests
         self._replies = replies
         self._participants: dict[int, bytes] = {}
@@ -53,26 +54,33 @@ class Askers:
 
     def _missing(self) -> frozenset[bytes]:
         known, self._participants = self._participants, {}
-        requests, replies = self._requests, self._replies
+        requests = self._requests
         try:
-            askers = self._owners(requests.get_matched_publications(), known, requests.get_matched_publication_data)
-            readers = self._owners(replies.get_matched_subscriptions(), known, replies.get_matched_subscription_data)
+            askers = self._owners(requests.get_matched_publications(), known, requests._ref, writer_key)
+            readers: frozenset[bytes] = frozenset()
+            for writer in self._replies():
+                readers |= self._owners(writer.get_matched_subscriptions(), known, writer._ref, reader_key)
         except IndexError:
             # The binding's array is one short when somebody comes between its two calls: the next turn asks again.
             return frozenset({b""})
         self._without_reader &= askers
         return askers - readers - self._without_reader
 
-    def _owners(self, handles: list[int], known: dict[int, bytes], data_of: Any) -> frozenset[bytes]:
+    def _owners(
+        self,
+        handles: list[int],
+        known: dict[int, bytes],
+        reference: int,
+        key_of: Callable[[int, int], bytes | None],
+    ) -> frozenset[bytes]:
         owners: set[bytes] = set()
         for handle in handles:
             owner = known.get(handle)
             if owner is None:
-                with ONE_THREAD_AT_A_TIME:
-                    endpoint = data_of(handle)
-                if endpoint is None:
+                key = key_of(reference, handle)
+                if key is None:
                     continue
-                owner = participant_of(endpoint.key.bytes)
+                owner = participant_of(key)
             self._participants[handle] = owner
             owners.add(owner)
         return frozenset(owners)

@@ -8,16 +8,25 @@ Decides: the bytes, in standard XCDR1 with the encapsulation header. Each pair o
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-from cyclonedds.idl import IdlStruct
+from cyclonedds.idl import IdlEnum, IdlStruct
 
 from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, ServiceData
-from qsctl.core.statistics.status import Counters, SharedReaderQueueStatus, StatisticMetrics, StatisticVariable
+from qsctl.core.statistics.status import (
+    AdditionalCounters,
+    Counters,
+    SharedReaderQueueStatus,
+    StatisticMetrics,
+    StatisticVariable,
+)
 from qsctl.identity import Guid, SampleIdentity, sequence_number_from_pair, sequence_number_pair
 from qsctl.instant import SECOND_NS
+from qsctl.transport.dds.boundary import Malformed, decoded
 from qsctl.transport.dds.wire_types import (
     UndeliveredReasonKind,
     WireDeadLetter,
@@ -32,6 +41,8 @@ from qsctl.transport.dds.wire_types import (
     WireStatisticVariable,
 )
 
+ENCAPSULATION_SIZE_BYTES: Final = 4
+
 _COUNTERS: Final = Counters.__struct_fields__
 _CURRENT: Final = (
     "current_message_count",
@@ -39,12 +50,42 @@ _CURRENT: Final = (
     "current_unacknowledged_message_count",
     "current_sent_message_count",
 )
+_ADDITIONAL: Final = AdditionalCounters.__struct_fields__
+_ADDITIONAL_CURRENT: Final = ("current_waiting_message_count", "current_undeliverable_message_count")
 _VARIABLES: Final = ("sending_latency", "enqueue_throughput", "dequeue_throughput", "sending_throughput")
 
 
 def octets_of(value: IdlStruct) -> bytes:
     """A value as standard XCDR1, encapsulation header included."""
     return bytes(value.serialize(use_version_2=False))
+
+
+def read_wire(kind: type[IdlStruct], data: bytes, *, any_numbers: bool = False) -> Any:
+    """Read a value of a wire type, encapsulation header included.
+
+    Args:
+        kind: the type.
+        data: a peer's octets.
+        any_numbers: leave an enumeration's number that has no name as an `int`, for who answers it.
+
+    Raises:
+        Malformed: the octets are no such value.
+    """
+    if len(data) < ENCAPSULATION_SIZE_BYTES:  # of no octets at all, the library makes a value of defaults
+        raise Malformed(f"{len(data)} octets are no {kind.__name__}: there is no encapsulation header")
+    value = decoded(kind.deserialize, data)
+    if not any_numbers:
+        for name in _enumerations(kind):
+            if isinstance(number := getattr(value, name), int):
+                raise Malformed(f"{name} is {number}, which means nothing")
+    return value
+
+
+@functools.cache
+def _enumerations(kind: type[IdlStruct]) -> tuple[str, ...]:
+    return tuple(
+        each.name for each in dataclasses.fields(kind) if isinstance(each.type, type) and issubclass(each.type, IdlEnum)
+    )
 
 
 def wire_identity(identity: SampleIdentity) -> WireIdentity:
@@ -67,6 +108,8 @@ def wire_status(status: SharedReaderQueueStatus) -> WireQueueStatus:
         **{f"{name}_change": getattr(status.change, name) for name in _COUNTERS},
         **{name: getattr(status, name) for name in _CURRENT},
         **{name: _wire_variable(getattr(status, name)) for name in _VARIABLES},
+        **{name: getattr(status.additional, name) for name in _ADDITIONAL},
+        **{name: getattr(status, name) for name in _ADDITIONAL_CURRENT},
     )
 
 
@@ -78,6 +121,8 @@ def status_from_wire(wire: Any) -> SharedReaderQueueStatus:
         change=Counters(**{name: getattr(wire, f"{name}_change") for name in _COUNTERS}),
         **{name: getattr(wire, name) for name in _CURRENT},
         **{name: _variable_from_wire(getattr(wire, name)) for name in _VARIABLES},
+        additional=AdditionalCounters(**{name: getattr(wire, name) for name in _ADDITIONAL}),
+        **{name: getattr(wire, name) for name in _ADDITIONAL_CURRENT},
     )
 
 
@@ -159,8 +204,12 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 
 def dead_letter_from_octets(octets: bytes) -> DeadLetter:
-    """The inverse of `dead_letter_octets`."""
-    wire: Any = WireDeadLetter.deserialize(octets)
+    """The inverse of `dead_letter_octets`.
+
+    Raises:
+        Malformed: the octets are no `DeadLetter_t`.
+    """
+    wire = read_wire(WireDeadLetter, octets)
     return DeadLetter(
         wire.queue_name,
         identity_from_wire(wire.sample_identity),

@@ -9,6 +9,7 @@ import time
 from typing import Final, Protocol
 
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.transport.dds.library_log import LIBRARY_LOG
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.presence import Changes, Presence
 
@@ -50,6 +51,8 @@ class ClientDomain:
         done = self._flush()
         if timeout_ns > 0:
             self.participant.waiter.wait(timeout_ns if done else min(timeout_ns, MILLISECOND_NS))
+        LIBRARY_LOG.turn()
+        self.participant.boundary.turn()
         changes = self.presence.look()
         for port in self._ports:
             port.look(changes)

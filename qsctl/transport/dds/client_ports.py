@@ -24,9 +24,10 @@ from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.bodies import octets_of
-from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX, Inlet
+from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX
+from qsctl.transport.dds.inlet import Inlet
 from qsctl.transport.dds.lanes import FrameWriter, Greeting
-from qsctl.transport.dds.matches import Matches, QueueAppeared, QueueVanished, Returns
+from qsctl.transport.dds.matches import Matches, QueueAppeared, QueueDeleted, QueueVanished, Returns
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.presence import Changes, RemoteEndpoint
 from qsctl.transport.dds.qos import partition_qos, reader_qos
@@ -42,7 +43,7 @@ from qsctl.transport.dds.wire_types import (
     producer_acknowledgment_topic,
 )
 
-ProducerNews: TypeAlias = QueueAppeared | QueueVanished | WriteAcknowledgment
+ProducerNews: TypeAlias = QueueAppeared | QueueVanished | QueueDeleted | WriteAcknowledgment
 ConsumerNews: TypeAlias = QueueAppeared | QueueVanished | Delivery
 
 _RESPONSES: Final = {0: AckResponse.REJECTED, 1: AckResponse.ACCEPTED}
@@ -69,9 +70,10 @@ class ProducerPort:
         )
         self._greeting = Greeting(self._writer, frames.frame_of([]))
 
-    def _listen(self) -> Inlet:
+    def _listen(self) -> Inlet[frames.AnswerFrame]:
         traits = {"role": "answers", "guid": self.guid.hex()}
-        return Inlet(self._participant, DataReader(self._subscriber, self._answer_topic, qos=reader_qos(traits=traits)))
+        reader = DataReader(self._subscriber, self._answer_topic, qos=reader_qos(traits=traits))
+        return Inlet(self._participant, reader, frames.parse_answers)
 
     def _is_of_a_service(self, endpoint: RemoteEndpoint) -> bool:
         return endpoint.traits.get("role") == "queue" and endpoint.traits.get("topic") == self.topic_name
@@ -106,13 +108,11 @@ class ProducerPort:
 
     def _take(self) -> list[ProducerNews]:
         taken_now: list[ProducerNews] = []
-        while taken := self._answers.take():
-            for data in taken:
-                try:
-                    frame = frames.parse_answers(data)
-                except frames.MalformedFrame:
-                    continue
+        while (taken := self._answers.take()) is not None:
+            for frame in taken:
                 queue = frame.queue_name
+                if not frame.identities and queue:
+                    taken_now.append(QueueDeleted(queue))
                 taken_now += [
                     WriteAcknowledgment(queue, identity, _RESPONSES.get(response, AckResponse.REJECTED))
                     for identity, response in zip(frame.identities, frame.responses, strict=True)
@@ -205,9 +205,12 @@ class ConsumerPort:
         self._qos = reader_qos(traits=traits, subscriber=subscriber)
         self._samples = self._join()
 
-    def _join(self) -> Inlet:
+    def _join(self) -> Inlet[list[Delivery]]:
         topic = self._participant.topic(self.queue, WireFrame)
-        return Inlet(self._participant, DataReader(self._subscriber, topic, qos=self._qos))
+        return Inlet(self._participant, DataReader(self._subscriber, topic, qos=self._qos), self._read)
+
+    def _read(self, data: bytes) -> list[Delivery]:
+        return frames.parse_deliveries(data, self.queue, self.guid)
 
     def look(self, changes: Changes) -> None:
         """Take notice of the queue."""
@@ -249,12 +252,9 @@ class ConsumerPort:
 
     def _take(self) -> list[ConsumerNews]:
         taken_now: list[ConsumerNews] = []
-        while taken := self._samples.take():
-            for data in taken:
-                try:
-                    taken_now += frames.parse_deliveries(data, self.queue, self.guid)
-                except frames.MalformedFrame:
-                    continue
+        while (taken := self._samples.take()) is not None:
+            for deliveries in taken:
+                taken_now += deliveries
         return taken_now
 
     def send(self, answers: Sequence[Acknowledgment]) -> None:

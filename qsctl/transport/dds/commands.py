@@ -10,6 +10,7 @@ is answered with an ERROR that says why; a request for another kind of service i
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from qsctl.core.admin.command import (
@@ -24,14 +25,17 @@ from qsctl.core.admin.command import (
     GetStatus,
     Shutdown,
 )
+from qsctl.core.admin.request import xml_of_body
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import Refused, UsageError
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
-from qsctl.transport.dds.bodies import wire_identity
+from qsctl.transport.dds.bodies import read_wire, wire_identity
+from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.create_body import queue_snippet, subscriber_snippet
 from qsctl.transport.dds.wire_types import (
+    ACTION_PREFIX,
     RESOURCE_IDENTIFIER_MAX_BYTES,
     SERVICE_NAME_MAX_BYTES,
     CommandActionKind,
@@ -47,7 +51,14 @@ _COUNT: Final = struct.Struct("<Q")
 """How many samples a GET wants at most, in its octet body, which the manual leaves unused; empty: all."""
 
 _STRING_SCHEME: Final = "str://"
-_FILE_SCHEME: Final = "file://"
+
+
+@dataclass(frozen=True, slots=True)
+class RawCreate:
+    """A CREATE whose body is sent as it stands: the service reads it, with its own profiles and types."""
+
+    container: ResourceIdentifier
+    body: str
 
 
 class SnippetReader(Protocol):
@@ -68,15 +79,21 @@ class SnippetReader(Protocol):
         """
 
 
-def request_from_octets(data: bytes) -> Any | None:
-    """A request, whether the peer knows our members or only the original's; None for what is neither."""
-    for kind in (WireCommandRequest, OriginalCommandRequest):
-        try:
-            request: Any = kind.deserialize(data)
-        except (struct.error, ValueError, IndexError, UnicodeDecodeError, AssertionError, KeyError, TypeError):
-            continue
-        return request
-    return None
+def request_from_octets(data: bytes) -> Any:
+    """Read a request, whether the peer knows our members or only those of section 5.3.
+
+    Raises:
+        Malformed: the octets are neither.
+    """
+    try:
+        return read_wire(WireCommandRequest, data, any_numbers=True)
+    except Malformed:
+        return read_wire(OriginalCommandRequest, data, any_numbers=True)
+
+
+def is_for_queuing_services(request: Any) -> bool:
+    """Whether a queuing service answers: to a request for another kind of service, it gives no reply (section 5.3)."""
+    return request.service in (ServiceKind.RTI_SERVICE_QUEUING_SERVICE, ServiceKind.RTI_SERVICE_OTHER_SERVICE)
 
 
 def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
@@ -85,28 +102,31 @@ def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
     Raises:
         QsctlError: it means none; the message is the reply's text.
     """
-    if request.service is ServiceKind.ROUTING:
-        raise Refused("the request is for a routing service; this is a queuing service")
     if len(request.string_body.encode()) > STRING_BODY_MAX_BYTES:
         raise Refused(f"the body has more than {STRING_BODY_MAX_BYTES} octets")
-    if request.action is CommandActionKind.SHUTDOWN:
+    if request.action is CommandActionKind.RTI_SERVICE_COMMAND_ACTION_SHUTDOWN:
         return Shutdown()
     resource = parse_resource(request.resource_identifier)
     match request.action:
-        case CommandActionKind.CREATE:
+        case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE:
             return _create(resource, request.string_body, snippets)
-        case CommandActionKind.DELETE:
+        case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE:
             return _delete(resource, request.string_body)
-        case CommandActionKind.GET:
+        case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET:
             return _get(resource, request.string_body, request.octet_body)
         case _:
             raise Refused(
-                f"{request.action.name} is no command of a queuing service",
+                f"{_action_name(request.action)} is no command of a queuing service",
                 remedy="The commands are CREATE, DELETE, GET and SHUTDOWN.",
             )
 
 
-def wire_request(command: Command, target: str, identity: SampleIdentity) -> WireCommandRequest:
+def _action_name(action: CommandActionKind | int) -> str:
+    """The action's short name; its number, where the peer sent one without a name."""
+    return f"action {action}" if isinstance(action, int) else action.name.removeprefix(ACTION_PREFIX)
+
+
+def wire_request(command: Command | RawCreate, target: str, identity: SampleIdentity) -> WireCommandRequest:
     """A command as a request.
 
     Raises:
@@ -123,38 +143,13 @@ def wire_request(command: Command, target: str, identity: SampleIdentity) -> Wir
             raise UsageError(f"the {what} has {len(text.encode())} octets", remedy=f"The wire takes {limit}.")
     return WireCommandRequest(
         service_name=target,
-        service=ServiceKind.QUEUING,
+        service=ServiceKind.RTI_SERVICE_QUEUING_SERVICE,
         action=action,
         resource_identifier=resource,
         string_body=body,
         octet_body=_COUNT.pack(count) if count else b"",
         request_identity=wire_identity(identity),
     )
-
-
-def xml_of_body(body: str) -> str:
-    """The XML in a CREATE body: `str://"…"`, or the bare element.
-
-    Raises:
-        Refused: it names a file: that would be one of the service's machine.
-        UsageError: it is empty.
-    """
-    text = body.strip()
-    if text.startswith(_FILE_SCHEME):
-        raise Refused(
-            "a file:// body is not read for a remote client",
-            remedy='Send the text itself as str://"…"; `qsctl create-queue --xml FILE` does that.',
-        )
-    if text.startswith(_STRING_SCHEME):
-        text = text.removeprefix(_STRING_SCHEME).strip()
-        if len(text) > 1 and text[0] == text[-1] == '"':
-            text = text[1:-1].strip()
-        # The manual prints the text as a C string; senders copy its backslashes.
-        if '=\\"' in text:
-            text = text.replace('\\"', '"').replace("\\n", "\n")
-    if not text:
-        raise UsageError("CREATE has an empty body", remedy='Send the queue as str://"<shared_reader_queue …>".')
-    return text
 
 
 def _create(resource: ResourceIdentifier, body: str, snippets: SnippetReader) -> Command:
@@ -192,24 +187,34 @@ def _get(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
             raise UsageError(f"{resource} cannot be read", remedy="End it with /status, /data or /message.")
 
 
-def _parts(command: Command) -> tuple[CommandActionKind, str, str]:
+def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
     match command:
+        case RawCreate(container, body):
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE, str(container.bare), body
         case CreateQueue(subscriber, settings):
-            return CommandActionKind.CREATE, str(subscriber.bare), f'{_STRING_SCHEME}"{queue_snippet(settings)}"'
+            return (
+                CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE,
+                str(subscriber.bare),
+                f'{_STRING_SCHEME}"{queue_snippet(settings)}"',
+            )
         case CreateSubscriber(participant, subscriber_settings):
             snippet = subscriber_snippet(subscriber_settings)
-            return CommandActionKind.CREATE, str(participant.bare), f'{_STRING_SCHEME}"{snippet}"'
+            return (
+                CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE,
+                str(participant.bare),
+                f'{_STRING_SCHEME}"{snippet}"',
+            )
         case DeleteQueue(queue):
-            return CommandActionKind.DELETE, str(queue.bare), ""
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, str(queue.bare), ""
         case DeleteSubscriber(subscriber):
-            return CommandActionKind.DELETE, str(subscriber.bare), ""
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, str(subscriber.bare), ""
         case FlushQueue(queue, selector):
-            return CommandActionKind.DELETE, str(queue.at(ResourceKind.MESSAGE)), selector
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, str(queue.at(ResourceKind.MESSAGE)), selector
         case GetStatus(queue):
-            return CommandActionKind.GET, str(queue.at(ResourceKind.STATUS)), ""
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(queue.at(ResourceKind.STATUS)), ""
         case GetData(resource):
-            return CommandActionKind.GET, str(resource.at(ResourceKind.DATA)), ""
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(resource.at(ResourceKind.DATA)), ""
         case GetMessages(queue, selector, _):
-            return CommandActionKind.GET, str(queue.at(ResourceKind.MESSAGE)), selector
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(queue.at(ResourceKind.MESSAGE)), selector
         case Shutdown():
-            return CommandActionKind.SHUTDOWN, "/", ""
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_SHUTDOWN, "/", ""

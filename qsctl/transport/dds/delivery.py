@@ -12,6 +12,7 @@ from qsctl.core.messages import Inbound, ProducerLeft, QueueName
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID
 from qsctl.instant import Nanoseconds
+from qsctl.transport.dds.endpoint_trial import CANNOT_BE_MADE, reason_of
 from qsctl.transport.dds.endpoints import RETURN_NS, QueueEndpoints, TopicEndpoints
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.presence import Presence, RemoteEndpoint
@@ -35,29 +36,38 @@ class DomainDelivery:
         self._topics: dict[str, TopicEndpoints] = {}
         self._queues: dict[str, QueueEndpoints] = {}
         self._topic_of_queue: dict[str, TopicEndpoints] = {}
+        self._failures: dict[QueueName, str] = {}
         self._renewals: dict[str, Nanoseconds] = {}
         """When the queues of a topic are announced again, since a producer of it was out of sight and is back."""
         self.accepts = True
         """Whether samples are taken from producers; a service that shuts down takes no more."""
 
-    @property
-    def malformed_count(self) -> int:
-        """Messages that no peer of ours would send."""
-        return sum(topic.malformed_count for topic in self._topics.values()) + sum(
-            queue.malformed_count for queue in self._queues.values()
-        )
-
     def reconcile(self, wanted: Mapping[QueueName, tuple[str, SharedReaderQueueSettings]]) -> None:
         """Open what is wanted and not there, close what is not wanted any more.
+
+        A queue whose endpoints cannot be made has none at all, and is in `failures`.
 
         Args:
             wanted: the shared subscriber's name and the settings of each queue, by its full name.
         """
         for name in [name for name in self._queues if name not in wanted]:
+            if (topic := self._topic_of_queue.get(name)) is not None:
+                topic.end(name)
             self._close_queue(name)
+        self._failures = {name: each for name, each in self._failures.items() if name in wanted}
         for name, (subscriber, queue) in wanted.items():
-            if name not in self._queues:
+            if name in self._queues or name in self._failures:
+                continue
+            try:
                 self._open_queue(name, subscriber, queue)
+            except CANNOT_BE_MADE as error:
+                # A stored configuration may hold it since before it would have been refused; the others go on.
+                self._failures[name] = reason_of(error)
+
+    @property
+    def failures(self) -> Mapping[QueueName, str]:
+        """Why a queue that is hosted has no endpoints, by its full name; it is tried again once it is created again."""
+        return self._failures
 
     def poll(self) -> list[Inbound]:
         """What has come, a turn's share of it: consumers first, so that they are there for the samples."""
@@ -65,8 +75,12 @@ class DomainDelivery:
         changes = self._presence.look()
         for endpoint in changes.vanished:
             self._vanished(endpoint, inbox)
-        for endpoint in changes.appeared:
-            self._appeared(endpoint)
+        appeared = changes.appeared
+        if appeared:
+            # What cannot be opened for one that came is not opened; the others come all the same.
+            self.participant.boundary.each(
+                "the endpoints that appeared", appeared, self._appeared, lambda index: appeared[index].key.hex()
+            )
         if self._renewals:
             self._announce_again()
         for queue in self._queues.values():
@@ -109,20 +123,24 @@ class DomainDelivery:
 
     def _open_queue(self, name: str, subscriber: str, settings: SharedReaderQueueSettings) -> None:
         queue = QueueEndpoints(self.participant, name, subscriber, settings, self._service_name)
-        self._queues[name] = queue
         if not settings.is_dead_letter:
             topic = self._topics.get(settings.topic_name)
             if topic is None:
-                topic = TopicEndpoints(
-                    self.participant,
-                    self.name,
-                    settings.topic_name,
-                    self._service_name,
-                    settings.qos.get("datareader_qos", ""),
-                )
+                try:
+                    topic = TopicEndpoints(
+                        self.participant,
+                        self.name,
+                        settings.topic_name,
+                        self._service_name,
+                        settings.qos.get("datareader_qos", ""),
+                    )
+                except BaseException:
+                    queue.close()
+                    raise
                 self._topics[settings.topic_name] = topic
             topic.queues[name] = queue.topic_name
             self._topic_of_queue[name] = topic
+        self._queues[name] = queue
         for endpoint in self._presence.endpoints():
             if not endpoint.is_writer and endpoint.topic_name in (
                 queue.topic_name,

@@ -7,10 +7,10 @@ queues it feeds; a queue has a writer that announces it, a lane to each consumer
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, Final
 
-from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
 from cyclonedds.sub import DataReader
 
 from qsctl.core.messages import (
@@ -21,17 +21,19 @@ from qsctl.core.messages import (
     ConsumerLeft,
     Delivery,
     Inbound,
+    Write,
     WriteAcknowledgment,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds import frames
+from qsctl.transport.dds.bodies import read_wire
+from qsctl.transport.dds.inlet import Inlet
 from qsctl.transport.dds.lanes import AnswerLane, FrameWriter, SampleLane
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.presence import QUEUING_SERVICE, RemoteEndpoint
 from qsctl.transport.dds.qos import map_qos, reader_qos
-from qsctl.transport.dds.raw import RawReader, close_entity
 from qsctl.transport.dds.wire_types import (
     WireAcknowledgmentFrame,
     WireConsumerAvailability,
@@ -50,6 +52,9 @@ RETURN_NS: Final[Nanoseconds] = SECOND_NS
 does not know that they ended: what it sends or is sent earlier may be dropped."""
 
 FRAMES_AT_ONCE: Final = 4
+TAKES_MAX: Final = 64
+"""A turn takes from a reader so often at most, whatever it gets: what cannot be read costs time and gives nothing."""
+
 TURN_MESSAGES: Final = 256
 """A turn takes about so many messages of a reader and no more: while the service works, its peers get their answers
 and work too. A turn that took all of a producer's window made the two wait for each other."""
@@ -60,27 +65,7 @@ UNCLAIMED_ANSWERS_MAX: Final = 100_000
 AVAILABILITIES_MAX: Final = 10_000
 """Consumers whose last word on their availability is kept."""
 
-_RESPONSES: Final = {0: AckResponse.REJECTED, 1: AckResponse.ACCEPTED}
-_ANY: Final = ViewState.Any | InstanceState.Any | SampleState.Any
-
-
-class Inlet:
-    """A reader on the service's waitset."""
-
-    def __init__(self, participant: Participant, reader: DataReader[Any]) -> None:
-        self._participant = participant
-        self._reader = RawReader(reader)
-        self._condition: ReadCondition | None = ReadCondition(reader, _ANY)
-        participant.waiter.attach(self._condition)
-        self.take = self._reader.take
-
-    def close(self) -> None:
-        """Delete the reader."""
-        if self._condition is not None:
-            self._participant.waiter.detach(self._condition)
-            close_entity(self._condition)
-            self._condition = None
-            self._reader.close()
+_RESPONSES: Final = {int(response): response for response in AckResponse}
 
 
 class TopicEndpoints:
@@ -92,13 +77,12 @@ class TopicEndpoints:
         self.topic_name = topic_name
         self.queues: dict[str, str] = {}
         """`<topic>@<subscriber>` by the full name of each queue that the topic feeds."""
-        self.malformed_count = 0
         assert participant.entity is not None
         traits = {"role": "service", "service": QUEUING_SERVICE, "name": service_name}
         topic = participant.topic(topic_name, WireFrame)
         qos = reader_qos(traits=traits, extra=map_qos(qos_xml).policies)
-        self._inlet = Inlet(participant, DataReader(participant.entity, topic, qos=qos))
         self._answer_topic = participant.topic(producer_acknowledgment_topic(topic_name), WireAcknowledgmentFrame)
+        self._inlet = Inlet(participant, DataReader(participant.entity, topic, qos=qos), self._read)
         self._lanes: dict[Guid, AnswerLane] = {}
         self._unclaimed: dict[Guid, list[tuple[str, Sequence[WriteAcknowledgment]]]] = {}
         self._unclaimed_count = 0
@@ -124,24 +108,26 @@ class TopicEndpoints:
             self._busy.pop(endpoint.guid, None)
             lane.close()
 
-    def poll(self, inbox: list[Inbound]) -> None:
-        """Move what is there into the inbox, a turn's share of it."""
+    def _read(self, data: bytes) -> list[Write]:
+        return frames.parse_frame(data, self._name, self.topic_name)
+
+    def poll(self, inbox: list[Inbound]) -> bool:
+        """Move what is there into the inbox, a turn's share of it. False: nothing is left."""
         enough = len(inbox) + TURN_MESSAGES
-        while len(inbox) < enough and (taken := self._inlet.take(FRAMES_AT_ONCE)):
-            for data in taken:
-                try:
-                    writes = frames.parse_frame(data, self._name, self.topic_name)
-                except frames.MalformedFrame:
-                    self.malformed_count += 1
-                    continue
+        for _ in range(TAKES_MAX):
+            taken = self._inlet.take(FRAMES_AT_ONCE)
+            if taken is None:
+                return False
+            for writes in taken:
                 inbox.extend(writes)
+            if len(inbox) >= enough:
+                break
+        return True
 
     def poll_all(self, inbox: list[Inbound]) -> None:
         """Move everything that is there into the inbox."""
-        before = -1
-        while len(inbox) > before:
-            before = len(inbox)
-            self.poll(inbox)
+        while self.poll(inbox):
+            pass
 
     def answer(self, queue: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> None:
         """Answer a producer for one of the queues."""
@@ -155,6 +141,13 @@ class TopicEndpoints:
         elif self._unclaimed_count < UNCLAIMED_ANSWERS_MAX:
             self._unclaimed.setdefault(guid, []).append((label, answers))
             self._unclaimed_count += len(answers)
+
+    def end(self, queue: str) -> None:
+        """Report to the producers that one of the queues was deleted (section 5.4.2)."""
+        label = self.queues.get(queue)
+        if label is not None:
+            for lane in self._lanes.values():
+                lane.end(label)
 
     def flush(self) -> bool:
         """Send what was answered in this turn. False: some waits for room."""
@@ -186,7 +179,6 @@ class QueueEndpoints:
         self.settings = settings
         self.topic_name = consumer_topic(settings.topic_name, subscriber)
         self.answer_topic_name = consumer_acknowledgment_topic(settings.topic_name, subscriber)
-        self.malformed_count = 0
         assert participant.entity is not None
         self._topic = participant.topic(self.topic_name, WireFrame)
         self._qos_extra = map_qos(settings.qos.get("datawriter_qos", "")).policies
@@ -199,19 +191,26 @@ class QueueEndpoints:
             "acks": str(int(settings.app_ack_sample_to_producer)),
             "dead_letter": str(int(settings.is_dead_letter)),
         }
-        answers = participant.topic(self.answer_topic_name, WireAcknowledgmentFrame)
-        self._answers = Inlet(participant, DataReader(participant.entity, answers, qos=reader_qos()))
-        self._availability: Inlet | None = None
-        if settings.distribution.allow_consumer_feedback:
-            feedback = participant.topic(availability_topic(settings.topic_name, subscriber), WireConsumerAvailability)
-            self._availability = Inlet(participant, DataReader(participant.entity, feedback, qos=reader_qos()))
         self._joining: list[tuple[SampleLane, RemoteEndpoint, Nanoseconds]] = []
         self._lanes: dict[Guid, SampleLane] = {}
         self._busy: dict[Guid, SampleLane] = {}
         self._availabilities: dict[Guid, ConsumerAvailability] = {}
         """What each consumer said last: before it was seen to join, or before it was out of sight."""
-        # Last, so that whoever sees the queue announced finds its readers.
-        self._announcement = FrameWriter(participant, self._topic, traits=self._traits)
+        self._availability: Inlet[ConsumerAvailability] | None = None
+        with ExitStack() as made:
+            answers = participant.topic(self.answer_topic_name, WireAcknowledgmentFrame)
+            reader = DataReader(participant.entity, answers, qos=reader_qos())
+            self._answers = Inlet(participant, reader, frames.parse_consumer_answers)
+            made.callback(self._answers.close)
+            if settings.distribution.allow_consumer_feedback:
+                feedback_name = availability_topic(settings.topic_name, subscriber)
+                feedback = participant.topic(feedback_name, WireConsumerAvailability)
+                reader = DataReader(participant.entity, feedback, qos=reader_qos())
+                self._availability = Inlet(participant, reader, lambda data: availability_from_octets(name, data))
+                made.callback(self._availability.close)
+            # Last, so that whoever sees the queue announced finds its readers.
+            self._announcement = FrameWriter(participant, self._topic, traits=self._traits)
+            made.pop_all()
 
     def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
         """A reader of the queue's topic: a consumer when it names the subscriber, else it only gets copies."""
@@ -259,43 +258,39 @@ class QueueEndpoints:
         """Whether a consumer is discovered and not reached yet."""
         return bool(self._joining)
 
-    def poll(self, inbox: list[Inbound]) -> None:
-        """Move what is there into the inbox, a turn's share: attached consumers, availability, answers."""
+    def poll(self, inbox: list[Inbound]) -> bool:
+        """Move what is there into the inbox, a turn's share: attached consumers, availability, answers.
+
+        False: no answer is left.
+        """
         if self._joining:
             self._let_join(inbox)
         if self._availability is not None:
             self._poll_availability(self._availability, inbox)
-        name = self.name
         enough = len(inbox) + TURN_MESSAGES
-        while len(inbox) < enough and (taken := self._answers.take(FRAMES_AT_ONCE)):
-            for data in taken:
-                try:
-                    frame = frames.parse_answers(data)
-                except frames.MalformedFrame:
-                    self.malformed_count += 1
-                    continue
-                sender = frame.sender
-                if sender == NIL_GUID:
-                    # Nobody's: a sample that nobody holds has no holder either.
-                    self.malformed_count += 1
-                    continue
-                if not frame.identities:
-                    self._take_leave(sender, inbox)
-                kinds = map(_RESPONSES.get, frame.responses)
-                answers = [
-                    Acknowledgment(name, sender, identity, kind)
-                    for identity, kind in zip(frame.identities, kinds, strict=True)
-                    if kind is not None
-                ]
-                self.malformed_count += len(frame.identities) - len(answers)
-                inbox += answers
+        for _ in range(TAKES_MAX):
+            taken = self._answers.take(FRAMES_AT_ONCE)
+            if taken is None:
+                return False
+            for frame in taken:
+                self._answered(frame, inbox)
+            if len(inbox) >= enough:
+                break
+        return True
 
     def poll_all(self, inbox: list[Inbound]) -> None:
         """Move everything that is there into the inbox."""
-        before = -1
-        while len(inbox) > before:
-            before = len(inbox)
-            self.poll(inbox)
+        while self.poll(inbox):
+            pass
+
+    def _answered(self, frame: frames.AnswerFrame, inbox: list[Inbound]) -> None:
+        name, sender = self.name, frame.sender
+        if not frame.identities:
+            self._take_leave(sender, inbox)
+        inbox += [
+            Acknowledgment(name, sender, identity, _RESPONSES[response])
+            for identity, response in zip(frame.identities, frame.responses, strict=True)
+        ]
 
     def _take_leave(self, guid: Guid, inbox: list[Inbound]) -> None:
         self._availabilities.pop(guid, None)
@@ -351,20 +346,23 @@ class QueueEndpoints:
                 inbox.append(said)
         self._joining = still
 
-    def _poll_availability(self, inlet: Inlet, inbox: list[Inbound]) -> None:
-        while taken := inlet.take():
-            for each in _availabilities(self.name, taken):
-                self._availabilities.pop(each.consumer_guid, None)
-                self._availabilities[each.consumer_guid] = each
-                if len(self._availabilities) > AVAILABILITIES_MAX:
-                    del self._availabilities[next(iter(self._availabilities))]
-                if each.consumer_guid in self._lanes:
-                    inbox.append(each)
+    def _poll_availability(self, inlet: Inlet[ConsumerAvailability], inbox: list[Inbound]) -> None:
+        for each in inlet.take() or ():
+            self._availabilities.pop(each.consumer_guid, None)
+            self._availabilities[each.consumer_guid] = each
+            if len(self._availabilities) > AVAILABILITIES_MAX:
+                del self._availabilities[next(iter(self._availabilities))]
+            if each.consumer_guid in self._lanes:
+                inbox.append(each)
 
 
-def _availabilities(queue: str, taken: Iterable[bytes]) -> Iterable[ConsumerAvailability]:
-    for data in taken:
-        wire: Any = WireConsumerAvailability.deserialize(data)
-        yield ConsumerAvailability(
-            queue, Guid(bytes(wire.consumer_guid.value)), bool(wire.reception_enabled), int(wire.unacked_threshold)
-        )
+def availability_from_octets(queue: str, data: bytes) -> ConsumerAvailability:
+    """Read what a consumer says of itself to a queue (section 2.10.2).
+
+    Raises:
+        Malformed: the octets are no `ConsumerAvailability_t`.
+    """
+    wire: Any = read_wire(WireConsumerAvailability, data)
+    return ConsumerAvailability(
+        queue, Guid(bytes(wire.consumer_guid.value)), bool(wire.reception_enabled), int(wire.unacked_threshold)
+    )

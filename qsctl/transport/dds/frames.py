@@ -13,9 +13,10 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from qsctl.core.messages import Acknowledgment, Delivery, Write, WriteAcknowledgment
+from qsctl.core.messages import Acknowledgment, AckResponse, Delivery, Write, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
+from qsctl.transport.dds.boundary import Malformed
 
 FRAME_BYTES_TARGET: Final = 60_000
 """A frame is closed once it holds this much: one message on the wire. A larger sample travels alone, fragmented."""
@@ -45,6 +46,8 @@ _NIL_ROUTE: Final = bytes(_ROUTE.size)
 _SIZE_OF: Final = itemgetter(6)
 """The size of the payload, in the members of a sample as `_read` gives them."""
 
+_RESPONSES: Final = frozenset(map(int, AckResponse))
+
 HEAD_SIZE_BYTES: Final = _HEAD.size
 PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
 
@@ -61,7 +64,7 @@ def _read(size: int) -> struct.Struct:
     return struct.Struct(f"<I8s16siI{_ROUTE.size}sI{size}s{-size & 3}x")
 
 
-class MalformedFrame(ValueError):
+class MalformedFrame(Malformed):
     """A peer sent octets that are no frame: the message is refused and counted."""
 
 
@@ -315,6 +318,21 @@ def parse_answers(data: bytes) -> AnswerFrame:
         return AnswerFrame(sender, name[:-1].decode(), identities, responses)
     except UnicodeDecodeError as error:
         raise MalformedFrame("an acknowledgment frame with a queue name that is not UTF-8") from error
+
+
+def parse_consumer_answers(data: bytes) -> AnswerFrame:
+    """The same for what a service is sent: who answers, and in one of the ways of `AckResponse`.
+
+    Raises:
+        MalformedFrame: as `parse_answers`; or no consumer sent it, or a response is none of 0 to 2.
+    """
+    frame = parse_answers(data)
+    if frame.sender == NIL_GUID:
+        # A sample that no consumer holds has the nil GUID as its holder's: such an answer must never be looked up.
+        raise MalformedFrame("an acknowledgment frame without its sender")
+    if not {*frame.responses} <= _RESPONSES:
+        raise MalformedFrame(f"a response is {max(frame.responses)}; 0 to 2 are read")
+    return frame
 
 
 def example_frames() -> tuple[bytes, bytes]:

@@ -42,11 +42,18 @@ class FrameWriter:
         partition: str = "",
         traits: Mapping[str, str] | None = None,
         extra: Sequence[Any] = (),
+        in_xcdr2: bool = False,
     ) -> None:
         assert participant.entity is not None
         self._participant = participant
         self._publisher = Publisher(participant.entity, qos=partition_qos(partition) if partition else None)
-        self.writer = RawWriter(DataWriter(self._publisher, topic, qos=writer_qos(traits=traits, extra=extra)))
+        try:
+            self.writer = RawWriter(
+                DataWriter(self._publisher, topic, qos=writer_qos(traits=traits, extra=extra, in_xcdr2=in_xcdr2))
+            )
+        except BaseException:
+            close_entity(self._publisher)
+            raise
         self._backlog: deque[bytes] = deque()
         self._is_flushed = True
 
@@ -193,6 +200,17 @@ class AnswerLane:
                     self._frames.put(frames.answers_of(NIL_GUID, queue_name, packed))
             self._pending = {}
         return self._frames.flush()
+
+    def end(self, queue_name: str) -> None:
+        """Report behind all answers that a queue was deleted: what it has not answered, it will not.
+
+        The frame has no answers, as the one by which a consumer leaves; a producer that does not know it passes it
+        over.
+        """
+        self.flush()
+        if self._reaches_peer:
+            self._frames.put(frames.answers_of(NIL_GUID, queue_name, []))
+            self._frames.flush()
 
     def close(self) -> None:
         """Delete the writer; the others are not made to wait for that."""

@@ -28,6 +28,12 @@ class QueueVanished(NamedTuple):
     queue: str
 
 
+class QueueDeleted(NamedTuple):
+    """A queue was deleted by a command (section 5.4.2): it acknowledges nothing any more."""
+
+    queue: str
+
+
 class Matches:
     """The queues announced, and those of them that are matched."""
 

@@ -6,6 +6,7 @@ given once a process; a second participant shares it. Loopback and no multicast 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,10 +18,12 @@ from cyclonedds.domain import Domain, DomainParticipant
 from cyclonedds.qos import Policy
 from cyclonedds.topic import Topic
 
+from qsctl.config.transport_properties import DOMAIN_ID_MAX, TcpSettings
 from qsctl.errors import Refused, Unavailable, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.transport.dds.boundary import Boundary
+from qsctl.transport.dds.library_log import LIBRARY_LOG
 from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME, batching_functions, close_entity
-from qsctl.transport.dds.tcp import TcpSettings
 
 LEASE_DURATION_NS: Final[Nanoseconds] = 5 * SECOND_NS
 """How long a vanished process is still believed in; a process that leaves in order is noticed at once."""
@@ -30,10 +33,10 @@ ANNOUNCEMENT_NS: Final[Nanoseconds] = SECOND_NS
 address nobody a second time who did not answer the first, so that one lost datagram kept two processes apart for ever;
 and to renew a lease of 5 s after 4, so that a process held up for a second was taken for gone."""
 
-DOMAIN_ID_MAX: Final = 230
-"""Above it the ports of the standard mapping do not fit 16 bits."""
-
 LOOPBACK: Final = "lo"
+
+_FEW_WORDS: Final = frozenset({"none", "severe", "warning"})
+"""Verbosities of the library whose lines are reported as ours are: counted, at a limited rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +97,15 @@ class _Domains:
         self._lock = threading.Lock()
         self._open: dict[int, tuple[Domain, str, int]] = {}
 
-    def enter(self, domain_id: int, document: str) -> None:
+    def enter(self, domain_id: int, settings: DomainSettings) -> None:
+        document = settings.document()
         with self._lock:
             known = self._open.get(domain_id)
             if known is None:
-                domain = Domain(domain_id, document)
+                # Who asks for every word of the library gets it as it comes.
+                instead = LIBRARY_LOG.instead_of_stderr if settings.verbosity in _FEW_WORDS else contextlib.nullcontext
+                with instead():
+                    domain = Domain(domain_id, document)
                 batching = batching_functions()
                 if batching is not None:
                     batching[0](True)
@@ -176,6 +183,8 @@ class Participant:
         settings: how this process takes part in it.
         name: what tools show.
         waiter: shared with other participants; without one it has its own.
+        user_data: the policy with what others should know of it.
+        boundary: what its readers' messages pass; shared with other participants, or its own.
 
     Raises:
         UsageError: the domain id does not exist.
@@ -190,23 +199,29 @@ class Participant:
         *,
         name: str = "",
         waiter: Waiter | None = None,
+        user_data: Any = None,
+        boundary: Boundary | None = None,
     ) -> None:
         if not 0 <= domain_id <= DOMAIN_ID_MAX:
             raise UsageError(
                 f"domain id {domain_id} does not exist", remedy=f"Domain ids run from 0 to {DOMAIN_ID_MAX}."
             )
         self.domain_id = domain_id
+        self._owns_boundary = boundary is None
+        self.boundary = boundary if boundary is not None else Boundary()
         self.settings = settings or DomainSettings()
         try:
-            _DOMAINS.enter(domain_id, self.settings.document())
+            _DOMAINS.enter(domain_id, self.settings)
         except DDSException as error:
             raise self._cannot_start(error) from error
         try:
-            qos = Qos(Policy.EntityName(name)) if name else None
+            policies = [*([Policy.EntityName(name)] if name else ()), *([user_data] if user_data is not None else ())]
+            qos = Qos(*policies) if policies else None
             self.entity: DomainParticipant | None = DomainParticipant(domain_id, qos=qos)
         except DDSException as error:
             _DOMAINS.leave(domain_id)
             raise self._cannot_start(error) from error
+        LIBRARY_LOG.listen(domain_id, self.boundary)
         self._owns_waiter = waiter is None
         self.waiter = waiter if waiter is not None else Waiter()
         self._topics: dict[str, Topic[Any]] = {}
@@ -238,14 +253,26 @@ class Participant:
                     remedy="Use another topic name.",
                 )
             return known
+        topic = self._topics[name] = self._make_topic(name, data_type)
+        return topic
+
+    def trial_topic(self, name: str, data_type: type[Any]) -> Topic[Any]:
+        """A topic that the caller closes: nothing of it stays in the participant.
+
+        Raises:
+            Refused: as from `topic`.
+        """
+        if name in self._topics:
+            self.topic(name, data_type)
+        return self._make_topic(name, data_type)
+
+    def _make_topic(self, name: str, data_type: type[Any]) -> Topic[Any]:
         assert self.entity is not None
         try:
             with ONE_THREAD_AT_A_TIME:
-                topic: Topic[Any] = Topic(self.entity, name, data_type)
+                return Topic(self.entity, name, data_type)
         except DDSException as error:
             raise Refused(f"{name!r} cannot be a DDS topic: {error.msg}", remedy="Avoid spaces, *, ? and #.") from error
-        self._topics[name] = topic
-        return topic
 
     def discard(self, *entities: Entity | None) -> None:
         """Delete entities, one after the other, in a thread of their own.
@@ -264,6 +291,9 @@ class Participant:
             return
         if self._owns_waiter:
             self.waiter.close()
+        LIBRARY_LOG.forget(self.domain_id, self.boundary)
+        if self._owns_boundary:
+            self.boundary.close()
         self._topics.clear()
         if self._undertaker is not None:
             self._undertaker.shutdown()

@@ -15,11 +15,16 @@ from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
 from cyclonedds.qos import Policy
 
 from qsctl.errors import UsageError
-from qsctl.identity import NIL_GUID, Guid, guid_from_hex
+from qsctl.identity import NIL_GUID, Guid, decimal_from_text, guid_from_hex
+from qsctl.transport.dds.announcements import SHARED_SUBSCRIBER_PROPERTY, Announcement, take_announcement
+from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME, close_entity
+from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
+from qsctl.transport.dds.raw import close_entity
 
-SHARED_SUBSCRIBER_PROPERTY: Final = "dds.data_reader.shared_subscriber_name"
+UNACKED_THRESHOLD_MAX: Final = 2**31 - 1
+"""As large as `unacked_threshold` can be in `ConsumerAvailability_t`."""
+
 QUEUING_SERVICE: Final = "QUEUING_SERVICE_QOS"
 """What the manual's `service` field says of a queuing service's endpoints."""
 
@@ -47,33 +52,17 @@ class RemoteEndpoint:
     traits: Mapping[str, str] = field(default_factory=dict)
     key: bytes = b""
     returned: bool = False
+    guid: Guid = NIL_GUID
+    """The virtual GUID that it gave, or nil."""
+    source_guid: Guid = NIL_GUID
+    """The source GUID that a requester's reader gave, or nil."""
+    unacked_threshold: int | None = None
+    """The bound that a consumer's reader set itself, or None: the queue's holds."""
 
     @property
     def participant(self) -> bytes:
         """The participant that it belongs to: the prefix of its key."""
         return participant_of(self.key)
-
-    @property
-    def guid(self) -> Guid:
-        """The virtual GUID that it gave, or nil."""
-        try:
-            return guid_from_hex(self.traits.get("guid", ""))
-        except UsageError:
-            return NIL_GUID
-
-    @property
-    def source_guid(self) -> Guid:
-        """The source GUID that a requester's reader gave, or nil."""
-        try:
-            return guid_from_hex(self.traits.get("source", ""))
-        except UsageError:
-            return NIL_GUID
-
-    @property
-    def unacked_threshold(self) -> int | None:
-        """The bound that a consumer's reader set itself, or None: the queue's holds."""
-        text = self.traits.get("threshold", "")
-        return int(text) if text.isdigit() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +106,20 @@ class Presence:
     def look(self) -> Changes:
         """What changed; cheap when nothing did."""
         changed: dict[int, RemoteEndpoint | None] = {}
+        boundary = self._participant.boundary
         for reader, is_writer, _ in self._readers:
-            while samples := _taken(reader):
-                for sample in samples:
-                    self._note(sample, is_writer, changed)
+            source = "the discovery of writers" if is_writer else "the discovery of readers"
+            for _ in range(_TAKE_COUNT):
+                # One at a time: what cannot be read at all takes no other with it.
+                taken = boundary.each(source, (reader,), take_announcement, _unknown_peer)
+                if taken == [None]:
+                    break
+                boundary.each(
+                    source,
+                    taken,
+                    lambda each, is_writer=is_writer: self._note(each, is_writer, changed),  # type: ignore[misc]
+                    lambda at, taken=taken: taken[at].key.hex(),  # type: ignore[misc]
+                )
         if not changed:
             return _NO_CHANGES
         # One that came and went between two looks is told of in neither list.
@@ -130,9 +129,13 @@ class Presence:
             tuple(each for each in changed.values() if each is not None),
         )
 
-    def _note(self, sample: Any, is_writer: bool, changed: dict[int, RemoteEndpoint | None]) -> None:
-        """Keep what a sample says. `changed` has whom this look found in the place of the new one, or nobody."""
-        info = sample.sample_info
+    def _note(self, sample: Announcement, is_writer: bool, changed: dict[int, RemoteEndpoint | None]) -> None:
+        """Keep what a sample says. `changed` has whom this look found in the place of the new one, or nobody.
+
+        Raises:
+            Malformed: a living endpoint says something of itself that cannot be read: it counts as not there.
+        """
+        info = sample.info
         handle = info.instance_handle
         # It counts how often the endpoint was lost, also where it is back before anybody looked.
         generation = info.disposed_generation_count + info.no_writers_generation_count
@@ -148,8 +151,8 @@ class Presence:
             if len(self._departed) > DEPARTED_MAX:
                 del self._departed[next(iter(self._departed))]
         if alive:
+            endpoint = endpoint_of(sample, is_writer)
             changed.setdefault(handle, None)
-            endpoint = _endpoint_of(sample, is_writer)
             if endpoint.key in self._departed:
                 del self._departed[endpoint.key]
                 endpoint = replace(endpoint, returned=True)
@@ -168,25 +171,56 @@ class Presence:
 _NO_CHANGES: Final = Changes()
 
 
-def _taken(reader: BuiltinDataReader) -> list[Any]:
-    with ONE_THREAD_AT_A_TIME:
-        taken: list[Any] = reader.take(_TAKE_COUNT)
-        return taken
+def _unknown_peer(_index: int) -> str:
+    return UNKNOWN_PEER
 
 
-def _endpoint_of(sample: Any, is_writer: bool) -> RemoteEndpoint:
+def endpoint_of(sample: Announcement, is_writer: bool) -> RemoteEndpoint:
+    """Read what an endpoint says of itself.
+
+    Raises:
+        Malformed: a text is not UTF-8, or a trait of ours has a value that it cannot have.
+    """
     traits: dict[str, str] = {}
-    partitions: tuple[str, ...] = ()
-    for policy in sample.qos:
-        if isinstance(policy, Policy.Partition):
-            partitions = tuple(policy.partitions)
-        elif isinstance(policy, Policy.Userdata):
-            head, *pairs = policy.data.decode(errors="replace").split(";")
-            if head == _PREFIX:
-                for pair in pairs:
-                    key, _, value = pair.partition("=")
-                    traits[key] = value
-        elif isinstance(policy, Policy.Property) and policy.key == SHARED_SUBSCRIBER_PROPERTY:
-            traits.setdefault("subscriber", policy.value)
-    handle = sample.sample_info.instance_handle
-    return RemoteEndpoint(handle, is_writer, sample.topic_name, partitions, traits, sample.key.bytes)
+    head, *pairs = sample.user_data.split(b";")
+    if head == _PREFIX.encode():
+        for pair in pairs:
+            key, _, value = _text("user data", pair).partition("=")
+            traits[key] = value
+    if sample.shared_subscriber is not None:
+        traits.setdefault("subscriber", _text(SHARED_SUBSCRIBER_PROPERTY, sample.shared_subscriber))
+    return RemoteEndpoint(
+        sample.info.instance_handle,
+        is_writer,
+        sample.topic_name,
+        tuple(_text("a partition", each) for each in sample.partitions),
+        traits,
+        sample.key,
+        guid=_guid(traits, "guid"),
+        source_guid=_guid(traits, "source"),
+        unacked_threshold=_threshold(traits),
+    )
+
+
+def _text(what: str, octets: bytes) -> str:
+    try:
+        return octets.decode()
+    except UnicodeDecodeError as error:
+        raise Malformed(f"{what} is not UTF-8: {octets[:64]!r}") from error
+
+
+def _guid(traits: Mapping[str, str], key: str) -> Guid:
+    try:
+        return guid_from_hex(traits.get(key, ""))
+    except UsageError as error:
+        raise Malformed(f"the user data has {key}={traits[key][:64]!r}, which is not a GUID") from error
+
+
+def _threshold(traits: Mapping[str, str]) -> int | None:
+    text = traits.get("threshold")
+    if text is None:
+        return None
+    threshold = decimal_from_text(text, UNACKED_THRESHOLD_MAX)
+    if threshold is None:
+        raise Malformed(f"the user data has threshold={text[:64]!r}; it is a number from 0 to {UNACKED_THRESHOLD_MAX}")
+    return threshold

@@ -14,25 +14,27 @@ from cyclonedds.core import Qos
 from cyclonedds.qos import Policy
 from lxml import etree
 
+from qsctl.config.defaults import FIXED_POLICIES
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
-from qsctl.transport.dds.presence import SHARED_SUBSCRIBER_PROPERTY, traits_policy
+from qsctl.transport.dds.announcements import SHARED_SUBSCRIBER_PROPERTY
+from qsctl.transport.dds.presence import traits_policy
 
 READER_FRAMES_MAX: Final = 4096
 """Frames that wait in a reader; then its writers are held back, and with them their producers."""
 
 _ALIGNED_WIRE: Final = Policy.DataRepresentation(use_cdrv0_representation=True)
+_XCDR2: Final = Policy.DataRepresentation(use_xcdrv2_representation=True)
 _NEVER_BLOCK: Final = Policy.Reliability.Reliable(0)
 _FOREVER: Final = 2**63 - 1
-
-FIXED_POLICIES: Final[frozenset[str]] = frozenset({"reliability", "history", "service", "publication_name",
-                                                   "subscription_name", "reader_resource_limits"})  # fmt: skip
-"""Delivery sets these itself; the manual's files name them with the values that delivery has anyway."""
+_INFINITE_SEC: Final = 2**31 - 1
+"""What DDS_DURATION_INFINITE_SEC stands for, and so does the number (section 3.2)."""
 
 
-def writer_qos(*, traits: Mapping[str, str] | None = None, extra: Sequence[Any] = ()) -> Qos:
+def writer_qos(*, traits: Mapping[str, str] | None = None, extra: Sequence[Any] = (), in_xcdr2: bool = False) -> Qos:
     """A reliable writer that never blocks: a full cache is answered at once, and the caller keeps the sample."""
-    return Qos(*extra, _NEVER_BLOCK, Policy.History.KeepAll, _ALIGNED_WIRE, *_said(traits))
+    wire = _XCDR2 if in_xcdr2 else _ALIGNED_WIRE
+    return Qos(*extra, _NEVER_BLOCK, Policy.History.KeepAll, wire, *_said(traits))
 
 
 def reader_qos(
@@ -41,6 +43,7 @@ def reader_qos(
     subscriber: str = "",
     samples_max: int = READER_FRAMES_MAX,
     extra: Sequence[Any] = (),
+    only_xcdr1: bool = False,
 ) -> Qos:
     """A reliable reader; `subscriber` makes it a queue consumer as the manual says (section 2.5)."""
     shared = [Policy.Property(SHARED_SUBSCRIBER_PROPERTY, subscriber, True)] if subscriber else []
@@ -50,18 +53,19 @@ def reader_qos(
         Policy.History.KeepAll,
         Policy.ResourceLimits(max_samples=samples_max, max_instances=-1, max_samples_per_instance=samples_max),
         *shared,
+        *((_ALIGNED_WIRE,) if only_xcdr1 else ()),
         *_said(traits),
     )
 
 
-def last_value_qos(*, extra: Sequence[Any] = ()) -> Qos:
+def last_value_qos(*, extra: Sequence[Any] = (), in_xcdr2: bool = False) -> Qos:
     """Monitoring: a late reader gets each queue's last status (Table 3.5)."""
     return Qos(
         *extra,
         Policy.Reliability.Reliable(SECOND_NS),
         Policy.History.KeepLast(1),
         Policy.Durability.TransientLocal,
-        _ALIGNED_WIRE,
+        _XCDR2 if in_xcdr2 else _ALIGNED_WIRE,
     )
 
 
@@ -95,17 +99,18 @@ def map_qos(xml: str) -> MappedQos:
         element = etree.fromstring(xml.encode(), parser)
     except etree.XMLSyntaxError as error:
         raise InvalidInput(f"a QoS element that is no XML: {error}") from error
-    policies: list[Any] = []
+    policies: dict[str, Any] = {}
     unsupported: list[str] = []
+    known = _WRITER_POLICIES if "datawriter" in str(element.tag) else _READER_POLICIES
     for child in element:
         if not isinstance(child.tag, str) or child.tag in FIXED_POLICIES or child.tag == "property":
             continue
-        make = _POLICIES.get(child.tag)
+        make = known.get(child.tag)
         if make is None:
             unsupported.append(child.tag)
         else:
-            policies.append(make(child))
-    return MappedQos(tuple(policies), tuple(unsupported))
+            policies[child.tag] = make(child)
+    return MappedQos(tuple(policies.values()), tuple(unsupported))
 
 
 def _kind(element: Any, *, allowed: Mapping[str, Any]) -> Any:
@@ -118,15 +123,15 @@ def _kind(element: Any, *, allowed: Mapping[str, Any]) -> Any:
         word = word.removesuffix(suffix)
     if word not in allowed:
         raise InvalidInput(
-            f"line {element.sourceline}: <{element.tag}><kind> is {text!r}",
+            f"line {element.sourceline}: <{element.tag}><kind> is {text[:60]!r}",
             remedy=f"Write one of {', '.join(allowed)}.",
         )
     return allowed[word]
 
 
-def _duration(element: Any | None) -> Nanoseconds:
+def _duration(element: Any | None, *, absent: Nanoseconds = _FOREVER) -> Nanoseconds:
     if element is None:
-        return _FOREVER
+        return absent
     total = 0
     for tag, unit in (("sec", SECOND_NS), ("nanosec", 1)):
         word = (element.findtext(tag) or "0").strip().removeprefix("DDS_").removeprefix("DURATION_")
@@ -134,13 +139,31 @@ def _duration(element: Any | None) -> Nanoseconds:
             if tag == "sec":
                 return _FOREVER
         elif not word.startswith("ZERO"):
-            try:
-                total += int(word, 0) * unit
-            except ValueError:
+            number = _whole_number(word)
+            if number is None or number < 0:
                 raise InvalidInput(
-                    f"line {element.sourceline}: <{tag}> is {word!r}", remedy="Write digits or DURATION_INFINITE_SEC."
-                ) from None
+                    f"line {element.sourceline}: <{tag}> is {word[:60]!r}",
+                    remedy="Write digits or DURATION_INFINITE_SEC.",
+                )
+            if tag == "sec" and number >= _INFINITE_SEC:
+                return _FOREVER
+            total += number * unit
     return min(total, INFINITE_NS)
+
+
+def _integer(element: Any) -> int:
+    text = (element.findtext("value") or "").strip()
+    number = _whole_number(text) if text else 0
+    if number is None or not -(2**31) <= number < 2**31:
+        raise InvalidInput(f"<{element.tag}> is {text[:60]!r}", remedy="Write a whole number of 32 bits.")
+    return number
+
+
+def _whole_number(text: str) -> int | None:
+    try:
+        return int(text, 16 if text[:2].lower() == "0x" else 10) if len(text) < 30 else None
+    except ValueError:
+        return None
 
 
 def _durability(element: Any) -> Any:
@@ -186,14 +209,23 @@ def _destination_order(element: Any) -> Any:
     )
 
 
-_POLICIES: Final[Mapping[str, Callable[[Any], Any]]] = {
+_COMMON_POLICIES: Final[Mapping[str, Callable[[Any], Any]]] = {
     "durability": _durability,
     "liveliness": _liveliness,
     "ownership": _ownership,
     "destination_order": _destination_order,
     "deadline": lambda element: Policy.Deadline(_duration(element.find("period"))),
-    "latency_budget": lambda element: Policy.LatencyBudget(_duration(element.find("duration"))),
-    "lifespan": lambda element: Policy.Lifespan(_duration(element.find("duration"))),
-    "transport_priority": lambda element: Policy.TransportPriority(int(element.findtext("value") or "0", 0)),
-    "time_based_filter": lambda element: Policy.TimeBasedFilter(_duration(element.find("minimum_separation"))),
+    "latency_budget": lambda element: Policy.LatencyBudget(_duration(element.find("duration"), absent=0)),
 }
+_WRITER_POLICIES: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **_COMMON_POLICIES,
+    "lifespan": lambda element: Policy.Lifespan(_duration(element.find("duration"))),
+    "transport_priority": lambda element: Policy.TransportPriority(_integer(element)),
+}
+_READER_POLICIES: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **_COMMON_POLICIES,
+    "time_based_filter": lambda element: Policy.TimeBasedFilter(
+        _duration(element.find("minimum_separation"), absent=0)
+    ),
+}
+"""The policies that an entity of the kind has: in another one the schema takes their tags for a vendor's, unread."""

@@ -167,14 +167,26 @@ class RawReader:
         Raises:
             DDSException: the reader is gone.
         """
+        return [data for data, _ in self.take_with_info(count)]
+
+    def take_with_info(self, count: int = TAKE_COUNT) -> list[tuple[bytes, Any]]:
+        """The same, each with the binding's `SampleInfo`, which names its writer by a handle.
+
+        Raises:
+            DDSException: the reader is gone.
+        """
         assert self.reader is not None
         if self._take is None:
-            samples = self.reader.take(count)
-            return [bytes(each.serialize(use_version_2=False)) for each in samples if each.sample_info.valid_data]
+            samples: list[Any] = self.reader.take(count)
+            return [
+                (bytes(each.serialize(use_version_2=False)), each.sample_info)
+                for each in samples
+                if each.sample_info.valid_data
+            ]
         taken = self._take(self.reference, _ANY, count)
         if isinstance(taken, int):
             raise DDSException(taken, "while taking samples")
-        return [data for data, info in taken if info.valid_data]
+        return [each for each in taken if each[1].valid_data]
 
     def matched_count(self) -> int:
         """How many writers are matched now."""

@@ -5,9 +5,9 @@ Decides: the bytes of a reply, and how its body is told apart: the request says 
 
 from __future__ import annotations
 
-import struct
+import contextlib
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from qsctl.core.admin.command import Command, GetData, GetMessages, GetStatus
 from qsctl.core.admin.reply import Body, MessageData, QueueData, Reply, ReturnCode, ServiceData
@@ -20,12 +20,15 @@ from qsctl.transport.dds.bodies import (
     message_from_wire,
     octets_of,
     queue_data_from_wire,
+    read_wire,
     service_data_from_wire,
     status_from_wire,
     wire_queue_data,
     wire_service_data,
     wire_status,
 )
+from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.commands import RawCreate
 from qsctl.transport.dds.packed_replies import NotPlain, ReplyParts
 from qsctl.transport.dds.wire_types import (
     OriginalCommandReply,
@@ -39,8 +42,6 @@ from qsctl.transport.dds.wire_types import (
 INTERMEDIATE: Final = int(SampleFlag.INTERMEDIATE_REPLY_SEQUENCE)
 NOT_FOUND: Final = 0x1_0000
 """Narrows an ERROR for our clients, in a bit that the manual's flags do not use."""
-
-_BROKEN: Final = (struct.error, ValueError, IndexError, UnicodeDecodeError, AssertionError, KeyError, TypeError)
 
 
 class RemoteReply(NamedTuple):
@@ -74,56 +75,68 @@ def body_octets(body: Body, domain_ids: Mapping[str, int]) -> bytes:
             return packed_replies.message_octets(body)
 
 
-def reply_from_octets(data: bytes, command: Command) -> RemoteReply | None:
-    """A reply to `command`, also from a service that knows only the original's members; None for what is none."""
-    parts = _parts_of(data)
-    if parts is None:
-        return None
-    try:
-        body = _body_from(parts.octets, command) if parts.octets else None
-    except _BROKEN:
-        return None
+def reply_from_octets(data: bytes, command: Command | RawCreate) -> RemoteReply:
+    """Read a reply to `command`, also from a service that knows only the members of section 5.3.
+
+    Raises:
+        Malformed: the octets are no reply, or its body is not what the command asks for.
+    """
+    return reply_of(reply_parts(data), command)
+
+
+def reply_of(parts: ReplyParts, command: Command | RawCreate) -> RemoteReply:
+    """Read the body of a reply as the answer to `command`.
+
+    Raises:
+        Malformed: it is not what the command asks for.
+    """
+    body = _body_from(parts.octets, command) if parts.octets else None
     reply = Reply(parts.retcode, parts.text, body, bool(parts.flags & NOT_FOUND), parts.native_retcode)
     message = CommandReply(parts.request, parts.service, reply, bool(parts.flags & INTERMEDIATE))
     return RemoteReply(message, parts.octets)
 
 
-def _parts_of(data: bytes) -> ReplyParts | None:
-    """What a service of ours wrote, or one that lays it out in another way or knows only the original's members."""
-    try:
+def reply_parts(data: bytes) -> ReplyParts:
+    """Read the members of a reply, without its body: of a service that lays it out as ours, in another way, or without
+    our members.
+
+    Raises:
+        Malformed: the octets are no reply.
+    """
+    with contextlib.suppress(NotPlain):
         return packed_replies.parse_reply(data)
-    except NotPlain:
-        pass
-    for kind in (WireCommandReply, OriginalCommandReply):
-        try:
-            wire: Any = kind.deserialize(data)
-        except _BROKEN:
-            continue
-        known = (ReturnCode(wire.retcode.value), wire.native_retcode, wire.string_body, bytes(wire.octet_body))
-        if kind is OriginalCommandReply:
-            return ReplyParts(*known, NIL_IDENTITY, "", 0)
-        return ReplyParts(*known, identity_from_wire(wire.related_request_identity), wire.replying_service, wire.flags)
-    return None
+    try:
+        wire = read_wire(WireCommandReply, data)
+    except Malformed:
+        wire = read_wire(OriginalCommandReply, data)
+    known = (ReturnCode(wire.retcode.value), wire.native_retcode, wire.string_body, bytes(wire.octet_body))
+    if isinstance(wire, OriginalCommandReply):
+        return ReplyParts(*known, NIL_IDENTITY, "", 0)
+    return ReplyParts(*known, identity_from_wire(wire.related_request_identity), wire.replying_service, wire.flags)
 
 
 def queue_domains(octets: bytes) -> dict[str, int]:
-    """The DDS domain of each queue, by its resource identifier, from the body of GET /data."""
-    data: Any = WireServiceData.deserialize(octets)
+    """The DDS domain of each queue, by its resource identifier, from the body of GET /data.
+
+    Raises:
+        Malformed: the octets are no `ServiceData`.
+    """
+    data = read_wire(WireServiceData, octets)
     return {each.resource: each.domain_id for each in data.shared_reader_queue_data_list}
 
 
-def _body_from(octets: bytes, command: Command) -> Body | None:
+def _body_from(octets: bytes, command: Command | RawCreate) -> Body | None:
     match command:
         case GetStatus():
-            return status_from_wire(WireQueueStatus.deserialize(octets))
+            return status_from_wire(read_wire(WireQueueStatus, octets))
         case GetMessages():
             try:
                 return packed_replies.parse_message(octets)
             except NotPlain:
-                return message_from_wire(WireMessage.deserialize(octets))
+                return message_from_wire(read_wire(WireMessage, octets))
         case GetData(resource):
             if resource.kind is None:
-                return service_data_from_wire(WireServiceData.deserialize(octets))
-            return queue_data_from_wire(WireQueueData.deserialize(octets))
+                return service_data_from_wire(read_wire(WireServiceData, octets))
+            return queue_data_from_wire(read_wire(WireQueueData, octets))
         case _:
             return None

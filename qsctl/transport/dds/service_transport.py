@@ -7,6 +7,7 @@ Decides: which participants there are and what a turn of the driver does with th
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
@@ -27,13 +28,18 @@ from qsctl.core.messages import (
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.records import DeadLetterReason
+from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds.administration import AdminEndpoints, LoggerEndpoint, MonitoringEndpoint
 from qsctl.transport.dds.bodies import dead_letter_octets
+from qsctl.transport.dds.boundary import Boundary
 from qsctl.transport.dds.commands import SnippetReader
 from qsctl.transport.dds.delivery import DomainDelivery
+from qsctl.transport.dds.endpoint_trial import try_endpoints
 from qsctl.transport.dds.endpoints import QueueEndpoints, TopicEndpoints
+from qsctl.transport.dds.library_log import LIBRARY_LOG
+from qsctl.transport.dds.namesakes import LOOK_EVERY_NS, Namesakes, service_policy
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
 
 MessageKind = TypeVar("MessageKind")
@@ -62,12 +68,12 @@ class ServicePlaces:
     monitoring: DomainPlace | None = None
     logger: DomainPlace | None = None
     delivers: bool = True
+    run: str = ""
+    """Tells this run of the service from another of the same name; shared by its processes. Empty: nobody looks."""
 
 
 class CommandSource(Protocol):
     """Where commands come from and replies go to: administration over DDS, or another process."""
-
-    malformed_count: int
 
     def poll(self) -> list[CommandRequest]:
         """The commands that have come."""
@@ -103,6 +109,8 @@ class ServiceTransport:
         commands: CommandSource | None = None,
     ) -> None:
         self.application_name = application_name
+        self.boundary = Boundary()
+        """What every message of a peer passes before it is in the inbox."""
         self._domain_ids = {name: place.domain_id for name, place in places.participants.items()}
         self._deliveries: dict[str, DomainDelivery] = {}
         self._queues: dict[QueueName, QueueEndpoints] = {}
@@ -110,6 +118,9 @@ class ServiceTransport:
         self._administration: CommandSource | None = commands
         self._monitoring: MonitoringEndpoint | None = None
         self.logger: LoggerEndpoint | None = None
+        self._run = places.run
+        self._namesakes: dict[int, Namesakes] = {}
+        self._look_at_ns: Nanoseconds = 0
         self._participants: list[Participant] = []
         self._waiter: Waiter | None = None
         self._bell = threading.Event()
@@ -142,15 +153,27 @@ class ServiceTransport:
 
     def _open(self, place: DomainPlace, role: str) -> Participant:
         name = f"{self.application_name}: {role}"
-        participant = Participant(place.domain_id, place.settings, name=name, waiter=self._waiter)
+        user_data = service_policy(self.application_name, self._run) if self._run else None
+        participant = Participant(
+            place.domain_id,
+            place.settings,
+            name=name,
+            waiter=self._waiter,
+            user_data=user_data,
+            boundary=self.boundary,
+        )
         self._waiter = participant.waiter
+        if self._run and place.domain_id not in self._namesakes:
+            self._namesakes[place.domain_id] = Namesakes(participant, self.application_name, self._run)
         return participant
 
-    @property
-    def malformed_count(self) -> int:
-        """Messages that could not be read: the peers' mistakes."""
-        administration = self._administration.malformed_count if self._administration is not None else 0
-        return administration + sum(delivery.malformed_count for delivery in self._deliveries.values())
+    def namesakes(self) -> list[int]:
+        """The domains in which another service of this name was found since the last call; looks once a second."""
+        now = time.monotonic_ns()
+        if now < self._look_at_ns:
+            return []
+        self._look_at_ns = now + LOOK_EVERY_NS
+        return [domain_id for domain_id, namesakes in self._namesakes.items() if namesakes.look()]
 
     def reconcile(self, queues: Mapping[QueueName, tuple[str, SharedReaderQueueSettings]]) -> None:
         """Host exactly these queues: the shared subscriber's name and the settings of each, by its full name."""
@@ -159,9 +182,27 @@ class ServiceTransport:
         self._queues = {name: each for delivery in self._deliveries.values() for name, each in delivery.queues.items()}
         self._topics = {name: each for delivery in self._deliveries.values() for name, each in delivery.topics.items()}
 
+    @property
+    def failures(self) -> dict[QueueName, str]:
+        """Why a hosted queue has no endpoints, by its full name: it is in no domain."""
+        return {name: text for each in self._deliveries.values() for name, text in each.failures.items()}
+
+    def try_endpoints(self, queue: QueueName, subscriber: str, settings: SharedReaderQueueSettings) -> None:
+        """Find out whether the endpoints of a queue can be made, before it is created. Nothing of it stays.
+
+        Raises:
+            Refused: they cannot; says which and why.
+        """
+        delivery = self._deliveries.get(queue.split("/", 1)[0])
+        participant = delivery.participant if delivery is not None else next(iter(self._participants), None)
+        if participant is not None:
+            try_endpoints(participant, subscriber, settings)
+
     def poll(self) -> list[Inbound]:
         """What has come, a turn's share of it; does not wait. Empty: there is nothing."""
         inbox: list[Inbound] = []
+        LIBRARY_LOG.turn()
+        self.boundary.turn()
         if self._administration is not None:
             inbox += self._administration.poll()
         for delivery in self._deliveries.values():
@@ -185,7 +226,7 @@ class ServiceTransport:
                 answers.latest.append(message)
             elif isinstance(message, CommandReply):
                 if self._administration is not None:
-                    self._administration.reply(message, self._domain_ids)
+                    self._administration.reply(self._with_failure(message), self._domain_ids)
             elif isinstance(message, StatusPublication) and self._monitoring is not None:
                 self._monitoring.publish(message)
         for (name, guid), to_consumer in deliveries.groups.items():
@@ -194,6 +235,15 @@ class ServiceTransport:
         for (name, guid), to_producer in answers.groups.items():
             if (topic := self._topics.get(name)) is not None:
                 topic.answer(name, guid, to_producer)
+
+    def _with_failure(self, message: CommandReply) -> CommandReply:
+        """The status of a queue that has no endpoints says so."""
+        body = message.reply.body
+        failure = self.failures.get(body.queue_name) if isinstance(body, SharedReaderQueueStatus) else None
+        if failure is None:
+            return message
+        text = f"the queue {body.queue_name} is not offered over DDS: {failure}"  # type: ignore[union-attr]
+        return msgspec.structs.replace(message, reply=msgspec.structs.replace(message.reply, text=text))
 
     def flush(self) -> bool:
         """Send what was put. False: a peer's cache is full; come again soon."""
@@ -237,6 +287,9 @@ class ServiceTransport:
             if endpoint is not None:
                 endpoint.close()
         self._administration = self._monitoring = self.logger = None
+        for namesakes in self._namesakes.values():
+            namesakes.close()
+        self._namesakes.clear()
         for delivery in self._deliveries.values():
             delivery.close()
         self._deliveries.clear()
@@ -248,6 +301,7 @@ class ServiceTransport:
         if self._waiter is not None:
             self._waiter.close()
             self._waiter = None
+        self.boundary.close()
 
     # The Protocol of `transport.base`.
 
@@ -289,5 +343,5 @@ class _ByPeer(Generic[MessageKind]):
 def _dead_letter(delivery: Delivery, reason: DeadLetterReason) -> Delivery:
     """A dead letter as it travels: packed with where it comes from and why."""
     assert delivery.payload is not None, "the driver puts payloads back before it sends"
-    octets = dead_letter_octets(delivery.dead_letter_from, delivery.identity, reason, delivery.payload)
+    octets = dead_letter_octets(delivery.dead_letter_from, delivery.dead_letter_identity, reason, delivery.payload)
     return msgspec.structs.replace(delivery, payload=octets)

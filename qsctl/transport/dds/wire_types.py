@@ -22,47 +22,57 @@ LOGGER_TOPIC: Final = "rti/distlog"
 
 NIL_OCTETS: Final = bytes(16)
 
+ACTION_PREFIX: Final = "RTI_SERVICE_COMMAND_ACTION_"
+"""What the names of actions begin with; people write the rest."""
+
 SERVICE_NAME_MAX_BYTES: Final = 255
 RESOURCE_IDENTIFIER_MAX_BYTES: Final = 2048
 
 
-class ServiceKind(IdlEnum, typename="RTI.Service.Admin.ServiceKind", default="OTHER"):
-    """Which kind of service a command is for; a queuing service answers QUEUING and OTHER."""
+class ServiceKind(IdlEnum, typename="RTI.Service.Admin.ServiceKind", default="RTI_SERVICE_OTHER_SERVICE"):
+    """Which kind of service a command is for; a queuing service answers QUEUING and OTHER.
 
-    OTHER = 0
-    ROUTING = 1
-    QUEUING = 2
+    Literals' names are part of a type: peers that know types compare them, and match nothing that is named otherwise.
+    """
 
-
-class CommandActionKind(IdlEnum, typename="RTI.Service.Admin.CommandActionKind", default="GET"):
-    """What to do. A queuing service knows CREATE, DELETE, GET and SHUTDOWN (section 5.2); SHUTDOWN's number is ours."""
-
-    LOAD = 1
-    UNLOAD = 2
-    INSERT = 3
-    UPDATE = 4
-    PAUSE = 5
-    RESUME = 6
-    ENABLE = 7
-    DISABLE = 8
-    ANNOUNCE = 9
-    CREATE = 10
-    DELETE = 11
-    SAVE = 12
-    GET = 13
-    ADD_PEER = 14
-    SHUTDOWN = 15
+    RTI_SERVICE_OTHER_SERVICE = 0
+    RTI_SERVICE_ROUTING_SERVICE = 1
+    RTI_SERVICE_QUEUING_SERVICE = 2
 
 
-class CommandReplyRetcode(IdlEnum, typename="RTI.Service.Admin.CommandReplyRetcode", default="OK"):
-    """`RTI_SERVICE_COMMAND_REPLY_…` (section 5.4)."""
+class CommandActionKind(
+    IdlEnum, typename="RTI.Service.Admin.CommandActionKind", default="RTI_SERVICE_COMMAND_ACTION_GET"
+):
+    """What to do. A queuing service knows CREATE, DELETE, GET and SHUTDOWN (section 5.2); the numbers are ours."""
 
-    OK = 0
-    ANNOUNCEMENT = 1
-    ERROR = 2
-    UNSUPPORTED = 3
-    ALREADY_EXISTS = 4
-    DUPLICATED = 5
+    RTI_SERVICE_COMMAND_ACTION_LOAD = 1
+    RTI_SERVICE_COMMAND_ACTION_UNLOAD = 2
+    RTI_SERVICE_COMMAND_ACTION_INSERT = 3
+    RTI_SERVICE_COMMAND_ACTION_UPDATE = 4
+    RTI_SERVICE_COMMAND_ACTION_PAUSE = 5
+    RTI_SERVICE_COMMAND_ACTION_RESUME = 6
+    RTI_SERVICE_COMMAND_ACTION_ENABLE = 7
+    RTI_SERVICE_COMMAND_ACTION_DISABLE = 8
+    RTI_SERVICE_COMMAND_ACTION_ANNOUNCE = 9
+    RTI_SERVICE_COMMAND_ACTION_CREATE = 10
+    RTI_SERVICE_COMMAND_ACTION_DELETE = 11
+    RTI_SERVICE_COMMAND_ACTION_SAVE = 12
+    RTI_SERVICE_COMMAND_ACTION_GET = 13
+    RTI_SERVICE_COMMAND_ACTION_ADD_PEER = 14
+    RTI_SERVICE_COMMAND_ACTION_SHUTDOWN = 15
+
+
+class CommandReplyRetcode(
+    IdlEnum, typename="RTI.Service.Admin.CommandReplyRetcode", default="RTI_SERVICE_COMMAND_REPLY_OK"
+):
+    """What became of a command (section 5.4)."""
+
+    RTI_SERVICE_COMMAND_REPLY_OK = 0
+    RTI_SERVICE_COMMAND_REPLY_ANNOUNCEMENT = 1
+    RTI_SERVICE_COMMAND_REPLY_ERROR = 2
+    RTI_SERVICE_COMMAND_REPLY_UNSUPPORTED = 3
+    RTI_SERVICE_COMMAND_REPLY_ALREADY_EXISTS = 4
+    RTI_SERVICE_COMMAND_REPLY_DUPLICATED = 5
 
 
 @dataclass
@@ -105,8 +115,8 @@ class WireCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandRequest")
     """`CommandRequest` (section 5.3); `request_identity` is ours and may be missing."""
 
     service_name: bounded_str[255] = ""
-    service: ServiceKind = ServiceKind.OTHER
-    action: CommandActionKind = CommandActionKind.GET
+    service: ServiceKind = ServiceKind.RTI_SERVICE_OTHER_SERVICE
+    action: CommandActionKind = CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET
     resource_identifier: bounded_str[2048] = ""
     string_body: str = ""
     octet_body: sequence[byte] = b""
@@ -119,8 +129,8 @@ class OriginalCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandReque
     """`CommandRequest` with the original's members only."""
 
     service_name: bounded_str[255] = ""
-    service: ServiceKind = ServiceKind.OTHER
-    action: CommandActionKind = CommandActionKind.GET
+    service: ServiceKind = ServiceKind.RTI_SERVICE_OTHER_SERVICE
+    action: CommandActionKind = CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET
     resource_identifier: bounded_str[2048] = ""
     string_body: str = ""
     octet_body: sequence[byte] = b""
@@ -131,7 +141,7 @@ class OriginalCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandReque
 class WireCommandReply(IdlStruct, typename="RTI.Service.Admin.CommandReply"):
     """`CommandReply` (section 5.3); the last three members are ours. Bit 8 of `flags`: more replies follow."""
 
-    retcode: CommandReplyRetcode = CommandReplyRetcode.OK
+    retcode: CommandReplyRetcode = CommandReplyRetcode.RTI_SERVICE_COMMAND_REPLY_OK
     native_retcode: int32 = 0
     string_body: str = ""
     octet_body: sequence[byte] = b""
@@ -145,7 +155,7 @@ class WireCommandReply(IdlStruct, typename="RTI.Service.Admin.CommandReply"):
 class OriginalCommandReply(IdlStruct, typename="RTI.Service.Admin.CommandReply"):
     """`CommandReply` with the original's members only."""
 
-    retcode: CommandReplyRetcode = CommandReplyRetcode.OK
+    retcode: CommandReplyRetcode = CommandReplyRetcode.RTI_SERVICE_COMMAND_REPLY_OK
     native_retcode: int32 = 0
     string_body: str = ""
     octet_body: sequence[byte] = b""
@@ -257,7 +267,9 @@ class WireStatisticVariable(IdlStruct, typename="RTI.QueuingService.Monitoring.S
 @dataclass
 @mutable
 class WireQueueStatus(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedReaderQueueStatus"):
-    """`SharedReaderQueueStatus` (sections 5.4.4 and 6.2)."""
+    """`SharedReaderQueueStatus` (sections 5.4.4 and 6.2). The last five are ours: the type is mutable, and whoever
+    knows only the others passes them over.
+    """
 
     queue_name: bounded_str[255] = ""
     key("queue_name")
@@ -293,6 +305,11 @@ class WireQueueStatus(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedR
     enqueue_throughput: WireStatisticVariable = field(default_factory=WireStatisticVariable)
     dequeue_throughput: WireStatisticVariable = field(default_factory=WireStatisticVariable)
     sending_throughput: WireStatisticVariable = field(default_factory=WireStatisticVariable)
+    restored_message_count: uint64 = 0
+    duplicate_message_count: uint64 = 0
+    flushed_message_count: uint64 = 0
+    current_waiting_message_count: uint64 = 0
+    current_undeliverable_message_count: uint64 = 0
 
 
 @dataclass

@@ -1,0 +1,35 @@
+"""QoS policies of a queue's endpoints that the DDS library has not: the service runs without them, and that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from lxml import etree
+
+from qsctl.config.defaults import FIXED_POLICIES, MAPPED_POLICIES
+from qsctl.config.problems import Problem
+from qsctl.config.rules.place import QueuePlace
+from qsctl.config.schema_model import schema_model
+
+DELIVERY_TAGS: Final = ("datareader_qos", "datawriter_qos")
+"""The elements of a queue that reach its endpoints."""
+
+
+def policies_without_equivalent_are_said(place: QueuePlace) -> Iterator[Problem]:
+    """A policy that Cyclone DDS has not changes nothing (Table 3.14)."""
+    model = schema_model()
+    for tag in DELIVERY_TAGS:
+        known = model.elements[tag].children
+        text = place.queue.qos.get(tag, "")
+        for policy in etree.fromstring(text) if text.strip() else ():
+            name = str(policy.tag)
+            # What the schema does not know either, it has named itself.
+            if name in known and name not in {"property", *MAPPED_POLICIES[tag], *FIXED_POLICIES}:
+                yield place.warning(
+                    f"{tag}/{name}",
+                    f"<{name}> of <{tag}> is not used",
+                    found=f"<{name}>",
+                    allowed="Cyclone DDS has no such policy, or delivery sets it itself",
+                    suggestion="`qsctl serve` runs without it.",
+                )

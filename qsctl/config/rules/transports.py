@@ -1,0 +1,112 @@
+"""What participants ask of DDS transports, and which of it this version and the installed library have (chapter 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from lxml import etree
+
+from qsctl.config.dds_library import has_tcp
+from qsctl.config.problems import Problem
+from qsctl.config.rules.place import Place
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.config.transport_properties import (
+    DOMAIN_ID_MAX,
+    LOAD_PLUGINS,
+    Consequence,
+    TcpSettings,
+    map_transport,
+    properties_of,
+)
+
+NO_TCP: Final = "the installed Cyclone DDS is built without TCP, as the wheels of its Python package are"
+_BUILD: Final = "Install a Cyclone DDS library that is built with TCP (DDS_HAS_TCP), or remove the plug-in to use UDP."
+_REMOVE: Final = "Remove the property, or run the service where it exists: no promise is left out silently."
+
+
+class Participant(NamedTuple):
+    """One of a service's participants: where it stands in the file, its domain and its QoS by tag."""
+
+    step: str
+    domain_id: int
+    qos: Mapping[str, str]
+
+    @property
+    def tcp(self) -> TcpSettings | None:
+        """The TCP settings that it asks for."""
+        return map_transport(properties_of(self.qos.get("participant_qos", ""))).tcp
+
+
+def participants_of(configuration: ServiceConfiguration) -> Iterator[Participant]:
+    """Every participant that a running service would create."""
+    for each in configuration.service.participants:
+        yield Participant(f"domain_participant[{each.name}]", each.domain_id, each.qos)
+    if configuration.administration is not None:
+        yield Participant("administration", configuration.administration.domain_id, configuration.administration.qos)
+    if configuration.monitoring is not None and configuration.monitoring.enabled:
+        yield Participant("monitoring", configuration.monitoring.domain_id, configuration.monitoring.qos)
+
+
+def transports_are_served(place: Place) -> Iterator[Problem]:
+    """What is promised and not here stops the service; what only tunes another implementation is noted."""
+    for participant in participants_of(place.configuration):
+        path = f"{place.path}/{participant.step}/participant_qos/property"
+        mapping = map_transport(properties_of(participant.qos.get("participant_qos", "")))
+        who = f"<{participant.step.partition('[')[0]}>"
+        if mapping.tcp is not None and not has_tcp():
+            message = f"{who} asks for TCP, and {NO_TCP}"
+            yield place.unsupported(path, message, found=LOAD_PLUGINS, suggestion=_BUILD)
+        for unmet in mapping.refused:
+            message = f"{who} asks for what DDS cannot do here: {unmet}"
+            yield place.unsupported(path, message, found=unmet.name, suggestion=_REMOVE)
+        for unmet in mapping.unmet:
+            if unmet.consequence is Consequence.WARNED:
+                yield place.warning(path, str(unmet), found=unmet.name)
+        tuned = [unmet.name for unmet in mapping.unmet if unmet.consequence is Consequence.NOTED]
+        if tuned:
+            yield place.note(path, f"Cyclone DDS sets these by itself, their values are not used: {', '.join(tuned)}")
+
+
+def initial_peers_are_given_to_serve(place: Place) -> Iterator[Problem]:
+    """Peers of a profile are another implementation's locators; `qsctl serve` is given its own."""
+    for participant in participants_of(place.configuration):
+        text = participant.qos.get("participant_qos", "")
+        peers = [each.text or "" for each in _find_all(text, "discovery/initial_peers/element")]
+        if peers:
+            yield place.warning(
+                f"{place.path}/{participant.step}/participant_qos",
+                "<initial_peers> is not used",
+                found=", ".join(peers[:5]),
+                suggestion="Name each with qsctl serve --peer ADDRESS.",
+            )
+
+
+def one_transport_a_domain(place: Place) -> Iterator[Problem]:
+    """A process takes part in a domain in one way: participants of one domain have the same transport."""
+    first: dict[int, Participant] = {}
+    for participant in participants_of(place.configuration):
+        other = first.setdefault(participant.domain_id, participant)
+        if other.tcp != participant.tcp:
+            yield place.unsupported(
+                f"{place.path}/{participant.step}/participant_qos/property",
+                f"two participants of domain {participant.domain_id} ask for different transports",
+                found=f"{other.step} and {participant.step}",
+                suggestion="Give them the same dds.transport properties, or different domains.",
+            )
+
+
+def domains_have_ports(place: Place) -> Iterator[Problem]:
+    """The ports of a domain follow from its number (DDSI-RTPS, section 9.6.1)."""
+    for participant in participants_of(place.configuration):
+        if participant.domain_id > DOMAIN_ID_MAX:
+            yield place.unsupported(
+                f"{place.path}/{participant.step}/domain_id",
+                f"the ports of domain {participant.domain_id} do not fit 16 bits here",
+                found=str(participant.domain_id),
+                allowed=f"0 to {DOMAIN_ID_MAX}",
+            )
+
+
+def _find_all(text: str, path: str) -> list[etree._Element]:
+    return etree.fromstring(text).findall(path) if text.strip() else []

@@ -1,0 +1,28 @@
+"""The `<types>` of a file of its own: named by `--types`, by a program, or by an `<include>`.
+
+Such a file passes the schema and the rules that `<types>` inside a configuration pass. Where it is a whole
+configuration, only its types are looked at: the rest may need variables that nobody gives here.
+"""
+
+from __future__ import annotations
+
+from lxml.etree import _Element
+
+from qsctl.config.document import Document
+from qsctl.config.problems import Problem, has_errors
+from qsctl.config.schema import check_document
+
+ROOTS = ("types", "dds")
+
+
+def types_of_document(document: Document) -> tuple[list[_Element], list[Problem]]:
+    """Return the `<types>` elements of a document, and its problems; no elements where one of these is an error."""
+    root = document.root
+    if root.tag == "dds":
+        for child in list(root):
+            if child.tag != "types":
+                root.remove(child)
+    problems = check_document(document, ROOTS)
+    if has_errors(problems):
+        return [], problems
+    return ([root] if root.tag == "types" else root.findall("types")), problems

@@ -1,0 +1,127 @@
+"""The boundary: where what a peer sent is read, and where whatever its reading raises ends.
+
+Decides: what one message may cost. It is refused, counted, reported at a limited rate with its sender's GUID, and
+answered where it has an answer; those before and after it have their effect. Nothing of the engine runs in here: an
+invariant of the core that does not hold still ends the service, for its state can no longer be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from qsctl.transport.dds.peer_faults import (
+    REASON_CHARACTERS_MAX,
+    UNKNOWN_PEER,
+    FaultKind,
+    FaultReports,
+    PeerFault,
+    Report,
+    log_fault,
+)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Malformed(ValueError):
+    """What a peer sent is not what it must be: declared by every reader of peers' data."""
+
+
+class Boundary:
+    """Applies a reader to each of a peer's messages and keeps what it raises from everything else.
+
+    Args:
+        report: called, at a limited rate, with the faults of peers; `logging` without one.
+
+    Attributes:
+        refused_count: messages that could not be read, since the start.
+        unexpected_count: those of them whose reading raised what no reader declares.
+    """
+
+    def __init__(self, report: Report = log_fault) -> None:
+        self.refused_count = 0
+        self.unexpected_count = 0
+        self._reports = FaultReports(report)
+
+    def report_to(self, report: Report) -> None:
+        """Report through another callable from now on."""
+        self._reports.report = report
+
+    def each(
+        self,
+        source: str,
+        items: Iterable[Item],
+        read: Callable[[Item], Result],
+        peer_of: Callable[[int], str],
+        answer: Callable[[Item, str], Any] | None = None,
+    ) -> list[Result]:
+        """Return what `read` makes of each item, in order, without those that it raises on.
+
+        Args:
+            source: what is read, for the report: a topic's name.
+            items: of peers; each is read on its own.
+            read: raises `Malformed` for what is not well-formed; anything else that it raises is caught just so.
+            peer_of: the GUID of the sender of the item at an index, 32 hexadecimal digits.
+            answer: called with an item that was refused, and the reason, where its sender is to get an answer.
+        """
+        results: list[Result] = []
+        refused_count = 0
+        for item in items:
+            try:
+                results.append(read(item))
+            except Exception as error:  # whatever one message raises, the others and the service go on
+                reason = _reason_of(error)
+                kind = FaultKind.MALFORMED if isinstance(error, Malformed) else FaultKind.UNEXPECTED
+                self.refuse(source, peer_of(len(results) + refused_count), reason, kind=kind)
+                refused_count += 1
+                if answer is not None:
+                    answer(item, reason)
+        return results
+
+    def refuse(
+        self, source: str, peer: str, reason: str, *, count: int = 1, kind: FaultKind = FaultKind.MALFORMED
+    ) -> None:
+        """Count and report messages without effect."""
+        self.refused_count += count
+        if kind is FaultKind.UNEXPECTED:
+            self.unexpected_count += count
+        self._reports.add(PeerFault(source, peer or UNKNOWN_PEER, reason, count, kind))
+
+    def note(self, text: str) -> None:
+        """Report what the library of DDS logged of itself."""
+        text = text[:REASON_CHARACTERS_MAX]
+        self._reports.add(PeerFault("Cyclone DDS", UNKNOWN_PEER, text, kind=FaultKind.LIBRARY))
+
+    def turn(self) -> None:
+        """Report what was counted, when it is time; called with every turn of a driver."""
+        self._reports.turn()
+
+    def close(self) -> None:
+        """Report what was counted and not reported yet."""
+        self._reports.finish()
+
+
+def decoded(decode: Callable[[Item], Result], data: Item) -> Result:
+    """Return what a function of the binding, which declares no errors, makes of a peer's data.
+
+    Raises:
+        Malformed: it raised something: the data is no such value.
+    """
+    try:
+        return decode(data)
+    except Exception as error:  # the binding of DDS raises `Exception` itself, among others
+        size = f"{len(data)} octets: " if isinstance(data, bytes) else ""
+        raise Malformed(f"{size}{type(error).__name__}: {error}") from error
+
+
+def _reason_of(error: Exception) -> str:
+    """What was wrong; for what nobody declared, the kind of the error and the line that raised it."""
+    text = str(error)[:REASON_CHARACTERS_MAX]
+    if isinstance(error, Malformed):
+        return text
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" ({trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno})" if trace is not None else ""
+    return f"{type(error).__name__}: {text}{where}"

@@ -1,0 +1,73 @@
+"""A reader of peers' messages on the waitset of its participant: octets in, what was read of them out.
+
+Decides: that no octet of a peer gets further than here without the boundary around whoever reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
+from cyclonedds.sub import DataReader
+
+from qsctl.transport.dds.announcements import writer_key
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
+from qsctl.transport.dds.raw import TAKE_COUNT, RawReader, close_entity
+
+Result = TypeVar("Result")
+
+_ANY: Final = ViewState.Any | InstanceState.Any | SampleState.Any
+
+
+class Inlet(Generic[Result]):
+    """A reader on the service's waitset.
+
+    Args:
+        participant: its waitset and boundary are used.
+        reader: of a topic of peers.
+        read: what a message means; raises `Malformed` for what is none.
+        answer: called with the octets of a message that was refused, and the reason.
+    """
+
+    def __init__(
+        self,
+        participant: Participant,
+        reader: DataReader[Any],
+        read: Callable[[bytes], Result],
+        answer: Callable[[bytes, str], Any] | None = None,
+    ) -> None:
+        self._participant = participant
+        self._boundary = participant.boundary
+        self._source: str = reader.topic.name
+        self._reader = RawReader(reader)
+        self._read = read
+        self._answer = answer
+        self._condition: ReadCondition | None = ReadCondition(reader, _ANY)
+        participant.waiter.attach(self._condition)
+
+    def take(self, count: int = TAKE_COUNT) -> list[Result] | None:
+        """Return what up to `count` messages mean, without those that cannot be read; None: there are no messages."""
+        taken = self._reader.take_with_info(count)
+        if not taken:
+            return None
+        return self._boundary.each(
+            self._source,
+            [data for data, _ in taken],
+            self._read,
+            lambda index: self._peer_of(taken[index][1].publication_handle),
+            self._answer,
+        )
+
+    def _peer_of(self, handle: int) -> str:
+        key = writer_key(self._reader.reference, handle)
+        return UNKNOWN_PEER if key is None else key.hex()
+
+    def close(self) -> None:
+        """Delete the reader."""
+        if self._condition is not None:
+            self._participant.waiter.detach(self._condition)
+            close_entity(self._condition)
+            self._condition = None
+            self._reader.close()

@@ -1,0 +1,78 @@
+"""Other services of one's own name in a domain: commands would reach them all, and producers write to all of them.
+
+Decides: how a service is known in discovery. Its participants say its name and the run that they belong to, which all
+processes of one service share; a participant of the same name and another run is another service.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsParticipant
+from cyclonedds.core import InstanceState
+from cyclonedds.qos import Policy
+
+from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.transport.dds.announcements import take_participant
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
+from qsctl.transport.dds.raw import close_entity
+
+LOOK_EVERY_NS: Final[Nanoseconds] = SECOND_NS
+RUNS_MAX: Final = 1_000
+"""Runs that are remembered as reported; beyond them nothing more is reported."""
+
+_PREFIX: Final = b"qsctl service"
+_TAKE_COUNT: Final = 100
+
+
+def service_policy(service_name: str, run: str) -> Any:
+    """The user data of a service's participants."""
+    return Policy.Userdata(b";".join((_PREFIX, run.encode(), service_name.encode("utf-8", "replace"))))
+
+
+class Namesakes:
+    """Watches the participants of one domain for a service of the same name."""
+
+    def __init__(self, participant: Participant, service_name: str, run: str) -> None:
+        assert participant.entity is not None
+        self._participant = participant
+        self._name = service_name.encode("utf-8", "replace")
+        self._run = run.encode()
+        self._reported: set[bytes] = set()
+        self._reader: BuiltinDataReader | None = BuiltinDataReader(participant.entity, BuiltinTopicDcpsParticipant)
+
+    def look(self) -> bool:
+        """Whether a service of this name has appeared that was not reported before."""
+        if self._reader is None:
+            return False
+        found = False
+        boundary = self._participant.boundary
+        for _ in range(_TAKE_COUNT):
+            # One at a time: what cannot be read at all takes no other with it.
+            taken = boundary.each("the discovery of participants", (self._reader,), take_participant, _unknown_peer)
+            if taken == [None]:
+                break
+            for sample in taken:
+                if sample is None or not sample.info.valid_data or sample.info.instance_state != InstanceState.Alive:
+                    continue
+                run = self._run_of(sample.user_data)
+                if run is not None and run not in self._reported and len(self._reported) < RUNS_MAX:
+                    self._reported.add(run)
+                    found = True
+        return found
+
+    def close(self) -> None:
+        """Stop watching."""
+        close_entity(self._reader)
+        self._reader = None
+
+    def _run_of(self, user_data: bytes) -> bytes | None:
+        """The run of another service of the same name; None for all others."""
+        prefix, _, rest = user_data.partition(b";")
+        run, _, name = rest.partition(b";")
+        return run if prefix == _PREFIX and name == self._name and run != self._run else None
+
+
+def _unknown_peer(_index: int) -> str:
+    return UNKNOWN_PEER

@@ -1,0 +1,87 @@
+"""Bodies of CREATE over DDS: read by the service, as printed in section 5.4.1, and refused without a trace."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from qsctl.client.admin import Administration
+from qsctl.core.admin.reply import Reply, ReturnCode
+from qsctl.resource import parse_resource
+from tests.dds.service_process import ServiceProcess, StartService
+
+SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
+PROFILES = (
+    '<dds><qos_library name="L"><qos_profile name="P"><datareader_qos><deadline><period><sec>9</sec></period></deadline>'
+    "</datareader_qos></qos_profile></qos_library></dds>"
+)
+PRINTED = (
+    r'str://"<shared_reader_queue name=\"Printed\" session=\"s\">\n  <topic_name>Printed</topic_name>'
+    r"<type_name>DDS::String</type_name>"
+    r'<datareader_qos base_name=\"L::P\"/></shared_reader_queue>"'
+)
+QUEUE = (
+    '<shared_reader_queue name="Q" session="s"><topic_name>{topic}</topic_name><type_name>DDS::String</type_name>'
+    "{more}</shared_reader_queue>"
+)
+FILTERED = (
+    "<datareader_qos><deadline><period><sec>1</sec></period></deadline><time_based_filter><minimum_separation><sec>2</sec>"
+    "</minimum_separation></time_based_filter></datareader_qos>"
+)
+
+
+def reply_to(service: ServiceProcess, body: str) -> Reply:
+    replies = Administration(service.connection(), service.name).create_from_body(SUBSCRIBER, body)
+    assert replies is not None
+    (answered,) = replies
+    return answered.reply
+
+
+def test_a_raw_create_is_read_by_the_service_with_its_own_profiles(start_service: StartService, tmp_path: Path) -> None:
+    (tmp_path / "USER_QOS_PROFILES.xml").write_text(PROFILES)
+    service = start_service()
+    elsewhere = tmp_path / "client"
+    elsewhere.mkdir()
+    sent = subprocess.run(
+        [
+            *(sys.executable, "-m", "qsctl", "send", "CREATE", service.name, str(SUBSCRIBER), PRINTED),
+            *("--service", f"dds:{service.domain}"),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=elsewhere,
+        timeout=120,
+    )
+    assert sent.returncode == 0, sent.stderr
+    data = Administration(service.connection(), service.name).hosted()
+    assert "Printed" in str(data)
+    refused = reply_to(service, PRINTED.replace("L::P", "L::Nobody"))
+    assert refused.retcode is ReturnCode.ERROR
+    assert "L::Nobody" in refused.text
+
+
+REFUSED = {
+    QUEUE.format(topic="Q", more=FILTERED): "the deadline is shorter than the separation",
+    QUEUE.format(
+        topic="Q",
+        more="<datareader_qos><resource_limits><max_samples>0</max_samples></resource_limits></datareader_qos>",
+    ): "<resource_limits/max_samples> is out of range",
+    QUEUE.format(topic="a$b", more=""): "<topic_name> has a value that is not allowed",
+    QUEUE.format(topic="DCPSTopic", more=""): "the topic is used for something else",
+    QUEUE.format(topic="Q", more="<reply_type>$(HOME)</reply_type>"): "variables are not expanded",
+    QUEUE.format(topic="t" * 254, more=""): "too long together",
+}
+
+
+def test_a_create_that_cannot_be_costs_its_sender_the_request(start_service: StartService) -> None:
+    service = start_service()
+    for body, said in REFUSED.items():
+        refused = reply_to(service, body)
+        assert refused.retcode is ReturnCode.ERROR
+        assert said in refused.text
+        assert refused.text.count("error:") == 1
+    created = reply_to(service, QUEUE.format(topic="Fine", more=""))
+    assert created.retcode is ReturnCode.OK, created.text
