@@ -1,0 +1,40 @@
+"""How two client profiles differ, setting by setting.
+
+Decides: what counts. A limit that the platform decides differs from any number, and a level in percent from a count,
+though a broker may make the same of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qsctl.profiles.client_profile import ClientProfile
+from qsctl.profiles.ranges import SETTINGS, value_of
+from qsctl.profiles.setting import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One setting with its two values; `default` is what a broker has where nothing is stated."""
+
+    field: str
+    first: Value
+    second: Value
+    default: Value
+
+
+def differences(first: ClientProfile, second: ClientProfile, *, names: bool = False) -> tuple[Difference, ...]:
+    """Return the settings that differ, in the table's order; with `names` the profiles' own names count, too.
+
+    The message VPN counts always.
+    """
+    found = []
+    for field in ("name", "message_vpn") if names else ("message_vpn",):
+        one, other = getattr(first, field), getattr(second, field)
+        if one != other:
+            found.append(Difference(field, one, other, "default"))
+    for setting in SETTINGS:
+        one, other = value_of(first, setting), value_of(second, setting)
+        if one != other:
+            found.append(Difference(setting.field, one, other, setting.default))
+    return tuple(found)

@@ -1,0 +1,41 @@
+"""The commands below `client-profile` of the Solace CLI as a tree of modes, made from the table of settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from qsctl.profiles.ranges import SETTINGS
+from qsctl.profiles.setting import Setting
+
+Below: TypeAlias = "Mode | Setting"
+
+
+@dataclass(slots=True)
+class Mode:
+    """A mode: its words from the profile on, and what can follow."""
+
+    path: tuple[str, ...] = ()
+    below: dict[str, Below] = field(default_factory=dict)
+
+
+def _tree() -> Mode:
+    root = Mode()
+    for setting in SETTINGS:
+        mode = root
+        for word in setting.cli[:-1]:
+            below = mode.below.setdefault(word, Mode((*mode.path, word)))
+            assert isinstance(below, Mode), setting.cli
+            mode = below
+        if setting.cli:
+            mode.below[setting.cli[-1]] = setting
+    return root
+
+
+ROOT: Final = _tree()
+"""The mode of `client-profile NAME message-vpn VPN`."""
+
+
+def completed(mode: Mode, word: str) -> str | None:
+    """Return the word of this mode that was written, in any case; None where there is none."""
+    return next((each for each in mode.below if each.lower() == word.lower()), None)

@@ -1,0 +1,227 @@
+"""Profiles in the making: what the reader of each format found, with its line, checked against the table.
+
+Decides: which values, names and repetitions are errors, in the same words for every format. A reader only says what
+stands where.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from qsctl.config.problems import Problem, Severity, shown
+from qsctl.profiles.client_profile import ClientProfile
+from qsctl.profiles.names import suggestion
+from qsctl.profiles.problems import ProfileError
+from qsctl.profiles.ranges import DEFAULT_MESSAGE_VPN, default_profile
+from qsctl.profiles.setting import Kind, Setting, Value
+
+PROFILES_MAX: Final = 1000
+"""In one file: more than a broker has."""
+UNKNOWN_MAX: Final = 300
+"""Names in one file that no setting has."""
+_PROBLEMS_KEPT: Final = 1000
+NAME_ALLOWED: Final = "up to 32 letters, digits, _ and -"
+_NAME = re.compile(r"#?[A-Za-z0-9_-]{1,32}")
+_VPN = re.compile(r"[^*?\"\\\x00-\x20\x7f]{1,32}")
+_LEVELS: Final = (("set_percent", "clear_percent", True), ("set_value", "clear_value", False))
+
+
+@dataclass(slots=True)
+class Draft:
+    """One profile in the making. `place` names it in problems; `line` is where it begins, 0 where unknown."""
+
+    name: str
+    message_vpn: str
+    place: str
+    line: int
+    values: dict[str, Value] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProfile:
+    """A profile with the fields that its file states; the others have their default."""
+
+    profile: ClientProfile
+    stated: frozenset[str]
+
+
+class Drafts:
+    """The profiles and problems of one file, in its order.
+
+    Args:
+        file: what problems call it.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+        self._drafts: dict[tuple[str, str], Draft] = {}
+        self._hints: dict[tuple[str, str], str] = {}
+
+    def error(
+        self, message: str, *, line: int = 0, place: str = "", found: object = "", allowed: str = "", hint: str = ""
+    ) -> None:
+        """Note an error and go on."""
+        self._add(Severity.ERROR, message, line, place, found, allowed, hint)
+
+    def warn(
+        self, message: str, *, line: int = 0, place: str = "", found: object = "", allowed: str = "", hint: str = ""
+    ) -> None:
+        """Note what is left out and does not hinder."""
+        self._add(Severity.WARNING, message, line, place, found, allowed, hint)
+
+    def _add(
+        self, severity: Severity, message: str, line: int, place: str, found: object, allowed: str, hint: str
+    ) -> None:
+        if len(self.problems) < _PROBLEMS_KEPT:
+            text = shown(str(found)[:1000])
+            self.problems.append(Problem(severity, self.file, line, shown(place), message, text, allowed, hint))
+
+    def begin(self, name: object, message_vpn: object = None, *, line: int = 0, again: bool = False) -> Draft | None:
+        """Return a new draft, or with `again` the one of that name; None where it cannot be, which is noted.
+
+        Args:
+            name: of the profile.
+            message_vpn: None where the file does not state it: then it is `default`.
+            line: where it begins.
+            again: whether a second definition goes on with the first, as commands do.
+        """
+        vpn = DEFAULT_MESSAGE_VPN if message_vpn is None else message_vpn
+        place = f"client-profile[{name}]" if isinstance(name, str) else "client-profile"
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            self.error("this is no name of a client profile", line=line, place=place, found=name, allowed=NAME_ALLOWED)
+            return None
+        if not isinstance(vpn, str) or not _VPN.fullmatch(vpn) or not vpn.isprintable():
+            allowed = "1 to 32 characters without blanks, quotes, *, ? and backslashes"
+            self.error("this is no name of a message VPN", line=line, place=place, found=vpn, allowed=allowed)
+            return None
+        key = (vpn, name)
+        if key in self._drafts:
+            if again:
+                return self._drafts[key]
+            first = self._drafts[key].line
+            where = f" (the first is in line {first})" if first else ""
+            self.error(f"a second profile {name} of message VPN {vpn}{where}", line=line, place=place)
+            return None
+        if len(self._drafts) >= PROFILES_MAX:
+            if len(self._drafts) == PROFILES_MAX:
+                self.error("there are too many profiles", line=line, allowed=f"at most {PROFILES_MAX}")
+            return None
+        draft = self._drafts[key] = Draft(name, vpn, place, line)
+        return draft
+
+    def forget(self, name: str, message_vpn: str) -> None:
+        """Take back a profile that the file deletes again."""
+        self._drafts.pop((message_vpn, name), None)
+
+    def put(
+        self, draft: Draft, setting: Setting, raw: object, *, line: int = 0, name: str = "", again: bool = False
+    ) -> None:
+        """Set one value; `name` is how the file spells the setting. A second value is an error unless `again`."""
+        spelled = name or setting.semp_v2
+        if setting.kind is Kind.THRESHOLD and isinstance(raw, Mapping):
+            value = self._threshold(draft, setting, raw, line, spelled)
+            if value is None:
+                return
+        else:
+            try:
+                value = setting.read(raw)
+            except ValueError:
+                self._wrong_value(draft, setting, raw, line, spelled)
+                return
+        if setting.field in draft.values and not again:
+            first = draft.lines[setting.field]
+            where = f" (the first is in line {first})" if first else ""
+            self.error(f"a second {spelled}{where}", line=line, place=f"{draft.place}/{spelled}", found=raw)
+            return
+        draft.values[setting.field] = value
+        draft.lines[setting.field] = line
+
+    def _wrong_value(self, draft: Draft, setting: Setting, raw: object, line: int, spelled: str) -> None:
+        place = f"{draft.place}/{spelled}"
+        self.error(f"{spelled} has no valid value", line=line, place=place, found=raw, allowed=setting.allowed)
+
+    def _threshold(
+        self, draft: Draft, setting: Setting, levels: Mapping[str, object], line: int, spelled: str
+    ) -> Value:
+        """Both levels in percent or both as counts; where a broker gives both forms, the percentages were set."""
+        place = f"{draft.place}/{spelled}"
+        known = [name for pair in _LEVELS for name in pair[:2]]
+        for name in levels:
+            if name not in known:
+                hint = self.hint(name, known, line=line)
+                self.error(f"unknown level {shown(name)}", line=line, place=place, allowed=", ".join(known), hint=hint)
+        for set_name, clear_name, is_percent in _LEVELS:
+            set_at, clear_at = levels.get(set_name), levels.get(clear_name)
+            if set_at is None and clear_at is None:
+                continue
+            if set_at is None or clear_at is None:
+                missing = set_name if set_at is None else clear_name
+                self.error(f"{missing} is missing", line=line, place=place, allowed=f"{set_name} and {clear_name}")
+                return None
+            try:
+                return setting.threshold(set_at, clear_at, is_percent=is_percent)
+            except ValueError:
+                found = f"{set_name} {set_at}, {clear_name} {clear_at}"
+                self._wrong_value(draft, setting, found, line, spelled)
+                return None
+        return setting.default
+
+    def unknown(self, draft: Draft, name: str, known: Iterable[str], *, line: int = 0, found: object = "") -> None:
+        """Note a name that the format's table does not have.
+
+        One that looks like a mistake is an error, for its value would be lost in silence; any other may belong to
+        another version of the broker and is a warning.
+        """
+        hint = self.hint(name, known, line=line)
+        note = self.error if hint else self.warn
+        place = f"{draft.place}/{name}"
+        note(f"{shown(name)} is no setting of a client profile that is known", line=line, place=place, found=found,
+             hint=hint or "It is left out.")  # fmt: skip
+
+    def hint(self, name: str, known: Iterable[str], *, line: int, place: str = "") -> str:
+        """Return what was probably meant by an unknown name; empty where nothing is near.
+
+        To look is slow: it is done once for a name and for so many of them. A file with more is none of the format.
+
+        Args:
+            name: as it was written.
+            known: the names that `place` has.
+            line: where it stands.
+            place: where names are unknown, such as a mode.
+        """
+        key = (place, name)
+        if key not in self._hints:
+            if len(self._hints) >= UNKNOWN_MAX:
+                if len(self._hints) == UNKNOWN_MAX:
+                    self._hints["", ""] = ""
+                    self.error("there are too many unknown names", line=line, allowed=f"at most {UNKNOWN_MAX}")
+                return ""
+            self._hints[key] = suggestion(name, known)
+        return self._hints[key]
+
+    def finish(self) -> tuple[ReadProfile, ...]:
+        """Return the profiles.
+
+        Raises:
+            ProfileError: there was an error, or there is no profile in the file.
+        """
+        if not self._drafts and not self._has_errors():
+            self.error("there is no client profile in this file", allowed="at least one")
+        if self._has_errors():
+            raise ProfileError(sorted(self.problems, key=lambda problem: problem.line))
+        return tuple(_made(draft) for draft in self._drafts.values())
+
+    def _has_errors(self) -> bool:
+        return any(problem.severity is Severity.ERROR for problem in self.problems)
+
+
+def _made(draft: Draft) -> ReadProfile:
+    values: dict[str, Any] = dict(draft.values)
+    profile = dataclasses.replace(default_profile(draft.name, draft.message_vpn), **values)
+    return ReadProfile(profile, frozenset(draft.values))

@@ -1,0 +1,111 @@
+"""Which formats there are, what each can hold, and how a file's format is recognized by its content.
+
+Decides: the bound on each format's size, and the set of fields that it holds; what it does not hold is named when a
+profile is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from qsctl.profiles.formats import ansible, cli_text, listing, semp_v1, terraform, xml
+from qsctl.profiles.formats.kinds import Format
+from qsctl.profiles.problems import refusal
+from qsctl.profiles.ranges import SETTINGS
+
+DESCRIPTIONS: Final[Mapping[Format, str]] = {
+    Format.SEMP_V2: "SEMP v2 JSON, also of a backup or the cloud",
+    Format.SEMP_V1: "SEMP v1 XML, the reply to show client-profile",
+    Format.LISTING: "show client-profile NAME detail",
+    Format.CLI: "CLI script with client-profile NAME message-vpn VPN",
+    Format.TERRAFORM: "Terraform resource solacebroker_msg_vpn_client_profile",
+    Format.ANSIBLE: "Ansible tasks of solace_client_profile",
+    Format.XML: "<profile> of a scenario or in <profiles>",
+}
+
+_MEBIBYTE: Final = 1024 * 1024
+BYTES_MAX: Final[Mapping[Format, int]] = {
+    Format.SEMP_V2: 16 * _MEBIBYTE,
+    Format.SEMP_V1: semp_v1.LIMITS.size_bytes,
+    Format.LISTING: 4 * _MEBIBYTE,
+    Format.CLI: 16 * _MEBIBYTE,
+    Format.TERRAFORM: terraform.BYTES_MAX,
+    Format.ANSIBLE: ansible.BYTES_MAX,
+    Format.XML: xml.LIMITS.size_bytes,
+}
+"""More than this is refused before it is parsed."""
+
+_EVERY: Final = frozenset(setting.field for setting in SETTINGS)
+HELD_FIELDS: Final[Mapping[Format, frozenset[str]]] = {
+    Format.SEMP_V2: _EVERY,
+    Format.TERRAFORM: _EVERY,
+    Format.ANSIBLE: _EVERY,
+    Format.CLI: frozenset(setting.field for setting in SETTINGS if setting.cli),
+    Format.LISTING: listing.shown_fields(),
+    Format.SEMP_V1: frozenset(setting.field for setting in SETTINGS if setting.semp_v1),
+    Format.XML: frozenset(setting.field for setting in SETTINGS if setting.scenario),
+}
+"""The fields that a format has a place for."""
+
+HOLDS_MESSAGE_VPN: Final = frozenset(Format) - {Format.XML}
+"""Formats that name the message VPN; in the others it is `default`."""
+
+_TAG = re.compile(r"<(?:[A-Za-z_][\w.-]{0,100}:)?([A-Za-z_][\w.-]{0,100})")
+_HCL = re.compile(r'^[ \t]*resource[ \t]+"?solacebroker_', re.MULTILINE)
+_TASK = re.compile(rf"^[ \t-]*(?:solace\.pubsub_plus\.)?{ansible.MODULE}[ \t]*:", re.MULTILINE)
+
+
+def format_of(text: str, name: str) -> Format:
+    """Return the format of a file by its content.
+
+    Args:
+        text: the file, without a byte order mark.
+        name: what problems call it.
+
+    Raises:
+        ProfileError: it looks like none of them.
+    """
+    start = text[:1000].lstrip()
+    if start.startswith("<"):
+        tag = _root_tag(text)
+        if tag in {"rpc-reply", "rpc"}:
+            return Format.SEMP_V1
+        if tag in xml.ROOTS:
+            return Format.XML
+        raise _unknown(name, f"<{tag}>")
+    if start.startswith(("{", "[")) and not _TASK.search(text):
+        return Format.SEMP_V2
+    if listing.BEGIN.search(text):
+        return Format.LISTING
+    if _HCL.search(text):
+        return Format.TERRAFORM
+    if _TASK.search(text):
+        return Format.ANSIBLE
+    if cli_text.LINE.search(text):
+        return Format.CLI
+    raise _unknown(name, start[:60])
+
+
+def _root_tag(text: str) -> str:
+    """The name of the first element, behind declarations and comments; linear in their length."""
+    at = 0
+    while True:
+        while text[at : at + 1].isspace():
+            at += 1
+        ends = {"<?": "?>", "<!--": "-->"}
+        begin = next((each for each in ends if text.startswith(each, at)), "")
+        if not begin:
+            found = _TAG.match(text, at)
+            return found[1] if found else ""
+        end = text.find(ends[begin], at + len(begin))
+        if end < 0:
+            return ""
+        at = end + len(ends[begin])
+
+
+def _unknown(name: str, found: str) -> Exception:
+    allowed = "; ".join(f"{each} ({DESCRIPTIONS[each]})" for each in Format)
+    return refusal(name, "the file looks like no format of client profiles", found=" ".join(found.split()),
+                   allowed=allowed, suggestion="Name its format with --from.")  # fmt: skip

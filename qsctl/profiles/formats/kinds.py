@@ -1,0 +1,17 @@
+"""The names of the formats, apart from the readers and writers: command lines name them without importing those."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Format(StrEnum):
+    """A format of client profiles."""
+
+    SEMP_V2 = "semp-v2"
+    SEMP_V1 = "semp-v1"
+    LISTING = "listing"
+    CLI = "cli"
+    TERRAFORM = "terraform"
+    ANSIBLE = "ansible"
+    XML = "xml"

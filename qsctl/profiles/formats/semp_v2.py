@@ -1,0 +1,174 @@
+"""SEMP v2 JSON: what a GET, a backup or the cloud gives, and the body of a PATCH.
+
+Decides: which objects are client profiles. Known are one object, a list, `data` with either, backups that nest
+`clientProfiles` in `msgVpns`, the cloud's `clientProfile`, and links of DMR clusters, whose attributes have the prefix
+`clientProfile`. Numbers may be texts; what is left out has its default.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from qsctl.profiles.client_profile import ClientProfile, Threshold
+from qsctl.profiles.formats.draft import Draft, Drafts
+from qsctl.profiles.formats.selection import Selected
+from qsctl.profiles.problems import refusal
+from qsctl.profiles.ranges import BY_SEMP_V2, SETTINGS, value_of
+from qsctl.profiles.setting import Setting, Value
+
+_PREFIX: Final = "clientProfile"
+_LINK = re.compile(r"clientProfile(Queue|Tcp)[A-Z]")
+_IGNORED = re.compile(r"maxEffective[A-Z]\w*|links|collections|meta")
+"""Monitoring attributes that a GET adds; nobody sets them."""
+LEVELS: Final = {
+    "setPercent": "set_percent",
+    "clearPercent": "clear_percent",
+    "setValue": "set_value",
+    "clearValue": "clear_value",
+}
+_HOLDERS: Final = ("data", "clientProfiles", "clientProfile", "msgVpns", "dmrClusters", "links")
+_NESTED_MAX: Final = 8
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that knows which of its names stood more than once, and how often."""
+
+    repeated: Mapping[str, int] = MappingProxyType({})
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    made = _Object(pairs)
+    if len(made) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        made.repeated = {name: count for name, count in counts.items() if count > 1}
+    return made
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(name)
+
+
+def read(text: str, drafts: Drafts) -> None:
+    """Add the profiles of a JSON text.
+
+    Raises:
+        ProfileError: it is not JSON, or nested too deeply.
+    """
+    try:
+        root = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise refusal(drafts.file, f"this is not JSON: {error.msg}", line=error.lineno) from None
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else "a number is none"
+        raise refusal(drafts.file, f"this is not JSON that can be read: {reason}") from None
+    lines = _Lines(text)
+    for found, message_vpn in _objects(root, None, 0):
+        _read_object(found, message_vpn, drafts, lines)
+
+
+def _objects(value: Any, message_vpn: object, depth: int) -> Iterator[tuple[_Object, object]]:
+    """Each object that is a profile or a link, with the message VPN that it stands in."""
+    if depth > _NESTED_MAX:
+        return
+    if isinstance(value, list):
+        for each in value:
+            yield from _objects(each, message_vpn, depth + 1)
+    elif isinstance(value, _Object):
+        if isinstance(value.get("clientProfileName"), str) or any(map(_LINK.match, value)):
+            yield value, message_vpn
+            return
+        inside = value.get("msgVpnName", message_vpn)
+        holders = [name for name in _HOLDERS if isinstance(value.get(name), list | dict)]
+        if not holders and any(name in BY_SEMP_V2 for name in value):
+            yield value, message_vpn
+        for name in holders:
+            yield from _objects(value[name], inside, depth + 1)
+
+
+def _read_object(found: _Object, message_vpn: object, drafts: Drafts, lines: _Lines) -> None:
+    is_link = "clientProfileName" not in found and any(map(_LINK.match, found))
+    if is_link:
+        name: object = re.sub(r"[^A-Za-z0-9_-]", "_", str(found.get("remoteNodeName", "link")))[:32]
+    else:
+        name = found.get("clientProfileName", "default")
+    anchor = "remoteNodeName" if is_link else "clientProfileName"
+    draft = drafts.begin(name, found.get("msgVpnName", message_vpn), line=lines.next(anchor) if anchor in found else 0)
+    for key, raw in found.items():
+        line = lines.next(key) if key != anchor else 0
+        for _ in range(found.repeated.get(key, 1) - 1):
+            line = lines.next(key)
+        if draft is None or key in {"clientProfileName", "msgVpnName"}:
+            continue
+        attribute = _without_prefix(key) if is_link else key
+        setting = BY_SEMP_V2.get(attribute) if attribute else None
+        if key in found.repeated:
+            drafts.error(
+                f"{key} stands twice in one object", line=line, place=f"{draft.place}/{key}", found=raw, allowed="once"
+            )
+        elif setting is not None:
+            _put(drafts, draft, setting, raw, line, key)
+        elif not is_link and not _IGNORED.fullmatch(key):
+            drafts.unknown(draft, key, BY_SEMP_V2, line=line, found=raw)
+
+
+def _without_prefix(key: str) -> str:
+    rest = key.removeprefix(_PREFIX) if key.startswith(_PREFIX) else ""
+    return rest[:1].lower() + rest[1:]
+
+
+def _put(drafts: Drafts, draft: Draft, setting: Setting, raw: object, line: int, name: str) -> None:
+    if isinstance(raw, _Object):
+        raw = {LEVELS.get(key, key): level for key, level in raw.items()}
+    drafts.put(draft, setting, raw, line=line, name=name)
+
+
+class _Lines:
+    """The line of each attribute: a JSON object does not know where it stood, but names come in the text's order."""
+
+    def __init__(self, text: str) -> None:
+        self._places: dict[str, list[int]] = {}
+        self._taken: dict[str, int] = {}
+        line, at = 1, 0
+        for match in re.finditer(r'"([A-Za-z0-9]{1,100})"\s*:', text):
+            line += text.count("\n", at, match.start())
+            at = match.start()
+            self._places.setdefault(match[1], []).append(line)
+
+    def next(self, name: str) -> int:
+        """The line of the next attribute of this name; 0 where it is written otherwise."""
+        number = self._taken.get(name, 0)
+        self._taken[name] = number + 1
+        places = self._places.get(name, [])
+        return places[number] if number < len(places) else 0
+
+
+def attributes_of(profile: ClientProfile, fields: frozenset[str]) -> dict[str, object]:
+    """Return the SEMP v2 attributes of these fields; a limit that the platform decides is left out."""
+    found: dict[str, object] = {}
+    for setting in SETTINGS:
+        value = value_of(profile, setting)
+        if setting.field in fields and value is not None:
+            found[setting.semp_v2] = plain(value)
+    return found
+
+
+def plain(value: Value) -> object:
+    """Return a value as JSON has it; a threshold as an object of its levels."""
+    if not isinstance(value, Threshold):
+        return value
+    unit = "Percent" if value.is_percent else "Value"
+    return {f"set{unit}": value.set_at, f"clear{unit}": value.clear_at}
+
+
+def write(profiles: Selected) -> str:
+    """Return the body of a PATCH; of several profiles a list under `data`."""
+    bodies = [
+        {"clientProfileName": profile.name, "msgVpnName": profile.message_vpn, **attributes_of(profile, fields)}
+        for profile, fields in profiles
+    ]
+    return json.dumps(bodies[0] if len(bodies) == 1 else {"data": bodies}, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,238 @@
+"""What a client profile does that its operator may not mean: each finding with its rule, numbers and lever.
+
+Decides: the rules. A rule that needs to know the load (flows, topics, web clients, what is queued) is asked only where
+the circumstances say so; a rule of the source alone is asked always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from qsctl.profiles.client_profile import ClientProfile, Queue, Threshold, depth_field, work_units
+from qsctl.profiles.ranges import SETTINGS, WEB_DEPTH_WORK_UNITS, limit_of, value_of
+from qsctl.profiles.setting import Setting
+from qsctl.profiles.sizing import DEFAULT_WINDOW_MESSAGES, admitted_messages
+
+_DIRECT: Final = (Queue.D_1, Queue.D_2, Queue.D_3)
+
+
+class Weight(StrEnum):
+    """How bad: a warning makes the answer no."""
+
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing found: `setting` is the name that the table has for it."""
+
+    rule: str
+    weight: Weight
+    setting: str
+    message: str
+    numbers: str
+    lever: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is known of the load; 0 and None where nothing is.
+
+    Args:
+        flows: consumer flows of one client; 0: no guaranteed consumer is known.
+        window_messages: of one flow.
+        message_bytes: length of the largest messages.
+        topics: unique topics that one client receives; 0: as many as may be elided.
+        is_web: whether the clients are web messaging clients.
+        queued_work_units: what is queued now, by queue.
+        stated: fields that the file states; None: all.
+    """
+
+    flows: int = 0
+    window_messages: int = DEFAULT_WINDOW_MESSAGES
+    message_bytes: int = 1024
+    topics: int = 0
+    is_web: bool = False
+    queued_work_units: Mapping[Queue, int] = field(default_factory=dict)
+    stated: frozenset[str] | None = None
+
+
+_BURSTS: Final = 'Message Delivery Resources, "Configuring Egress Queue Minimum Message Bursts"'
+_DEPTHS: Final = 'Message Delivery Resources, "Configuring Max Egress Queue Depths"'
+_TABLE: Final = "profiles/ranges.py"
+
+
+def lint(profile: ClientProfile, known: Circumstances | None = None) -> tuple[Finding, ...]:
+    """Return the findings, warnings first."""
+    circumstances = known or Circumstances()
+    found = [finding for rule in _RULES for finding in rule(profile, circumstances)]
+    return tuple(sorted(found, key=lambda finding: finding.weight is Weight.NOTE))
+
+
+def _guaranteed(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+    """A burst below flows × window throttles where the depth does not admit the rest (W1 to W3)."""
+    flows = known.flows or 1
+    wanted = flows * known.window_messages
+    units = work_units(known.message_bytes)
+    burst, depth = profile.g_1_min_msg_burst, profile.g_1_max_depth_work_units
+    if burst >= wanted:
+        return
+    admitted = admitted_messages(depth, burst, units)
+    numbers = (
+        f"min-msg-burst {burst:,} < {flows:,} × {known.window_messages:,} = {wanted:,} messages; "
+        f"max-depth {depth:,} ÷ {units:,} admits {depth // units:,}"
+    )
+    lever = f"Set min-msg-burst of G-1 to {wanted:,} or more, or take smaller windows."
+    if admitted < wanted:
+        yield Finding(
+            "g-1-burst-below-window", Weight.WARNING, "g_1_min_msg_burst",
+            f"guaranteed delivery is throttled: at most {admitted:,} of {wanted:,} messages are in flight", numbers,
+            lever, _BURSTS,
+        )  # fmt: skip
+    else:
+        largest = depth // wanted
+        yield Finding(
+            "g-1-burst-below-window", Weight.NOTE, "g_1_min_msg_burst",
+            f"the burst is below flows × window; the depth alone admits messages of up to {largest:,} work units",
+            numbers, lever, _BURSTS,
+        )  # fmt: skip
+
+
+def _flows(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+    if known.flows > profile.max_egress_flows:
+        yield Finding(
+            "flows-above-limit", Weight.WARNING, "max_egress_flows", "not all flows can be opened",
+            f"{known.flows:,} flows > {profile.max_egress_flows:,}",
+            f"Set max-egress-flows to {known.flows:,} or more.", "SEMP v2, maxEgressFlowCount",
+        )  # fmt: skip
+    if known.flows and not profile.allow_guaranteed_message_receive:
+        yield Finding(
+            "guaranteed-receive-denied", Weight.WARNING, "allow_guaranteed_message_receive",
+            "clients of this profile may not receive guaranteed messages",
+            f"{known.flows:,} flows, Guaranteed Message Receive : deny", "Set allow-guaranteed-message-receive.",
+            "SEMP v2, allowGuaranteedMsgReceiveEnabled",
+        )  # fmt: skip
+
+
+def _eliding(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+    """With eliding a queue holds one message for each topic ("Configuring Max Egress Queue Depths")."""
+    if not profile.eliding_enabled:
+        if profile.eliding_delay_ms:
+            yield Finding(
+                "eliding-delay-without-eliding", Weight.NOTE, "eliding_delay_ms", "the delay has no effect",
+                f"delay {profile.eliding_delay_ms:,} ms, eliding is off", "Enable eliding, or reset the delay.", _TABLE,
+            )  # fmt: skip
+        return
+    topics = known.topics or profile.eliding_max_topics
+    units = work_units(known.message_bytes)
+    needed = topics * units
+    for queue in _DIRECT:
+        depth = profile.queue(queue).max_depth_work_units
+        if depth < needed:
+            yield Finding(
+                "eliding-depth", Weight.WARNING, depth_field(queue),
+                f"{queue} has no room for one message of each topic: what eliding would keep is discarded",
+                f"max-depth {depth:,} < {topics:,} topics × {units:,} = {needed:,} work units",
+                f"Set max-depth of {queue} to {needed:,} or more.", _DEPTHS,
+            )  # fmt: skip
+    if known.topics > profile.eliding_max_topics:
+        yield Finding(
+            "eliding-topics", Weight.WARNING, "eliding_max_topics", "topics beyond the maximum are not elided",
+            f"{known.topics:,} topics > {profile.eliding_max_topics:,}",
+            f"Set max-topics to {known.topics:,} or more.", _DEPTHS,
+        )  # fmt: skip
+
+
+def _web(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+    if not known.is_web or profile.eliding_enabled:
+        return
+    for queue in _DIRECT:
+        depth = profile.queue(queue).max_depth_work_units
+        if depth > WEB_DEPTH_WORK_UNITS:
+            yield Finding(
+                "web-depth", Weight.WARNING, depth_field(queue),
+                "for web messaging clients without eliding the vendor recommends less, as there may be very many",
+                f"max-depth {depth:,} > {WEB_DEPTH_WORK_UNITS}",
+                f"Set max-depth of {queue} to {WEB_DEPTH_WORK_UNITS}.", _DEPTHS,
+            )  # fmt: skip
+
+
+def _sizes(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+    units = work_units(known.message_bytes)
+    for queue in _DIRECT:
+        limits = profile.queue(queue)
+        if limits.max_depth_work_units < units and limits.min_msg_burst < 2:
+            yield Finding(
+                "depth-below-one-message", Weight.WARNING, depth_field(queue),
+                f"{queue} never holds more than one message of this size",
+                f"max-depth {limits.max_depth_work_units:,} < {units:,} work units, min-msg-burst "
+                f"{limits.min_msg_burst}", "Raise max-depth, or min-msg-burst to 4.", _BURSTS,
+            )  # fmt: skip
+
+
+def _queued(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+    """A lower depth leaves what is queued; only arrivals meet it ("Configuring Max Egress Queue Depths")."""
+    for queue, queued in known.queued_work_units.items():
+        depth = profile.queue(queue).max_depth_work_units
+        if queued > depth:
+            direct = "each arrival discards the oldest messages until there is room"
+            guaranteed = "messages wait at their endpoints until there is room"
+            yield Finding(
+                "depth-below-queued", Weight.WARNING, depth_field(queue),
+                f"{queue} holds more than this depth: what is queued stays, and "
+                f"{guaranteed if queue is Queue.G_1 else direct}",
+                f"queued {queued:,} > max-depth {depth:,} work units",
+                f"Wait until {queue} is below {depth:,}, or choose {queued:,} or more.", _DEPTHS,
+            )  # fmt: skip
+
+
+def _deprecated(profile: ClientProfile, known: Circumstances) -> Iterator[Finding]:
+    for setting in SETTINGS:
+        value = value_of(profile, setting)
+        is_stated = known.stated is None or setting.field in known.stated
+        if setting.deprecated and is_stated and value != setting.default:
+            yield Finding(
+                "deprecated", Weight.WARNING, setting.field, f"{setting.semp_v2}: {setting.deprecated}",
+                f"{value} where {setting.default!r} is the default", "Take it out of the file.", setting.source,
+            )  # fmt: skip
+
+
+def _thresholds(profile: ClientProfile, _: Circumstances) -> Iterator[Finding]:
+    for setting in SETTINGS:
+        value = value_of(profile, setting)
+        if isinstance(value, Threshold):
+            yield from _threshold(profile, setting, value)
+
+
+def _threshold(profile: ClientProfile, setting: Setting, value: Threshold) -> Iterator[Finding]:
+    unit = " %" if value.is_percent else ""
+    if value.clear_at > value.set_at:
+        yield Finding(
+            "threshold-reversed", Weight.WARNING, setting.field, "the event is withdrawn above its own level",
+            f"clear {value.clear_at:,}{unit} > set {value.set_at:,}{unit}", "Exchange the two levels.", setting.source,
+        )  # fmt: skip
+    limit = limit_of(profile, setting)
+    if not value.is_percent and limit is not None and value.set_at > limit:
+        yield Finding(
+            "threshold-above-limit", Weight.WARNING, setting.field, "the event is never raised",
+            f"set {value.set_at:,} > {setting.limit} {limit:,}", f"Set it to at most {limit:,}, or in percent.",
+            setting.source,
+        )  # fmt: skip
+
+
+def _name(profile: ClientProfile, _: Circumstances) -> Iterator[Finding]:
+    if "-" in profile.name:
+        yield Finding(
+            "name", Weight.NOTE, "name", "older brokers know only letters, digits and _ in the name of a profile",
+            profile.name, "Choose a name without -.", 'Message Delivery Resources, "client-profile <name>"',
+        )  # fmt: skip
+
+
+_RULES: Final[tuple[Callable[[ClientProfile, Circumstances], Iterator[Finding]], ...]] = (
+    _guaranteed, _flows, _eliding, _web, _sizes, _queued, _deprecated, _thresholds, _name,
+)  # fmt: skip

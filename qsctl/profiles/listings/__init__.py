@@ -1,0 +1,1 @@
+"""Listings of a broker's CLI and replies of SEMP v1: read to one model, and written as the broker writes them."""

@@ -1,0 +1,164 @@
+"""What a listing says, whatever it was read from: clients and their queues, neighbours, connections, discards.
+
+Counts are messages, depths work units of 2,048 bytes. None: the listing does not say ("unspecified").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+PRIORITY_QUEUES: Final = ("G-1", "D-1", "D-2", "D-3", "C-1")
+"""Of a client, lowest priority first (seed 004, "Showing Client Stats Queue")."""
+
+NEIGHBOR_QUEUES: Final = PRIORITY_QUEUES[:4]
+"""Of each data connection of a neighbour link (seed 004, "Showing CSPF Neighbor Stats Queues")."""
+
+APPLICATION_QUEUE: Final = "egress"
+"""The one queue of a TIBCO client (seed 003)."""
+
+LARGEST_COUNT: Final = 2**64 - 1
+"""Of the broker's counters."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatistics:
+    """One row of a table of queues, its columns in the table's order."""
+
+    queue: str
+    length_messages: int
+    length_work_units: int
+    high_water_mark_work_units: int
+    max_depth_work_units: int
+    discarded_messages: int
+    delivered_messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQueues:
+    """One client of `show client … stats queue`."""
+
+    name: str
+    client_type: str | None = None
+    client_profile: str | None = None
+    acl_profile: str | None = None
+    subscriptions: int | None = None
+    eliding_enabled: bool | None = None
+    eliding_topics: int | None = None
+    eliding_topics_high_water_mark: int | None = None
+    local_priority: int | None = None
+    network_priority: int | None = None
+    client_id: int | None = None
+    message_vpn: str | None = None
+    uptime_s: int | None = None
+    slow_subscriber: bool | None = None
+    client_username: str | None = None
+    user: str | None = None
+    computer: str | None = None
+    process_id: int | None = None
+    description: str | None = None
+    software_version: str | None = None
+    software_date: str | None = None
+    platform: str | None = None
+    large_message: bool | None = None
+    message_too_big: bool | None = None
+    parse_error: bool | None = None
+    max_eliding_topics: bool | None = None
+    client_address: str | None = None
+    """Of SEMP replies; the listing has no such line."""
+    others: tuple[tuple[str, str], ...] = ()
+    """Labelled lines that the sources do not name, as a newer broker may print them."""
+    queues: tuple[QueueStatistics, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ControlQueue:
+    """One row of a neighbour's control queues."""
+
+    queue: str
+    length_messages: int
+    high_water_mark_messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class NeighborConnection:
+    """One of the TCP data connections of a neighbour link: Conn-1 to Conn-4."""
+
+    name: str
+    queues: tuple[QueueStatistics, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NeighborQueues:
+    """One neighbour of `show cspf neighbor … stats queues`."""
+
+    name: str
+    connect_via: str | None = None
+    control_port: str | None = None
+    others: tuple[tuple[str, str], ...] = ()
+    control_queues: tuple[ControlQueue, ...] = ()
+    connections: tuple[NeighborConnection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SlowSubscriber:
+    """One client of `show client … slow-subscriber`."""
+
+    name: str
+    message_vpn: str | None = None
+    client_username: str | None = None
+    client_address: str | None = None
+    slow_subscriber: bool | None = None
+    blocked_percent: float | None = None
+    """Seconds of the last minute in which it had data to send and could not, with penalties, in percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConnection:
+    """One connection of `show client … connections wide`."""
+
+    name: str
+    message_vpn: str | None = None
+    client_address: str | None = None
+    local_address: str | None = None
+    state: str | None = None
+    receive_queue_bytes: int | None = None
+    send_queue_bytes: int | None = None
+    maximum_segment_bytes: int | None = None
+    sent_bytes: int | None = None
+    round_trip_us: int | None = None
+    advertised_window_bytes: int | None = None
+    congestion_window_bytes: int | None = None
+    fast_retransmits: int | None = None
+    timed_retransmits: int | None = None
+    uptime_s: int | None = None
+    blocked_percent: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Discards:
+    """The discards of one broker, message VPN or client, by cause."""
+
+    of: str
+    """`broker`, `client NAME`, `message VPN NAME`."""
+    causes: tuple[tuple[str, int], ...]
+    """Keys of `discards.CAUSES`, in the order in which they were read; each once."""
+    total_egress: int | None = None
+    total_ingress: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listings:
+    """All that a file says, in its order. `notes`: what a reader should know, such as a page that is missing."""
+
+    clients: tuple[ClientQueues, ...] = ()
+    neighbors: tuple[NeighborQueues, ...] = ()
+    slow_subscribers: tuple[SlowSubscriber, ...] = ()
+    connections: tuple[ClientConnection, ...] = ()
+    discards: tuple[Discards, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was listed, as when no client matched."""
+        return not any(getattr(self, each.name) for each in fields(self) if each.name != "notes")

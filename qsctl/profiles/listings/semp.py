@@ -1,0 +1,268 @@
+"""SEMP v1 replies: `rpc-reply/rpc/show/…`, one or several pages in a file.
+
+Long replies come in pages, each a document with a `more-cookie` that asks for the next one. A file may hold them one
+after the other. The attribute `semp-version` is not looked at. Every XML limit is that of the configuration's parser.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from lxml.etree import _Element
+
+from qsctl.config.document import Limits, parse_document, text_of
+from qsctl.config.problems import ConfigError, Problem, line_of, path_of
+from qsctl.profiles.listings import discards as d
+from qsctl.profiles.listings.columns import CONNECTION_COLUMNS, SLOW_COLUMNS, TableColumn
+from qsctl.profiles.listings.labels import COUNT, TEXT, YES_NO, Kind, Value, read_count
+from qsctl.profiles.listings.model import (
+    PRIORITY_QUEUES,
+    ClientConnection,
+    ClientQueues,
+    Discards,
+    Listings,
+    QueueStatistics,
+    SlowSubscriber,
+)
+from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError, problem
+
+LIMITS: Final = Limits(size_bytes=32 * 1024 * 1024)
+MOST_PAGES: Final = 100_000
+
+_PAGE: Final = re.compile(rb"(?:<\?xml[^>]{0,200}\?>\s*)?<rpc-reply(?=[\s>/])")
+_QUEUE_ELEMENTS: Final = (
+    "length-msgs", "length-work", "high-water-mark-work", "max-work", "discards-msgs", "delivered-msgs",
+)  # fmt: skip
+_CLIENT_ELEMENTS: Final = {
+    "type": ("client_type", TEXT),
+    "profile": ("client_profile", TEXT),
+    "acl-profile": ("acl_profile", TEXT),
+    "num-subscriptions": ("subscriptions", COUNT),
+    "message-vpn": ("message_vpn", TEXT),
+    "client-username": ("client_username", TEXT),
+    "client-address": ("client_address", TEXT),
+    "client-id": ("client_id", COUNT),
+    "description": ("description", TEXT),
+    "platform": ("platform", TEXT),
+    "slow-subscriber": ("slow_subscriber", YES_NO),
+    "eliding-enabled": ("eliding_enabled", YES_NO),
+    "eliding-topics": ("eliding_topics", COUNT),
+}
+_FLAGS: Final = {"true": "Yes", "false": "No"}
+
+
+@dataclass(slots=True)
+class _Found:
+    clients: list[ClientQueues] = field(default_factory=list)
+    slow: list[SlowSubscriber] = field(default_factory=list)
+    connections: list[ClientConnection] = field(default_factory=list)
+    discards: list[Discards] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class _Reading:
+    """The problems of one file; `offset`: lines before the page that is read."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.offset = 0
+        self.problems: list[Problem] = []
+
+    def note(self, element: _Element, message: str, found: str = "", allowed: str = "") -> None:
+        line = self.offset + line_of(element)
+        self.add(problem(self.name, line, message, path=path_of(element), found=found, allowed=allowed))
+
+    def add(self, one: Problem) -> None:
+        self.problems.append(one)
+        if len(self.problems) >= MOST_PROBLEMS:
+            raise ListingError(self.problems)
+
+
+def looks_like_semp(data: bytes) -> bool:
+    """Whether it is XML at all."""
+    return data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<"
+
+
+def read_semp(data: bytes, name: str) -> Listings:
+    """Read the replies in a file.
+
+    Raises:
+        ListingError: it is no reply, one that says no, or one whose figures cannot be read; every problem of the file.
+    """
+    reading = _Reading(name)
+    found = _Found()
+    cookie = False
+    for number, page in enumerate(_pages(data, reading), 1):
+        try:
+            root = parse_document(page, name, LIMITS).root
+        except ConfigError as error:
+            for one in error.problems:
+                reading.add(replace(one, line=one.line + reading.offset if one.line else 0))
+            continue
+        cookie = root.find("more-cookie") is not None
+        _read_page(root, reading, found, number)
+    if reading.problems:
+        raise ListingError(reading.problems)
+    if cookie:
+        found.notes.append(f"{name}: the last page has a more-cookie: the reply goes on in a page that is not there")
+    return Listings(
+        clients=tuple(found.clients),
+        slow_subscribers=tuple(found.slow),
+        connections=tuple(found.connections),
+        discards=tuple(found.discards),
+        notes=tuple(found.notes),
+    )
+
+
+def _pages(data: bytes, reading: _Reading) -> Iterator[bytes]:
+    """Each document of the file, `reading.offset` at its first line."""
+    starts = [match.start() for match in _PAGE.finditer(data)]
+    if len(starts) > MOST_PAGES:
+        reading.add(problem(reading.name, 0, "the file has too many pages", allowed=f"at most {MOST_PAGES}"))
+        raise ListingError(reading.problems)
+    if not starts or data[: starts[0]].removeprefix(b"\xef\xbb\xbf").strip():
+        yield data  # whatever it is: one document, and the parser says what is wrong
+        return
+    for start, end in zip(starts, [*starts[1:], len(data)], strict=True):
+        yield data[start:end]
+        reading.offset += data.count(b"\n", start, end)
+        if end == len(data):
+            return
+
+
+def _read_page(root: _Element, reading: _Reading, found: _Found, number: int) -> None:
+    if root.tag != "rpc-reply":
+        reading.note(root, "this is no reply of SEMP v1", found=f"<{root.tag}>", allowed="<rpc-reply>")
+        return
+    refusal = root.find("parse-error")
+    if refusal is None:
+        refusal = root.find("permission-error")
+    result = root.find("execute-result")
+    if refusal is not None:
+        reading.note(refusal, "the broker refused the request", found=text_of(refusal), allowed="a reply with figures")
+        return
+    if result is not None and result.get("code") != "ok":
+        said = f"{result.get('code', '')} {result.get('reason', '')}".strip()
+        reading.note(result, "the broker answers with a failure", found=said, allowed='code="ok"')
+        return
+    show = root.find("rpc/show")
+    if show is None:
+        reading.note(root, "the reply shows nothing", allowed="rpc-reply/rpc/show/client, or …/show/stats/client")
+        return
+    known = False
+    for client in show.iterfind("client/*/client"):
+        known = True
+        _read_client(client, reading, found)
+    for stats in show.iterfind("stats/client/global/stats"):
+        known = True
+        _read_discards(stats, "broker", reading, found)
+    for vpn in show.iterfind("message-vpn/vpn"):
+        stats_of_vpn = vpn.find("stats")
+        if stats_of_vpn is not None:
+            known = True
+            _read_discards(stats_of_vpn, f"message VPN {_text(vpn, 'name')}", reading, found)
+    if not known and show.find("client") is None:
+        inside = ", ".join(f"<{child.tag}>" for child in show) or "nothing"
+        reading.note(
+            show, f"page {number} shows what is no listing of clients", found=inside,
+            allowed="<client> with client-queue, connection, slow-subscriber or stats; <stats>; <message-vpn>",
+        )  # fmt: skip
+
+
+def _text(element: _Element, tag: str) -> str:
+    child = element.find(tag)
+    return "" if child is None else text_of(child)
+
+
+def _read_client(client: _Element, reading: _Reading, found: _Found) -> None:
+    name = _text(client, "name")
+    if not name:
+        reading.note(client, "a client has no name", allowed="<name>")
+        return
+    values: dict[str, Any] = {}
+    for tag, (target, kind) in _CLIENT_ELEMENTS.items():
+        child = client.find(tag)
+        if child is not None:
+            values[target] = _value(child, kind, reading)
+    queues = client.findall("client-queue")
+    connections = client.findall("connection")
+    stats = client.find("stats")
+    if queues:
+        statistics = [each for each in (_queue(queue, reading) for queue in queues) if each is not None]
+        names = [each.queue for each in statistics]
+        for twice in {each for each in names if names.count(each) > 1}:
+            reading.note(client, f"queue {twice} stands a second time", found=twice, allowed="each once")
+        found.clients.append(ClientQueues(name=name, **values, queues=tuple(statistics)))
+    for connection in connections:
+        row = {"name": name, **_columns(connection, CONNECTION_COLUMNS, reading)}
+        if "message_vpn" in values:
+            row["message_vpn"] = values["message_vpn"]
+        found.connections.append(ClientConnection(**row))
+    if stats is not None:
+        _read_discards(stats, f"client {name}", reading, found)
+    if not queues and not connections and stats is None:
+        found.slow.append(SlowSubscriber(**{"name": name, **_columns(client, SLOW_COLUMNS, reading)}))
+
+
+def _columns(element: _Element, columns: tuple[TableColumn, ...], reading: _Reading) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for column in columns:
+        child = element.find(column.element) if column.element and column.field != "name" else None
+        if child is not None:
+            row[column.field] = _value(child, column.element_kind or column.kind, reading)
+    return row
+
+
+def _value(element: _Element, kind: Kind, reading: _Reading) -> Value:
+    text = text_of(element)
+    if not text:
+        return "" if kind is TEXT else None
+    try:
+        return kind.read(_FLAGS.get(text, text) if kind is YES_NO else text)
+    except ValueError:
+        allowed = "true or false" if kind is YES_NO else kind.allowed
+        reading.note(element, f"<{element.tag}> is not {allowed}", found=text, allowed=allowed)
+        return None
+
+
+def _queue(queue: _Element, reading: _Reading) -> QueueStatistics | None:
+    name = _text(queue, "queue-priority")
+    if name not in PRIORITY_QUEUES:
+        reading.note(queue, "there is no such queue", found=name, allowed=", ".join(PRIORITY_QUEUES))
+        return None
+    figures: list[int] = []
+    for tag in _QUEUE_ELEMENTS:
+        child = queue.find(tag)
+        if child is None:
+            reading.note(queue, f"<{tag}> is missing", allowed=", ".join(f"<{each}>" for each in _QUEUE_ELEMENTS))
+            return None
+        number = _value(child, COUNT, reading)
+        if not isinstance(number, int):
+            if not text_of(child):
+                reading.note(child, f"<{tag}> is empty", allowed="a whole number")
+            return None
+        figures.append(number)
+    return QueueStatistics(name, *figures)
+
+
+def _read_discards(stats: _Element, of: str, reading: _Reading, found: _Found) -> None:
+    causes: list[tuple[str, int]] = []
+    totals: dict[str, int | None] = {"egress": None, "ingress": None}
+    for side in d.TOTALS:
+        for counter in stats.iterfind(f"{side}-discards/*"):
+            tag = str(counter.tag)
+            try:
+                count = read_count(text_of(counter))
+            except ValueError:
+                reading.note(counter, f"<{tag}> is not a whole number", text_of(counter), "a whole number")
+                continue
+            cause = d.BY_ELEMENT.get((side, tag))
+            if tag == d.TOTALS[side]:
+                totals[side] = count
+            elif cause is not None and all(cause.key != key for key, _ in causes):
+                causes.append((cause.key, count))
+    if causes or any(each is not None for each in totals.values()):
+        found.discards.append(Discards(of, tuple(causes), totals["egress"], totals["ingress"]))

@@ -1,0 +1,30 @@
+"""Names with the broker's wildcards: `?` is one character, `*` zero or more (seed 004)."""
+
+from __future__ import annotations
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Return whether the whole name fits; every other character stands for itself.
+
+    Walks both once and goes back to the last `*` alone, so that no pattern costs more than the product of the lengths.
+    """
+    p = n = 0
+    star, resume = -1, 0
+    while n < len(name):
+        if p < len(pattern) and pattern[p] == "*":
+            star, resume = p, n
+            p += 1
+        elif p < len(pattern) and pattern[p] in {"?", name[n]}:
+            p += 1
+            n += 1
+        elif star >= 0:
+            resume += 1
+            p, n = star + 1, resume
+        else:
+            return False
+    return all(character == "*" for character in pattern[p:])
+
+
+def has_wildcard(pattern: str) -> bool:
+    """Whether it may fit several names."""
+    return "*" in pattern or "?" in pattern

@@ -1,0 +1,172 @@
+"""Whatever a file holds: listings, or one error that names its place; never anything else, never without bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qsctl.profiles.listings import problems, read, semp, wildcard
+from qsctl.profiles.listings.model import Listings
+from qsctl.profiles.listings.problems import ListingError
+from qsctl.profiles.listings.read import read_listings
+
+FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "listings").iterdir())
+WORDS = st.sampled_from(
+    ["Client:", "Neighbor:", "Type:", "***", "Client Transmit Queues", "|", "-------+---------", "--- ---", "G-1",
+     "C-1", "Conn-1", "0", "20000", "Listed from lowest", "\n", "  ", "Queue", "Length", "(Msgs)", "HWMark", "Max", "x",
+     "Total Egress Discards:", "Transmit Congestion:", "router>", "Blocked %", "Name", "<rpc-reply>", "Uptime:", "-1"]
+)  # fmt: skip
+
+
+def outcome(data: bytes) -> Listings | ListingError:
+    try:
+        return read_listings(data, "f")
+    except ListingError as error:
+        assert 0 < len(error.problems) <= problems.MOST_PROBLEMS
+        assert all(each.file == "f" and each.message for each in error.problems)
+        return error
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_listings_or_a_listing_error(data: bytes) -> None:
+    outcome(data)
+
+
+@given(st.lists(WORDS, max_size=60))
+@settings(max_examples=200)
+def test_any_words_of_listings_are_listings_or_a_listing_error(words: list[str]) -> None:
+    outcome(" ".join(words).encode())
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
+@given(data=st.data())
+@settings(max_examples=40)
+def test_a_changed_listing_is_a_listing_or_a_listing_error(path: Path, data: st.DataObject) -> None:
+    text = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        match data.draw(st.sampled_from(["change", "cut", "remove", "repeat"])):
+            case "change":
+                text[at] = data.draw(st.integers(0, 255))
+            case "cut":
+                del text[at:]
+            case "remove":
+                del text[at : at + data.draw(st.integers(1, 40))]
+            case _:
+                text[at:at] = text[at : at + data.draw(st.integers(1, 200))]
+        if not text:
+            break
+    outcome(bytes(text))
+
+
+def error_of(text: str) -> ListingError:
+    found = outcome(text.encode())
+    assert isinstance(found, ListingError), found
+    return found
+
+
+def clients() -> str:
+    return next(path for path in FIXTURES if path.name == "clients.txt").read_text(encoding="utf-8")
+
+
+def test_every_bad_cell_is_named_with_its_line_in_one_error() -> None:
+    text = clients().replace("|   38280 |", "|   many! |").replace("38280", "some").replace(" 4711", " -4")
+    error = error_of(text)
+    assert [(each.line, each.path, each.found) for each in error.problems] == [
+        (20, "client desk-1 D-1", "some"), (38, "client desk-2 D-1", "-4"),
+    ]  # fmt: skip
+    assert "Discards (Msgs) is not a whole number" in error.message
+    assert "Delivered (Msgs)" in error.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("   C-1 |       0 |       0 |        1 |    20000 |        0 |             400\n", "", 24, "the table is cut"),
+        ("   D-3 |", "   X-9 |", 22, "there is no queue X-9"),
+        ("   D-3 |", "   D-2 |", 22, "queue D-2 stands a second time"),
+        ("HWMark ", "Colour ", 16, "the columns of Client Transmit Queues are not the known ones"),
+        ("Client Transmit Queues", "Server Receive Queues", 15, "this is another table"),
+        ("Slow Subscriber:       Yes", "Slow Subscriber:       maybe", 8, "Slow Subscriber is not Yes or No"),
+        ("  Message VPN:           markets\n", "  what is this\n", 6, "this line cannot be understood"),
+        ("  Message VPN:           markets\n", "  Type: x\n", 6, "Type stands a second time"),
+        ("Client:                  desk-1", "Client:", 3, "Client has no name"),
+        ("router1> show", "once upon a time", 1, "this line belongs to no listing"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(old: str, new: str, line: int, words: str) -> None:
+    problem = error_of(clients().replace(old, new, 1)).problems[0]
+    assert (problem.line, problem.message) == (line, words)
+    assert problem.allowed
+
+
+def test_a_client_without_a_table_is_refused() -> None:
+    assert "no table of queues follows Client: desk-1" in error_of("Client: desk-1\n  Type: Primary\n").message
+    two = "Client: a\n  Type: Primary\n" + clients()[clients().index("Client:") :]
+    assert "no table of queues follows Client: a" in error_of(two).message
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "LIMIT_BYTES", 100)
+    assert "the file is too large" in error_of("x" * 101).message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the file is empty"),
+        ("<rpc-reply", "this is not XML"),
+        ("<!DOCTYPE a [<!ENTITY b 'c'>]><rpc-reply>&b;</rpc-reply>", "document type declaration"),
+        ("<rpc-reply><execute-result code='fail' reason='none'/></rpc-reply>", "the broker answers with a failure"),
+        ("<rpc-reply><parse-error>schema</parse-error></rpc-reply>", "the broker refused the request"),
+        ("<rpc-reply><rpc><show><version/></show></rpc></rpc-reply>", "shows what is no listing of clients"),
+        ("<html/>", "this is no reply of SEMP v1"),
+    ],
+)  # fmt: skip
+def test_what_is_no_reply_is_said(text: str, words: str) -> None:
+    assert words in error_of(text).message
+
+
+def test_problems_of_several_pages_are_told_together_with_the_lines_of_the_file() -> None:
+    text = next(path for path in FIXTURES if path.suffix == ".xml" and "two" in path.name).read_text(encoding="utf-8")
+    bad = text.replace("<length-work>2500", "<length-work>wide").replace("<length-msgs>0<", "<length-msgs>none<")
+    lines = [number for number, line in enumerate(bad.splitlines(), 1) if ">wide<" in line or ">none<" in line]
+    assert [each.line for each in error_of(bad).problems] == lines
+
+
+def test_too_many_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(semp, "MOST_PAGES", 3)
+    assert "too many pages" in error_of("<rpc-reply/>" * 4).message
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "Client: a ", "Client: a\n", "a b\n--- ---\n", "G-1 | ", "*** ", "router> ", "a\n- -\n", "|", "Listed ",
+        "Total Egress Discards: 1 ", "Client: a\nTotal Egress Discards: 1\n", "<rpc-reply/>",
+        "name blocked%\n---- --------\n" + "x\n" * 50, "Client: a *** ",
+    ],
+)  # fmt: skip
+def test_a_long_text_of_one_piece_comes_to_an_end(piece: str) -> None:
+    outcome((piece * (200_000 // len(piece))).encode())
+
+
+@given(st.text("ab?*", max_size=8), st.text("ab", max_size=8))
+@settings(max_examples=200)
+def test_wildcards_match_as_the_broker_says(pattern: str, name: str) -> None:
+    def plain(p: str, n: str) -> bool:
+        if not p:
+            return not n
+        if p[0] == "*":
+            return plain(p[1:], n) or bool(n and plain(p, n[1:]))
+        return bool(n) and p[0] in {"?", n[0]} and plain(p[1:], n[1:])
+
+    assert wildcard.matches(pattern, name) is plain(pattern, name)
+
+
+def test_a_wildcard_of_many_stars_is_quick() -> None:
+    assert not wildcard.matches("*a" * 200 + "b", "a" * 2000)

@@ -1,0 +1,114 @@
+"""Rules on profiles: each with numbers and a lever, and silence where nothing is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qsctl.profiles.client_profile import Queue, Threshold
+from qsctl.profiles.lint import Circumstances, Finding, Weight, lint
+from qsctl.profiles.ranges import default_profile
+from tests.profiles.drawn import PROFILES
+
+RECEIVING = {"allow_guaranteed_message_receive": True}
+
+
+def findings(known: Circumstances | None = None, **values: Any) -> list[Finding]:
+    return list(lint(dataclasses.replace(default_profile("p"), **values), known))
+
+
+def rules(known: Circumstances | None = None, **values: Any) -> list[tuple[str, str, str]]:
+    return [(each.rule, each.weight.value, each.setting) for each in findings(known, **values)]
+
+
+def test_the_vendor_s_defaults_have_nothing_to_be_told() -> None:
+    assert rules() == []
+    assert rules(Circumstances(flows=1), **RECEIVING) == []
+
+
+def test_a_burst_below_flows_times_window_throttles_where_the_depth_admits_no_more() -> None:
+    known = Circumstances(flows=10, window_messages=255, message_bytes=20_480)
+    (found,) = findings(known, **RECEIVING)
+    assert (found.rule, found.weight) == ("g-1-burst-below-window", Weight.WARNING)
+    assert "at most 2,000 of 2,550" in found.message
+    assert "255 < 10 × 255 = 2,550" in found.numbers
+    assert "2,550 or more" in found.lever
+    small = dataclasses.replace(known, message_bytes=2048)
+    assert rules(small, **RECEIVING) == [("g-1-burst-below-window", "note", "g_1_min_msg_burst")]
+    assert rules(known, **RECEIVING, g_1_min_msg_burst=2550) == []
+
+
+def test_flows_that_cannot_be_opened_or_receive_nothing_are_told() -> None:
+    known = Circumstances(flows=1001, window_messages=1)
+    assert [rule for rule, _, _ in rules(known, g_1_min_msg_burst=1001)] == [
+        "flows-above-limit",
+        "guaranteed-receive-denied",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("topics", "depth", "told"), [(80, 79, True), (80, 80, False), (0, 255, True), (0, 256, False)]
+)
+def test_eliding_needs_room_for_a_message_of_each_topic(topics: int, depth: int, told: bool) -> None:
+    found = rules(Circumstances(topics=topics), eliding_enabled=True, d_2_max_depth_work_units=depth)
+    assert found == ([("eliding-depth", "warning", "d_2_max_depth_work_units")] if told else [])
+
+
+def test_more_topics_than_are_elided_are_told_and_a_delay_without_eliding() -> None:
+    assert ("eliding-topics", "warning", "eliding_max_topics") in rules(Circumstances(topics=300), eliding_enabled=True)
+    assert rules(eliding_delay_ms=5) == [("eliding-delay-without-eliding", "note", "eliding_delay_ms")]
+
+
+def test_web_clients_are_told_of_depths_above_a_hundred() -> None:
+    known = Circumstances(is_web=True)
+    deep = {f"d_{n}_max_depth_work_units": 100 for n in (1, 2)}
+    assert rules(known, **deep, d_3_max_depth_work_units=101) == [("web-depth", "warning", "d_3_max_depth_work_units")]
+    assert rules(known, eliding_enabled=True) == []
+
+
+def test_a_depth_below_what_is_queued_says_that_it_stays() -> None:
+    known = Circumstances(queued_work_units={Queue.D_1: 1500, Queue.G_1: 1500})
+    found = findings(known, d_1_max_depth_work_units=100, g_1_max_depth_work_units=1499)
+    assert {each.setting for each in found} == {"d_1_max_depth_work_units", "g_1_max_depth_work_units"}
+    assert any("discards the oldest" in each.message for each in found)
+    assert any("wait at their endpoints" in each.message for each in found)
+    assert rules(known, d_1_max_depth_work_units=1500) == []
+
+
+def test_deprecated_attributes_are_told_where_the_file_states_them() -> None:
+    assert rules(tcp_max_window_kb=512) == [("deprecated", "warning", "tcp_max_window_kb")]
+    assert rules(Circumstances(stated=frozenset({"tcp_mss_bytes"})), tcp_max_window_kb=512) == []
+
+
+@pytest.mark.parametrize(
+    ("threshold", "told"),
+    [
+        (Threshold(60, 80), ["threshold-reversed"]),
+        (Threshold(60, 60), []),
+        (Threshold(1001, 900, False), ["threshold-above-limit"]),
+        (Threshold(900, 1001, False), ["threshold-reversed"]),
+        (Threshold(1000, 900, False), []),
+    ],
+)
+def test_thresholds_are_in_order_and_can_be_reached(threshold: Threshold, told: list[str]) -> None:
+    assert [rule for rule, _, _ in rules(egress_flows_threshold=threshold)] == told
+
+
+def test_a_queue_that_never_holds_a_second_message_is_told() -> None:
+    known = Circumstances(message_bytes=20_480)
+    assert rules(known, d_1_max_depth_work_units=9, d_1_min_msg_burst=1) == [
+        ("depth-below-one-message", "warning", "d_1_max_depth_work_units")
+    ]
+    assert rules(known, d_1_max_depth_work_units=9, d_1_min_msg_burst=4) == []
+
+
+@given(profile=PROFILES, flows=st.integers(0, 2000), size=st.integers(1, 100_000))
+def test_a_finding_has_numbers_and_a_lever_and_warnings_come_first(profile: Any, flows: int, size: int) -> None:
+    found = lint(profile, Circumstances(flows=flows, message_bytes=size, is_web=True))
+    assert all(each.numbers and each.lever and each.source for each in found)
+    weights = [each.weight for each in found]
+    assert weights == sorted(weights, key=lambda weight: weight is Weight.NOTE)
