@@ -24,8 +24,10 @@ from qsctl.sim.kernel.streams import (
     MODULATED,
     POISSON,
     SIZE_CONSTANT,
+    SIZE_EXPONENTIAL,
     SIZE_LOGNORMAL,
     SIZE_MIXED,
+    SIZE_PARETO,
     SIZE_UNIFORM,
     STREAM,
     TRACE,
@@ -37,11 +39,14 @@ from qsctl.sim.scenario import (
     QUEUE_ORDER,
     ConstantArrivals,
     ConstantSize,
+    ExponentialSize,
     LognormalSize,
     MixedSize,
     MmppArrivals,
     OnOffArrivals,
+    ParetoSize,
     PoissonArrivals,
+    Queue,
     Scenario,
     Size,
     TraceArrivals,
@@ -80,6 +85,9 @@ class ArrivalStreams:
         """The first client number and the number of clients of each group."""
         self.topic_ranges: dict[str, tuple[int, int]] = {}
         """The first topic number of a group's traffic and the number after its last."""
+        self.topics: list[tuple[int, int]] = []
+        """The first topic number and the number of topics of each traffic."""
+        guaranteed: set[str] = set()
         rows: list[npt.NDArray[Any]] = []
         rate = 0.0
         topic_base = 0
@@ -93,9 +101,16 @@ class ArrivalStreams:
             streams, topics, per_second = self._streams(scenario, replication, number, traffic, topic_base)
             low, high = self.topic_ranges.get(traffic.to, (topic_base, topic_base))
             self.topic_ranges[traffic.to] = (min(low, topic_base), max(high, topic_base + topics))
+            self.topics.append((topic_base, topics))
             topic_base += topics
             rate += per_second
             rows.append(streams)
+            if traffic.queue is Queue.G_1 or (
+                isinstance(traffic.arrivals, TraceArrivals) and (self._traces[-1]["queue"] == 0).any()
+            ):
+                guaranteed.add(traffic.to)
+        self.guaranteed_groups = frozenset(guaranteed)
+        """Groups to which messages of G-1 come."""
         self.streams = as_records(np.concatenate(rows) if rows else np.zeros(0, STREAM))
         self.trace = as_records(np.concatenate([*self._traces, np.zeros(1, TRACE_ROW)]))
         self.table = np.array(self._table or [0.0], np.float64)
@@ -223,6 +238,14 @@ class ArrivalStreams:
                 least = min(median_bytes, maximum_bytes, 1 if sigma >= 0 else 0)
                 streams["size_kind"], streams["size_max"] = SIZE_LOGNORMAL, maximum_bytes
                 streams["size_a"], streams["size_b"] = logarithm(float(max(1, median_bytes))), sigma
+            case ExponentialSize(mean_bytes, maximum_bytes):
+                least = min(mean_bytes, maximum_bytes)
+                streams["size_kind"], streams["size_max"] = SIZE_EXPONENTIAL, maximum_bytes
+                streams["size_a"] = mean_bytes
+            case ParetoSize(minimum_bytes, shape, maximum_bytes):
+                least = min(minimum_bytes, maximum_bytes - minimum_bytes + 1, 1 if shape > 0 else 0)
+                streams["size_kind"], streams["size_max"] = SIZE_PARETO, maximum_bytes
+                streams["size_a"], streams["size_b"] = minimum_bytes, shape
             case MixedSize(sizes_bytes, weights):
                 usable = len(sizes_bytes) == len(weights) and all(w >= 0 for w in weights) and sum(weights) > 0
                 least = min(sizes_bytes, default=0) if usable else 0

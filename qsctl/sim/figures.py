@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from qsctl.eventlog.outcomes import LOSS_COLUMNS
 from qsctl.eventlog.schema import bucket_bounds_ns
 from qsctl.instant import SECOND_NS, Nanoseconds
 
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 SUMMED: Final = (
     "arrived_messages",
     "delivered_messages",
-    "discarded_messages",
+    *LOSS_COLUMNS,
     "elided_messages",
-    "expired_messages",
-    "dead_messages",
+    "evicted_messages",
     "redelivered_messages",
     "delivered_bytes",
     "length_messages",
+    "unacknowledged_messages",
+    "waiting_messages",
     "wait_sum_ns",
 )
 
@@ -42,12 +44,20 @@ class Figures:
     arrived_messages: int
     delivered_messages: int
     discarded_messages: int
-    elided_messages: int
+    not_connected_messages: int
+    disconnected_messages: int
+    spool_refused_messages: int
+    ingress_refused_messages: int
+    too_big_messages: int
     expired_messages: int
     dead_messages: int
+    elided_messages: int
+    evicted_messages: int
     redelivered_messages: int
     delivered_bytes: int
     length_messages: int
+    unacknowledged_messages: int
+    waiting_messages: int
     wait_sum_ns: int
     wait_max_ns: Nanoseconds
     high_water_mark_work_units: int
@@ -65,11 +75,15 @@ class Figures:
         return self.wait_sum_ns / self.delivered_messages if self.delivered_messages else None
 
     @property
+    def lost_messages(self) -> int:
+        """Those that never reach their client, whatever the cause (`eventlog.outcomes.LOSSES`)."""
+        return sum(getattr(self, name) for name in LOSS_COLUMNS)
+
+    @property
     def loss_ratio(self) -> float:
         """The share of the messages with a settled fate that were lost; an elided one is not lost."""
-        lost = self.discarded_messages + self.expired_messages + self.dead_messages
-        settled = lost + self.delivered_messages + self.elided_messages
-        return lost / settled if settled else 0.0
+        settled = self.lost_messages + self.delivered_messages + self.elided_messages
+        return self.lost_messages / settled if settled else 0.0
 
     @property
     def delivered_per_second(self) -> float:

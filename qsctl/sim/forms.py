@@ -6,11 +6,18 @@ One table serves the XML reader, the canonical text and the overrides, so that a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from qsctl.eventlog.schema import LogLevel
+from qsctl.profiles.ranges import BY_FIELD
 from qsctl.sim import scenario as s
+from qsctl.sim.form import EGRESS as EGRESS
+from qsctl.sim.form import SERVICE as SERVICE
+from qsctl.sim.form import SOLACE as SOLACE
+from qsctl.sim.form import Attribute as Attribute
+from qsctl.sim.form import Child as Child
+from qsctl.sim.form import Columns as Columns
+from qsctl.sim.form import Form as Form
 from qsctl.sim.values import (
     BIT_RATE,
     BOOLEAN,
@@ -21,6 +28,7 @@ from qsctl.sim.values import (
     PORT_RATE,
     POSITIVE_DURATION,
     PROBABILITY,
+    PROFILE_NAME,
     RATE,
     REAL,
     TEXT,
@@ -28,70 +36,8 @@ from qsctl.sim.values import (
     choice,
     integer,
     size,
+    whole_number_of,
 )
-
-DEPTH_MAX_WORK_UNITS: Final = 262_144
-"""The largest max-depth and min-msg-burst (seed 004, "Configuring Max Egress Queue Depths")."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    """An XML attribute and the field that it sets."""
-
-    name: str
-    field: str
-    value: Value
-    required: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Child:
-    """A field that holds other elements: one, or with `many` a tuple; `mapping`: a dict by the child's key."""
-
-    field: str
-    forms: tuple[Form, ...]
-    many: bool = False
-    mapping: bool = False
-    required: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Fields that are tuples of equal length, written as one element for each index."""
-
-    element: str
-    attributes: tuple[Attribute, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """An element: the dataclass it makes, its attributes and children.
-
-    `key` is the attribute that `element[key]` of a path names; without one, elements are numbered from 1. `aside`
-    names the attributes and `foreign` the child elements that the XML reader treats by itself.
-    """
-
-    element: str
-    type: type[object]
-    attributes: tuple[Attribute, ...] = ()
-    children: tuple[Child, ...] = ()
-    columns: Columns | None = None
-    key: str = ""
-    aside: tuple[str, ...] = ()
-    foreign: tuple[str, ...] = ()
-
-    def attribute(self, name: str) -> Attribute | None:
-        """The attribute of this name."""
-        return next((each for each in self.attributes if each.name == name), None)
-
-    def child(self, element: str) -> tuple[Child, Form] | None:
-        """The child whose element has this name."""
-        for child in self.children:
-            for form in child.forms:
-                if form.element == element:
-                    return child, form
-        return None
-
 
 _POSITIVE: Final = integer(1)
 _MESSAGE_BYTES: Final = size(1, 2**31 - 1)
@@ -100,23 +46,45 @@ QUEUE = Form(
     "queue",
     s.QueueLimits,
     (
-        Attribute("max-depth", "max_depth_work_units", integer(2, DEPTH_MAX_WORK_UNITS)),
-        Attribute("min-msg-burst", "min_msg_burst", integer(0, DEPTH_MAX_WORK_UNITS)),
-        Attribute("weight", "weight", integer(1, 1_000_000)),
+        Attribute("max-depth", "max_depth_work_units", whole_number_of("d_1_max_depth_work_units")),
+        Attribute("min-msg-burst", "min_msg_burst", whole_number_of("d_1_min_msg_burst"), models=SOLACE),
+        Attribute("weight", "weight", integer(1, 1_000_000), models=SOLACE),
     ),
     key="name",
     aside=("name",),
 )
-QUEUE_NAME: Final = choice(s.Queue, egress=s.Queue.D_1)
-"""The queue's name; `egress` is the one queue of a TIBCO profile, written as D-1 inside."""
+QUEUE_NAME: Final = choice(s.Queue)
+
+
+def _read_tibco_queue(text: str) -> object:
+    if text != s.TIBCO_QUEUE:
+        raise ValueError(text)
+    return s.Queue.D_1
+
+
+TIBCO_QUEUE_NAME: Final = Value(
+    f"{s.TIBCO_QUEUE}, the one queue of a TIBCO client", _read_tibco_queue, lambda _: s.TIBCO_QUEUE
+)
+"""The application message queue has the place of D-1 inside."""
+
+
+def queue_name(model: s.Model) -> Value:
+    """How a queue is named in a scenario of this model."""
+    return TIBCO_QUEUE_NAME if model is s.Model.TIBCO else QUEUE_NAME
+
 
 TCP = Form(
     "tcp",
     s.TcpSettings,
     (
-        Attribute("mss", "mss_bytes", integer(256, 1460)),
-        Attribute("initial-window", "initial_window_segments", integer(2, 7826)),
-        Attribute("maximum-window", "max_window_bytes", size(1460, 65_536 * 1024)),
+        Attribute("mss", "mss_bytes", whole_number_of("tcp_mss_bytes")),
+        Attribute("initial-window", "initial_window_segments", whole_number_of("tcp_initial_window_segments")),
+        # From one segment, for what theory is checked with; a broker's own range begins at 16 KB.
+        Attribute(
+            "maximum-window",
+            "max_window_bytes",
+            size(BY_FIELD["tcp_mss_bytes"].maximum, BY_FIELD["tcp_max_window_kb"].maximum * s.KILOBYTE_BYTES),
+        ),
         Attribute("transmit-queue", "transmit_queue_bytes", size(1)),
     ),
 )
@@ -126,28 +94,36 @@ ELIDING = Form(
     (
         Attribute("enabled", "enabled", BOOLEAN),
         Attribute("delay", "delay_ns", FINITE_DURATION),
-        Attribute("max-topics", "max_topics", integer(1, 32_000)),
+        Attribute("max-topics", "max_topics", whole_number_of("eliding_max_topics")),
     ),
+    models=SOLACE,
 )
 PROFILE = Form(
     "profile",
     s.Profile,
     (
-        Attribute("name", "name", NAME, required=True),
-        Attribute("admission", "admission", choice(s.Admission)),
-        Attribute("scheduler", "scheduler", choice(s.Scheduler)),
-        Attribute("guaranteed-overflow", "guaranteed_overflow", choice(s.GuaranteedOverflow)),
-        Attribute("redelivery-delay", "redelivery_delay_ns", POSITIVE_DURATION),
+        Attribute("name", "name", PROFILE_NAME, required=True),
+        Attribute("admission", "admission", choice(s.Admission), models=SOLACE),
+        Attribute("scheduler", "scheduler", choice(s.Scheduler), models=SOLACE),
+        Attribute("guaranteed-overflow", "guaranteed_overflow", choice(s.GuaranteedOverflow), models=SOLACE),
+        Attribute("redelivery-delay", "redelivery_delay_ns", POSITIVE_DURATION, models=SOLACE),
+        Attribute("max-subscriptions", "max_subscriptions", integer(1, unlimited=True), models=SOLACE),
     ),
     (Child("queues", (QUEUE,), many=True, mapping=True), Child("tcp", (TCP,)), Child("eliding", (ELIDING,))),
     key="name",
     aside=("file",),
+    models=EGRESS,
 )
 PORT = Form(
     "port",
     s.Port,
-    (Attribute("name", "name", NAME, required=True), Attribute("rate", "rate_bits_per_second", PORT_RATE)),
+    (
+        Attribute("name", "name", NAME, required=True),
+        Attribute("rate", "rate_bits_per_second", PORT_RATE),
+        Attribute("links", "links", integer(1, 8)),
+    ),
     key="name",
+    models=EGRESS,
 )
 
 _INTERVAL: Final = (
@@ -164,15 +140,17 @@ GROUP = Form(
     (
         Attribute("name", "name", NAME, required=True),
         Attribute("port", "port", NAME, required=True),
-        Attribute("profile", "profile", NAME, required=True),
+        Attribute("profile", "profile", PROFILE_NAME, required=True),
         Attribute("count", "count", integer(1, 1_000_000)),
         Attribute("round-trip", "round_trip_ns", FINITE_DURATION),
         Attribute("link-rate", "link_rate_bits_per_second", BIT_RATE),
         Attribute("loss", "loss_probability", PROBABILITY),
         Attribute("reading-delay", "reading_delay_ns", FINITE_DURATION),
+        Attribute("neighbor", "neighbor", BOOLEAN, models=SOLACE),
     ),
     (Child("pauses", (PAUSE,), many=True), Child("absences", (ABSENCE,), many=True)),
     key="name",
+    models=EGRESS,
 )
 
 POISSON = Form("poisson", s.PoissonArrivals, (Attribute("rate", "rate_per_second", RATE, required=True),))
@@ -219,6 +197,23 @@ LOGNORMAL_SIZE = Form(
         Attribute("maximum", "maximum_bytes", _MESSAGE_BYTES),
     ),
 )
+EXPONENTIAL_SIZE = Form(
+    "exponential-size",
+    s.ExponentialSize,
+    (
+        Attribute("mean", "mean_bytes", _MESSAGE_BYTES, required=True),
+        Attribute("maximum", "maximum_bytes", _MESSAGE_BYTES),
+    ),
+)
+PARETO_SIZE = Form(
+    "pareto-size",
+    s.ParetoSize,
+    (
+        Attribute("minimum", "minimum_bytes", _MESSAGE_BYTES, required=True),
+        Attribute("shape", "shape", REAL, required=True),
+        Attribute("maximum", "maximum_bytes", _MESSAGE_BYTES),
+    ),
+)
 MIXED_SIZE = Form(
     "mixed-size",
     s.MixedSize,
@@ -230,7 +225,7 @@ MIXED_SIZE = Form(
         ),
     ),
 )
-SIZES: Final = (CONSTANT_SIZE, UNIFORM_SIZE, LOGNORMAL_SIZE, MIXED_SIZE)
+SIZES: Final = (CONSTANT_SIZE, UNIFORM_SIZE, LOGNORMAL_SIZE, EXPONENTIAL_SIZE, PARETO_SIZE, MIXED_SIZE)
 
 TRAFFIC = Form(
     "traffic",
@@ -238,30 +233,33 @@ TRAFFIC = Form(
     (
         Attribute("name", "name", NAME, required=True),
         Attribute("to", "to", NAME, required=True),
-        Attribute("queue", "queue", QUEUE_NAME),
+        Attribute("queue", "queue", QUEUE_NAME, tibco_value=TIBCO_QUEUE_NAME),
         Attribute("topics", "topics", integer(1, 10_000_000)),
         Attribute("topic-skew", "topic_skew", REAL),
         Attribute("fan-out", "fan_out", BOOLEAN),
         Attribute("start", "start_ns", FINITE_DURATION),
         Attribute("stop", "stop_ns", DURATION),
-        Attribute("discard-eligible", "discard_eligible", BOOLEAN),
+        Attribute("discard-eligible", "discard_eligible", BOOLEAN, models=SOLACE),
     ),
     (Child("arrivals", ARRIVALS, required=True), Child("size", SIZES)),
     key="name",
     aside=("delivery", "cos"),
+    models=EGRESS,
 )
 ENDPOINT = Form(
     "endpoint",
     s.Endpoint,
     (
         Attribute("to", "to", NAME, required=True),
-        Attribute("flows", "flows", integer(1, 200_000)),
+        Attribute("flows", "flows", integer(1, BY_FIELD["max_egress_flows"].maximum)),
         Attribute("window", "window_messages", integer(1, 65_535)),
+        Attribute("unacknowledged-limit", "unacknowledged_limit_messages", integer(1, unlimited=True)),
         Attribute("max-messages", "max_messages", integer(1, unlimited=True)),
         Attribute("low-priority-limit", "low_priority_limit_messages", integer(0, unlimited=True)),
         Attribute("acknowledge-delay", "acknowledge_delay_ns", DURATION),
     ),
     key="to",
+    models=SOLACE,
 )
 BROKER = Form(
     "broker",
@@ -272,11 +270,14 @@ BROKER = Form(
         Attribute("load-factor-clear", "load_factor_clear_percent", integer(0, 100)),
         Attribute("slow-penalty", "slow_penalty_percent", PERCENTAGE),
         Attribute("slow-threshold", "slow_threshold_percent", PERCENTAGE),
+        Attribute("slow-disconnect", "slow_disconnect", BOOLEAN),
         Attribute("slow-reconnect", "slow_reconnect_ns", DURATION),
         Attribute("ingress-buffer", "ingress_buffer_bytes", size()),
         Attribute("ingress-rate", "ingress_rate_bits_per_second", BIT_RATE),
         Attribute("max-message", "max_message_bytes", size(1)),
+        Attribute("large-message", "large_message_bytes", size(1)),
     ),
+    models=SOLACE,
 )
 CHANGE = Form(
     "change",
@@ -286,6 +287,7 @@ CHANGE = Form(
         Attribute("path", "path", TEXT, required=True),
         Attribute("value", "value", TEXT, required=True),
     ),
+    models=EGRESS,
 )
 PRODUCER = Form(
     "producer",
@@ -317,6 +319,7 @@ WORKLOAD = Form(
     (Attribute("delay", "delay_ns", FINITE_DURATION),),
     (Child("producers", (PRODUCER,), many=True), Child("consumers", (CONSUMER,), many=True)),
     foreign=("service",),
+    models=SERVICE,
 )
 
 SCENARIO = Form(

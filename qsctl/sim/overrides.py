@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from qsctl.errors import InvalidInput, UsageError
-from qsctl.sim.forms import QUEUE, QUEUE_NAME, SCENARIO, Attribute, Child, Columns, Form
-from qsctl.sim.scenario import QUEUE_ORDER, Scenario, default_queue_limits
+from qsctl.sim.forms import QUEUE, SCENARIO, Attribute, Child, Columns, Form, queue_name
+from qsctl.sim.scenario import QUEUE_ORDER, Model, Queue, QueueLimits, Scenario, default_queue_limits
+from qsctl.sim.scenario_build import semp_hint
+from qsctl.sim.scenario_places import place_of
 
 _STEP: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*)(?:\[([^\]]*)\])?(?:/|$)")
 EVERY: Final = "*"
@@ -37,6 +39,7 @@ class _Override:
     path: str
     steps: tuple[_Step, ...]
     text: str
+    model: Model
 
 
 def apply_overrides(scenario: Scenario, values: Mapping[str, str]) -> Scenario:
@@ -47,15 +50,36 @@ def apply_overrides(scenario: Scenario, values: Mapping[str, str]) -> Scenario:
         InvalidInput: a value is not of its kind: the message says what is allowed.
     """
     for path, text in values.items():
-        changed = _replaced(SCENARIO, scenario, _Override(path, _parse(path), text), 0)
+        try:
+            changed = _replaced(SCENARIO, scenario, _Override(path, _parse(path), text, scenario.model), 0)
+        except _Unfit as error:
+            raise _placed(error, scenario) from None
         assert isinstance(changed, Scenario)
-        scenario = changed
+        places = changed.places
+        if places is not None:
+            places = dataclasses.replace(places, changes=(*places.changes, f"{path}={text}"))
+        scenario = dataclasses.replace(changed, places=places)
     return scenario
+
+
+class _Unfit(InvalidInput):
+    """A value that an element cannot have; `owner` is the element's object in the scenario as it was."""
+
+    def __init__(self, message: str, owner: object, *, remedy: str = "") -> None:
+        super().__init__(message, remedy=remedy)
+        self.owner = owner
+
+
+def _placed(error: _Unfit, scenario: Scenario) -> InvalidInput:
+    """The same error with the line of the element that would have changed."""
+    place = place_of(scenario, error.owner, scenario.places)
+    where = f"{place.file}:{place.line}: " if place is not None else ""
+    return InvalidInput(where + error.message, remedy=error.remedy)
 
 
 def paths_of(scenario: Scenario) -> list[str]:
     """Every path that can be set on this scenario, for completion and for messages."""
-    return list(_paths(SCENARIO, scenario, ""))
+    return list(_paths(SCENARIO, scenario, "", scenario.model))
 
 
 def _parse(path: str) -> tuple[_Step, ...]:
@@ -86,6 +110,7 @@ def _replaced(form: Form, value: Any, override: _Override, depth: int) -> Any:
     found = form.child(step.name)
     if found and not last:
         child, child_form = found
+        _known(override, child_form.element, child_form.models, value)
         if child.mapping:
             return _with_mapping(value, child, child_form, override, depth)
         if child.many:
@@ -120,11 +145,21 @@ def _transparent(form: Form, value: Any, step: _Step) -> list[tuple[Child, Form]
     return found
 
 
+def _known(override: _Override, name: str, models: frozenset[Model], owner: object) -> None:
+    if override.model not in models:
+        raise _Unfit(
+            f"{override.path}: {name!r} means nothing in a {override.model} scenario",
+            owner,
+            remedy=f"It is known in a scenario of model {' or '.join(sorted(models))}.",
+        )
+
+
 def _with_attribute(value: Any, attribute: Attribute, override: _Override) -> Any:
+    _known(override, attribute.name, attribute.models, value)
     try:
-        parsed = attribute.value.parse(override.text)
+        parsed = attribute.value_for(override.model).parse(override.text)
     except InvalidInput as error:
-        raise InvalidInput(f"{override.path}: {error.message}") from None
+        raise _Unfit(f"{override.path}: {error.message}", value) from None
     return dataclasses.replace(value, **{attribute.field: parsed})
 
 
@@ -146,19 +181,25 @@ def _with_one_of_many(value: Any, child: Child, form: Form, override: _Override,
 
 def _with_mapping(value: Any, child: Child, form: Form, override: _Override, depth: int) -> Any:
     assert form is QUEUE
-    limits = default_queue_limits() | getattr(value, child.field)
+    names = queue_name(override.model)
+    limits = _all_limits(getattr(value, child.field), override.model)
     step = override.steps[depth]
     if step.key != EVERY:
         try:
-            wanted = {QUEUE_NAME.parse(step.key or "")}
+            wanted = {names.parse(step.key or "")}
         except InvalidInput:
-            raise _not_among([*QUEUE_ORDER], form, override, depth) from None
+            raise _not_among([names.write(name) for name in limits], form, override, depth) from None
     else:
-        wanted = set(QUEUE_ORDER)
+        wanted = set(limits)
     changed = {
         name: _replaced(form, each, override, depth + 1) if name in wanted else each for name, each in limits.items()
     }
     return dataclasses.replace(value, **{child.field: changed})
+
+
+def _all_limits(given: Mapping[Queue, QueueLimits], model: Model) -> Mapping[Queue, QueueLimits]:
+    """A profile's queues, those with default limits too; a TIBCO profile has the one that it names."""
+    return given if model is Model.TIBCO else default_queue_limits() | dict(given)
 
 
 def _with_column(value: Any, columns: Columns, override: _Override, depth: int) -> Any:
@@ -174,7 +215,7 @@ def _with_column(value: Any, columns: Columns, override: _Override, depth: int) 
     try:
         parsed = attribute.value.parse(override.text)
     except InvalidInput as error:
-        raise InvalidInput(f"{override.path}: {error.message}") from None
+        raise _Unfit(f"{override.path}: {error.message}", value) from None
     new = tuple(parsed if index in chosen else each for index, each in enumerate(old))
     return dataclasses.replace(value, **{attribute.field: new})
 
@@ -242,7 +283,9 @@ def _lost(form: Form | None, value: Any, override: _Override, depth: int, found:
         names = [f"{step}/{each.name}" for each in child[1].attributes] or names
     else:
         message = f"{override.path!r}: {_place(override, depth)} has no {step}"
-        if near:
+        if hint := semp_hint(step.name):
+            message += hint
+        elif near:
             message += f"; did you mean {near[0]}?"
     return UsageError(message, remedy=f"There are {', '.join(names)}.")
 
@@ -272,20 +315,23 @@ def _place(override: _Override, depth: int) -> str:
     return "/".join(map(str, override.steps[:depth])) or "the scenario"
 
 
-def _paths(form: Form, value: Any, prefix: str) -> list[str]:
-    paths = [prefix + each.name for each in form.attributes]
+def _paths(form: Form, value: Any, prefix: str, model: Model) -> list[str]:
+    if model not in form.models:
+        return []
+    paths = [prefix + each.name for each in form.attributes if model in each.models]
     for child in form.children:
         inner = getattr(value, child.field)
+        found: list[tuple[Form, str, Any]]
         if child.mapping:
-            limits = default_queue_limits() | inner
-            found = [(child.forms[0], f"queue[{name}]", limits[name]) for name in QUEUE_ORDER]
+            limits, names = _all_limits(inner, model), queue_name(model)
+            found = [(child.forms[0], f"queue[{names.write(name)}]", limits[name]) for name in limits]
         elif child.many:
             one = child.forms[0]
             found = [(one, f"{one.element}[{key}]", each) for key, each in zip(_keys(one, inner), inner, strict=True)]
         else:
             found = [(each, each.element, inner) for each in child.forms if type(inner) is each.type]
         for below, step, each in found:
-            paths += _paths(below, each, f"{prefix}{step}/")
+            paths += _paths(below, each, f"{prefix}{step}/", model)
     if form.columns:
         for index in range(len(getattr(value, form.columns.attributes[0].field))):
             paths += [f"{prefix}{form.columns.element}[{index + 1}]/{each.name}" for each in form.columns.attributes]

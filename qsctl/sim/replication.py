@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from qsctl.eventlog.run_folder import ReplicationInfo
+from qsctl.eventlog.run_folder import FileInfo, ReplicationInfo
 from qsctl.eventlog.schema import LogLevel
 from qsctl.eventlog.writer import ReplicationWriter
 from qsctl.sim.models.base import EVENT_NAMES, CompiledModel, ModelRun, Stop
@@ -41,8 +41,10 @@ class Outcome:
     """What one replication left behind."""
 
     info: ReplicationInfo
-    digests: dict[str, str]
-    """BLAKE2b of each part, by its path within the run folder."""
+    files: dict[str, FileInfo]
+    """Each part, by its path within the run folder."""
+    compile_s: float = 0.0
+    """Seconds that this process spent on compiling kernels."""
 
 
 def model_of(scenario: Scenario) -> CompiledModel:
@@ -108,17 +110,21 @@ def simulate_replication(
     outcome says that it is not complete.
     """
     level = LogLevel(scenario.log_level)
-    run = (model or model_of(scenario)).prepare(scenario, replication, level)
-    with ReplicationWriter(folder, replication, run_id, queue_names(run), EVENT_NAMES) as writer:
-        log = _Log(run, writer)
-        try:
-            complete = _step_through(run, scenario, replication, log, progress, stop)
-        except KeyboardInterrupt:
-            complete = False
-        while run.finish() is Stop.LOG_FULL:
+    chosen = model or model_of(scenario)
+    from qsctl.sim.kernel.jit import compilation_timed
+
+    with compilation_timed() as compile_s:
+        run = chosen.prepare(scenario, replication, level)
+        with ReplicationWriter(folder, replication, run_id, queue_names(run), EVENT_NAMES) as writer:
+            log = _Log(run, writer)
+            try:
+                complete = _step_through(run, scenario, replication, log, progress, stop)
+            except KeyboardInterrupt:
+                complete = False
+            while run.finish() is Stop.LOG_FULL:
+                log.take()
             log.take()
-        log.take()
-        writer.counters(run.counters())
+            writer.counters(run.counters())
     info = ReplicationInfo(
         replication=replication,
         complete=complete,
@@ -126,8 +132,9 @@ def simulate_replication(
         messages=run.messages,
         message_rows=writer.message_rows,
         event_rows=writer.event_rows,
+        happenings=getattr(run, "happenings", ()),
     )
-    return Outcome(info, writer.digests)
+    return Outcome(info, writer.files, compile_s())
 
 
 class _Log:

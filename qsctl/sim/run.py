@@ -7,9 +7,9 @@ number of workers; nothing depends on the clock.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import shlex
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +19,15 @@ import msgspec
 
 from qsctl import __version__
 from qsctl.errors import InvalidInput
+from qsctl.eventlog.outcomes import DISCARDS, column_of
 from qsctl.eventlog.run_folder import (
     SCENARIO_FILE,
+    FileInfo,
     RunInfo,
     RunStatus,
     claim_folder,
+    describe_text,
+    fingerprint_of,
     write_run_info,
 )
 from qsctl.eventlog.schema import LogLevel
@@ -38,6 +42,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "RunReport", "run", "simulate_counters"]
 
+NOTE_SHARE = 20
+"""After each writing of `run.json` the next one waits this many times as long as it lasted."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
@@ -46,6 +53,8 @@ class RunReport:
     folder: Path
     info: RunInfo
     counters: pa.Table
+    compile_s: float = 0.0
+    """Seconds that compiling kernels took, in the process that took longest."""
 
 
 def run(
@@ -103,16 +112,20 @@ def run(
         reproduce=reproduce or _reproduce(folder),
         overrides=dict(overrides or {}),
     )
+    info = msgspec.structs.replace(info, files=_write_texts(folder, scenario))
     write_run_info(folder, info)
-    (folder / SCENARIO_FILE).write_text(scenario_text(scenario), encoding="utf-8")
-    if scenario.workload is not None:
-        service = msgspec.json.encode(scenario.workload.service, order="deterministic")
-        (folder / SERVICE_FILE).write_bytes(msgspec.json.format(service, indent=2) + b"\n")
     outcomes: list[Outcome] = []
+    next_note_at = 0.0
 
     def note(outcome: Outcome) -> None:
+        """Keep an outcome; thousands of short replications do not each write the list of all."""
+        nonlocal next_note_at
         outcomes.append(outcome)
-        write_run_info(folder, _with_outcomes(info, outcomes))
+        begins_at = time.monotonic()
+        if begins_at >= next_note_at:
+            write_run_info(folder, _with_outcomes(info, outcomes))
+            ends_at = time.monotonic()
+            next_note_at = ends_at + NOTE_SHARE * (ends_at - begins_at)
 
     try:
         if workers > 1 and scenario.replications > 1 and model is None:
@@ -135,13 +148,27 @@ def run(
     return _finish(folder, info, outcomes)
 
 
+def _write_texts(folder: Path, scenario: Scenario) -> dict[str, FileInfo]:
+    """Write what is simulated beside the log; returns the files by name."""
+    texts = {SCENARIO_FILE: scenario_text(scenario).encode("utf-8")}
+    if scenario.workload is not None:
+        service = msgspec.json.encode(scenario.workload.service, order="deterministic")
+        texts[SERVICE_FILE] = msgspec.json.format(service, indent=2) + b"\n"
+    for name, text in texts.items():
+        (folder / name).write_bytes(text)
+    return {name: describe_text(text) for name, text in texts.items()}
+
+
 def _reproduce(folder: Path) -> str:
     return f"qsctl simulate {shlex.quote(str(folder / SCENARIO_FILE))}"
 
 
 def _with_outcomes(info: RunInfo, outcomes: list[Outcome]) -> RunInfo:
-    done = tuple(sorted((each.info for each in outcomes), key=lambda each: each.replication))
-    return msgspec.structs.replace(info, done=done)
+    in_order = sorted(outcomes, key=lambda each: each.info.replication)
+    files = dict(info.files)
+    for each in in_order:
+        files |= each.files
+    return msgspec.structs.replace(info, done=tuple(each.info for each in in_order), files=files)
 
 
 def _finish(folder: Path, info: RunInfo, outcomes: list[Outcome]) -> RunReport:
@@ -150,26 +177,17 @@ def _finish(folder: Path, info: RunInfo, outcomes: list[Outcome]) -> RunReport:
 
     info = _with_outcomes(info, outcomes)
     whole = len(info.done) == info.replications and all(each.complete for each in info.done)
-    counters = counters_of(folder)
-    digests = {path: digest for each in outcomes for path, digest in each.digests.items()}
+    counters = counters_of(folder, info)
     info = msgspec.structs.replace(
         info,
         status=RunStatus.COMPLETE if whole else RunStatus.PARTIAL,
         arrived_messages=_total(counters, "arrived_messages"),
         delivered_messages=_total(counters, "delivered_messages"),
-        discarded_messages=_total(counters, "discarded_messages"),
-        fingerprint=fingerprint_of(digests),
+        discarded_messages=sum(_total(counters, column_of(outcome)) for outcome in DISCARDS),
+        fingerprint=fingerprint_of(info.files),
     )
     write_run_info(folder, info)
-    return RunReport(folder, info, counters)
-
-
-def fingerprint_of(digests: Mapping[str, str]) -> str:
-    """One hash over the parts' names and hashes, in the order of the names."""
-    whole = hashlib.blake2b(digest_size=16)
-    for path, digest in sorted(digests.items()):
-        whole.update(f"{path} {digest}\n".encode())
-    return whole.hexdigest()
+    return RunReport(folder, info, counters, max((each.compile_s for each in outcomes), default=0.0))
 
 
 def _total(counters: pa.Table, column: str) -> int:

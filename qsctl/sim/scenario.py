@@ -1,8 +1,7 @@
 """What is simulated: a scenario as frozen dataclasses, in nanoseconds, bytes, bits a second and work units.
 
 `scenario_xml.py` reads them from XML (`schemas/qsctl_simulation.xsd`), `overrides.py` changes one value by its path,
-the models turn them into arrays. Defaults are those of the sources (seed 004: depth 20,000 work units, burst 4 and
-255, MSS 1460, initial window 2 segments, maximum window 256 KB).
+the models turn them into arrays. What a client profile's settings default to is in `profiles/ranges.py`.
 """
 
 from __future__ import annotations
@@ -13,9 +12,15 @@ from typing import Final, TypeAlias
 
 from qsctl.core.settings import ServiceSettings
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.profiles.client_profile import QUEUE_ORDER as QUEUE_ORDER
+from qsctl.profiles.client_profile import WORK_UNIT_BYTES as WORK_UNIT_BYTES
+from qsctl.profiles.client_profile import Queue as Queue
+from qsctl.profiles.ranges import default_profile
+from qsctl.sim.scenario_places import Places
 
-WORK_UNIT_BYTES: Final = 2048
-"""One work unit of a queue's depth (seeds 000, 003, 004)."""
+_DEFAULT: Final = default_profile()
+KILOBYTE_BYTES: Final = 1024
+"""As the brokers count them: a maximum window of 256 KB is 262,144 bytes."""
 
 
 class Model(StrEnum):
@@ -26,18 +31,8 @@ class Model(StrEnum):
     SHARED_READER_QUEUE = "shared_reader_queue"
 
 
-class Queue(StrEnum):
-    """The egress priority queues of one client, lowest priority first (seed 004, "Showing Client Stats Queue")."""
-
-    G_1 = "G-1"
-    D_1 = "D-1"
-    D_2 = "D-2"
-    D_3 = "D-3"
-    C_1 = "C-1"
-
-
-QUEUE_ORDER: Final[tuple[Queue, ...]] = tuple(Queue)
-"""Index in kernels and logs: 0 is G-1, 4 is C-1. TIBCO's application message queue is written as D-1."""
+TIBCO_QUEUE: Final = "egress"
+"""What a TIBCO client profile calls its one queue; inside it has the place of D-1."""
 
 
 class Admission(StrEnum):
@@ -55,44 +50,50 @@ class Scheduler(StrEnum):
 
 
 class GuaranteedOverflow(StrEnum):
-    """What a message that does not fit into G-1 does: come back later, or wait at its endpoint."""
+    """What G-1 holds, and what a guaranteed message that it has no room for does.
 
-    REDELIVER = "redeliver"
+    `hold`: G-1 holds a message until the client has acknowledged it; one without room waits at its endpoint.
+    `redeliver`, as version 0.1 did: G-1 holds a message until it enters the TCP transmit queue; one without room
+    pushes the oldest out, which comes again after the redelivery delay.
+    """
+
     HOLD = "hold"
+    REDELIVER = "redeliver"
 
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
     """`max-depth` and `min-msg-burst` of one priority queue."""
 
-    max_depth_work_units: int = 20_000
-    min_msg_burst: int = 4
+    max_depth_work_units: int = _DEFAULT.d_1_max_depth_work_units
+    min_msg_burst: int = _DEFAULT.d_1_min_msg_burst
     weight: int = 1
     """Share under the weighted scheduler, in messages a round."""
 
 
 def default_queue_limits() -> dict[Queue, QueueLimits]:
-    """The defaults of seed 004: burst 255 for G-1, 4 for the rest."""
-    return {queue: QueueLimits(min_msg_burst=255 if queue is Queue.G_1 else 4) for queue in QUEUE_ORDER}
+    """Return the limits of a client profile that states none."""
+    defaults = {queue: _DEFAULT.queue(queue) for queue in QUEUE_ORDER}
+    return {queue: QueueLimits(each.max_depth_work_units, each.min_msg_burst) for queue, each in defaults.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Eliding:
     """Message eliding of direct topics (seed 004, client profile)."""
 
-    enabled: bool = False
-    delay_ns: Nanoseconds = 0
-    max_topics: int = 256
+    enabled: bool = _DEFAULT.eliding_enabled
+    delay_ns: Nanoseconds = _DEFAULT.eliding_delay_ms * MILLISECOND_NS
+    max_topics: int = _DEFAULT.eliding_max_topics
 
 
 @dataclass(frozen=True, slots=True)
 class TcpSettings:
     """A connection's transmit queue and windows."""
 
-    mss_bytes: int = 1460
-    initial_window_segments: int = 2
-    max_window_bytes: int = 262_144
-    transmit_queue_bytes: int = 262_144
+    mss_bytes: int = _DEFAULT.tcp_mss_bytes
+    initial_window_segments: int = _DEFAULT.tcp_initial_window_segments
+    max_window_bytes: int = _DEFAULT.tcp_max_window_kb * KILOBYTE_BYTES
+    transmit_queue_bytes: int = _DEFAULT.tcp_max_window_kb * KILOBYTE_BYTES
     """A message enters while the queue's bytes are below this (it may overshoot by one message)."""
 
 
@@ -106,8 +107,11 @@ class Profile:
     eliding: Eliding = Eliding()
     admission: Admission = Admission.DEPTH
     scheduler: Scheduler = Scheduler.STRICT
-    guaranteed_overflow: GuaranteedOverflow = GuaranteedOverflow.REDELIVER
+    guaranteed_overflow: GuaranteedOverflow = GuaranteedOverflow.HOLD
     redelivery_delay_ns: Nanoseconds = 100 * MILLISECOND_NS
+    """Of `GuaranteedOverflow.REDELIVER`."""
+    max_subscriptions: int = -1
+    """Of one client; -1: the broker's platform decides, which the simulator takes as no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,9 @@ class Port:
 
     name: str
     rate_bits_per_second: int = 1_000_000_000
+    """Of one link."""
+    links: int = 1
+    """Links of an aggregation group (802.3ad): each client's connection keeps to one of them, in turn by its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +147,8 @@ class ClientGroup:
     """A slower link behind the port; 0: the port's rate."""
     loss_probability: float = 0.0
     reading_delay_ns: Nanoseconds = 0
+    neighbor: bool = False
+    """The four TCP data connections of the link to a neighbour broker of this name, not clients (seed 004)."""
     pauses: tuple[Interval, ...] = ()
     absences: tuple[Interval, ...] = ()
 
@@ -169,6 +178,23 @@ class LognormalSize:
 
 
 @dataclass(frozen=True, slots=True)
+class ExponentialSize:
+    """Exponential lengths around a mean; cut at the maximum, never below 1."""
+
+    mean_bytes: int
+    maximum_bytes: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoSize:
+    """Many small and few very large: P(length > x) = (minimum ÷ x)^shape; cut at the maximum."""
+
+    minimum_bytes: int
+    shape: float
+    maximum_bytes: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class MixedSize:
     """Lengths with weights."""
 
@@ -176,7 +202,7 @@ class MixedSize:
     weights: tuple[float, ...]
 
 
-Size: TypeAlias = ConstantSize | UniformSize | LognormalSize | MixedSize
+Size: TypeAlias = ConstantSize | UniformSize | LognormalSize | ExponentialSize | ParetoSize | MixedSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +276,8 @@ class Endpoint:
     to: str
     flows: int = 1
     window_messages: int = 255
+    unacknowledged_limit_messages: int = -1
+    """Deliveries of a flow that the consumer has not acknowledged; -1: only the window limits them."""
     max_messages: int = -1
     low_priority_limit_messages: int = -1
     acknowledge_delay_ns: Nanoseconds = 0
@@ -265,6 +293,8 @@ class Broker:
     load_factor_clear_percent: int = 60
     slow_penalty_percent: float = 1.0
     slow_threshold_percent: float = 50.0
+    slow_disconnect: bool = True
+    """Whether the slowest subscribers are disconnected while the load is above 100 %."""
     slow_reconnect_ns: Nanoseconds = INFINITE_NS
     """A client disconnected as the slowest comes back after this; infinite: it stays away."""
     ingress_buffer_bytes: int = 0
@@ -272,6 +302,8 @@ class Broker:
     ingress_rate_bits_per_second: int = 0
     """At which the broker takes messages in, first come first served; 0: at once."""
     max_message_bytes: int = 30_000_000
+    large_message_bytes: int = 1_048_576
+    """A larger message raises the one-shot event Large Message of its client (seed 004)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,3 +371,5 @@ class Scenario:
     changes: tuple[TimedChange, ...] = ()
     workload: Workload | None = None
     description: str = ""
+    places: Places | None = field(default=None, compare=False, repr=False)
+    """Where its parts stand in the file that it was read from, for messages."""

@@ -15,8 +15,23 @@ from typing import TYPE_CHECKING, Any, Final
 from qsctl.config.problems import Problem, problem_at
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import InvalidInput
-from qsctl.sim.forms import CHANGE, PROFILE, QUEUE, QUEUE_NAME, TRAFFIC, WORKLOAD, Attribute, Child, Columns, Form
-from qsctl.sim.scenario import Queue, default_queue_limits
+from qsctl.profiles.names import WRONG_NAMES
+from qsctl.profiles.ranges import BY_FIELD, SETTINGS
+from qsctl.profiles.setting import Setting
+from qsctl.sim.forms import (
+    CHANGE,
+    PROFILE,
+    QUEUE,
+    SOLACE,
+    TRAFFIC,
+    WORKLOAD,
+    Attribute,
+    Child,
+    Columns,
+    Form,
+    queue_name,
+)
+from qsctl.sim.scenario import Model, Queue, default_queue_limits
 from qsctl.sim.values import PORT_RATE
 
 if TYPE_CHECKING:
@@ -27,11 +42,38 @@ _COS_QUEUES: Final = {"1": Queue.D_1, "2": Queue.D_2, "3": Queue.D_3}
 """Class of service of a direct message to its queue (seeds 000 and 004)."""
 
 
+_DEPTH_SETTING: Final = BY_FIELD["d_1_max_depth_work_units"]
+_DEPTH: Final = f'max-depth="{_DEPTH_SETTING.minimum} to {_DEPTH_SETTING.maximum} {_DEPTH_SETTING.unit}"'
+_UNITS: Final = {"tcpMaxWindowSize": " KB", "elidingDelay": "ms"}
+
+
+def _place(setting: Setting) -> str:
+    """Where a scenario has a setting of a client profile, as its file shows it."""
+    step, _, attribute = setting.scenario.partition("/")
+    element, _, key = step.rstrip("]").partition("[")
+    name = f' name="{key}"' if key else ""
+    return f'<{element}{name} {attribute}="…{_UNITS.get(setting.semp_v2, "")}"/> inside <profile>'
+
+
+_PLACES: Final = {setting.semp_v2: _place(setting) for setting in SETTINGS if setting.scenario}
+SEMP_PLACES: Final = {
+    **_PLACES,
+    **{wrong: _PLACES[right] for wrong, right in WRONG_NAMES.items() if right in _PLACES},
+    "flowCount": '<endpoint flows="…"/>',
+    "flowWindowSize": '<endpoint window="…"/>',
+    "maxDeliveredUnackedMsgsPerFlow": '<endpoint unacknowledged-limit="…"/>',
+    "clientProfileName": '<profile name="…"/>',
+}
+"""Attributes of SEMP v2 (and names that people write for them) to where a scenario has the same."""
+
+
 class Reading:
     """One reading in progress: the problems so far, where each object stands, and what other files give."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self.model = Model.SOLACE
+        """Of the scenario: settings that it does not know are refused."""
         self._places: dict[int, tuple[object, etree._Element]] = {}
 
     def add(
@@ -73,6 +115,11 @@ def build(form: Form, element: etree._Element, reading: Reading, given: dict[str
     `given` are fields that the caller has read by itself.
     """
     values: dict[str, object] = dict(given or {})
+    if reading.model not in form.models:
+        reading.add(
+            element, f"<{form.element}> means nothing in a {reading.model} scenario", form.element,
+            f'model="{one_of(form.models)}"',
+        )  # fmt: skip
     if form is TRAFFIC:
         values |= _class_of_service(element, reading)
     _read_attributes(form, element, values, reading)
@@ -112,9 +159,8 @@ def _read_attributes(form: Form, element: etree._Element, values: dict[str, obje
         if attribute is not None:
             _read_attribute(attribute, element, str(text), values, reading)
         elif name not in form.aside:
-            reading.add(
-                element, f"unknown attribute {name!r}{_hint(name, known)}", str(text), ", ".join(known), attribute=name
-            )
+            hint = semp_hint(name) or _hint(name, known)
+            reading.add(element, f"unknown attribute {name!r}{hint}", str(text), ", ".join(known), attribute=name)
     for attribute in form.attributes:
         if attribute.required and element.get(attribute.name) is None:
             reading.add(element, f"attribute {attribute.name!r} is missing", allowed=attribute.value.allowed)
@@ -123,15 +169,18 @@ def _read_attributes(form: Form, element: etree._Element, values: dict[str, obje
 def _read_attribute(
     attribute: Attribute, element: etree._Element, text: str, values: dict[str, object], reading: Reading
 ) -> None:
+    value = attribute.value_for(reading.model)
+    if reading.model not in attribute.models:
+        reading.add(
+            element, f"{attribute.name!r} means nothing in a {reading.model} scenario", text.strip(),
+            f'model="{one_of(attribute.models)}"', attribute=attribute.name,
+        )  # fmt: skip
+        return
     try:
-        values[attribute.field] = attribute.value.parse(text)
+        values[attribute.field] = value.parse(text)
     except InvalidInput:
         reading.add(
-            element,
-            f"{attribute.name} is {text.strip()!r}",
-            text.strip(),
-            attribute.value.allowed,
-            attribute=attribute.name,
+            element, f"{attribute.name} is {text.strip()!r}", text.strip(), value.allowed, attribute=attribute.name
         )
 
 
@@ -155,7 +204,8 @@ def _read_children(form: Form, element: etree._Element, values: dict[str, object
             child, child_form = match
             collected.setdefault(child.field, []).append((inner, _read_child(child_form, inner, reading)))
         elif tag not in form.foreign:
-            reading.add(inner, f"unknown element <{tag}> in <{element.tag}>{_hint(tag, known)}", allowed=_tags(known))
+            hint = semp_hint(tag) or _hint(tag, known)
+            reading.add(inner, f"unknown element <{tag}> in <{element.tag}>{hint}", allowed=_tags(known))
     for child in form.children:
         _collect(child, element, collected.get(child.field, []), values, reading)
     if form.columns:
@@ -172,15 +222,18 @@ def _read_child(form: Form, element: etree._Element, reading: Reading) -> Any:
     if form is not QUEUE:
         return build(form, element, reading)
     text = element.get("name")
+    names = queue_name(reading.model)
     if text is None:
-        reading.add(element, "attribute 'name' is missing", allowed=QUEUE_NAME.allowed)
+        reading.add(element, "attribute 'name' is missing", allowed=names.allowed)
         return None
     try:
-        name = QUEUE_NAME.parse(text)
+        name = names.parse(text)
     except InvalidInput:
-        reading.add(element, f"name is {text!r}", text, QUEUE_NAME.allowed, attribute="name")
+        reading.add(element, f"name is {text!r}", text, names.allowed, attribute="name")
         return None
     assert isinstance(name, Queue)
+    if reading.model is Model.TIBCO and element.get("max-depth") is None:
+        reading.add(element, "attribute 'max-depth' is missing: the broker has no public default", allowed=_DEPTH)
     defaults = default_queue_limits()[name]
     given = {each.name: getattr(defaults, each.name) for each in dataclasses.fields(defaults)}
     return name, build(form, element, reading, given)
@@ -201,7 +254,8 @@ def _collect(
             if pair[0] in mapping:
                 reading.add(inner, f"a second <{inner.tag}> for {pair[0]}", pair[0], f"one <{inner.tag}> for each name")
             mapping[pair[0]] = pair[1]
-        values[child.field] = default_queue_limits() | mapping
+        # A TIBCO profile has one queue, and no default for it.
+        values[child.field] = mapping if reading.model is Model.TIBCO else default_queue_limits() | mapping
     elif child.many:
         if found:
             _check_keys(child.forms[0], found, reading)
@@ -264,6 +318,14 @@ def _class_of_service(element: etree._Element, reading: Reading) -> dict[str, ob
     if delivery is None and cos is None:
         return {}
     ok = True
+    if reading.model not in SOLACE:
+        for taken in ("delivery", "cos"):
+            if element.get(taken) is not None:
+                reading.add(
+                    element, f"{taken!r} means nothing in a {reading.model} scenario", str(element.get(taken)),
+                    'model="solace"', attribute=taken,
+                )  # fmt: skip
+        return {}
     if delivery not in {None, "direct", "guaranteed"}:
         reading.add(
             element, f"delivery is {delivery!r}", str(delivery), "one of direct, guaranteed", attribute="delivery"
@@ -284,6 +346,20 @@ def _class_of_service(element: etree._Element, reading: Reading) -> dict[str, ob
     if delivery == "guaranteed":
         return {"queue": Queue.G_1, "discard_eligible": (cos or "1") != "3"}
     return {"queue": _COS_QUEUES[cos or "1"]}
+
+
+def one_of(models: frozenset[Model]) -> str:
+    """The models that know a setting."""
+    return " or ".join(sorted(models))
+
+
+def semp_hint(name: str) -> str:
+    """Where a scenario says what a SEMP attribute of a client profile says; empty for any other name."""
+    place = SEMP_PLACES.get(name)
+    if place is None:
+        near = difflib.get_close_matches(name, SEMP_PLACES, n=1, cutoff=0.8) if name[:1].islower() else []
+        place = SEMP_PLACES[near[0]] if near and any(letter.isupper() for letter in name) else None
+    return f": in a scenario that is {place}" if place else ""
 
 
 def _hint(name: str, known: Sequence[str]) -> str:

@@ -10,14 +10,27 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+from qsctl.config.problems import ConfigError, shown
 from qsctl.errors import InvalidInput
-from qsctl.instant import INFINITE_NS, format_duration
-from qsctl.sim.models.changes import read_changes
+from qsctl.instant import INFINITE_NS, Nanoseconds, format_duration
+from qsctl.sim.forms import PROFILE, SCENARIO
+from qsctl.sim.models.changes import read_changes, spans
 from qsctl.sim.scenario import (
+    TIBCO_QUEUE,
+    ClientGroup,
+    ConstantArrivals,
+    ExponentialSize,
     Interval,
+    LognormalSize,
     MixedSize,
+    MmppArrivals,
     Model,
+    OnOffArrivals,
+    ParetoSize,
+    PoissonArrivals,
+    Profile,
     Queue,
     Scenario,
     TimedChange,
@@ -27,6 +40,15 @@ from qsctl.sim.scenario import (
     Workload,
     WorkloadProducer,
 )
+from qsctl.sim.scenario_places import place_of, problem_in
+
+PARQUET_SUFFIXES: Final = frozenset({".parquet", ".pq"})
+"""Trace files with these endings are Parquet; CSV ends in `.csv`."""
+
+NEIGHBOR_CONNECTIONS: Final = 4
+"""TCP data connections of a neighbour link (seed 004, "Showing CSPF Neighbor Stats Queues")."""
+NEIGHBOR_DEPTH_MIN_WORK_UNITS: Final = 50
+"""Of a neighbour's queues, by the vendor's public reference; a client's may have 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +65,18 @@ def check_rules(scenario: Scenario) -> None:
     """Refuse a scenario that breaks a rule, with all breaches in one message.
 
     Raises:
-        InvalidInput: at least one rule does not hold.
+        InvalidInput: at least one rule does not hold; of a scenario that was read from a file a ConfigError, which
+            names file, line and element, and what was set since.
     """
     breaches = list(breaches_of(scenario))
+    places = scenario.places
+    if breaches and places is not None:
+        problems = []
+        for each in breaches:
+            place = place_of(scenario, each.owner, places)
+            assert place is not None, "the scenario itself has one"
+            problems.append(problem_in(place, places, each.message, each.found, each.allowed))
+        raise ConfigError(problems)
     if breaches:
         lines = [each.message + (f" (allowed: {each.allowed})" if each.allowed else "") for each in breaches]
         raise InvalidInput(f"scenario {scenario.name!r}: " + "\n".join(lines))
@@ -58,11 +89,20 @@ def breaches_of(scenario: Scenario) -> Iterator[Breach]:
     yield from _references(scenario)
     for group in scenario.groups:
         for interval in (*group.pauses, *group.absences):
-            yield from _interval(interval)
+            yield from _interval(interval, scenario.horizon_ns)
+        if group.neighbor:
+            yield from _neighbor(scenario, group)
     for traffic in scenario.traffic:
         yield from _traffic(scenario, traffic)
     for change in scenario.changes:
         yield from _change(scenario, change)
+    if scenario.broker.ingress_buffer_bytes and not scenario.broker.ingress_rate_bits_per_second:
+        yield Breach(
+            scenario.broker,
+            "ingress-buffer without ingress-rate: messages are taken in at once, so that it never fills",
+            str(scenario.broker.ingress_buffer_bytes),
+            "an ingress-rate too, or no ingress-buffer",
+        )
     if scenario.broker.load_factor_clear_percent > scenario.broker.load_factor_set_percent:
         yield Breach(
             scenario.broker,
@@ -71,7 +111,7 @@ def breaches_of(scenario: Scenario) -> Iterator[Breach]:
             f"at most {scenario.broker.load_factor_set_percent}",
         )
     if scenario.workload is not None:
-        yield from _workload(scenario.workload)
+        yield from _workload(scenario.workload, scenario.horizon_ns)
 
 
 def _times(scenario: Scenario) -> Iterator[Breach]:
@@ -87,24 +127,43 @@ def _times(scenario: Scenario) -> Iterator[Breach]:
 
 
 def _parts(scenario: Scenario) -> Iterator[Breach]:
+    """What the model does not know is refused, not ignored; what it needs is there."""
+    for child in SCENARIO.children:
+        form = child.forms[0]
+        found = getattr(scenario, child.field)
+        default = next(each.default for each in dataclasses.fields(Scenario) if each.name == child.field)
+        if scenario.model not in form.models and found != default:
+            yield Breach(
+                found[0] if child.many else found,
+                f"<{form.element}> means nothing in a {scenario.model} scenario",
+                form.element,
+                " or ".join(f'model="{model}"' for model in sorted(form.models)),
+            )
     if scenario.model is Model.SHARED_READER_QUEUE:
         if scenario.workload is None:
             yield Breach(scenario, "there is no <workload>", allowed="a <workload> in a shared_reader_queue scenario")
-        for name, parts in (("traffic", scenario.traffic), ("group", scenario.groups)):
-            if parts:
-                yield Breach(
-                    parts[0], f"<{name}> stands in a shared_reader_queue scenario", allowed="producers and consumers"
-                )
         return
-    if scenario.workload is not None:
-        yield Breach(
-            scenario.workload,
-            f"<workload> stands in a {scenario.model} scenario",
-            str(scenario.model),
-            'model="shared_reader_queue"',
-        )
     if not scenario.traffic:
         yield Breach(scenario, "there is no <traffic>: nothing would happen", allowed="at least one <traffic>")
+    for profile in scenario.profiles if scenario.model is Model.TIBCO else ():
+        yield from _tibco_profile(profile)
+
+
+def _tibco_profile(profile: Profile) -> Iterator[Breach]:
+    """One queue, whose depth is given: the appliance has no public default."""
+    needed = f'<queue name="{TIBCO_QUEUE}" max-depth="…"/>'
+    if Queue.D_1 not in profile.queues:
+        yield Breach(profile, f"profile {profile.name!r} gives its queue no max-depth", allowed=needed)
+    for name in profile.queues:
+        if name is not Queue.D_1:
+            yield Breach(profile, f"profile {profile.name!r} has a queue {name}", name, f"only {needed}")
+    plain = Profile(profile.name, profile.queues, profile.tcp)
+    for attribute in PROFILE.attributes:
+        value = getattr(profile, attribute.field)
+        if Model.TIBCO not in attribute.models and value != getattr(plain, attribute.field):
+            yield Breach(profile, f"{attribute.name!r} means nothing in a tibco scenario", str(value), 'model="solace"')
+    if profile.eliding != plain.eliding:
+        yield Breach(profile.eliding, "<eliding> means nothing in a tibco scenario", "eliding", 'model="solace"')
 
 
 def _references(scenario: Scenario) -> Iterator[Breach]:
@@ -128,7 +187,41 @@ def _named(owner: object, kind: str, name: str, known: Sequence[str]) -> Iterato
     yield Breach(owner, f"there is no {kind} {name!r}{hint}", name, ", ".join(known) or f"no {kind} is defined")
 
 
-def _interval(interval: Interval) -> Iterator[Breach]:
+def _neighbor(scenario: Scenario, group: ClientGroup) -> Iterator[Breach]:
+    """A link has four data connections, deeper queues than a client's least, and its control queues elsewhere."""
+    if group.count != NEIGHBOR_CONNECTIONS:
+        yield Breach(
+            group,
+            f"the neighbor {group.name!r} has {group.count} connections",
+            str(group.count),
+            f'count="{NEIGHBOR_CONNECTIONS}", the data connections of a neighbour link',
+        )
+    for traffic in scenario.traffic:
+        if traffic.to == group.name and traffic.queue is Queue.C_1:
+            yield Breach(
+                traffic,
+                f"traffic {traffic.name!r} is for C-1 of the neighbor {group.name!r}: a link's control queues are the "
+                "control card's, which is not simulated",
+                str(traffic.queue),
+                "G-1, D-1, D-2 or D-3",
+            )
+    for profile in scenario.profiles:
+        for queue, limits in profile.queues.items() if profile.name == group.profile else ():
+            if limits.max_depth_work_units < NEIGHBOR_DEPTH_MIN_WORK_UNITS:
+                yield Breach(
+                    profile,
+                    f"queue {queue} of profile {profile.name!r} has max-depth {limits.max_depth_work_units}, and the "
+                    f"neighbor {group.name!r} has this profile",
+                    str(limits.max_depth_work_units),
+                    f"at least {NEIGHBOR_DEPTH_MIN_WORK_UNITS} work units for a neighbour",
+                )
+
+
+def _interval(interval: Interval, horizon_ns: Nanoseconds) -> Iterator[Breach]:
+    try:
+        spans([interval], horizon_ns)
+    except InvalidInput as error:
+        yield Breach(interval, error.message, allowed=error.remedy)
     if interval.every_ns <= interval.duration_ns < INFINITE_NS:
         yield Breach(
             interval,
@@ -153,7 +246,7 @@ def _traffic(scenario: Scenario, traffic: Traffic) -> Iterator[Breach]:
             traffic,
             f"traffic {traffic.name!r} is for {traffic.queue}: a TIBCO client has one queue",
             str(traffic.queue),
-            "egress (written as D-1)",
+            TIBCO_QUEUE,
         )
     yield from _stream(traffic)
 
@@ -164,13 +257,30 @@ def _stream(stream: Traffic | WorkloadProducer) -> Iterator[Breach]:
         yield Breach(size, "the minimum is above the maximum", str(size.minimum_bytes), f"at most {size.maximum_bytes}")
     if isinstance(size, MixedSize) and sum(size.weights) <= 0:
         yield Breach(size, "all weights are 0", "0", "at least one above 0")
+    if isinstance(size, ParetoSize) and (size.shape <= 0 or size.minimum_bytes > size.maximum_bytes):
+        yield Breach(size, "the shape is 0, or the minimum above the maximum", str(size.shape), "a shape above 0")
+    if isinstance(size, LognormalSize | ExponentialSize) and size.maximum_bytes < 1:
+        yield Breach(size, "the maximum is below 1 byte", str(size.maximum_bytes), "at least 1")
     arrivals = stream.arrivals
+    if isinstance(arrivals, PoissonArrivals | ConstantArrivals | OnOffArrivals) and arrivals.rate_per_second <= 0:
+        yield Breach(arrivals, "the rate is 0: nothing would arrive", "0", "a rate above 0, or no such element")
+    if isinstance(arrivals, MmppArrivals) and max(arrivals.rates_per_second, default=0) <= 0:
+        yield Breach(arrivals, "all rates are 0: nothing would arrive", "0", "a rate above 0 in one <state>")
     if isinstance(arrivals, TraceArrivals):
         path = Path(arrivals.path)
-        if not path.is_file():
-            yield Breach(arrivals, f"there is no trace file {arrivals.path}", arrivals.path, "a CSV or Parquet file")
-        elif path.suffix.lower() not in {".csv", ".parquet"}:
+        if not is_trace_file(path):
+            name = shown(arrivals.path)
+            yield Breach(arrivals, f"there is no trace file {name}", name, "a CSV or Parquet file")
+        elif path.suffix.lower() not in {".csv", *PARQUET_SUFFIXES}:
             yield Breach(arrivals, f"{path.name} is no trace", path.suffix, "a file that ends in .csv or .parquet")
+
+
+def is_trace_file(path: Path) -> bool:
+    """Whether there is such a regular file; a name that no file can have is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _change(scenario: Scenario, change: TimedChange) -> Iterator[Breach]:
@@ -183,7 +293,7 @@ def _change(scenario: Scenario, change: TimedChange) -> Iterator[Breach]:
         yield Breach(change, error.message, f"{change.path} = {change.value}", error.remedy)
 
 
-def _workload(workload: Workload) -> Iterator[Breach]:
+def _workload(workload: Workload, horizon_ns: Nanoseconds) -> Iterator[Breach]:
     topics: list[str] = []
     queues: list[str] = []
     for participant in workload.service.participants:
@@ -210,4 +320,4 @@ def _workload(workload: Workload) -> Iterator[Breach]:
                 consumer, "rejects and silent are more than 1 together", str(consumer.rejects + consumer.silent), "1"
             )
         for interval in consumer.absences:
-            yield from _interval(interval)
+            yield from _interval(interval, horizon_ns)

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from qsctl.sim.forms import QUEUE, SCENARIO, TRACE, WORKLOAD, Attribute, Child, Form
-from qsctl.sim.scenario import QUEUE_ORDER, Scenario, default_queue_limits
+from qsctl.sim.forms import QUEUE, SCENARIO, TRACE, WORKLOAD, Attribute, Child, Form, queue_name
+from qsctl.sim.scenario import QUEUE_ORDER, Model, Scenario, default_queue_limits
 
 _INDENT: Final = "  "
 SERVICE_FILE: Final = "service.json"
@@ -41,63 +41,72 @@ def scenario_digest(scenario: Scenario) -> str:
 
 def _text(scenario: Scenario, *, portable: bool) -> str:
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
-    _write(SCENARIO, scenario, {}, lines, 0, portable)
+    _Writer(scenario.model, portable).write(SCENARIO, scenario, {}, lines, 0)
     return "\n".join(lines) + "\n"
 
 
-def _write(form: Form, value: Any, extra: dict[str, str], lines: list[str], depth: int, portable: bool) -> None:
-    attributes = dict(extra)
-    for attribute in form.attributes:
-        text = _attribute_text(form, value, attribute, portable)
-        if text is not None:
-            attributes[attribute.name] = text
-    inner: list[str] = []
-    if form is SCENARIO and value.description:
-        inner.append(f"{_INDENT * (depth + 1)}<description>{escape(value.description, quote=False)}</description>")
-    if form is WORKLOAD:
-        inner.append(f'{_INDENT * (depth + 1)}<service file="{SERVICE_FILE}"/>')
-    for child in form.children:
-        _write_child(child, value, inner, depth + 1, portable)
-    if form.columns:
-        for row in zip(*(getattr(value, each.field) for each in form.columns.attributes), strict=True):
-            written = {
-                each.name: each.value.write(cell) for each, cell in zip(form.columns.attributes, row, strict=True)
-            }
-            inner.append(_tag(form.columns.element, written, depth + 1, closed=True))
-    if inner:
-        lines.append(_tag(form.element, attributes, depth, closed=False))
-        lines.extend(inner)
-        lines.append(f"{_INDENT * depth}</{form.element}>")
-    else:
-        lines.append(_tag(form.element, attributes, depth, closed=True))
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes for one model; `portable`: traces by their content."""
 
+    model: Model
+    portable: bool
 
-def _attribute_text(form: Form, value: Any, attribute: Attribute, portable: bool) -> str | None:
-    found = getattr(value, attribute.field)
-    if form is TRACE and portable:
-        with Path(found).open("rb") as file:
-            return hashlib.file_digest(file, "blake2b").hexdigest()
-    default = next(each.default for each in dataclasses.fields(form.type) if each.name == attribute.field)  # type: ignore[arg-type]
-    if not attribute.required and form is not QUEUE and found == default:
-        return None
-    return attribute.value.write(found)
+    def write(self, form: Form, value: Any, extra: dict[str, str], lines: list[str], depth: int) -> None:
+        """Write one object as an element."""
+        attributes = dict(extra)
+        for attribute in form.attributes:
+            text = self._attribute_text(form, value, attribute)
+            if text is not None:
+                attributes[attribute.name] = text
+        inner: list[str] = []
+        if form is SCENARIO and value.description:
+            inner.append(f"{_INDENT * (depth + 1)}<description>{escape(value.description, quote=False)}</description>")
+        if form is WORKLOAD:
+            inner.append(f'{_INDENT * (depth + 1)}<service file="{SERVICE_FILE}"/>')
+        for child in form.children:
+            self._write_child(child, value, inner, depth + 1)
+        if form.columns:
+            for row in zip(*(getattr(value, each.field) for each in form.columns.attributes), strict=True):
+                written = {
+                    each.name: each.value.write(cell) for each, cell in zip(form.columns.attributes, row, strict=True)
+                }
+                inner.append(_tag(form.columns.element, written, depth + 1, closed=True))
+        if inner:
+            lines.append(_tag(form.element, attributes, depth, closed=False))
+            lines.extend(inner)
+            lines.append(f"{_INDENT * depth}</{form.element}>")
+        else:
+            lines.append(_tag(form.element, attributes, depth, closed=True))
 
+    def _attribute_text(self, form: Form, value: Any, attribute: Attribute) -> str | None:
+        found = getattr(value, attribute.field)
+        if form is TRACE and self.portable:
+            with Path(found).open("rb") as file:
+                return hashlib.file_digest(file, "blake2b").hexdigest()
+        default = next(each.default for each in dataclasses.fields(form.type) if each.name == attribute.field)  # type: ignore[arg-type]
+        if self.model not in attribute.models:
+            return None
+        if not attribute.required and form is not QUEUE and found == default:
+            return None
+        return attribute.value_for(self.model).write(found)
 
-def _write_child(child: Child, value: Any, lines: list[str], depth: int, portable: bool) -> None:
-    found = getattr(value, child.field)
-    if child.mapping:
-        defaults = default_queue_limits()
-        for name in QUEUE_ORDER:
-            if name in found and found[name] != defaults[name]:
-                _write(child.forms[0], found[name], {"name": name}, lines, depth, portable)
-    elif child.many:
-        for each in found:
-            _write(child.forms[0], each, {}, lines, depth, portable)
-    elif found is not None:
-        form = next(each for each in child.forms if type(found) is each.type)
-        default = next(each.default for each in dataclasses.fields(type(value)) if each.name == child.field)
-        if found != default:
-            _write(form, found, {}, lines, depth, portable)
+    def _write_child(self, child: Child, value: Any, lines: list[str], depth: int) -> None:
+        found = getattr(value, child.field)
+        if child.mapping:
+            defaults = {} if self.model is Model.TIBCO else default_queue_limits()
+            for name in QUEUE_ORDER:
+                if name in found and found[name] != defaults.get(name):
+                    named = {"name": queue_name(self.model).write(name)}
+                    self.write(child.forms[0], found[name], named, lines, depth)
+        elif child.many:
+            for each in found:
+                self.write(child.forms[0], each, {}, lines, depth)
+        elif found is not None:
+            form = next(each for each in child.forms if type(found) is each.type)
+            default = next(each.default for each in dataclasses.fields(type(value)) if each.name == child.field)
+            if found != default:
+                self.write(form, found, {}, lines, depth)
 
 
 def _tag(element: str, attributes: dict[str, str], depth: int, *, closed: bool) -> str:

@@ -7,6 +7,7 @@ last word (`schemas/qsctl_simulation.xsd`; whatever the file itself names as its
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import os
@@ -25,8 +26,9 @@ from qsctl.core.settings import ServiceSettings
 from qsctl.errors import NotFound
 from qsctl.shipped import shipped
 from qsctl.sim.forms import SCENARIO
-from qsctl.sim.scenario import Scenario, TraceArrivals, Traffic, WorkloadProducer
+from qsctl.sim.scenario import Model, Scenario, TraceArrivals, Traffic, WorkloadProducer
 from qsctl.sim.scenario_build import Reading, build, elements_of
+from qsctl.sim.scenario_places import places_of
 from qsctl.sim.scenario_rules import breaches_of
 from qsctl.sim.scenario_text import SERVICE_FILE
 
@@ -97,6 +99,8 @@ def _read(path: Path, variables: dict[str, str], environment: dict[str, str]) ->
     if root.tag != SCENARIO.element:
         reading.add(root, f"the file starts with <{root.tag}>", str(root.tag), "<scenario>")
         raise ConfigError(reading.problems)
+    with contextlib.suppress(ValueError):  # a model that there is not is a problem of its attribute
+        reading.model = Model((root.get("model") or Model.SOLACE).strip())
     description = root.find("description")
     given: dict[str, object] = {} if description is None else {"description": text_of(description)}
     scenario = build(SCENARIO, root, reading, given)
@@ -106,13 +110,18 @@ def _read(path: Path, variables: dict[str, str], environment: dict[str, str]) ->
         scenario = _with_absolute_traces(scenario, path.parent, reading)
         for breach in breaches_of(scenario):
             place = reading.place_of(breach.owner)
-            reading.add(root if place is None else place, breach.message, breach.found, breach.allowed)
+            at = root if place is None else place
+            before = len(reading.problems)
+            reading.add(at, breach.message, breach.found, breach.allowed)
+            last = reading.problems[-1]
+            if any((each.line, each.message) == (last.line, last.message) for each in reading.problems[:before]):
+                reading.problems.pop()  # the element said the same of itself
     if not reading.problems:
         reading.problems += schema_problems(root, str(path))
     if reading.problems:
         raise ConfigError(sorted(reading.problems, key=lambda problem: (problem.file != str(path), problem.line)))
     assert isinstance(scenario, Scenario)
-    return scenario
+    return dataclasses.replace(scenario, places=places_of(scenario, reading.place_of))
 
 
 @cache

@@ -22,6 +22,8 @@ from qsctl.sim.scenario_rules import check_rules
 
 SEED_BITS: Final = 48
 MOST_POINTS: Final = 1_000_000
+SWEEP_FORMAT: Final = 2
+"""Of a sweep's folder; format 1 had no checksums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ def run_task(scenario: Scenario, task: Task) -> list[Figures]:
 def plan_document(plan: SweepPlan, digest: str) -> Mapping[str, object]:
     """What a sweep's folder says of itself. A later call may add points and replications, nothing else."""
     return {
-        "format": 1,
+        "format": SWEEP_FORMAT,
         "scenario": plan.scenario.name,
         "scenario_digest": digest,
         "seed": plan.scenario.seed,

@@ -13,9 +13,12 @@ from typing import Final
 
 from qsctl.errors import UsageError
 from qsctl.instant import parse_duration
-from qsctl.sim.scenario import QUEUE_ORDER, WORK_UNIT_BYTES, Scenario
+from qsctl.profiles.ranges import BY_FIELD
+from qsctl.sim.scenario import QUEUE_ORDER, TIBCO_QUEUE
 
-RANGES: Final = {"max-depth": (2, 262_144), "min-msg-burst": (0, 262_144)}
+_DEPTH: Final = BY_FIELD["d_1_max_depth_work_units"]
+_BURST: Final = BY_FIELD["d_1_min_msg_burst"]
+RANGES: Final = {"max-depth": (_DEPTH.minimum, _DEPTH.maximum), "min-msg-burst": (_BURST.minimum, _BURST.maximum)}
 """What the broker allows (seed 004, "Configuring Max Egress Queue Depths" and "… Minimum Message Bursts")."""
 
 _TARGET = re.compile(
@@ -83,7 +86,8 @@ def parse_target(text: str, measures: Sequence[str]) -> Target:
     measure, operator = found["measure"], found["operator"]
     if measure not in measures:
         raise UsageError(f"--target {text!r}: there is no measure {measure!r}", remedy=f"Use {', '.join(measures)}.")
-    bound = float(parse_duration(found["bound"])) if measure.startswith("latency_") else _number(text, found["bound"])
+    in_time = measure.startswith("latency_") or measure.endswith("_ns")
+    bound = float(parse_duration(found["bound"])) if in_time else _number(text, found["bound"])
     if operator == "=" and bound != 0.0:
         raise UsageError(
             f"--target {text!r} asks for one exact value", remedy="Use < or <=; only a target of zero takes =."
@@ -107,10 +111,9 @@ def parse_setting(text: str) -> Setting:
     name, values = _split(text)
     short = _SHORT.fullmatch(name)
     path = f"profile[*]/queue[{short['queue']}]/{short['setting']}" if short else name
-    if short and short["queue"] not in set(QUEUE_ORDER):
-        raise UsageError(
-            f"--vary {text!r}: there is no queue {short['queue']}", remedy=f"Use {', '.join(QUEUE_ORDER)}."
-        )
+    known = (*QUEUE_ORDER, TIBCO_QUEUE)
+    if short and short["queue"] not in known:
+        raise UsageError(f"--vary {text!r}: there is no queue {short['queue']}", remedy=f"Use {', '.join(known)}.")
     lowest, highest = RANGES.get(path.rpartition("/")[2], (0, 2**31 - 1))
     if not values:
         if path.rpartition("/")[2] not in RANGES:
@@ -142,16 +145,3 @@ def _split(text: str) -> tuple[str, str]:
         if character == "=" and depth <= 0:
             return text[:at].strip(), text[at + 1 :].strip()
     return text.strip(), ""
-
-
-def memory_bytes(scenario: Scenario) -> int:
-    """What the queues may hold at most: max-depth × 2,048 bytes, over all queues of all clients."""
-    profiles = {profile.name: profile for profile in scenario.profiles}
-    return (
-        sum(
-            group.count * sum(limits.max_depth_work_units for limits in profiles[group.profile].queues.values())
-            for group in scenario.groups
-            if group.profile in profiles
-        )
-        * WORK_UNIT_BYTES
-    )

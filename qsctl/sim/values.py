@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import INFINITE_NS, format_duration, parse_duration
+from qsctl.profiles.ranges import BY_FIELD
 
 _NUMBER: Final = r"(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
 _SIZE = re.compile(rf"{_NUMBER}\s*(B|KB|KiB|MB|MiB|GB|GiB)?")
@@ -45,7 +46,7 @@ class Value:
         """
         try:
             return self.read(" ".join(text.split()))
-        except (ValueError, InvalidOperation, UsageError):
+        except (ValueError, ArithmeticError, UsageError):  # of decimals: too large for any setting
             raise InvalidInput(f"{text.strip()!r} is not {self.allowed}") from None
 
 
@@ -79,6 +80,12 @@ def integer(minimum: int = 0, maximum: int | None = None, *, unlimited: bool = F
         return "unlimited" if unlimited and value == -1 else str(value)
 
     return Value(f"a whole number {_range(minimum, maximum)}" + (" or 'unlimited'" if unlimited else ""), read, write)
+
+
+def whole_number_of(field: str) -> Value:
+    """A whole number in the range that a setting of a client profile has."""
+    setting = BY_FIELD[field]
+    return integer(setting.minimum, setting.maximum)
 
 
 def size(minimum: int = 0, maximum: int | None = None) -> Value:
@@ -156,8 +163,11 @@ def _read_percentage(text: str) -> object:
     return float(match[1])
 
 
+REAL_MAX: Final = 1e9
+
+
 def _read_real(text: str) -> object:
-    if not re.fullmatch(r"\d+(\.\d+)?([eE][+-]?\d+)?", text):
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", text) or float(text) > REAL_MAX:
         raise ValueError(text)
     return float(text)
 
@@ -199,6 +209,12 @@ def _read_name(text: str) -> object:
     return text
 
 
+def _read_profile_name(text: str) -> object:
+    if not re.fullmatch(r"[A-Za-z0-9_]{1,32}", text):
+        raise ValueError(text)
+    return text
+
+
 def _read_text(text: str) -> object:
     if not text:
         raise ValueError(text)
@@ -223,9 +239,11 @@ RATE: Final = Value(
 )
 PROBABILITY: Final = Value("a probability from 0 to 1, or from 0% to 100%", _read_probability, _write_number)
 PERCENTAGE: Final = Value("a percentage, as in 50 or 50%", _read_percentage, _write_number)
-REAL: Final = Value("a number of at least 0, as in 1.2", _read_real, _write_number)
+REAL: Final = Value("a number from 0 to 1e9, as in 1.2", _read_real, _write_number)
 BOOLEAN: Final = Value("true or false (1, 0, yes, no)", _read_boolean, _write_boolean)
 NAME: Final = Value("a name of letters, digits and _ . : @ / -", _read_name)
+PROFILE_NAME: Final = Value("a client profile's name: up to 32 letters, digits and _", _read_profile_name)
+"""Seed 004, "Configuring Egress Per-Client Priority Queues"."""
 TEXT: Final = Value("a text that is not empty", _read_text)
 
 

@@ -6,7 +6,6 @@ from math import ceil, floor
 from typing import Any
 
 from qsctl.instant import INFINITE_NS, later
-from qsctl.sim.scenario import Admission, GuaranteedOverflow
 from tests.sim.oracle_connection import NEVER, Connection, Message
 
 CONTROL = 2
@@ -23,6 +22,7 @@ class WholeBroker:
     now: int
     buffer_bytes: int
     load_set: bool
+    counted_from: int
 
     def do_disconnect(self, c: int, name: str = "disconnected") -> None:
         connection = self.connections[c]
@@ -42,8 +42,7 @@ class WholeBroker:
                     back.append(message)
                 else:
                     dropped += 1
-                    self.count(c, q)["not_connected"] += 1
-                    self.lose(message)
+                    self.lose(message, "disconnected")
             connection.queues[q] = []
             connection.pending[q] = False
         connection.waiting = back + connection.waiting
@@ -131,12 +130,14 @@ class WholeBroker:
 
     def finish(self) -> None:
         for connection in self.connections:
+            guaranteed = "held" if connection.holds else "delivered"
             for message in connection.reading:
-                self.row(message, "delivered", message.moved - message.born)
+                self.row(message, guaranteed, message.moved - message.born)
             for place, message in enumerate(connection.tcp):
-                if place >= connection.sent or (message.queue == 0 and connection.tracked):
+                tracked = message.queue == 0 and connection.tracked
+                if place >= connection.sent or tracked:
                     message.acked = NEVER
-                    self.row(message, "delivered", message.moved - message.born)
+                    self.row(message, guaranteed if tracked else "delivered", message.moved - message.born)
             for q in range(4, -1, -1):
                 for message in connection.queues[q]:
                     self.row(message, "held", NEVER)
@@ -149,28 +150,29 @@ class WholeBroker:
             full = 0 <= endpoint.max_messages <= connection.held
             congested = eligible and 0 <= endpoint.low_priority_limit_messages <= connection.held
             if full or congested:
-                self.count(connection.number, 0)["refused"] += 1
-                self.lose(message)
+                self.lose(message, "spool_refused")
                 return
         connection.held += 1
         message.attempts = 0
         connection.waiting.append(message)
 
     def room_in_g1(self, connection: Connection, message: Message) -> bool:
+        """Beside all that G-1 holds: below the burst any message, else one that fits."""
         maximum, burst, _ = self.limits[connection.profile.name, 0]
-        if len(connection.queues[0]) < max(1, burst):
-            return True
-        depth = self.depth(connection, 0)
-        if connection.profile.admission is Admission.FIT:
-            return depth + message.work <= maximum
-        return depth < maximum
+        held = connection.held_by(0)
+        if len(held) >= self.window_of(connection):
+            return False
+        return len(held) < max(1, burst) or sum(each.work for each in held) + message.work <= maximum
+
+    def window_of(self, connection: Connection) -> int:
+        endpoint = connection.endpoint
+        if endpoint is None:
+            return INFINITE_NS
+        limit = endpoint.unacknowledged_limit_messages
+        return endpoint.flows * min(endpoint.window_messages, limit if limit >= 0 else endpoint.window_messages)
 
     def feed(self, connection: Connection) -> None:
-        endpoint = connection.endpoint
-        budget = INFINITE_NS
-        if endpoint is not None:
-            budget = endpoint.flows * endpoint.window_messages - connection.outstanding
-        hold = connection.profile.guaranteed_overflow is GuaranteedOverflow.HOLD
+        budget = self.window_of(connection) - (0 if connection.holds else connection.outstanding)
         while budget > 0:
             if connection.returned and connection.returned[0].due <= self.now:
                 source = connection.returned
@@ -179,11 +181,12 @@ class WholeBroker:
             else:
                 break
             message = source[0]
-            if hold and not self.room_in_g1(connection, message):
+            if connection.holds and not self.room_in_g1(connection, message):
                 break
             source.pop(0)
             connection.outstanding += 1
-            self.make_room(connection, message)
+            if not connection.holds:
+                self.make_room(connection, message)
             self.append(connection, message)
             message.attempts += 1
             if message.attempts > 1:
@@ -194,4 +197,6 @@ class WholeBroker:
     def retire(self, connection: Connection, message: Message) -> None:
         connection.outstanding -= 1
         connection.held -= 1
+        if connection.holds and message.moved >= self.counted_from:
+            self.count_delivered(message, message.moved - message.born)
         self.row(message, "delivered", message.moved - message.born)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
-from qsctl.sim.scenario import Endpoint
+from qsctl.sim.scenario import Endpoint, GuaranteedOverflow
 
 NEVER = -1
 
@@ -64,6 +64,16 @@ class Connection:
     retransmissions: int = 0
     retransmitted_by_second: list[int] = field(default_factory=list)
     buffered: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """G-1 holds what the client has not acknowledged."""
+        return self.profile.guaranteed_overflow is GuaranteedOverflow.HOLD
+
+    def held_by(self, queue: int) -> list[Message]:
+        """What a queue holds: those waiting in it and, of G-1, those sent and not acknowledged."""
+        sent = [message for message in self.tcp if message.queue == 0] + self.reading
+        return [*self.queues[queue], *(sent if queue == 0 and self.holds else [])]
 
     @property
     def in_flight(self) -> int:

@@ -58,6 +58,7 @@ class SolaceOracle(WholeBroker):
         self.buffer_bytes = 0
         self.load_set = False
         self.now = 0
+        self.counted_from = 0
         self.heap: list[tuple[Any, ...]] = []
         self.sequence = 0
         self.plan()
@@ -94,19 +95,20 @@ class SolaceOracle(WholeBroker):
     def count(self, c: int, q: int) -> dict[str, Any]:
         fresh = {
             "arrived": 0, "delivered": 0, "discarded": 0, "elided": 0, "redelivered": 0, "indications": 0, "bytes": 0,
-            "high": 0, "first": NEVER, "waits": [], "not_connected": 0, "refused": 0, "returned": 0,
+            "high": 0, "first": NEVER, "waits": [], "evicted": 0,
+            "not_connected": 0, "disconnected": 0, "spool_refused": 0,
         }  # fmt: skip
         return self.counters.setdefault((c, q), fresh)
 
     def depth(self, connection: Connection, q: int) -> int:
-        return sum(message.work for message in connection.queues[q])
+        return sum(message.work for message in connection.held_by(q))
 
     def mark_depth(self, connection: Connection, q: int) -> None:
         counted = self.count(connection.number, q)
         counted["high"] = max(counted["high"], self.depth(connection, q))
 
     def row(self, message: Message, outcome: str, wait: int) -> None:
-        delivered = outcome == "delivered"
+        delivered = outcome == "delivered" or (outcome == "held" and wait != NEVER)
         sent = message.sent - message.born if delivered and message.sent != NEVER else NEVER
         acked = message.acked - message.born if delivered and message.acked != NEVER else NEVER
         indication = message.indication if delivered else False
@@ -116,12 +118,18 @@ class SolaceOracle(WholeBroker):
              indication, attempts)
         )  # fmt: skip
 
-    def lose(self, message: Message) -> None:
+    def lose(self, message: Message, cause: str = "discarded") -> None:
         counted = self.count(message.client, message.queue)
-        counted["discarded"] += 1
+        counted[cause] += 1
         if counted["first"] == NEVER:
             counted["first"] = self.now
-        self.row(message, "discarded", self.now - message.born)
+        self.row(message, cause, self.now - message.born)
+
+    def count_delivered(self, message: Message, wait: int) -> None:
+        counted = self.count(message.client, message.queue)
+        counted["delivered"] += 1
+        counted["bytes"] += message.size
+        counted["waits"].append(wait)
 
     def buffer(self, connection: Connection, size: int) -> None:
         self.buffer_bytes += size
@@ -133,10 +141,11 @@ class SolaceOracle(WholeBroker):
         """An acknowledgment of a connection that is gone."""
 
     def do_warm(self) -> None:
+        self.counted_from = self.now
         for (c, q), counted in list(self.counters.items()):
             connection = self.connections[c]
             del self.counters[c, q]
-            if connection.queues[q] or counted:
+            if connection.held_by(q) or counted:
                 self.count(c, q)["high"] = self.depth(connection, q)
         for connection in self.connections:
             queued = (message for queue in connection.queues for message in queue)
@@ -149,7 +158,12 @@ class SolaceOracle(WholeBroker):
             self.rates[change.port] = change.rate_bits_per_second
             return
         place = ("max_depth", "burst", "weight").index(change.limit)
-        self.limits[change.profile, QUEUE_ORDER.index(change.queue)][place] = change.value
+        queue = QUEUE_ORDER.index(change.queue)
+        self.limits[change.profile, queue][place] = change.value
+        for connection in self.connections:
+            opens = change.limit != "weight" and queue == 0 and connection.holds and connection.present
+            if opens and connection.profile.name == change.profile:
+                self.turn(connection)
 
     def do_arrive(self, c: int, size: int, topic: int, q: int, eligible: bool) -> None:
         connection = self.connections[c]
@@ -161,8 +175,7 @@ class SolaceOracle(WholeBroker):
             if not connection.present:
                 return
         elif not connection.present:
-            counted["not_connected"] += 1
-            self.lose(message)
+            self.lose(message, "not_connected")
             return
         elif not self.elide(connection, message):
             self.make_room(connection, message)
@@ -230,7 +243,7 @@ class SolaceOracle(WholeBroker):
             oldest = queue.pop(0)
             self.buffer(connection, -oldest.size)
             if q == 0:
-                self.count(connection.number, 0)["returned"] += 1
+                self.count(connection.number, 0)["evicted"] += 1
                 oldest.due = self.now + max(1, connection.profile.redelivery_delay_ns)
                 connection.returned.append(oldest)
                 connection.outstanding -= 1
@@ -324,15 +337,13 @@ class SolaceOracle(WholeBroker):
             message = self.choose(connection, take=True)
             if message is None:
                 return
-            counted = self.count(message.client, message.queue)
-            counted["delivered"] += 1
-            counted["bytes"] += message.size
-            counted["waits"].append(self.now - message.born)
+            if not (message.queue == 0 and connection.holds):
+                self.count_delivered(message, self.now - message.born)
             message.moved = self.now
             message.sent = message.acked = NEVER
             message.indication = connection.pending[message.queue]
             connection.pending[message.queue] = False
-            counted["indications"] += message.indication
+            self.count(message.client, message.queue)["indications"] += message.indication
             connection.tcp.append(message)
 
     def send_what_may_go(self, connection: Connection) -> None:

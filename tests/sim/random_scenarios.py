@@ -52,7 +52,8 @@ sizes = st.sampled_from(
 def interval(draw: st.DrawFn) -> Interval:
     start = draw(st.integers(0, HORIZON_NS))
     duration = draw(st.integers(100_000, HORIZON_NS // 2))
-    return Interval(start, duration, draw(st.sampled_from([INFINITE_NS, HORIZON_NS // 3, 2 * duration])))
+    every = st.sampled_from([INFINITE_NS, HORIZON_NS // 3, 2 * duration]).filter(lambda every: every > duration)
+    return Interval(start, duration, draw(every))
 
 
 @st.composite
@@ -139,6 +140,7 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
             window_messages=draw(st.integers(1, 6)),
             max_messages=draw(st.sampled_from([-1, 20])),
             low_priority_limit_messages=draw(st.sampled_from([-1, 5])),
+            unacknowledged_limit_messages=draw(st.sampled_from([-1, 1, 3])),
             acknowledge_delay_ns=draw(st.sampled_from([0, 0, 400_000, INFINITE_NS])),
         )
         for group in groups
@@ -149,9 +151,14 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
         st.lists(
             st.sampled_from(
                 [depth_change, TimedChange(HORIZON_NS // 2, "port[p0]/rate", "30000000"),
-                 TimedChange(HORIZON_NS // 3, "profile[b]/queue[D-2]/min-msg-burst", "2")]
+                 TimedChange(HORIZON_NS // 3, "profile[b]/queue[D-2]/min-msg-burst", "2"),
+                 TimedChange(HORIZON_NS // 3, "profile[a]/queue[G-1]/min-msg-burst", "4"),
+                 TimedChange(HORIZON_NS // 2, "profile[b]/queue[G-1]/max-depth", "20"),
+                 TimedChange(HORIZON_NS // 2, "profile[b]/queue[D-3]/weight", "5"),
+                 TimedChange(HORIZON_NS // 5, "client[g0]/pause", "5ms"),
+                 TimedChange(HORIZON_NS // 2, "client[g0]/absence", "4ms")]
             ),
-            max_size=2,
+            max_size=3,
             unique=True,
         )
     )  # fmt: skip

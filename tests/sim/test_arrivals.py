@@ -201,26 +201,90 @@ def test_a_trace_is_read_from_csv_and_from_parquet_alike(tmp_path: Path) -> None
     ("text", "message"),
     [
         ("time_ns,bytes\n1,2\n", "no column size_bytes; it has time_ns, bytes"),
-        ("time_ns,size_bytes\n5,1\n4,1\n", "row 2: time_ns 4 is before the row above, 5"),
-        ("time_ns,size_bytes\n1,0\n", "row 1: size_bytes 0 is not between 1"),
-        ("time_ns,size_bytes,client\n1,1,2\n", "row 1: client 2 is not between 0 and 1"),
-        ("time_ns,size_bytes,queue\n1,1,D-9\n", "row 1: queue 'D-9' is not one of G-1"),
-        ("time_ns,size_bytes\n1.5,1\n", "column time_ns holds double values"),
-        ("time_ns,size_bytes\n,1\n2,2\n", "row 1: time_ns is empty"),
-        ("time_ns,size_bytes\n1\n", "cannot be read as a trace"),
+        ("", "the trace is empty"),
+        ("\n\n", "the trace is empty"),
+        ("time_ns,size_bytes,time_ns\n1,1,1\n", "line 1: the column time_ns is there 2 times: columns 1 and 3"),
+        ("time_ns,size_bytes\n5,1\n\n4,1\n", "line 4: time_ns 4 is before the row above, 5"),
+        ("time_ns,size_bytes\n1,0\n", "line 2: size_bytes 0 is not between 1"),
+        ("time_ns,size_bytes,client\n1,1,2\n", "line 2: client 2 is not between 0 and 1"),
+        ("time_ns,size_bytes,queue\n1,1,D-9\n", "line 2: queue 'D-9' is not one of G-1"),
+        ("time_ns,size_bytes\n1.5,1\n", "line 2: time_ns '1.5' is not a whole number of at most 64 bits"),
+        ("time_ns,size_bytes\n,1\n2,2\n", "line 2: time_ns is empty"),
+        ("time_ns,size_bytes\n1,1\n1\n", "line 3 has 1 cells; the header has 2 columns"),
+        ("time_ns,size_bytes\n1,1\n1,1,1\n", "line 3 has 3 cells; the header has 2 columns"),
+        ("time_ns,size_bytes\n0,1\nNaN,1\n", "line 3: time_ns 'NaN' is not a whole number"),
+        ("time_ns,size_bytes\n0,1\n1e5,1\n", "line 3: time_ns '1e5' is not a whole number"),
+        ("time_ns,size_bytes\n0,1\n-3,1\n", "line 3: time_ns -3 is not between 0 and"),
+        (f"time_ns,size_bytes\n0,1\n{10**19},1\n", f"line 3: time_ns '{10**19}' is not a whole number of at most 64"),
+        (f"time_ns,size_bytes\n0,1\n1,{10**18}\n", f"line 3: size_bytes {10**18} is not between 1 and"),
+        pytest.param("time_ns,size_bytes\n0,1\n" + "9" * 5000 + ",1\n", "line 3: time_ns '999", id="long number"),
+        ("time_ns,size_bytes,queue\n1,1,\n", "line 2: queue is empty"),
+        pytest.param("time_ns,size_bytes,queue\n1,1,D-1\n1,1," + "q" * 5000, "line 3: queue 'qqq", id="long queue"),
+        ("time_ns,size_bytes,queue\n1,1,7\n", "line 2: queue '7' is not one of G-1, .*, or 0 to 4"),
+        (b"time_ns,size_bytes,queue\n1,1,D-1\n1,1,\xff\n", r"line 3: queue '\\\\xff' is not one of"),
+        (b"time_ns,size_bytes,qu\xffeue\n1,1,D-1\n", "line 1: byte 22 of the header, 0xff, is not UTF-8"),
+        (b"\xff\xfet\x00i\x00", "line 1: byte 1 of the header, 0xff, is not UTF-8"),
+        (b"time_ns,size_bytes\n\x00,1\n", "line 2: time_ns"),
+        pytest.param("a" * (1 << 21), "line 1: the header is no CSV: field larger", id="long header"),
     ],
 )
-def test_a_bad_trace_is_one_clear_error(tmp_path: Path, text: str, message: str) -> None:
+def test_a_bad_trace_is_one_clear_error(tmp_path: Path, text: str | bytes, message: str) -> None:
     path = tmp_path / "bad.csv"
-    path.write_text(text)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InvalidInput, match=message) as caught:
+        read_trace(path, 2)
+    assert caught.value.remedy
+    assert str(path) in caught.value.message
+    assert len(caught.value.message) < 1000
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pa.Table.from_arrays([pa.array([1])] * 3, names=["time_ns", "size_bytes", "time_ns"]), "is there 2 times"),
+        (pa.table({"time_ns": [1.5], "size_bytes": [1]}), "column time_ns holds double values"),
+        (
+            pa.table({"time_ns": pa.array([2**64 - 1], pa.uint64()), "size_bytes": [1]}),
+            "row 1: time_ns 18446744073709551615 ",
+        ),
+        (pa.table({"time_ns": [1], "size_bytes": [1], "queue": [b"D-1"]}), "column queue holds binary values"),
+        (pa.table({"time_ns": [1, 2], "size_bytes": [1, None]}), "row 2: size_bytes is empty"),
+        (pa.table({"time_ns": [1, 2], "size_bytes": [1, 1], "queue": ["D-1", None]}), "row 2: queue is empty"),
+        (pa.table({"a": [1]}), "no column time_ns and size_bytes; it has a"),
+        (None, "cannot be read as a trace"),
+    ],
+)
+def test_a_bad_parquet_trace_is_one_clear_error(tmp_path: Path, table: pa.Table | None, message: str) -> None:
+    path = tmp_path / "bad.parquet"
+    if table is None:
+        path.write_bytes(b"PAR1PAR1")
+    else:
+        pq.write_table(table, path)
     with pytest.raises(InvalidInput, match=message) as caught:
         read_trace(path, 2)
     assert caught.value.remedy
 
 
-def test_a_missing_trace_is_not_found(tmp_path: Path) -> None:
+def test_a_parquet_trace_in_a_folder_that_looks_like_a_partition_has_its_own_columns_only(tmp_path: Path) -> None:
+    folder = tmp_path / "client=7"
+    folder.mkdir()
+    pq.write_table(pa.table({"time_ns": [1], "size_bytes": [1]}), folder / "t.parquet")
+    assert list(read_trace(folder / "t.parquet", 1)["client"]) == [-1]
+
+
+@pytest.mark.parametrize("text", ["time_ns,size_bytes\n", "\ufefftime_ns,size_bytes\r\n", "time_ns,size_bytes"])
+def test_a_trace_of_a_header_alone_has_no_arrivals(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    assert len(read_trace(tmp_path / "t.csv", 1)) == 0
+    made = scenario(Traffic("t", "g", TraceArrivals(str(tmp_path / "t.csv"))), seconds=1)
+    assert len(rows(made)) == 0
+
+
+@pytest.mark.parametrize("name", ["none.csv", "n" * 300 + ".csv", "a\0b.csv"])
+def test_a_missing_trace_is_not_found(tmp_path: Path, name: str) -> None:
     with pytest.raises(NotFound, match="no such trace"):
-        read_trace(tmp_path / "none.csv", 1)
+        read_trace(tmp_path / name, 1)
 
 
 @pytest.mark.parametrize(

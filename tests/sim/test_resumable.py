@@ -6,7 +6,6 @@ Compiled kernels know arrays by address and check no index. Where they are plain
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.models import egress_arrays
 from qsctl.sim.scenario import Scenario
+from tests.processes import run
 from tests.sim.random_scenarios import Ran, solace_scenarios, tibco_scenarios
 from tests.sim.test_solace_oracle import kernel_counted
 
@@ -88,6 +88,6 @@ def test_no_index_leaves_its_array() -> None:
     """Random scenarios with the kernels in plain Python, beside the plain model."""
     program = IN_PLAIN_PYTHON.format(seed=1, examples=20 if EXAMPLES < 2000 else 300)
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, cwd=ROOT)
+    done = run([sys.executable, "-c", program], env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert [line.split(" of ")[0] for line in done.stdout.splitlines()] == ["row -1", "row 3"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 from qsctl.errors import InvalidInput
+from qsctl.eventlog.outcomes import Outcome
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.sim.kernel import records
@@ -33,6 +33,7 @@ from qsctl.sim.scenario import (
     TimedChange,
     Traffic,
 )
+from tests import processes
 from tests.sim.brokers import ONE_AT_A_TIME, broker, limits, run
 
 ROOT = Path(__file__).parent.parent.parent
@@ -115,13 +116,23 @@ def test_buffer_load_is_told_at_its_thresholds_and_the_slowest_goes_above_100_pe
     assert order[:3] == ["buffer-load-set", "disconnected-slow", "buffer-load-cleared"]
     assert "connected" in order
     assert list(events["value"][:1]) == [80]
-    assert made.counters()["discarded_messages"].sum() > 50
+    columns = made.counters()
+    assert columns["disconnected_messages"].sum() > 50
+    assert columns["discarded_messages"].sum() == 0
+    kept, _, events = run(replace(scenario, broker=replace(scenario.broker, slow_disconnect=False)), LogLevel.EVENTS)
+    assert {EVENT_NAMES[each.item()] for each in np.unique(events["event"])} <= {
+        "buffer-load-set", "paused", "slow-percent", "retransmissions"
+    }  # fmt: skip
+    assert kept.counters()["length_messages"].sum() > 390
 
 
 def test_a_message_too_big_is_refused_at_ingress_with_an_event() -> None:
     scenario = broker(every_ms(3, size=5000), horizon_ns=SECOND_NS, broker=Broker(max_message_bytes=4999))
-    _made, rows, events = run(scenario, LogLevel.EVENTS)
-    assert len(rows) == 0
+    made, rows, events = run(scenario, LogLevel.EVENTS)
+    assert [OUTCOMES[outcome] for outcome in rows["outcome"]] == ["too_big"] * 3
+    columns = made.counters()
+    assert list(columns["too_big_messages"]) == list(columns["arrived_messages"]) == [3]
+    assert list(columns["first_discard_ns"]) == [0]
     assert list(events["event"]) == [Event.MESSAGE_TOO_BIG] * 3
     assert list(events["value"]) == [5000] * 3
 
@@ -133,11 +144,41 @@ def test_a_publisher_cannot_take_the_ingress_buffers_of_another() -> None:
         greedy, modest, horizon_ns=SECOND_NS,
         broker=Broker(ingress_buffer_bytes=20_000, ingress_rate_bits_per_second=8_000_000),
     )  # fmt: skip
-    _made, rows, events = run(scenario, LogLevel.EVENTS)
-    assert (events["event"] == Event.INGRESS_DISCARD).sum() > 8000
-    assert (rows["queue"] == 3).sum() >= 95
-    assert len(rows) == pytest.approx(1000, rel=0.03)
-    assert (np.diff(np.sort(rows["enqueued_ns"])) > 0).all()
+    made, rows, events = run(scenario, LogLevel.EVENTS)
+    refused = rows["outcome"] == OUTCOMES.index(Outcome.INGRESS_REFUSED)
+    assert refused.sum() == (events["event"] == Event.INGRESS_DISCARD).sum() > 8000
+    columns = made.counters()
+    assert columns["ingress_refused_messages"].sum() == refused.sum()
+    assert columns["arrived_messages"].sum() == 10_100 == len(rows)
+    taken = rows[rows["outcome"] == 0]
+    assert (taken["queue"] == 3).sum() >= 95
+    assert len(taken) == pytest.approx(1000, rel=0.03)
+    assert (np.diff(np.sort(taken["enqueued_ns"])) > 0).all()
+
+
+def test_a_large_message_is_raised_once_of_each_client() -> None:
+    scenario = broker(every_ms(5, size=5000), count=2, horizon_ns=SECOND_NS, broker=Broker(large_message_bytes=4999))
+    made, _, events = run(scenario, LogLevel.EVENTS)
+    assert sorted(events["client_id"][events["event"] == Event.LARGE_MESSAGE]) == [0, 1]
+    (large,) = (each for each in made.happenings if each.event == "large-message")
+    assert (large.count, large.clients, large.peak, large.first_client) == (2, 2, 5000, "c/1")
+
+
+def test_an_endpoints_usage_is_raised_and_cleared_at_its_thresholds() -> None:
+    scenario = broker(
+        every_ms(100, queue=Queue.G_1), endpoint={"max_messages": 100}, pauses=(Interval(0, 2 * SECOND_NS),),
+        horizon_ns=4 * SECOND_NS,
+    )  # fmt: skip
+    _, _, events = run(scenario, LogLevel.EVENTS)
+    usage = events[np.isin(events["event"], [Event.SPOOL_USAGE_SET, Event.SPOOL_USAGE_CLEARED])]
+    assert [(int(row["at_ns"]), int(row["value"])) for row in usage] == [(SECOND_NS, 100), (3 * SECOND_NS, 0)]
+
+
+def test_the_links_of_an_aggregated_port_are_shared_in_turn() -> None:
+    scenario = broker(every_ms(100, size=1000), count=4, rate_bits_per_second=8_000_000, horizon_ns=SECOND_NS)
+    two = replace(scenario, ports=(replace(scenario.ports[0], links=2),))
+    waits = [run(each, LogLevel.MESSAGES)[1]["send_ns"].max() for each in (scenario, two)]
+    assert waits[1] < waits[0] / 1.5
 
 
 def test_an_absent_clients_direct_messages_are_lost_and_its_guaranteed_ones_come_again() -> None:
@@ -147,7 +188,7 @@ def test_an_absent_clients_direct_messages_are_lost_and_its_guaranteed_ones_come
     )  # fmt: skip
     _made, rows, events = run(scenario, LogLevel.EVENTS)
     direct, guaranteed = rows[rows["queue"] == 1], rows[rows["queue"] == 0]
-    assert (direct["outcome"] == 1).sum() == 10
+    assert (direct["outcome"] == OUTCOMES.index(Outcome.NOT_CONNECTED)).sum() == 10
     assert (guaranteed["outcome"] == 0).sum() == 30
     assert [EVENT_NAMES[e] for e in events["event"]][:2] == ["disconnected", "connected"]
 
@@ -223,7 +264,10 @@ def test_a_run_is_the_same_however_it_is_stepped_and_drained() -> None:
         ({"groups": ()}, "no clients"),
         ({"changes": (TimedChange(1, "profile[d]/queue[D-1]/colour", "1"),)}, "cannot change during a run"),
         ({"changes": (TimedChange(1, "profile[x]/queue[D-1]/max-depth", "1"),)}, "no profile 'x', but d"),
-        ({"changes": (TimedChange(1, "profile[d]/queue[D-1]/max-depth", "0"),)}, "not between 1"),
+        (
+            {"changes": (TimedChange(1, "profile[d]/queue[D-1]/max-depth", "1"),)},
+            "not a whole number from 2 to 262,144",
+        ),
         ({"changes": (TimedChange(1, "client[c]/pause", "soon"),)}, "'soon' is not a duration"),
     ],
 )
@@ -257,7 +301,7 @@ def test_without_the_compiler_the_kernels_are_plain_python_with_the_same_result(
         "from tests.sim.test_solace_rules import small\nprint(small())\n"
     )
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, cwd=ROOT)
+    done = processes.run([sys.executable, "-c", program], env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == small()
 

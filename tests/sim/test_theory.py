@@ -20,6 +20,8 @@ from qsctl.sim.scenario import (
     ConstantSize,
     MixedSize,
     PoissonArrivals,
+    Queue,
+    QueueLimits,
     Size,
     TcpSettings,
     Traffic,
@@ -165,6 +167,36 @@ def test_a_window_limits_the_rate_to_itself_over_the_round_trip(
     begin, end = 100 * (round_trip_ns + wire_ns), 300 * (round_trip_ns + wire_ns)
     rate_found = size * ((sent >= begin) & (sent < end)).sum() / ((end - begin) / 1000)
     assert rate_found == pytest.approx(bytes_a_us, rel=0.01)
+
+
+@pytest.mark.parametrize("burst", [0, 4, 30])
+@pytest.mark.parametrize("depth", [2, 40, 20_000])
+@pytest.mark.parametrize(("flows", "window"), [(1, 255), (2, 5)])
+@pytest.mark.parametrize(("size", "round_trip_ns"), [(1500, 10_000_000), (20_480, 10_000_000), (5000, 50_000_000)])
+def test_guaranteed_delivery_is_the_least_window_over_the_time_to_acknowledgment(
+    burst: int, depth: int, flows: int, window: int, size: int, round_trip_ns: int
+) -> None:
+    """W ÷ T: G-1 holds a message until it is acknowledged, so that at most W are on their way at a time."""
+    wire_ns = size * 8 * SECOND_NS // 10**9
+    work_units = -(-size // 2048)
+    held = min(flows * window, max(burst, depth // work_units, 1))
+    stay_ns = max(round_trip_ns + wire_ns, held * wire_ns)
+    expected = held / stay_ns * SECOND_NS
+    tcp = TcpSettings(max_window_bytes=2**30, initial_window_segments=500_000, transmit_queue_bytes=2**30)
+    scenario = broker(
+        Traffic("g", "c", ConstantArrivals(2 * expected + 100), ConstantSize(size), Queue.G_1), tcp=tcp,
+        queues={**limits(), Queue.G_1: QueueLimits(depth, burst)}, endpoint={"flows": flows, "window_messages": window},
+        round_trip_ns=round_trip_ns, horizon_ns=220 * stay_ns, warm_up_ns=20 * stay_ns,
+    )  # fmt: skip
+    made, rows, _ = run(scenario, LogLevel.MESSAGES)
+    columns = made.counters()
+    assert columns["delivered_messages"][0] / (200 * stay_ns) * SECOND_NS == pytest.approx(expected, rel=0.011)
+    assert columns["high_water_mark_work_units"][0] == held * work_units
+    assert columns["discarded_messages"][0] == columns["redelivered_messages"][0] == 0
+    done = rows[rows["outcome"] == 0]
+    longest_ns = (done["acknowledge_ns"] - done["wait_ns"]).max()
+    assert columns["delivered_messages"][0] <= held * (200 * stay_ns / longest_ns + 1)
+    assert (done["attempts"] == 1).all()
 
 
 def test_littles_law_holds_exactly_on_the_log() -> None:

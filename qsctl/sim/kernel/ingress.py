@@ -8,11 +8,13 @@ message enter once.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from qsctl.sim.kernel.jit import kernel
 from qsctl.sim.kernel.records import ARRIVAL_FIRST, ARRIVAL_TRAFFIC_SHIFT
 from qsctl.sim.kernel.transmit import serialization
+
+TOO_BIG_REASON: Final = 2
 
 
 @kernel
@@ -27,7 +29,8 @@ def admit_ingress(
     ring: Any,
     cursor: Any,
     refusals: Any,
-) -> tuple[int, int]:
+    turned: Any,
+) -> tuple[int, int, int]:
     """Keep the rows that the broker takes in, at the time when it has them whole.
 
     Arrays and numbers:
@@ -36,14 +39,17 @@ def admit_ingress(
         share: bytes of ingress buffers a publisher, or 0 for no limit.
         held: int64[publishers] bytes in the buffers. ring: int64[n, 3] (departure, bytes, publisher) of messages in
             the buffers. cursor: int64[4]: first and next place in the ring (both ever growing), when the input is
-            free, whether the message of the current fan-out was refused.
+            free, whether the message of the current fan-out was refused (1: by the share, 2: too big).
         refusals: int64[n, 4] filled with time, bytes, publisher and 1 for too big, 0 for the share.
+        turned: ARRIVAL, filled with the refused rows, every copy of a fanned-out message, with the reason as `tag`'s
+            traffic: 1 the share, 2 too big.
 
     Returns:
-        Rows kept, refusals. The ring's length must exceed `count` plus the messages in it.
+        Rows kept, refusals, rows turned away. The ring's length must exceed `count` plus the messages in it.
     """
     kept = 0
     refused = 0
+    away = 0
     places = len(ring)
     for i in range(count):
         row = rows[i]
@@ -57,7 +63,7 @@ def admit_ingress(
                 cursor[0] += 1
             too_big = size > size_max
             full = share > 0 and numerator > 0 and held[publisher] + size > share
-            cursor[3] = 1 if too_big or full else 0
+            cursor[3] = TOO_BIG_REASON if too_big else (1 if full else 0)
             if cursor[3] != 0:
                 refusals[refused, 0] = t
                 refusals[refused, 1] = size
@@ -77,4 +83,8 @@ def admit_ingress(
             if numerator > 0:
                 rows[kept].time = cursor[2]
             kept += 1
-    return kept, refused
+        else:
+            turned[away] = row
+            turned[away].tag = (row.tag & 7) | (cursor[3] << ARRIVAL_TRAFFIC_SHIFT)
+            away += 1
+    return kept, refused, away

@@ -27,7 +27,7 @@ try:
     from llvmlite import ir  # type: ignore[import-untyped]
     from numba.core import config as numba_config
     from numba.core import types
-    from numba.core.event import Listener, install_listener
+    from numba.core.event import Listener, TimingListener, install_listener
     from numba.core.extending import intrinsic
 finally:
     if _WITHOUT_SCIPY:
@@ -201,6 +201,14 @@ def told_of_compilation(told: Callable[[], None]) -> Iterator[None]:
     """Within the `with` statement, call `told` before the first kernel that the cache lacks is compiled, if one is."""
     with install_listener("numba:compile", _Told(told)):
         yield
+
+
+@contextmanager
+def compilation_timed() -> Iterator[Callable[[], float]]:
+    """Within the `with` statement, count the seconds that compiling takes: the function given returns them."""
+    listener = TimingListener()  # type: ignore[no-untyped-call]
+    with install_listener("numba:compile", listener):
+        yield lambda: listener.duration if listener.done else 0.0
 
 
 _OPTIONS: Final[dict[str, Any]] = {"cache": CACHED, "nogil": True, "error_model": "numpy", "_nrt": False}

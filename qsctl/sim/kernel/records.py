@@ -139,19 +139,39 @@ TALLY: Final = np.dtype(
         ("first_discard", "i8"),
         ("indications", "i8"),
         ("elided", "i8"),
-        ("not_connected", "i8"),
+        ("evicted", "i8"),
         ("weight", "i8"),
     ],
     align=True,
 )
-"""The same queue's counters of waits and losses, and its weight: one cache line more."""
+"""The same queue's counters of waits and losses, and its weight: one cache line more. `evicted`: guaranteed messages
+discarded from G-1 that come again, see `scenario.GuaranteedOverflow`."""
+
+LOSS: Final = np.dtype(
+    [
+        ("not_connected", "i8"),
+        ("disconnected", "i8"),
+        ("spool_refused", "i8"),
+        ("ingress_refused", "i8"),
+        ("too_big", "i8"),
+        ("expired", "i8"),
+        ("unacknowledged", "i8"),
+        ("waiting", "i8"),
+        ("first_refused", "i8"),
+    ],
+    align=True,
+)
+"""The same queue's rarer losses, one counter a cause, and what the end of the run counts: sent but not acknowledged,
+and waiting at the endpoint. `first_refused`: when ingress refused the first one, FOREVER for never."""
 
 COUNTERS: Final = (
     ("arrived", "delivered", "delivered_bytes"),
-    ("wait_sum", "wait_max", "discarded", "indications", "elided", "not_connected"),
-    ("redelivered", "refused", "returned"),
+    ("wait_sum", "wait_max", "discarded", "indications", "elided", "evicted"),
+    ("redelivered",),
+    ("not_connected", "disconnected", "spool_refused", "expired"),
 )
-"""The fields of QUEUE, TALLY and ENDPOINT that the end of the warm-up resets to zero."""
+"""The fields of QUEUE, TALLY, ENDPOINT and LOSS that the end of the warm-up resets to zero. What ingress refuses is
+counted ahead of the time, and so only from the end of the warm-up on."""
 
 PORT: Final = np.dtype([("free", "i8"), ("num", "i8"), ("den", "i8"), ("rate", "i8")], align=True)
 """A port: when its last byte leaves, and nanoseconds a byte as a reduced fraction."""
@@ -166,8 +186,6 @@ ENDPOINT: Final = np.dtype(
         ("low_max", "i8"),
         ("acknowledge_delay", "i8"),
         ("redelivered", "i8"),
-        ("refused", "i8"),
-        ("returned", "i8"),
         ("waiting_head", "i4"),
         ("waiting_tail", "i4"),
         ("returned_head", "i4"),
@@ -178,7 +196,8 @@ ENDPOINT: Final = np.dtype(
     align=True,
 )
 """A client's durable endpoint: messages waiting for its flows, returned from G-1, and read but not acknowledged; how
-many it sent again, refused, and got back."""
+many it sent again. `window`: deliveries that may be unacknowledged, over all its flows. `outstanding` counts them where
+G-1 does not hold them itself."""
 
 ELIDED: Final = np.dtype([("last", "i8"), ("node", "i4"), ("known", "i4")], align=True)
 """A topic of an eliding client: its last delivery, its queued message, whether it is within the topic limit."""
@@ -246,7 +265,7 @@ EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4
 
 ARRAYS: Final = (
     "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "later", "log", "heap",
-    "timers", "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events",
+    "timers", "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events", "losses",
 )  # fmt: skip
 """What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
 consumers' acknowledgments, ends of eliding delays; `events`: rows of `models.base.EVENT_ROW` that kernels write."""
@@ -254,7 +273,7 @@ consumers' acknowledgments, ends of eliding delays; `events`: rows of `models.ba
 SCALARS: Final = (
     "position", "count", "until", "until_acknowledged", "log_count", "log_limit", "logging", "free", "heap_count",
     "heap_limit", "timer_count", "timer_limit", "blocks_used", "blocks_limit", "recent_turn", "short", "egress_bytes",
-    "load_rise", "load_fall", "buffers", "event_count", "arrived", "now",
+    "load_rise", "load_fall", "buffers", "event_count", "arrived", "now", "counted_from",
 )  # fmt: skip
 
 STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)])
@@ -268,6 +287,7 @@ free: the first node of the free list
 egress_bytes: in the broker's buffers, counted while `buffers` is 1; load_rise, load_fall: stop when they reach the one
     or sink to the other or below
 arrived: messages of all strides; now: the instant of the last event that was not plain
+counted_from: the end of the warm-up once it is over: a delivery begun before it is not counted
 """
 
 # Admission: how a full queue makes room.
@@ -298,8 +318,14 @@ LOAD_CHANGED: Final = 4
 DELIVERED: Final = 0
 DISCARDED: Final = 1
 OUTCOME_ELIDED: Final = 2
+EXPIRED: Final = 3
 HELD: Final = 5
 WAITING: Final = 6
+NOT_CONNECTED: Final = 7
+DISCONNECTED: Final = 8
+SPOOL_REFUSED: Final = 9
+INGRESS_REFUSED: Final = 10
+TOO_BIG: Final = 11
 
 BLOCKS_AN_EVENT: Final = 5 * 64
 """Histogram blocks that one event may need at most: one client's five queues, every octave."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
 from qsctl.sim.kernel.records import (
+    DELIVERED,
     FIRST_HALF,
     INDICATION_SHIFT,
     LIFE,
@@ -68,17 +69,26 @@ def next_row(state: Any) -> int:
 @kernel
 def log_delivered(state: Any, c: int, node: int, sent: int, acknowledged: int) -> None:
     """Append a delivered message from what its node remembers; `sent` and `acknowledged` are NONE where not."""
+    log_sent(state, c, node, sent, acknowledged, wide(DELIVERED))
+
+
+@kernel
+def log_sent(state: Any, c: int, node: int, sent: int, acknowledged: int, outcome: int) -> None:
+    """Append a message that went to the TCP transmit queue: delivered, or still held until its acknowledgment."""
     broker = row(state, 0, STATE)
     life = row(broker.lives, node, LIFE)
     tag = row(broker.nodes, node, NODE).tag
     queue = wide(tag >> SIZE_BITS)
     born = life.born
+    cursor = next_row(state)
     delivered_row(
-        broker.log, next_row(state), born, life.moved - born, sent - born if sent >= 0 else NONE,
+        broker.log, cursor, born, life.moved - born, sent - born if sent >= 0 else NONE,
         acknowledged - born if acknowledged >= 0 else NONE, c, wide(row(broker.topics, node, TOPIC).topic),
         wide(tag & SIZE_MASK), queue, wide(1) if life.traits & LIFE_INDICATION else wide(0),
         wide(life.attempts) if queue == 0 else wide(1),
     )  # fmt: skip
+    if outcome != DELIVERED:
+        row(broker.log, cursor, LOG_WORDS).fate |= outcome << OUTCOME_SHIFT
 
 
 @kernel

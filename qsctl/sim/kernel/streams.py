@@ -58,6 +58,8 @@ SIZE_CONSTANT: Final = 0
 SIZE_UNIFORM: Final = 1
 SIZE_LOGNORMAL: Final = 2
 SIZE_MIXED: Final = 3
+SIZE_EXPONENTIAL: Final = 4
+SIZE_PARETO: Final = 5
 
 TRACE_ROW: Final = np.dtype(
     [("time", "i8"), ("bytes", "i4"), ("topic", "i4"), ("client", "i4"), ("queue", "i4")], align=True
@@ -80,6 +82,12 @@ def find_step(table: Any, first: int, entries: int, u: float) -> int:
 
 
 @kernel
+def whole_size(stream: Any, size: float) -> int:
+    """A drawn length rounded to bytes, from 1 to the stream's largest."""
+    return max(1, min(int(stream.size_max), int(np.floor(min(size, 1.0e9) + 0.5))))
+
+
+@kernel
 def draw_size(stream: Any, n: int, table: Any) -> int:
     """The length of message `n`, at least one byte."""
     kind = stream.size_kind
@@ -87,8 +95,12 @@ def draw_size(stream: Any, n: int, table: Any) -> int:
         return int(stream.size_max)
     if kind == SIZE_LOGNORMAL:
         size = exponential(stream.size_a + stream.size_b * normal(stream.key_size, n))
-        return max(1, min(int(stream.size_max), int(np.floor(min(size, 1.0e9) + 0.5))))
+        return whole_size(stream, size)
     u = uniform(stream.key_size, n)
+    if kind == SIZE_EXPONENTIAL:
+        return whole_size(stream, -logarithm(u) * stream.size_a)
+    if kind == SIZE_PARETO:
+        return whole_size(stream, stream.size_a * exponential(-logarithm(u) / stream.size_b))
     if kind == SIZE_UNIFORM:
         return int(stream.size_a) + int(u * (stream.size_b - stream.size_a + 1.0))
     entry = find_step(table, stream.size_table, stream.size_entries, u)

@@ -24,7 +24,7 @@ NEVER: Final = -1
 """A duration of something that did not happen: null in the event log."""
 
 OUTCOMES: Final[tuple[Outcome, ...]] = tuple(Outcome)
-"""Index in `LOG_ROW`: 0 delivered, 1 discarded, 2 elided, 3 expired, 4 dead, 5 held, 6 waiting."""
+"""Index in `LOG_ROW`: 0 delivered, 1 discarded, 2 elided and so on; `kernel.records` has the numbers too."""
 
 CHUNK_ROWS: Final = 1 << 14
 """Rows of a log chunk unless the caller asks for another size: few enough to stay in the cache until they are spread
@@ -56,19 +56,32 @@ class Event(IntEnum):
     MESSAGE_TOO_BIG = 12
     """Refused at ingress; value: its bytes."""
     INGRESS_DISCARD = 13
-    """Refused at ingress by a publisher's fair share of the buffers; value: messages in this run."""
+    """Refused at ingress by a publisher's fair share of the buffers; value: its bytes."""
     CONGESTION_DISCARDS = 14
     """Total at the end: discarded because the queue was full (Egress Congestion, Transmit Congestion)."""
     NOT_CONNECTED_DISCARDS = 15
-    """Total at the end: discarded because the client was absent."""
+    """Total at the end: came while the client was absent."""
     SPOOL_DISCARDS = 16
     """Total at the end: refused by a full or congested endpoint."""
     RETURNED = 17
-    """Total at the end: guaranteed messages that went back from G-1 to their endpoint."""
+    """Total at the end: guaranteed messages discarded from G-1, which went back to their endpoint."""
     RETRANSMISSIONS = 18
     """Total at the end: messages lost on the link and sent again."""
     SLOW_PERCENT = 19
     """At the end: the slowness of the last minute; value: percent × 100."""
+    DISCONNECT_DISCARDS = 20
+    """Total at the end: in a queue when its client disconnected."""
+    LARGE_MESSAGE = 21
+    """One-shot for each client: a message above the broker's large-message; value: its bytes."""
+    MISSED_KEEPALIVES = 22
+    """Total at the end: probes of idle connections that no answer came to."""
+    SPOOL_USAGE_SET = 23
+    """An endpoint holds its upper threshold's share of its max-messages; value: percent."""
+    SPOOL_USAGE_CLEARED = 24
+    SUBSCRIPTIONS_SET = 25
+    """A client has its upper threshold's share of its max-subscriptions; value: percent."""
+    TOO_MANY_SUBSCRIPTIONS = 26
+    """One-shot for each client: subscriptions were refused; value: how many."""
 
 
 EVENT_NAMES: Final[tuple[str, ...]] = tuple(event.name.lower().replace("_", "-") for event in Event)

@@ -13,11 +13,15 @@ from typing import Final
 
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import INFINITE_NS, Nanoseconds, later, parse_duration
+from qsctl.sim.forms import QUEUE, queue_name
 from qsctl.sim.scenario import QUEUE_ORDER, Interval, Model, Queue, Scenario, TimedChange
+from qsctl.sim.values import Value, integer
 
 _QUEUE_CHANGE: Final = re.compile(r"profile\[([^]]+)\]/queue\[([^]]+)\]/(max[-_]depth|min[-_]msg[-_]burst|weight)")
 _PORT_CHANGE: Final = re.compile(r"port\[([^]]+)\]/rate")
 _OUTAGE_CHANGE: Final = re.compile(r"client\[([^]]+)\]/(pause|absence)")
+_PORT_BITS: Final = integer(1, 10**13)
+"""As the reader leaves a port's rate: bits a second, within the range of `values.PORT_RATE`."""
 MANY_INTERVALS: Final = 1_000_000
 
 Span = tuple[Nanoseconds, Nanoseconds]
@@ -102,7 +106,7 @@ def read_changes(scenario: Scenario) -> tuple[list[QueueChange | PortChange], Ou
             changes.append(_queue_change(scenario, change, *match.groups()))
         elif match := _PORT_CHANGE.fullmatch(change.path):
             _known(change, "port", match[1], [port.name for port in scenario.ports])
-            changes.append(PortChange(change.at_ns, match[1], _integer(change, 1, 10**15)))
+            changes.append(PortChange(change.at_ns, match[1], _value(change, _PORT_BITS)))
         elif match := _OUTAGE_CHANGE.fullmatch(change.path):
             _known(change, "client group", match[1], list(pauses))
             kind = pauses if match[2] == "pause" else absences
@@ -133,21 +137,32 @@ def _known(change: TimedChange, kind: str, name: str, names: list[str]) -> None:
         )
 
 
-def _integer(change: TimedChange, least: int, most: int) -> int:
-    if not re.fullmatch(r"\d{1,18}", change.value) or not least <= int(change.value) <= most:
+def _value(change: TimedChange, kind: Value) -> int:
+    """The new value, of the same kind and range as where the file first gives it."""
+    try:
+        value = kind.parse(change.value)
+    except InvalidInput as error:
         raise InvalidInput(
-            f"a timed change of {change.path!r} to {change.value!r}, which is not between {least} and {most}",
-            remedy="Give a whole number in that range.",
-        )
-    return int(change.value)
+            f"a timed change of {change.path!r} to {change.value!r}, which is not {kind.allowed}",
+            remedy=f"Give {kind.allowed}.",
+        ) from error
+    assert isinstance(value, int)
+    return value
 
 
 def _queue_change(scenario: Scenario, change: TimedChange, profile: str, queue: str, limit: str) -> QueueChange:
     _known(change, "profile", profile, [known.name for known in scenario.profiles])
-    if scenario.model is Model.TIBCO and queue == "egress":
-        queue = Queue.D_1
-    if queue not in QUEUE_ORDER:
-        _known(change, "queue", queue, [name.value for name in QUEUE_ORDER])
-    field_name = {"max-depth": "max_depth", "min-msg-burst": "burst"}.get(limit.replace("_", "-"), limit)
-    least = 0 if field_name == "burst" else 1
-    return QueueChange(change.at_ns, profile, Queue(queue), field_name, _integer(change, least, 2**31 - 1))
+    names = queue_name(scenario.model)
+    place = [names.write(name) for name in ((Queue.D_1,) if scenario.model is Model.TIBCO else QUEUE_ORDER)]
+    _known(change, "queue", queue, place)
+    attribute = QUEUE.attribute(limit.replace("_", "-"))
+    assert attribute is not None, "the pattern of paths names no other"
+    if scenario.model not in attribute.models:
+        raise InvalidInput(
+            f"a timed change names {change.path!r}, which a {scenario.model} client does not have",
+            remedy=f"Change profile[{profile}]/queue[{queue}]/max-depth, or leave the change out.",
+        )
+    chosen = names.parse(queue)
+    assert isinstance(chosen, Queue)
+    field_name = {"max-depth": "max_depth", "min-msg-burst": "burst"}.get(attribute.name, attribute.name)
+    return QueueChange(change.at_ns, profile, chosen, field_name, _value(change, attribute.value))

@@ -55,6 +55,7 @@ class EgressArrays:
             ("clients", layout.clients),
             ("queues", layout.queues),
             ("tallies", layout.tallies),
+            ("losses", layout.losses),
             ("more", layout.more),
             ("ports", layout.ports),
             ("nodes", np.zeros(0, r.NODE)),
@@ -133,9 +134,10 @@ class EgressArrays:
                 self._place(name, _longer(self._arrays[name], 2 * len(self._arrays[name])))
         self._measure_room()
 
-    def reset_counters(self) -> None:
+    def reset_counters(self, now_ns: int) -> None:
         """The warm-up is over: counters restart, the state stays; the high-water mark restarts at the depth."""
-        for array, fields in zip((self.queues, self.tallies, self.endpoints), r.COUNTERS, strict=True):
+        self.state["counted_from"] = now_ns
+        for array, fields in zip((self.queues, self.tallies, self.endpoints, self.losses), r.COUNTERS, strict=True):
             for field in fields:
                 array[field] = 0
         self.queues["high_water"] = self.queues["work"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,43 +11,57 @@ from qsctl.instant import Nanoseconds
 from qsctl.sim.kernel import records as r
 from qsctl.sim.models.base import Event
 from qsctl.sim.models.egress_arrays import EgressArrays
-from qsctl.sim.scenario import QUEUE_ORDER
+
+_RARE_LOSSES: Final = ("not_connected", "disconnected", "spool_refused", "ingress_refused", "too_big", "expired")
+"""Fields of the LOSS record, each the name of an outcome."""
 
 
-def counter_columns(names: list[str], arrays: EgressArrays, observed_ns: Nanoseconds) -> dict[str, Any]:
+def counter_columns(
+    names: list[str], queue_names: Sequence[str], arrays: EgressArrays, observed_ns: Nanoseconds
+) -> dict[str, Any]:
     """The columns of `eventlog.schema.COUNTERS`, less the run's id, for queues that carried traffic."""
     arrays.settle_waits()
-    queues, tallies = arrays.queues, arrays.tallies
-    used = np.flatnonzero((queues["arrived"] > 0) | (queues["delivered"] > 0) | (queues["length"] > 0))
+    queues, tallies, rare = arrays.queues, arrays.tallies, arrays.losses
+    turned_away = rare["ingress_refused"] + rare["too_big"]
+    arrived = queues["arrived"] + turned_away
+    used = np.flatnonzero((arrived > 0) | (queues["delivered"] > 0) | (queues["length"] > 0) | (rare["waiting"] > 0))
     rows, losses = queues[used], tallies[used]
     redelivered = np.where(used % r.QUEUES == 0, arrays.endpoints["redelivered"][used // r.QUEUES], 0)
     client = (used // r.QUEUES).astype(np.int32)
-    zero = np.zeros(len(used), np.int64)
     histograms = [_histogram(arrays, int(queue)) for queue in used]
     return {
         "client_id": client,
         "client": [names[c] for c in client],
-        "queue": [QUEUE_ORDER[queue % r.QUEUES].value for queue in used],
-        "arrived_messages": rows["arrived"].copy(),
+        "queue": [queue_names[int(queue) % r.QUEUES] for queue in used],
+        "arrived_messages": arrived[used],
         "delivered_messages": rows["delivered"].copy(),
         "discarded_messages": losses["discarded"].copy(),
+        **{f"{name}_messages": rare[name][used] for name in _RARE_LOSSES},
+        "dead_messages": np.zeros(len(used), np.int64),
         "elided_messages": losses["elided"].copy(),
-        "expired_messages": zero,
-        "dead_messages": zero,
+        "evicted_messages": losses["evicted"].copy(),
         "redelivered_messages": redelivered,
         "discard_indications": losses["indications"].copy(),
         "delivered_bytes": rows["delivered_bytes"].copy(),
         "length_messages": rows["length"].astype(np.int64),
         "length_work_units": rows["work"].copy(),
+        "unacknowledged_messages": rare["unacknowledged"][used],
+        "waiting_messages": rare["waiting"][used],
         "high_water_mark_work_units": rows["high_water"].copy(),
         "max_depth_work_units": rows["max_depth"].astype(np.int64),
-        "first_discard_ns": losses["first_discard"].copy(),
+        "first_discard_ns": _first_discards(losses["first_discard"], rare["first_refused"][used]),
         "wait_sum_ns": losses["wait_sum"].copy(),
         "wait_max_ns": losses["wait_max"].copy(),
         "observed_ns": np.full(len(used), observed_ns, np.int64),
         "histogram_bucket": [buckets for buckets, _ in histograms],
         "histogram_count": [counts for _, counts in histograms],
     }
+
+
+def _first_discards(egress: Any, ingress: Any) -> Any:
+    """The earlier of the two; NONE where neither lost anything. Egress has NONE for never, ingress FOREVER."""
+    first = np.minimum(np.where(egress < 0, r.FOREVER, egress), ingress)
+    return np.where(first == r.FOREVER, r.NONE, first)
 
 
 def _histogram(arrays: EgressArrays, queue: int) -> tuple[Any, Any]:
@@ -63,15 +77,13 @@ def total_events(
     now_ns: Nanoseconds, arrays: EgressArrays, slow_percent: Any
 ) -> Iterator[tuple[int, int, int, int, Event]]:
     """Discards by cause, messages that went back to their endpoint, retransmissions and slowness, where not zero."""
-    tallies, endpoints, more = arrays.tallies, arrays.endpoints, arrays.more
-    refused = np.zeros(len(tallies), np.int64)
-    returned = np.zeros(len(tallies), np.int64)
-    refused[:: r.QUEUES], returned[:: r.QUEUES] = endpoints["refused"], endpoints["returned"]
+    tallies, losses, more = arrays.tallies, arrays.losses, arrays.more
     for event, values in (
-        (Event.CONGESTION_DISCARDS, tallies["discarded"] - tallies["not_connected"] - refused),
-        (Event.NOT_CONNECTED_DISCARDS, tallies["not_connected"]),
-        (Event.SPOOL_DISCARDS, refused),
-        (Event.RETURNED, returned),
+        (Event.CONGESTION_DISCARDS, tallies["discarded"]),
+        (Event.NOT_CONNECTED_DISCARDS, losses["not_connected"]),
+        (Event.DISCONNECT_DISCARDS, losses["disconnected"]),
+        (Event.SPOOL_DISCARDS, losses["spool_refused"]),
+        (Event.RETURNED, tallies["evicted"]),
     ):
         for queue in np.flatnonzero(values):
             yield now_ns, int(queue) // r.QUEUES, int(queue) % r.QUEUES, int(values[queue]), event

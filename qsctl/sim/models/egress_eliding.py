@@ -16,6 +16,7 @@ from qsctl.sim.kernel.records import (
     ELIDED,
     EVENT_ROW,
     FOREVER,
+    HOLD,
     LATER,
     MORE,
     NODE,
@@ -100,7 +101,7 @@ def ready_in(state: Any, c: int, q: int, t: int) -> tuple[int, int, int]:
     wake = wide(FOREVER)
     before = wide(NONE)
     queue = row(broker.queues, c * 5 + q, QUEUE)
-    node = wide(queue.head) if queue.length > 0 else wide(NONE)
+    node = wide(queue.head)
     while node != NONE:
         slot = row(broker.later, node, LATER).slot
         due = t if slot < 0 else row(broker.elided, slot, ELIDED).last + delay
@@ -152,9 +153,10 @@ def take_ready(state: Any, c: int, t: int, take: bool) -> int:
         row(broker.nodes, before, NODE).next = after
     if after == NONE:
         queue.tail = before
-    queue.length -= 1
-    queue.work -= work_units(wide(taken.tag & SIZE_MASK))
-    if queue.length == 0:
+    if chosen != 0 or client.traits & HOLD == 0:
+        queue.length -= 1
+        queue.work -= work_units(wide(taken.tag & SIZE_MASK))
+    if queue.head == NONE:
         client.mask = client.mask & (31 - (1 << chosen))
     slot = row(broker.later, node, LATER).slot
     if slot >= 0:

@@ -34,7 +34,7 @@ from qsctl.sim.models.egress_plain import (
     pump_plain,
     settle_plain,
 )
-from qsctl.sim.models.egress_serve import arrive, take_event
+from qsctl.sim.models.egress_serve import HELD_ONLY, acknowledge, arrive, take_event
 
 AHEAD: Final = 8
 """Arrivals after the one in hand: whose client and queue the caches are told of, for with many they lie in none."""
@@ -136,6 +136,29 @@ def advance(state: Any, rare: Any) -> int:
                 if client.queued == 0 or client.tcp_bytes < client.tcp_limit:
                     settle_plain(state, clients, heap, c, t, pump_plain(state, c, t), bool(0))
                 due = next_due(state)
+            if rare is not None and client.traits == HELD_ONLY and q != 0:
+                # A direct message to a client whose only trait is that G-1 holds what it has not acknowledged.
+                if broker.short != 0 or broker.free == NONE:
+                    result = GROW
+                    break
+                while client.queued == 0 and client.next_ack <= t:
+                    acknowledge(state, c)
+                if goes_through(clients, c, size):
+                    depart, time, indication = pass_through(
+                        state, clients, queues, tallies, ports, nodes, c, q, t, size, wide(broker.free)
+                    )
+                    position += 1
+                    if logging:
+                        cursor = wide(broker.log_count)
+                        broker.log_count = cursor + 1
+                        delivered_row(
+                            log, cursor, t, wide(0), depart - t, time - t, c, wide(arrival.topic), size, q, indication,
+                            wide(1),
+                        )  # fmt: skip
+                    if logging and broker.log_count >= broker.log_limit:
+                        result = LOG_FULL
+                        break
+                    continue
             if rare is not None and client.traits != 0:
                 if broker.short != 0 or broker.free == NONE:
                     result = GROW

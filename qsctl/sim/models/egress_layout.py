@@ -26,6 +26,7 @@ from qsctl.sim.kernel.records import (
     FOREVER,
     HOLD,
     LINK,
+    LOSS,
     LOSSY,
     MORE,
     NONE,
@@ -51,7 +52,6 @@ from qsctl.sim.scenario import (
     Queue,
     Scenario,
     Scheduler,
-    TraceArrivals,
 )
 
 PORTS_MAX: Final = 2**15 - 1
@@ -73,6 +73,7 @@ class Layout:
     queues: npt.NDArray[Any]
     ports: npt.NDArray[Any]
     tallies: npt.NDArray[Any]
+    losses: npt.NDArray[Any]
     endpoints: npt.NDArray[Any]
     pauses: npt.NDArray[Any]
     elided: npt.NDArray[Any]
@@ -129,8 +130,24 @@ def look_up(of: str, kind: str, name: str, known: Mapping[str, tuple[int, Named]
     return known[name]
 
 
-def lay_out(scenario: Scenario, replication: int, outages: Outages, topic_ranges: dict[str, tuple[int, int]]) -> Layout:
-    """Arrays for every port, client, queue and endpoint.
+def port_links(scenario: Scenario) -> dict[str, slice]:
+    """Where each port's links are among the records of ports: each link is a FIFO of its own."""
+    found: dict[str, slice] = {}
+    first = 0
+    for port in scenario.ports:
+        found[port.name] = slice(first, first + port.links)
+        first += port.links
+    return found
+
+
+def lay_out(
+    scenario: Scenario,
+    replication: int,
+    outages: Outages,
+    topic_ranges: dict[str, tuple[int, int]],
+    guaranteed: frozenset[str],
+) -> Layout:
+    """Arrays for every port, client, queue and endpoint; `guaranteed` names the groups with traffic to G-1.
 
     Raises:
         InvalidInput: an unknown name, a count, limit, rate or probability out of range.
@@ -142,17 +159,20 @@ def lay_out(scenario: Scenario, replication: int, outages: Outages, topic_ranges
     count = sum(group.count for group in scenario.groups)
     if count == 0:
         raise InvalidInput("the scenario has no clients", remedy="Give at least one client group.")
-    if len(scenario.ports) > PORTS_MAX:
-        raise InvalidInput(f"the scenario has {len(scenario.ports)} ports", remedy=f"Give at most {PORTS_MAX}.")
-    ports = np.zeros(len(scenario.ports), PORT)
-    for index, port in enumerate(scenario.ports):
-        ports[index]["num"], ports[index]["den"] = line_rate(f"port {port.name!r}", port.rate_bits_per_second)
+    if sum(port.links for port in scenario.ports) > PORTS_MAX:
+        raise InvalidInput(f"the scenario has {len(scenario.ports)} ports", remedy=f"Give at most {PORTS_MAX} links.")
+    links = port_links(scenario)
+    ports = np.zeros(sum(port.links for port in scenario.ports), PORT)
+    for port in scenario.ports:
+        span = links[port.name]
+        ports["num"][span], ports["den"][span] = line_rate(f"port {port.name!r}", port.rate_bits_per_second)
     layout = Layout(
         names=client_names(scenario),
         clients=np.zeros(count, CLIENT),
         more=np.zeros(count, MORE),
         queues=np.zeros(count * QUEUES, QUEUE),
         tallies=np.zeros(count * QUEUES, TALLY),
+        losses=np.zeros(count * QUEUES, LOSS),
         ports=ports,
         endpoints=np.zeros(count, ENDPOINT),
         pauses=np.zeros(max(1, sum(len(pauses) for pauses in outages.pauses.values())), PAUSE),
@@ -165,7 +185,7 @@ def lay_out(scenario: Scenario, replication: int, outages: Outages, topic_ranges
         first, size = ranges[group.name]
         if size <= 0:
             raise InvalidInput(f"client group {group.name!r} has {size} clients", remedy="Give at least 1.")
-        port_index, _ = look_up(f"client group {group.name!r}", "port", group.port, ports_by_name)
+        look_up(f"client group {group.name!r}", "port", group.port, ports_by_name)
         _, profile = look_up(f"client group {group.name!r}", "profile", group.profile, profiles)
         span = slice(first, first + size)
         pauses = outages.pauses.get(group.name, [])
@@ -173,12 +193,16 @@ def lay_out(scenario: Scenario, replication: int, outages: Outages, topic_ranges
         more = layout.more[span]
         more["pause"], more["pause_end"] = pause_rows, pause_rows + len(pauses)
         pause_rows += len(pauses)
-        _lay_connection(scenario, group, profile, port_index, layout.clients[span], more)
+        _lay_connection(scenario, group, profile, layout.clients[span], more)
+        span_of_links = links[group.port]
+        layout.clients["port"][span] = span_of_links.start + np.arange(first, first + size) % (
+            span_of_links.stop - span_of_links.start
+        )
         more["key"] = [stream_key(scenario.seed, replication, "loss", group.name, i) for i in range(size)]
         more["endpoint"] = np.arange(first, first + size)
         queues = slice(first * QUEUES, (first + size) * QUEUES)
         _lay_queues(scenario, profile, layout.queues[queues], layout.tallies[queues])
-        flags = _flags(scenario, group, profile, group.name in endpoints, outages)
+        flags = _flags(scenario, group, profile, endpoints.get(group.name), group.name in guaranteed, outages)
         layout.clients["traits"][span] = flags
         more["next_absence"] = outages.next_absence(group.name, -1)
         _lay_endpoint(layout.endpoints[span], endpoints.get(group.name), flags & TRACKED != 0)
@@ -187,15 +211,11 @@ def lay_out(scenario: Scenario, replication: int, outages: Outages, topic_ranges
             more["elide"] = eliding_slots + np.arange(size) * (high - low)
             more["elide_topics"], more["topic_base"] = high - low, low
             eliding_slots += size * (high - low)
+    layout.losses["first_refused"] = FOREVER
     layout.elided = np.zeros(max(1, eliding_slots), ELIDED)
     layout.elided["node"] = NONE
-    layout.rare = bool(layout.clients["traits"].any()) or _guaranteed(scenario)
+    layout.rare = bool(layout.clients["traits"].any()) or bool(guaranteed)
     return layout
-
-
-def _guaranteed(scenario: Scenario) -> bool:
-    """Whether messages may come to G-1: a trace names queues of its own."""
-    return any(each.queue is Queue.G_1 or isinstance(each.arrivals, TraceArrivals) for each in scenario.traffic)
 
 
 def _endpoints(scenario: Scenario, ranges: Mapping[str, tuple[int, int]]) -> dict[str, Endpoint]:
@@ -215,9 +235,19 @@ def _endpoints(scenario: Scenario, ranges: Mapping[str, tuple[int, int]]) -> dic
     return found
 
 
-def _flags(scenario: Scenario, group: ClientGroup, profile: Profile, explicit: bool, outages: Outages) -> int:
+def _flags(
+    scenario: Scenario,
+    group: ClientGroup,
+    profile: Profile,
+    endpoint: Endpoint | None,
+    comes: bool,
+    outages: Outages,
+) -> int:
+    """The traits of a group's clients; `comes`: guaranteed messages come to it."""
     guaranteed = scenario.model is Model.SOLACE
-    hold = guaranteed and profile.guaranteed_overflow is GuaranteedOverflow.HOLD
+    hold = guaranteed and comes and profile.guaranteed_overflow is GuaranteedOverflow.HOLD
+    explicit = endpoint is not None
+    delayed = endpoint is not None and endpoint.acknowledge_delay_ns > 0
     absent = bool(outages.absences.get(group.name))
     buffers = scenario.broker.egress_buffer_bytes > 0
     flags = LOSSY if group.loss_probability > 0 else 0
@@ -228,14 +258,16 @@ def _flags(scenario: Scenario, group: ClientGroup, profile: Profile, explicit: b
     flags |= WEIGHTED if guaranteed and profile.scheduler is Scheduler.WEIGHTED else 0
     flags |= HOLD if hold else 0
     flags |= TRACKED if guaranteed and (explicit or hold or absent or buffers) else 0
-    return flags | (EAGER if buffers or flags & (LOSSY | TRACKED) else 0)
+    # Of a message that G-1 holds only the consumer's delay, a disconnect and the buffers cannot wait for the client's
+    # own next arrival.
+    patient = hold and not absent and not delayed
+    return flags | (EAGER if buffers or flags & LOSSY or (flags & TRACKED and not patient) else 0)
 
 
 def _lay_connection(
     scenario: Scenario,
     group: ClientGroup,
     profile: Profile,
-    port: int,
     clients: npt.NDArray[Any],
     more: npt.NDArray[Any],
 ) -> None:
@@ -263,7 +295,6 @@ def _lay_connection(
     for field in ("unsent", "head", "tail"):
         clients[field] = NONE
     clients["next_ack"] = FOREVER
-    clients["port"] = port
     clients["window"] = min(tcp.mss_bytes * tcp.initial_window_segments, tcp.max_window_bytes)
     clients["window_max"] = tcp.max_window_bytes
     clients["tcp_limit"] = tcp.transmit_queue_bytes
@@ -291,6 +322,8 @@ def _lay_queues(
     queues["head"] = queues["tail"] = tallies["first_discard"] = NONE
     for index, name in enumerate(QUEUE_ORDER):
         limits = profile.queues.get(name)
+        if limits is None and scenario.model is Model.TIBCO and name is not Queue.D_1:
+            continue
         if limits is None:
             raise InvalidInput(f"profile {profile.name!r} says nothing of queue {name}", remedy="Give its limits.")
         depth, burst = limits.max_depth_work_units, limits.min_msg_burst
@@ -313,7 +346,9 @@ def _lay_endpoint(endpoints: npt.NDArray[Any], endpoint: Endpoint | None, tracke
     endpoints["held_max"] = endpoints["low_max"] = NONE
     if endpoint is not None:
         delay: Nanoseconds = endpoint.acknowledge_delay_ns
-        endpoints["window"] = endpoint.flows * endpoint.window_messages
+        limit = endpoint.unacknowledged_limit_messages
+        window = endpoint.window_messages if limit < 0 else min(limit, endpoint.window_messages)
+        endpoints["window"] = endpoint.flows * window
         endpoints["held_max"] = endpoint.max_messages
         endpoints["low_max"] = endpoint.low_priority_limit_messages
         endpoints["acknowledge_delay"] = FOREVER if delay >= INFINITE_NS else delay

@@ -15,6 +15,8 @@ from qsctl.sim.kernel.records import (
     ENTRIES_AN_EVENT,
     FIT,
     FOREVER,
+    HOLD,
+    LATER,
     LIFE,
     LIFE_INDICATION,
     MORE,
@@ -33,7 +35,8 @@ from qsctl.sim.kernel.transmit import leave_port
 from qsctl.sim.models.egress_queue import (
     append,
     count_departure,
-    count_loss,
+    count_discard,
+    detach_head,
     discard_oldest,
     join_transmit_queue,
     unlink_head,
@@ -136,7 +139,7 @@ def enter_queue(
     if queue.length >= queue.burst and queue.work + work_units(size) > queue.max_depth:
         admission = row(clients, c, CLIENT).admission
         if admission == TAIL and queue.work >= queue.max_depth:
-            count_loss(state, c, q, t, size, topic, t)
+            count_discard(state, c, q, t, size, topic, t)
             return
         if admission != TAIL:
             beyond = work_units(size) - 1 if admission == FIT else 0
@@ -164,7 +167,7 @@ def discard_plain(state: Any, clients: Any, queues: Any, nodes: Any, c: int, q: 
         prefetch(broker.topics, wide(row(queues, c * 5 + q, QUEUE).head), TOPIC)
         oldest = row(nodes, node, NODE)
         topic = wide(row(broker.topics, node, TOPIC).topic)
-        count_loss(state, c, q, t, wide(oldest.tag & SIZE_MASK), topic, wide(oldest.time))
+        count_discard(state, c, q, t, wide(oldest.tag & SIZE_MASK), topic, wide(oldest.time))
     else:
         tally = row(broker.tallies, c * 5 + q, TALLY)
         tally.discarded += 1
@@ -216,11 +219,16 @@ def send_plain(state: Any, clients: Any, nodes: Any, c: int, t: int, node: int, 
 
 @kernel
 def pump_plain(state: Any, c: int, t: int) -> bool:
-    """Move and send what may go at `t`; True when the client is left blocked: it has data that it cannot send."""
+    """Move and send what may go at `t`; True when the client is left blocked: it has data that it cannot send.
+
+    Also of a client whose only trait is that G-1 holds what it has not acknowledged: its guaranteed messages are
+    counted and logged when they are acknowledged.
+    """
     broker = row(state, 0, STATE)
     clients, queues, nodes = broker.clients, broker.queues, broker.nodes
     client = row(clients, c, CLIENT)
     logging = broker.logging != 0
+    holds = client.traits & HOLD != 0
     while client.unsent != NONE:
         node = wide(client.unsent)
         first = row(nodes, node, NODE)
@@ -229,34 +237,41 @@ def pump_plain(state: Any, c: int, t: int) -> bool:
             break
         client.unsent = first.next
         depart, time = send_plain(state, clients, nodes, c, t, node, size)
-        if logging:
+        if holds and first.tag >> SIZE_BITS == 0:
+            row(broker.later, node, LATER).sent = depart
+        elif logging:
             log_delivered(state, c, node, depart, time)
     while client.mask != 0:
         if client.tcp_bytes >= client.tcp_limit:
             return True
         q = bit_length(wide(client.mask)) - 1
-        node = unlink_head(clients, queues, nodes, c, q)
+        kept = holds and q == 0
+        node = detach_head(clients, queues, nodes, c, q) if kept else unlink_head(clients, queues, nodes, c, q)
         moved = row(nodes, node, NODE)
         size = wide(moved.tag & SIZE_MASK)
         born = wide(moved.time)
-        indication = count_departure(
-            state, queues, broker.tallies, broker.octaves, broker.blocks, c * 5 + q, size, t - born
-        )
+        indication = wide(0)
+        if not kept:
+            indication = count_departure(
+                state, queues, broker.tallies, broker.octaves, broker.blocks, c * 5 + q, size, t - born
+            )
         held_back = client.unsent != NONE or (client.inflight > 0 and client.inflight + size > client.window)
         join_transmit_queue(clients, nodes, c, node, size)
+        if kept or (held_back and logging):
+            prefetch(broker.topics, wide(row(queues, c * 5 + q, QUEUE).head), TOPIC)
+            prefetch(broker.lives, wide(row(queues, c * 5 + q, QUEUE).head), LIFE)
+            life = row(broker.lives, node, LIFE)
+            life.born = born
+            life.moved = t
+            life.traits = LIFE_INDICATION if indication != 0 else 0
         if held_back:
             if client.unsent == NONE:
                 client.unsent = node
-            if logging:
-                prefetch(broker.topics, wide(row(queues, c * 5 + q, QUEUE).head), TOPIC)
-                prefetch(broker.lives, wide(row(queues, c * 5 + q, QUEUE).head), LIFE)
-                life = row(broker.lives, node, LIFE)
-                life.born = born
-                life.moved = t
-                life.traits = LIFE_INDICATION if indication != 0 else 0
             continue
         depart, time = send_plain(state, clients, nodes, c, t, node, size)
-        if logging:
+        if kept:
+            row(broker.later, node, LATER).sent = depart
+        elif logging:
             prefetch(broker.topics, wide(row(queues, c * 5 + q, QUEUE).head), TOPIC)
             topic = wide(row(broker.topics, node, TOPIC).topic)
             attempts = wide(row(broker.lives, node, LIFE).attempts) if q == 0 else wide(1)

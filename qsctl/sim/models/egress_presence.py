@@ -14,11 +14,15 @@ from qsctl.sim.kernel.jit import kernel, row, wide
 from qsctl.sim.kernel.records import (
     ABSENT,
     CLIENT,
+    DELIVERED,
+    DISCONNECTED,
     ENDPOINT,
     FOREVER,
     HELD,
+    HOLD,
     LATER,
     LIFE,
+    LOSS,
     MORE,
     NODE,
     NONE,
@@ -30,11 +34,11 @@ from qsctl.sim.kernel.records import (
     TRACKED,
     WAITING,
 )
-from qsctl.sim.kernel.rows import log_delivered, release, undelivered_row
+from qsctl.sim.kernel.rows import log_delivered, log_sent, release, undelivered_row
 from qsctl.sim.models.egress_eliding import forget_topics
 from qsctl.sim.models.egress_endpoint import want_next_due
-from qsctl.sim.models.egress_queue import unlink_head
-from qsctl.sim.models.egress_serve import count_absent_loss, serve, settle
+from qsctl.sim.models.egress_queue import log_loss, unlink_head
+from qsctl.sim.models.egress_serve import serve, settle
 
 
 @kernel
@@ -76,7 +80,7 @@ def disconnect(state: Any, c: int, t: int) -> int:
             node = wide(row(nodes, node, NODE).next)
     for q in range(4, -1, -1):
         queue = row(broker.queues, c * 5 + q, QUEUE)
-        while queue.length > 0:
+        while queue.head != NONE:
             node = unlink_head(broker.clients, broker.queues, nodes, c, wide(q))
             left = row(nodes, node, NODE)
             if q == 0 and tracked:
@@ -89,10 +93,16 @@ def disconnect(state: Any, c: int, t: int) -> int:
             else:
                 dropped += 1
                 topic = wide(row(broker.topics, node, TOPIC).topic)
-                count_absent_loss(state, c, wide(q), t, wide(left.tag & SIZE_MASK), topic, wide(left.time))
+                row(broker.losses, c * 5 + q, LOSS).disconnected += 1
+                log_loss(
+                    state, c, wide(q), t, wide(left.tag & SIZE_MASK), topic, wide(left.time), wide(DISCONNECTED)
+                )  # fmt: skip
                 release(state, node)
         queue.pending = 0
     if tracked:
+        # What G-1 held is back at the endpoint, sent or not.
+        row(broker.queues, c * 5, QUEUE).length = 0
+        row(broker.queues, c * 5, QUEUE).work = 0
         endpoint.reading_head = NONE
         endpoint.reading_tail = NONE
         endpoint.outstanding = 0
@@ -129,30 +139,59 @@ def connect(state: Any, c: int, t: int) -> None:
 
 
 @kernel
+def count_rest(state: Any, count: int) -> None:
+    """Count, at the end of the run, what of each client's G-1 was sent and what waits at its endpoint."""
+    broker = row(state, 0, STATE)
+    for c in range(count):
+        loss = row(broker.losses, c * 5, LOSS)
+        endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+        loss.waiting = list_length(state, wide(endpoint.waiting_head))
+        loss.waiting += list_length(state, wide(endpoint.returned_head))
+        if row(broker.clients, c, CLIENT).traits & HOLD:
+            queue = row(broker.queues, c * 5, QUEUE)
+            loss.unacknowledged = queue.length - list_length(state, wide(queue.head))
+
+
+@kernel
+def list_length(state: Any, node: int) -> int:
+    """How many messages a list of nodes has."""
+    nodes = row(state, 0, STATE).nodes
+    length = 0
+    while node != NONE:
+        length += 1
+        node = wide(row(nodes, node, NODE).next)
+    return length
+
+
+@kernel
 def hold(state: Any, c: int) -> None:
-    """Log what one client's queues and endpoint hold when the run ends; the state is spent by it."""
+    """Log what one client's queues and endpoint hold when the run ends; the state is spent by it.
+
+    A guaranteed message that was sent and not acknowledged is held by G-1, with the times of its sending.
+    """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     nodes = broker.nodes
     tracked = client.traits & TRACKED != 0
+    outcome = wide(HELD) if client.traits & HOLD else wide(DELIVERED)
     node = wide(endpoint.reading_head) if tracked else wide(NONE)
     while node != NONE:
-        log_delivered(state, c, node, wide(row(broker.later, node, LATER).sent), wide(NONE))
+        log_sent(state, c, node, wide(row(broker.later, node, LATER).sent), wide(NONE), outcome)
         node = wide(row(nodes, node, NODE).next)
     node = wide(client.head)
     unsent = False
     while node != NONE:
         unsent = unsent or node == client.unsent
-        if unsent:
+        guaranteed = tracked and row(nodes, node, NODE).tag >> SIZE_BITS == 0
+        sent = wide(row(broker.later, node, LATER).sent) if guaranteed and not unsent else wide(NONE)
+        if guaranteed:
+            log_sent(state, c, node, sent, wide(NONE), outcome)
+        elif unsent:
             log_delivered(state, c, node, wide(NONE), wide(NONE))
-        elif tracked and row(nodes, node, NODE).tag >> SIZE_BITS == 0:
-            log_delivered(state, c, node, wide(row(broker.later, node, LATER).sent), wide(NONE))
         node = wide(row(nodes, node, NODE).next)
     for q in range(4, -1, -1):
-        queue = row(broker.queues, c * 5 + q, QUEUE)
-        if queue.length > 0:
-            log_list(state, c, wide(q), wide(queue.head), wide(HELD))
+        log_list(state, c, wide(q), wide(row(broker.queues, c * 5 + q, QUEUE).head), wide(HELD))
     log_list(state, c, wide(0), wide(endpoint.returned_head), wide(WAITING))
     log_list(state, c, wide(0), wide(endpoint.waiting_head), wide(WAITING))
 

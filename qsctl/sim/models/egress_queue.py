@@ -16,6 +16,7 @@ from qsctl.sim.kernel.records import (
     ELIDED,
     ELIDING,
     FIT,
+    HOLD,
     LATER,
     LIFE,
     LIFE_INDICATION,
@@ -50,30 +51,44 @@ def buffer_bytes(state: Any, c: int, size: int) -> None:
 
 
 @kernel
-def count_loss(state: Any, c: int, q: int, t: int, size: int, topic: int, born: int) -> None:
-    """Count and log a message that is lost at `t`: the queue's first loss is remembered."""
+def log_loss(state: Any, c: int, q: int, t: int, size: int, topic: int, born: int, outcome: int) -> None:
+    """Log a message that is lost at `t`: the queue's first loss is remembered. The caller counts its cause."""
     broker = row(state, 0, STATE)
     tally = row(broker.tallies, c * 5 + q, TALLY)
-    tally.discarded += 1
     if tally.first_discard < 0:
         tally.first_discard = t
     if broker.logging != 0:
-        undelivered_row(state, born, t - born, c, topic, size, q, wide(DISCARDED), wide(0))
+        undelivered_row(state, born, t - born, c, topic, size, q, outcome, wide(0))
+
+
+@kernel
+def count_discard(state: Any, c: int, q: int, t: int, size: int, topic: int, born: int) -> None:
+    """Count and log a message that is discarded because its queue is full: an Egress Congestion Discard."""
+    row(row(state, 0, STATE).tallies, c * 5 + q, TALLY).discarded += 1
+    log_loss(state, c, q, t, size, topic, born, wide(DISCARDED))
+
+
+@inlined
+def detach_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
+    """Take the oldest message off a queue's list; the queue still holds it: its length and depth stay."""
+    queue = row(queues, c * 5 + q, QUEUE)
+    node = wide(queue.head)
+    after = wide(row(nodes, node, NODE).next)
+    queue.head = after
+    prefetch(nodes, after, NODE)
+    if after == NONE:
+        client = row(clients, c, CLIENT)
+        client.mask = client.mask & (31 - (1 << q))
+    return node
 
 
 @inlined
 def unlink_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
     """Take the oldest message off a queue."""
+    node = detach_head(clients, queues, nodes, c, q)
     queue = row(queues, c * 5 + q, QUEUE)
-    node = wide(queue.head)
-    head = row(nodes, node, NODE)
-    queue.head = head.next
-    prefetch(nodes, wide(head.next), NODE)
-    queue.work -= work_units(wide(head.tag & SIZE_MASK))
+    queue.work -= work_units(wide(row(nodes, node, NODE).tag & SIZE_MASK))
     queue.length -= 1
-    if queue.length == 0:
-        client = row(clients, c, CLIENT)
-        client.mask = client.mask & (31 - (1 << q))
     return node
 
 
@@ -81,7 +96,7 @@ def unlink_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
 def discard_oldest(state: Any, c: int, q: int, t: int) -> None:
     """Discard the message at the head; the queue's next message delivered will carry the indication.
 
-    A guaranteed message is not lost: it goes back to its endpoint and comes again.
+    A guaranteed message (`GuaranteedOverflow.REDELIVER`) goes back to its endpoint and comes again: it is evicted.
     """
     broker = row(state, 0, STATE)
     node = unlink_head(broker.clients, broker.queues, broker.nodes, c, q)
@@ -89,13 +104,14 @@ def discard_oldest(state: Any, c: int, q: int, t: int) -> None:
     size = wide(oldest.tag & SIZE_MASK)
     buffer_bytes(state, c, -size)
     if q == 0:
+        row(broker.tallies, c * 5, TALLY).evicted += 1
         return_to_endpoint(state, c, t, node)
         return
     row(broker.queues, c * 5 + q, QUEUE).pending = 1
     later = row(broker.later, node, LATER)
     if row(broker.clients, c, CLIENT).traits & ELIDING and later.slot >= 0:
         row(broker.elided, later.slot, ELIDED).node = NONE
-    count_loss(state, c, q, t, size, wide(row(broker.topics, node, TOPIC).topic), wide(oldest.time))
+    count_discard(state, c, q, t, size, wide(row(broker.topics, node, TOPIC).topic), wide(oldest.time))
     release(state, node)
 
 
@@ -126,7 +142,7 @@ def append(clients: Any, queues: Any, nodes: Any, c: int, q: int, node: int, siz
     entered = row(nodes, node, NODE)
     entered.tag = size | (q << SIZE_BITS)
     entered.next = NONE
-    if queue.length == 0:
+    if queue.head == NONE:
         queue.head = node
         client = row(clients, c, CLIENT)
         client.mask = client.mask | (1 << q)
@@ -143,7 +159,7 @@ def append(clients: Any, queues: Any, nodes: Any, c: int, q: int, node: int, siz
 def enqueue(state: Any, c: int, q: int, t: int, size: int, topic: int) -> int:
     """A message arrives at a queue at `t`: its node, or NONE when it was refused (TIBCO)."""
     if not make_room(state, c, q, t, size):
-        count_loss(state, c, q, t, size, topic, t)
+        count_discard(state, c, q, t, size, topic, t)
         return wide(NONE)
     broker = row(state, 0, STATE)
     node = allocate(state)
@@ -172,13 +188,10 @@ def join_transmit_queue(clients: Any, nodes: Any, c: int, node: int, size: int) 
 
 
 @inlined
-def count_departure(
+def count_delivery(
     state: Any, queues: Any, tallies: Any, octaves: Any, blocks: Any, index: int, size: int, wait: int
-) -> int:
-    """A message leaves its queue for the TCP queue: it counts as delivered. Returns 1 when it carries an indication.
-
-    It does when messages of its queue were discarded since the last one left.
-    """
+) -> None:
+    """A message left its queue: it counts as delivered, with how long it waited for the TCP transmit queue."""
     queue = row(queues, index, QUEUE)
     queue.delivered += 1
     queue.delivered_bytes += size
@@ -188,6 +201,18 @@ def count_departure(
         if wait > tally.wait_max:
             tally.wait_max = wait
         count_wait(state, octaves, blocks, index, wait)
+
+
+@inlined
+def count_departure(
+    state: Any, queues: Any, tallies: Any, octaves: Any, blocks: Any, index: int, size: int, wait: int
+) -> int:
+    """A message leaves its queue for the TCP queue: it counts as delivered. Returns 1 when it carries an indication.
+
+    It does when messages of its queue were discarded since the last one left.
+    """
+    count_delivery(state, queues, tallies, octaves, blocks, index, size, wait)
+    queue = row(queues, index, QUEUE)
     indication = wide(queue.pending)
     if indication != 0:
         queue.pending = 0
@@ -197,14 +222,19 @@ def count_departure(
 
 @kernel
 def to_transmit_queue(state: Any, c: int, q: int, t: int, node: int) -> None:
-    """Move a message that left its queue to the end of the TCP transmit queue."""
+    """Move a message that left its queue's list to the end of the TCP transmit queue.
+
+    A guaranteed one that G-1 holds until it is acknowledged counts as delivered only then.
+    """
     broker = row(state, 0, STATE)
     moved = row(broker.nodes, node, NODE)
     size = wide(moved.tag & SIZE_MASK)
     born = wide(moved.time)
-    indication = count_departure(
-        state, broker.queues, broker.tallies, broker.octaves, broker.blocks, c * 5 + q, size, t - born
-    )
+    indication = wide(0)
+    if q != 0 or row(broker.clients, c, CLIENT).traits & HOLD == 0:
+        indication = count_departure(
+            state, broker.queues, broker.tallies, broker.octaves, broker.blocks, c * 5 + q, size, t - born
+        )
     life = row(broker.lives, node, LIFE)
     life.born = born
     life.moved = t

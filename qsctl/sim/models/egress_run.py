@@ -12,30 +12,35 @@ import heapq
 from collections.abc import Callable
 from functools import partial
 from math import ceil, floor
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from qsctl.eventlog.run_folder import Happening
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, later
 from qsctl.sim.arrivals import ArrivalStreams
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.jit import as_records
-from qsctl.sim.models.base import CHUNK_ROWS, EVENT_ROW, Event, Rows, Stop
+from qsctl.sim.models.base import CHUNK_ROWS, EVENT_ROW, LOG_ROW, NEVER, Event, Rows, Stop
 from qsctl.sim.models.changes import PortChange, QueueChange, read_changes
 from qsctl.sim.models.egress_arrays import EgressArrays
 from qsctl.sim.models.egress_counters import counter_columns, total_events
 from qsctl.sim.models.egress_kernel import advance
-from qsctl.sim.models.egress_layout import lay_out, line_rate
-from qsctl.sim.models.egress_presence import connect, disconnect, hold
-from qsctl.sim.models.ingress import Ingress
+from qsctl.sim.models.egress_layout import lay_out, line_rate, port_links
+from qsctl.sim.models.egress_presence import connect, count_rest, disconnect, hold
+from qsctl.sim.models.egress_serve import drain, stir
+from qsctl.sim.models.happenings import Happenings
+from qsctl.sim.models.ingress import Ingress, log_rows
 from qsctl.sim.models.slow_subscribers import SlowSubscribers
-from qsctl.sim.scenario import QUEUE_ORDER, Scenario
+from qsctl.sim.scenario import QUEUE_ORDER, TIBCO_QUEUE, Model, Queue, Scenario
 
 SECOND, CONNECT, DISCONNECT, MARK, CHANGE = range(5)
 """The order of what happens at one instant."""
 
+SPOOL_SET_PERCENT: Final = 80
+SPOOL_CLEAR_PERCENT: Final = 60
 Control = tuple[Nanoseconds, int, int, Callable[[], None]]
 
 
@@ -47,8 +52,11 @@ class EgressRun:
         self._level = level
         changes, self._outages = read_changes(scenario)
         streams = ArrivalStreams(scenario, replication)
-        layout = lay_out(scenario, replication, self._outages, streams.topic_ranges)
+        layout = lay_out(scenario, replication, self._outages, streams.topic_ranges, streams.guaranteed_groups)
         self.names = layout.names
+        self.queue_names = [name.value for name in QUEUE_ORDER]
+        if scenario.model is Model.TIBCO:
+            self.queue_names[QUEUE_ORDER.index(Queue.D_1)] = TIBCO_QUEUE
         self.arrays = EgressArrays(layout, level, chunk_rows)
         self._ingress = Ingress(scenario, streams)
         self._ranges = streams.client_ranges
@@ -59,7 +67,9 @@ class EgressRun:
         )
         self._buffer = broker.egress_buffer_bytes
         self._load_set = False
+        self._spool_used = np.zeros(len(layout.names), np.bool_)
         self._bound_load()
+        self._happenings = Happenings()
         self._events: list[tuple[int, int, int, int, int]] = []
         self._controls: list[Control] = []
         self._sequence = 0
@@ -67,12 +77,16 @@ class EgressRun:
         self._warm_ns = scenario.warm_up_ns or INFINITE_NS
         self._held = 0
         self._finished = False
+        self._aside = self._at_ingress = np.zeros(0, LOG_ROW)
+        """Rows to be logged behind those of the kernel: what ingress refused, or had not whole when the run ended."""
         self.now_ns: Nanoseconds = 0
+        for client, value, event in self._ingress.subscriptions.events():
+            self._tell(0, client, -1, value, event)
 
     @property
     def messages(self) -> int:
-        """Arrivals simulated so far, warm-up included."""
-        return int(self.arrays.state["arrived"])
+        """Arrivals simulated so far, warm-up included, with those that ingress refused."""
+        return int(self.arrays.state["arrived"]) + self._ingress.turned_away
 
     @property
     def slow_percent(self) -> npt.NDArray[Any]:
@@ -86,7 +100,7 @@ class EgressRun:
         arrays = self.arrays
         state = arrays.state
         while True:
-            if state["log_count"] >= state["log_limit"]:
+            if state["log_count"] >= state["log_limit"] or len(self._aside):
                 return Stop.LOG_FULL
             if self._controls and self._controls[0][0] <= self.now_ns:
                 heapq.heappop(self._controls)[3]()
@@ -98,10 +112,13 @@ class EgressRun:
                 return Stop.UNTIL
             if self._ingress.now_ns <= self.now_ns:
                 left = self._rows[state["position"] :]
-                self._rows, refused = self._ingress.window(horizon, left)
+                self._rows, refused, turned_away = self._ingress.window(horizon, left, arrays.losses)
                 state["position"] = 0
                 for row in refused:
                     self._tell(*row)
+                if self._level is not LogLevel.COUNTERS and len(turned_away):
+                    self._aside = turned_away
+                    continue
             bound = min(until_ns, self._ingress.now_ns)
             if self._controls:
                 bound = min(bound, self._controls[0][0])
@@ -111,7 +128,8 @@ class EgressRun:
             last = bound - 1 if warm or bound == horizon else bound
             match arrays.call(advance, self._rows, len(self._rows), bound, last):
                 case r.REACHED if warm:
-                    arrays.reset_counters()
+                    self._drain(bound - 1)
+                    arrays.reset_counters(bound)
                     self._warm_ns = INFINITE_NS
                 case r.REACHED:
                     self.now_ns = bound
@@ -124,7 +142,11 @@ class EgressRun:
 
     def take_log(self) -> Rows:
         """The rows since the last call: a view that the next `step` overwrites."""
-        return self.arrays.take_log()
+        rows = self.arrays.take_log()
+        if len(self._aside):
+            rows = np.concatenate([rows, self._aside])
+            self._aside = self._aside[:0]
+        return rows
 
     def take_events(self) -> Rows:
         """The events since the last call, a copy."""
@@ -141,21 +163,55 @@ class EgressRun:
         arrays = self.arrays
         if not self._finished:
             self._finished = True
+            self._drain(self.now_ns - 1 if self.now_ns >= self._scenario.horizon_ns else self.now_ns)
+            arrays.kernel(count_rest, len(self.names))
+            self._at_ingress = self._count_at_ingress()
             for row in total_events(self.now_ns, arrays, self._slow.percent):
                 self._tell(*row)
+            if self._slow.missed_keepalives:
+                self._tell(self.now_ns, -1, -1, self._slow.missed_keepalives, Event.MISSED_KEEPALIVES)
         while arrays.state["logging"] and self._held < len(self.names):
             if arrays.state["log_count"] >= arrays.state["log_limit"]:
                 return Stop.LOG_FULL
             arrays.kernel(hold, self._held)
             self._held += 1
+        if arrays.state["logging"]:
+            self._aside, self._at_ingress = self._at_ingress, self._at_ingress[:0]
         return Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:
         """One row a client and queue that carried traffic, as columns."""
         observed = max(0, min(self.now_ns, self._scenario.horizon_ns) - self._scenario.warm_up_ns)
-        return counter_columns(self.names, self.arrays, observed)
+        return counter_columns(self.names, self.queue_names, self.arrays, observed)
+
+    def _drain(self, until_ns: Nanoseconds) -> None:
+        """Bring G-1 of clients that had nothing to ask for up to date, before it is counted."""
+        clients = self.arrays.clients
+        for c in np.flatnonzero((clients["traits"] & r.HOLD != 0) & (clients["next_ack"] <= until_ns)):
+            self.arrays.ensure_room()
+            self.arrays.kernel(drain, int(c), until_ns)
+
+    def _count_at_ingress(self) -> Rows:
+        """What the broker has accepted and not whole yet when the run ends waits: it came, and is in no queue."""
+        arrays = self.arrays
+        left = self._rows[arrays.state["position"] :]
+        if self.now_ns < self._scenario.horizon_ns:
+            left = left[:0]  # the run was stopped: these are still to come
+        place = left["client"].astype(np.int64) * r.QUEUES + (left["tag"] & 7)
+        np.add.at(arrays.queues["arrived"], place, 1)
+        np.add.at(arrays.losses["waiting"], place, 1)
+        arrays.state["arrived"] += len(left)
+        rows = log_rows(left, r.WAITING, wait_ns=NEVER)
+        rows["enqueued_ns"] = np.minimum(rows["enqueued_ns"], max(0, self.now_ns - 1))
+        return rows
+
+    @property
+    def happenings(self) -> tuple[Happening, ...]:
+        """What happened, by kind of event."""
+        return self._happenings.summed(self.names)
 
     def _tell(self, at: int, client: int, queue: int, value: int, event: int) -> None:
+        self._happenings.note(at, client, value, event)
         if self._level is LogLevel.EVENTS:
             self._events.append((at, client, queue, value, int(event)))
 
@@ -186,14 +242,30 @@ class EgressRun:
         for c in self._slow.tick(self.now_ns, self.arrays.clients, self.arrays.more):
             event = Event.SLOW_SUBSCRIBER if self._slow.slow[c] else Event.SLOW_SUBSCRIBER_CLEARED
             self._tell(self.now_ns, int(c), -1, round(100 * self._slow.percent[c]), event)
+        self._check_endpoints()
         self._at(later(self.now_ns, SECOND_NS), SECOND, self._second)
+
+    def _check_endpoints(self) -> None:
+        """Threshold events of endpoints with a limit (seed 004: 80 and 60 percent), looked at each second."""
+        endpoints = self.arrays.endpoints
+        most = endpoints["held_max"]
+        if not (most > 0).any():
+            return
+        self._drain(self.now_ns)
+        usage = np.where(most > 0, 100 * endpoints["held"] // np.maximum(most, 1), 0)
+        for c in np.flatnonzero(~self._spool_used & (usage >= SPOOL_SET_PERCENT)):
+            self._tell(self.now_ns, int(c), 0, int(usage[c]), Event.SPOOL_USAGE_SET)
+            self._spool_used[c] = True
+        for c in np.flatnonzero(self._spool_used & (usage <= SPOOL_CLEAR_PERCENT)):
+            self._tell(self.now_ns, int(c), 0, int(usage[c]), Event.SPOOL_USAGE_CLEARED)
+            self._spool_used[c] = False
 
     def _change(self, change: QueueChange | PortChange) -> None:
         scenario = self._scenario
         if isinstance(change, PortChange):
-            index = next(i for i, port in enumerate(scenario.ports) if port.name == change.port)
+            links = port_links(scenario)[change.port]
             num, den = line_rate(f"port {change.port!r}", change.rate_bits_per_second)
-            self.arrays.ports[index]["num"], self.arrays.ports[index]["den"] = num, den
+            self.arrays.ports["num"][links], self.arrays.ports["den"][links] = num, den
             return
         queue = QUEUE_ORDER.index(change.queue)
         event = {"max_depth": Event.DEPTH_CHANGED, "burst": Event.BURST_CHANGED}.get(change.limit)
@@ -204,6 +276,9 @@ class EgressRun:
                 limits[change.limit][first * 5 + queue : (first + count) * 5 : 5] = change.value
                 for c in range(first, first + count) if event is not None else ():
                     self._tell(self.now_ns, c, queue, change.value, event or 0)
+                    if queue == 0 and self.arrays.clients["traits"][c] & r.HOLD:
+                        self.arrays.ensure_room()
+                        self.arrays.kernel(stir, c, self.now_ns)
 
     def _disconnect(self, c: int, event: Event = Event.DISCONNECTED) -> None:
         arrays = self.arrays
@@ -232,7 +307,7 @@ class EgressRun:
 
     def _bounds(self) -> None:
         state = self.arrays.state
-        over = self._buffer + 1
+        over = self._buffer + 1 if self._scenario.broker.slow_disconnect else r.FOREVER
         state["load_rise"] = over if self._load_set else min(over, self._set_bytes)
         state["load_fall"] = self._clear_bytes if self._load_set else -1
 
@@ -244,7 +319,7 @@ class EgressRun:
         if not self._load_set and state["egress_bytes"] >= self._set_bytes:
             self._load_set = True
             self._tell(now, -1, -1, int(100 * state["egress_bytes"] // self._buffer), Event.BUFFER_LOAD_SET)
-        while state["egress_bytes"] > self._buffer:
+        while self._scenario.broker.slow_disconnect and state["egress_bytes"] > self._buffer:
             more = self.arrays.more
             order = np.lexsort((-more["buffered"], -self._slow.percent, more["buffered"] <= 0))
             slowest = int(order[0])

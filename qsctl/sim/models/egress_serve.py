@@ -11,7 +11,7 @@ plain client's turn is inside `egress_kernel.advance`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from qsctl.sim.kernel.heap import drop_top, push, replace_top
 from qsctl.sim.kernel.jit import bit_length, inlined, kernel, row, wide
@@ -23,22 +23,23 @@ from qsctl.sim.kernel.records import (
     ELIDING,
     ENDPOINT,
     ENTRIES_AN_EVENT,
-    FIT,
     FOREVER,
     HEAP,
     HOLD,
     LATER,
     LIFE,
     LIFE_LOST,
+    LOSS,
     LOSSY,
     MORE,
     NODE,
     NONE,
+    NOT_CONNECTED,
     QUEUE,
     SIZE_BITS,
     SIZE_MASK,
+    SPOOL_REFUSED,
     STATE,
-    TALLY,
     TOPIC,
     TRACKED,
     WEIGHTED,
@@ -53,17 +54,23 @@ from qsctl.sim.models.egress_endpoint import (
     wait_at_endpoint,
     want_next_due,
 )
+from qsctl.sim.models.egress_plain import enter_queue, pump_plain
 from qsctl.sim.models.egress_queue import (
     append,
     buffer_bytes,
-    count_loss,
+    count_delivery,
+    detach_head,
     enqueue,
+    log_loss,
     make_room,
     to_transmit_queue,
     unlink_head,
     weighted,
     work_units,
 )
+
+HELD_ONLY: Final = HOLD | TRACKED
+"""The traits of a client that is plain but for its guaranteed messages, which G-1 holds until it acknowledges them."""
 
 
 @kernel
@@ -94,8 +101,44 @@ def pump(state: Any, c: int, t: int) -> bool:
             if full:
                 return True
             q = weighted(state, c, wide(mask)) if client.traits & WEIGHTED else bit_length(wide(mask)) - 1
-            node = unlink_head(broker.clients, broker.queues, broker.nodes, c, q)
+            if q == 0 and client.traits & HOLD:
+                node = detach_head(broker.clients, broker.queues, broker.nodes, c, q)
+            else:
+                node = unlink_head(broker.clients, broker.queues, broker.nodes, c, q)
         to_transmit_queue(state, c, q, t, node)
+
+
+@inlined
+def move(state: Any, c: int, t: int) -> bool:
+    """`pump`, or the shorter one for a client whose only trait is that G-1 holds what it has not acknowledged."""
+    if row(row(state, 0, STATE).clients, c, CLIENT).traits == HELD_ONLY:
+        return pump_plain(state, c, t)
+    return pump(state, c, t)
+
+
+@inlined
+def waits_for_acknowledgment(state: Any, c: int) -> bool:
+    """Whether a client that is not blocked must learn of its next acknowledgment when it comes.
+
+    A client that no trait makes eager needs it only while a guaranteed message waits for room in G-1.
+    """
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    if client.inflight == 0:
+        return False
+    if client.traits & EAGER:
+        return True
+    if client.traits & HOLD == 0:
+        return False
+    return bool(row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT).waiting_head != NONE)
+
+
+@kernel
+def drain(state: Any, c: int, until: int) -> None:
+    """Learn of the acknowledgments up to `until` (included) that nothing has asked for yet."""
+    client = row(row(state, 0, STATE).clients, c, CLIENT)
+    while client.queued == 0 and client.next_ack <= until:
+        acknowledge(state, c)
 
 
 @kernel
@@ -111,7 +154,7 @@ def settle(state: Any, c: int, t: int, blocked: bool) -> None:
         client.blocked = 0
         more = row(broker.more, c, MORE)
         more.blocked_ns += t - more.blocked_since
-    if client.queued == 0 and (blocked or (client.traits & EAGER and client.inflight > 0)):
+    if client.queued == 0 and (blocked or waits_for_acknowledgment(state, c)):
         client.queued = 1
         push(broker.heap, broker.heap_count, client.next_ack, c)
         broker.heap_count += 1
@@ -121,11 +164,23 @@ def settle(state: Any, c: int, t: int, blocked: bool) -> None:
 
 @kernel
 def retire(state: Any, c: int, node: int, acknowledged: int) -> None:
-    """The consumer acknowledged a guaranteed message: its endpoint forgets it."""
+    """The consumer acknowledged a guaranteed message: its endpoint forgets it, and G-1 no longer holds it."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
-    endpoint.outstanding -= 1
     endpoint.held -= 1
+    if row(broker.clients, c, CLIENT).traits & HOLD:
+        size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
+        queue = row(broker.queues, c * 5, QUEUE)
+        queue.length -= 1
+        queue.work -= work_units(size)
+        life = row(broker.lives, node, LIFE)
+        if life.moved >= broker.counted_from:
+            count_delivery(
+                state, broker.queues, broker.tallies, broker.octaves, broker.blocks, c * 5, size,
+                wide(life.moved - life.born),
+            )  # fmt: skip
+    else:
+        endpoint.outstanding -= 1
     if broker.logging != 0:
         log_delivered(state, c, node, wide(row(broker.later, node, LATER).sent), acknowledged)
     release(state, node)
@@ -165,33 +220,41 @@ def acknowledge(state: Any, c: int) -> None:
 
 
 @inlined
-def fits(state: Any, c: int, size: int) -> bool:
-    """Whether G-1 takes a message without discarding another."""
-    broker = row(state, 0, STATE)
-    queue = row(broker.queues, c * 5, QUEUE)
-    beyond = work_units(size) - 1 if row(broker.clients, c, CLIENT).admission == FIT else 0
-    return bool(queue.length < max(1, queue.burst) or queue.work + beyond < queue.max_depth)
+def fits(state: Any, c: int, size: int, window: int) -> bool:
+    """Whether G-1 admits a message beside those that it holds until they are acknowledged.
+
+    All of them count against the flows' windows; below the minimum burst one enters whatever its size, else when its
+    work units fit; an empty queue admits any.
+    """
+    queue = row(row(state, 0, STATE).queues, c * 5, QUEUE)
+    if queue.length >= window:
+        return False
+    return bool(queue.length < max(1, queue.burst) or queue.work + work_units(size) <= queue.max_depth)
 
 
 @kernel
 def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
-    """Let the endpoint send into G-1, one message at a time, what its flows' windows allow at this instant.
+    """Let the endpoint send into G-1, one message at a time, what its flows' windows and G-1 allow at this instant.
 
-    A message that pushes another out of G-1 does not free a place in the window before the next event: else one
-    instant would turn the whole endpoint over. Returns whether the client is left blocked.
+    Where a message pushes another out of G-1 instead of waiting, that does not free a place in the window before the
+    next event: else one instant would turn the whole endpoint over. Returns whether the client is left blocked.
     """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
-    budget = endpoint.window - endpoint.outstanding
+    holds = row(broker.clients, c, CLIENT).traits & HOLD != 0
+    if holds and endpoint.waiting_head == NONE and endpoint.reading_head == NONE:
+        return blocked
+    budget = endpoint.window if holds else endpoint.window - endpoint.outstanding
     while budget > 0:
         node = next_at_endpoint(state, c, t)
         if node == NONE:
             break
         size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
-        if row(broker.clients, c, CLIENT).traits & HOLD and not fits(state, c, size):
+        if holds and not fits(state, c, size, wide(endpoint.window)):
             break
         take_from_endpoint(state, c, node)
-        make_room(state, c, wide(0), t, size)
+        if not holds:
+            make_room(state, c, wide(0), t, size)
         append(broker.clients, broker.queues, broker.nodes, c, wide(0), node, size)
         life = row(broker.lives, node, LIFE)
         life.attempts += 1
@@ -199,7 +262,7 @@ def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
             endpoint.redelivered += 1
         buffer_bytes(state, c, size)
         budget -= 1
-        blocked = pump(state, c, t)
+        blocked = move(state, c, t)
     want_next_due(state, c, t)
     return blocked
 
@@ -212,8 +275,8 @@ def spool(state: Any, c: int, t: int, size: int, topic: int, eligible: bool) -> 
     full = 0 <= endpoint.held_max <= endpoint.held
     congested = eligible and 0 <= endpoint.low_max <= endpoint.held
     if full or congested:
-        endpoint.refused += 1
-        count_loss(state, c, wide(0), t, size, topic, t)
+        row(broker.losses, c * 5, LOSS).spool_refused += 1
+        log_loss(state, c, wide(0), t, size, topic, t, wide(SPOOL_REFUSED))
         return
     endpoint.held += 1
     node = allocate(state)
@@ -228,16 +291,9 @@ def spool(state: Any, c: int, t: int, size: int, topic: int, eligible: bool) -> 
 
 
 @kernel
-def count_absent_loss(state: Any, c: int, q: int, t: int, size: int, topic: int, born: int) -> None:
-    """A direct message is lost because its client is not connected."""
-    row(row(state, 0, STATE).tallies, c * 5 + q, TALLY).not_connected += 1
-    count_loss(state, c, q, t, size, topic, born)
-
-
-@kernel
 def serve(state: Any, c: int, t: int, feeds: bool) -> bool:
     """Everything a client can do at `t`, with `feeds` its endpoint too; whether it is left blocked."""
-    blocked = pump(state, c, t)
+    blocked = move(state, c, t)
     if feeds:
         blocked = feed(state, c, t, blocked)
     return blocked
@@ -251,13 +307,19 @@ def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, eligible: 
     while client.queued == 0 and client.next_ack <= t:
         acknowledge(state, c)
     flags = client.traits
+    if flags == HELD_ONLY and q != 0:
+        enter_queue(state, broker.clients, broker.queues, broker.nodes, c, q, t, size, topic)
+        if client.queued == 0 or client.tcp_bytes < client.tcp_limit:
+            settle(state, c, t, pump_plain(state, c, t))
+        return
     row(broker.queues, c * 5 + q, QUEUE).arrived += 1
     if q == 0 and flags & TRACKED:
         spool(state, c, t, size, topic, eligible)
         if flags & ABSENT:
             return
     elif flags & ABSENT:
-        count_absent_loss(state, c, q, t, size, topic, t)
+        row(broker.losses, c * 5 + q, LOSS).not_connected += 1
+        log_loss(state, c, q, t, size, topic, t, wide(NOT_CONNECTED))
         return
     elif flags & ELIDING and 1 <= q <= 3:
         slot = slot_of(state, c, t, topic)
@@ -269,6 +331,15 @@ def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, eligible: 
     else:
         enqueue(state, c, q, t, size, topic)
     settle(state, c, t, serve(state, c, t, flags & TRACKED != 0))
+
+
+@kernel
+def stir(state: Any, c: int, t: int) -> None:
+    """A limit of G-1 changed at `t`: its endpoint may send more at once."""
+    client = row(row(state, 0, STATE).clients, c, CLIENT)
+    if client.traits & ABSENT == 0:
+        drain(state, c, t)
+        settle(state, c, t, serve(state, c, t, client.traits & TRACKED != 0))
 
 
 @kernel
@@ -317,7 +388,7 @@ def take_event(state: Any, due: int) -> None:
         return
     acknowledge(state, c)
     blocked = serve(state, c, due, client.traits & TRACKED != 0)
-    if blocked or (client.traits & EAGER and client.inflight > 0):
+    if blocked or waits_for_acknowledgment(state, c):
         replace_top(broker.heap, broker.heap_count, client.next_ack, c)
     else:
         client.queued = 0

@@ -23,7 +23,8 @@ from qsctl.core.events import (
     SampleSent,
 )
 from qsctl.core.records import RemovalCause
-from qsctl.eventlog.schema import Outcome, bucket_of
+from qsctl.eventlog.outcomes import LOSSES, Outcome, column_of
+from qsctl.eventlog.schema import bucket_of
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.models.base import LOG_ROW, NEVER, OUTCOMES, Rows
@@ -170,15 +171,16 @@ class SampleLog:
             "queue": names,
             "arrived_messages": column([each.arrived for each in counts]),
             "delivered_messages": outcome(Outcome.DELIVERED),
-            "discarded_messages": outcome(Outcome.DISCARDED),
+            **{column_of(each): outcome(each) for each in LOSSES},
             "elided_messages": outcome(Outcome.ELIDED),
-            "expired_messages": outcome(Outcome.EXPIRED),
-            "dead_messages": outcome(Outcome.DEAD),
+            "evicted_messages": column([0] * len(counts)),
             "redelivered_messages": column([each.redelivered for each in counts]),
             "discard_indications": column([0] * len(counts)),
             "delivered_bytes": column([each.delivered_bytes for each in counts]),
             "length_messages": outcome(Outcome.HELD),
             "length_work_units": column([each.work_units for each in counts]),
+            "unacknowledged_messages": column([0] * len(counts)),
+            "waiting_messages": outcome(Outcome.WAITING),
             "high_water_mark_work_units": column([each.high_water_mark for each in counts]),
             "max_depth_work_units": column([max(0, queue.max_count) for queue in self._queues]),
             "first_discard_ns": column([each.first_discard_ns for each in counts]),

@@ -1,0 +1,88 @@
+"""Where each part of a scenario stands in its file, kept beside it: overrides change values, never where they stand.
+
+A part is known by its way through the scenario (`groups`, 2, `pauses`, 0), which stays the same when a copy is made
+with other values. A part that the file does not state, as a default, is placed where the part around it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from qsctl.config.problems import Problem, Severity, file_of, line_of, path_of, shown
+
+if TYPE_CHECKING:
+    from lxml import etree
+
+Way: TypeAlias = tuple[str | int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """An element of a file."""
+
+    file: str
+    line: int
+    path: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Places:
+    """The places of a scenario's parts. `changes`: what was set since, as `PATH=VALUE`."""
+
+    by_way: Mapping[Way, Place]
+    changes: tuple[str, ...] = ()
+
+    def of(self, way: Way) -> Place | None:
+        """Where a part stands, or else the nearest part around it that stands somewhere."""
+        for length in range(len(way), -1, -1):
+            if way[:length] in self.by_way:
+                return self.by_way[way[:length]]
+        return None
+
+
+def parts(value: object, way: Way = ()) -> Iterator[tuple[Way, object]]:
+    """Every dataclass within a value, itself first, with its way."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type | Places):
+        return
+    yield way, value
+    for field in dataclasses.fields(value):
+        inner = getattr(value, field.name)
+        if isinstance(inner, tuple):
+            for index, each in enumerate(inner):
+                yield from parts(each, (*way, field.name, index))
+        elif isinstance(inner, dict):
+            for key, each in inner.items():
+                yield from parts(each, (*way, field.name, str(key)))
+        else:
+            yield from parts(inner, (*way, field.name))
+
+
+def places_of(scenario: object, element_of: Callable[[object], etree._Element | None]) -> Places:
+    """The places of everything in a scenario that was just read.
+
+    Args:
+        scenario: what was read.
+        element_of: the element that an object was made from, None for one that was not in the file.
+    """
+    found: dict[Way, Place] = {}
+    for way, part in parts(scenario):
+        element = element_of(part)
+        if element is not None:
+            found[way] = Place(file_of(element), line_of(element), path_of(element))
+    return Places(found)
+
+
+def place_of(scenario: object, owner: object, places: Places | None) -> Place | None:
+    """Where the part stands that `owner` is, in a scenario or a changed copy of it."""
+    if places is None:
+        return None
+    way = next((way for way, part in parts(scenario) if part is owner), ())
+    return places.of(way)
+
+
+def problem_in(place: Place, places: Places, message: str, found: str = "", allowed: str = "") -> Problem:
+    """A problem with a part of a scenario, which names what was set."""
+    set_since = f"With {shown(', '.join(places.changes))} set." if places.changes else ""
+    return Problem(Severity.ERROR, place.file, place.line, place.path, message, shown(found), allowed, set_since)
