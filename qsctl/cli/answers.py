@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TextBlock
 from qsctl.errors import NotFound
@@ -12,6 +12,7 @@ from qsctl.errors import NotFound
 if TYPE_CHECKING:
     from qsctl.core.messages import CommandReply
 
+OK: Final = "OK"
 SERVICE_HELP = {"service": "application name of the service that answered"}
 
 
@@ -32,7 +33,7 @@ class Answers(Result):
     answers: tuple[Answer, ...]
 
     field_help: ClassVar[Mapping[str, str]] = {
-        "return_code": "OK, DUPLICATED (created before, --idempotent) or ERROR (gone before, --idempotent)",
+        "return_code": "OK (gone before, too: --idempotent) or DUPLICATED (created before, --idempotent)",
         "resource": "the resource identifier that the command was for",
         "message": "what the service said",
         **SERVICE_HELP,
@@ -62,7 +63,7 @@ class Answers(Result):
         return [
             TextBlock(
                 f"{each.service}: " * several + f"{each.return_code}: {each.message}",
-                "good" if each.return_code == "OK" else "plain",
+                "good" if each.return_code == OK else "plain",
             )
             for each in self.answers
         ]
@@ -70,10 +71,14 @@ class Answers(Result):
 
 def answers(resource: object, replies: Iterable[CommandReply]) -> Answers:
     """The answers of services that did what was asked, or found it done."""
-    return Answers(
-        str(resource),
-        tuple(Answer(each.replying_service, each.reply.retcode.name, each.reply.text) for each in replies),
-    )
+    return Answers(str(resource), tuple(_answer(each) for each in replies))
+
+
+def _answer(reply: CommandReply) -> Answer:
+    code, text = reply.reply.retcode.name, reply.reply.text
+    if reply.reply.not_found:  # what was to be deleted; where that is an error it has been raised
+        code, text = OK, f"{text}: nothing to delete"
+    return Answer(reply.replying_service, code, text)
 
 
 def deleted(name: str, delete: Callable[[], Answers], *, idempotent: bool) -> Answers:
@@ -83,7 +88,7 @@ def deleted(name: str, delete: Callable[[], Answers], *, idempotent: bool) -> An
     except NotFound as error:
         if not idempotent:
             raise
-        return Answers(name, (Answer("", "ERROR", error.message),))
+        return Answers(name, (Answer("", OK, f"{error.message}: nothing to delete"),))
 
 
 def service_column(rows: Sequence[Row]) -> list[Column]:

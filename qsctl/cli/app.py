@@ -13,8 +13,10 @@ from typing import Annotated, Final
 
 import typer
 
-from qsctl import __version__
 from qsctl.cli.original_options import in_our_spelling
+from qsctl.cli.shown_text import shown
+from qsctl.cli.standard_streams import prepare_standard_streams
+from qsctl.errors import ExitStatus, OutputClosed, QsctlError
 
 COMMAND_MODULES: Final[tuple[str, ...]] = (
     "queue",
@@ -38,15 +40,27 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "compare",
     "size",
     "report",
+    "client_profile",
+    "show",
+    "check",
+    "explain",
     "doctor",
 )
 """Modules of this package with a `register(app)`, in the order of `qsctl --help`."""
 
 PROGRAM: Final = "qsctl"
 
+_STATUSES: Final = (
+    "Exit statuses: 0 done, 1 no or invalid input, 2 usage, 3 partly done, 4 not found, 5 DUPLICATED, "
+    "6 ALREADY_EXISTS, 7 refused, 8 no answer in time, 9 stored state damaged, 70 a fault of qsctl, "
+    "74 output not written, 130 interrupted, 141 reader of the output gone."
+)
+
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from qsctl import __version__
+
         typer.echo(f"{PROGRAM} {__version__}")
         raise typer.Exit
 
@@ -66,7 +80,7 @@ def build_app() -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="Exit statuses and a tour: README.md. Every command has examples: qsctl COMMAND --help.",
+        epilog=f"{_STATUSES}\n\nA tour: README.md. Every command has examples: qsctl COMMAND --help.",
     )
     app.callback()(_root)
     for name in COMMAND_MODULES:
@@ -76,17 +90,18 @@ def build_app() -> typer.Typer:
 
 def main() -> None:
     """Run the command line of this process."""
+    prepare_standard_streams()
     try:
         build_app()(in_our_spelling(sys.argv[1:]), prog_name=PROGRAM)
-    except BrokenPipeError:
-        # The reader of our output went away, as `head` does: not an error. Python would complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except QsctlError as error:  # from what no command prints: help, completion
+        if not isinstance(error, OutputClosed):
+            sys.stderr.write(f"Error: {error.message}\n{error.remedy}\n")
+        sys.exit(int(error.exit_status))
     except Exception as error:  # the last edge: a bug becomes one message, with the trace for those who ask
         if os.environ.get("QSCTL_DEBUG"):
             raise
         sys.stderr.write(
-            f"Internal error: {type(error).__name__}: {error}\n"
+            f"Internal error: {type(error).__name__}: {shown(str(error))}\n"
             "This is a fault of qsctl. Run the command again with QSCTL_DEBUG=1 and report what it prints.\n"
         )
-        sys.exit(70)
+        sys.exit(int(ExitStatus.INTERNAL))

@@ -1,25 +1,32 @@
 """The wrapper around every command: it prints what the command returns, or the one error, and sets the exit status.
 
-A command is a plain function that returns a `Result` and raises `QsctlError`. The wrapper gives it `-o` and
-`--format-help`; it needs no other global state.
+A command is a plain function that returns a `Result` and raises `QsctlError`. One that acts on what was printed, such
+as `consume`, is a generator of results instead: it is resumed when a result is printed and flushed, and closed where
+that fails. The wrapper gives it `-o` and `--format-help`; it needs no other global state.
 """
 
 from __future__ import annotations
 
+import errno
 import functools
 import inspect
+import os
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from enum import IntEnum
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from qsctl.cli import render
 from qsctl.cli.render import OutputFormat
 from qsctl.cli.results import Result
-from qsctl.errors import ExitStatus, Interrupted, QsctlError
+from qsctl.cli.streaming import Printer
+from qsctl.errors import ExitStatus, Interrupted, NotFound, OutputClosed, QsctlError, Refused, UsageError
 
-CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Result])
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Result] | Callable[..., Iterator[Result]])
 
 OutputOption = Annotated[
     OutputFormat,
@@ -27,14 +34,19 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="FORMAT",
-        help="How to print the result: table, json, jsonl, yaml, csv or, where there is one, xml.",
+        help="How to print the result: table, json, jsonl, yaml, csv or, where there is one, xml or prometheus.",
         rich_help_panel="Output",
     ),
 ]
 
 
 def command(
-    app: typer.Typer, name: str, *, panel: str | None = None, examples: tuple[str, ...] = ()
+    app: typer.Typer,
+    name: str,
+    *,
+    panel: str | None = None,
+    examples: tuple[str, ...] = (),
+    kind: type[TyperCommand] | None = None,
 ) -> Callable[[CommandFunction], CommandFunction]:
     """Add a function to the application as the command `name`.
 
@@ -43,11 +55,12 @@ def command(
         name: as the user types it.
         panel: the heading it stands under in `qsctl --help`.
         examples: command lines for its help, each with what it does after ` # `.
+        kind: what parses its command line, where that is not done as everywhere.
     """
 
     def decorate(function: CommandFunction) -> CommandFunction:
         runner = _runner(function)
-        app.command(name, rich_help_panel=panel, epilog=_epilog(examples))(runner)
+        app.command(name, rich_help_panel=panel, epilog=_epilog(examples), cls=kind)(runner)
         return function
 
     return decorate
@@ -58,9 +71,9 @@ def _epilog(examples: tuple[str, ...]) -> str | None:
     return "\n\n".join(["Examples:", *(f"  {line}" for line in examples)]) if examples else None
 
 
-def _runner(function: Callable[..., Result]) -> Callable[..., None]:
+def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -> Callable[..., None]:
     hints = typing.get_type_hints(function, include_extras=True)
-    result_type = hints.pop("return")
+    result_type = _result_type(hints.pop("return"))
     signature = inspect.signature(function)
 
     def show_format_help(wanted: bool) -> None:
@@ -80,16 +93,46 @@ def _runner(function: Callable[..., Result]) -> Callable[..., None]:
         ),
     ]
 
+    def checked(output: OutputFormat) -> None:
+        """Refuse a format before the command has done anything that could then not be shown."""
+        if output is OutputFormat.XML and result_type.xml is Result.xml:
+            raise UsageError("this command prints no XML", remedy="Choose -o table, json, jsonl, yaml or csv.")
+        if output is OutputFormat.PROMETHEUS and result_type.prometheus is Result.prometheus:
+            raise UsageError("this command prints no metrics", remedy="Choose -o table, json, jsonl, yaml or csv.")
+
+    def printed(arguments: dict[str, Any], output: OutputFormat) -> IntEnum:
+        made = function(**arguments)
+        if isinstance(made, Result):
+            render.show(made, output)
+            return made.exit_status
+        status: IntEnum | None = None
+        # Closed at once, whatever happens: what the command holds is given back before the process ends.
+        with closing(typing.cast("typing.Generator[Result]", made)) as results:
+            printer = Printer(output)
+            for result in results:
+                printer.show(result)
+                status = result.exit_status if status is None else status
+            printer.end()
+        assert status is not None, "a command has a result"
+        return status
+
     @functools.wraps(function)
     def run(*, output: OutputFormat, format_help: bool, **arguments: Any) -> None:
         assert not format_help  # its callback has ended the command
         try:
-            result = function(**arguments)
-            render.show(result, output)
-            status = result.exit_status
+            checked(output)
+            status: IntEnum = printed(arguments, output)
+        except OutputClosed as error:
+            status = error.exit_status
         except QsctlError as error:
             render.show_error(error, output)
             status = error.exit_status
+        except OSError as error:
+            if os.environ.get("QSCTL_DEBUG"):
+                raise
+            refused = _name_too_long(error) if error.errno == errno.ENAMETOOLONG else _refused(error)
+            render.show_error(refused, output)
+            status = refused.exit_status
         except KeyboardInterrupt:
             render.show_error(Interrupted("interrupted"), output)
             status = ExitStatus.INTERRUPTED
@@ -108,3 +151,25 @@ def _runner(function: Callable[..., Result]) -> Callable[..., None]:
     run.__signature__ = signature.replace(parameters=[*parameters, *extra], return_annotation=None)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*parameters, *extra]}
     return run
+
+
+def _name_too_long(error: OSError) -> NotFound:
+    name = str(error.filename)
+    return NotFound(
+        f"{name[:40]}…: a name of {len(name)} characters; no file system here has room for it",
+        remedy="Name a file or folder that exists.",
+    )
+
+
+def _refused(error: OSError) -> Refused:
+    """What the operating system refused where no command expects it: a full disk, a directory without permission."""
+    place = f"{error.filename}: " if error.filename else ""
+    return Refused(
+        f"{place}{error.strerror or error}", remedy="The system refuses: check the disk's space and the permissions."
+    )
+
+
+def _result_type(returned: Any) -> type[Result]:
+    """What the command returns, or what it yields."""
+    found: type[Result] = (typing.get_args(returned) or (returned,))[0]
+    return found

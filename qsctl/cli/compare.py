@@ -1,4 +1,4 @@
-"""`qsctl compare`: two runs or two sweeps, and which is better on what."""
+"""`qsctl compare`: two runs, two sweeps or two client profiles, and which is better on what."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from qsctl.cli.command import command
+from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
+from qsctl.cli.profile_overlay import ClientProfileOption, compared_runs
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.summarize_results import MOST_LINES, short_duration
+from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from qsctl.summary.compare import Comparison, Difference
@@ -132,19 +135,52 @@ def _text(measure: str, value: float) -> str:
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="A run folder or a sweep folder.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Another of the same kind.")],
+    a: Annotated[
+        Path, typer.Argument(metavar="A", help="A run folder or a sweep folder; with --client-profile a scenario.")
+    ],
+    b: Annotated[
+        Path | None, typer.Argument(metavar="[B]", help="Another of the same kind.", show_default=False)
+    ] = None,
     confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals of the differences.")] = 0.95,
+    client_profile: ClientProfileOption = None,
+    replications: Annotated[
+        int, typer.Option("--replications", min=1, max=10_000, help="Of each side, with --client-profile.")
+    ] = 5,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", min=0, help="Instead of the scenario's, with --client-profile.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Where the runs a and b go, with --client-profile.", show_default=False
+        ),
+    ] = None,
+    assignments: SetOption = None,
+    var: VariableOption = None,
 ) -> Compared:
     """Compare two runs or two sweeps: differences with confidence intervals, and which is better on what.
 
-    With the same seed on both sides replications are paired, which shows small differences with few of them.
+    With the same seed on both sides replications are paired, which shows small differences with few of them. With
+    --client-profile A --client-profile B a scenario is simulated with each of two profiles, under one load.
     """
     from qsctl.cli.sweep_input import checked_confidence
     from qsctl.summary.compare import compare as compare_folders
     from qsctl.summary.compare import sentence
 
-    comparison = compare_folders(a, b, checked_confidence(confidence))
+    checked_confidence(confidence)
+    if client_profile:
+        if b is not None or len(client_profile) != 2:
+            raise UsageError(
+                "two client profiles are compared under one scenario",
+                remedy="As in: qsctl compare SCENARIO --client-profile old.json --client-profile new.json.",
+            )
+        a, b = compared_runs(
+            str(a), client_profile, replications, seed, variables_of(var), assignments_of(assignments), out
+        )
+    if b is None:
+        raise UsageError("B is missing", remedy="Name two folders, or a scenario and two --client-profile.")
+    comparison = compare_folders(a, b, confidence)
     return Compared(sentence(comparison), comparison)
 
 
@@ -156,6 +192,7 @@ def register(app: typer.Typer) -> None:
         panel="Simulate and summarize",
         examples=(
             "qsctl compare qsctl-runs/trace-solace-1 qsctl-runs/trace-tibco-1",
+            "qsctl compare burst --client-profile old.json --client-profile new.json --set horizon=2s",
             "qsctl compare sweeps/strict sweeps/weighted -o csv  # every measure at every point",
         ),
     )(compare)

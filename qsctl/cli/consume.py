@@ -1,7 +1,8 @@
-"""`qsctl consume`: take samples out of a queue (manual, section 2.5)."""
+"""`qsctl consume`: receive samples from a queue (manual, section 2.5)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -18,42 +19,63 @@ from qsctl.errors import UsageError
 def consume(
     queue: QueueArgument,
     count: Annotated[
-        int, typer.Option("--count", "-n", min=0, help="The most samples to take; 0: all that are there.")
+        int,
+        typer.Option("--count", "-n", min=0, max=2**31 - 1, help="The most samples to receive; 0: all that are there."),
     ] = 1,
     wait: Annotated[
-        str, typer.Option("--timeout", help="How long to wait for the first sample, as in 5s or infinite.")
+        str,
+        typer.Option(
+            "--timeout",
+            help="How long to wait for the first sample, as in 5s or infinite; the service has 10s to answer at least.",
+        ),
     ] = "0s",
     reject: Annotated[
         bool, typer.Option("--reject", help="Refuse the samples: they are delivered again or given up.")
     ] = False,
     no_ack: Annotated[
-        bool, typer.Option("--no-ack", help="Settle nothing: the samples come again, as redelivered.")
+        bool, typer.Option("--no-ack", help="Answer nothing: the samples come again, as redelivered.")
     ] = False,
+    source_guid: Annotated[
+        str,
+        typer.Option(
+            "--source-guid", metavar="HEX", help="Receive the replies that wait for this requester.", show_default=False
+        ),
+    ] = "",
     types: TypesOption = None,
     service: ServiceOption = DEFAULT_SERVICE,
     state_dir: StateDirOption = DEFAULT_STATE_DIR,
     target: TargetOption = DEFAULT_TARGET,
-) -> Consumed:
-    """Take samples out of a queue and acknowledge them.
+) -> Iterator[Consumed]:
+    """Receive samples from a queue, print them, then acknowledge them.
 
-    They are acknowledged before they are printed. Exits with 1 when there was none.
+    A sample is acknowledged or rejected once it is printed; one that could not be printed comes again, as redelivered.
+    With --reject each sample comes at most once, and no more than the queue lets one consumer hold. Exits with 1 when
+    there was none.
     """
     from qsctl.cli.sample_json import read_type_file, reader_of
     from qsctl.client.admin import Administration
     from qsctl.client.taking import take
     from qsctl.core.admin.resolve import short_name
+    from qsctl.identity import NIL_GUID, guid_from_hex
 
     if reject and no_ack:
         raise UsageError("--reject and --no-ack are both given", remedy="Give one of them.")
     settlement = Settlement.REJECTED if reject else Settlement.NONE if no_ack else Settlement.ACCEPTED
     wait_s = seconds(wait, "--timeout")
+    source = guid_from_hex(source_guid) if source_guid else NIL_GUID
     library = read_type_file(types)
-    with open_connection(service, state_dir, DEFAULT_TIMEOUT) as connection:
+    answer_wait = wait if wait_s > seconds(DEFAULT_TIMEOUT, "--timeout") else DEFAULT_TIMEOUT
+    with open_connection(service, state_dir, answer_wait) as connection:
         administration = Administration(connection, target)
         resource = administration.queue_named(queue)
         reader = reader_of(administration, resource, library)
-        deliveries = take(connection, short_name(resource), count or None, wait_s, None if no_ack else not reject)
-    return Consumed(tuple(deliveries), settlement, reader)
+        ok = None if no_ack else not reject
+        has_samples = False
+        for batch in take(connection, short_name(resource), count or None, wait_s, ok, source):
+            has_samples = True
+            yield Consumed(batch.deliveries, settlement, reader, batch.is_last)
+    if not has_samples:
+        yield Consumed((), settlement)
 
 
 def register(app: typer.Typer) -> None:

@@ -1,14 +1,15 @@
-"""What `qsctl consume` returns: the samples, and how they were settled."""
+"""What `qsctl consume` yields: samples, and how each is answered once it is printed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from qsctl.cli.payloads import PAYLOAD_HELP, ContentReader, shown_in
-from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock
+from qsctl.cli.results import Column, PartialResult, Plain, Row, TableBlock
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ class Settlement(StrEnum):
 
 
 @dataclass(frozen=True)
-class Consumed(Result):
-    """Samples in the order in which they came."""
+class Consumed(PartialResult):
+    """Samples in the order in which they came: all, or the next of them."""
 
-    deliveries: tuple[Delivery, ...]
+    deliveries: Sequence[Delivery]
     settlement: Settlement
     reader: ContentReader = ContentReader()
+    is_complete: bool = False
 
     field_help: ClassVar[Mapping[str, str]] = {
         "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
@@ -50,17 +52,18 @@ class Consumed(Result):
         """NO when there was no sample."""
         return ExitStatus.DONE if self.deliveries else ExitStatus.NO
 
-    def document(self) -> Plain:
-        """A list with one object a sample."""
-        return self.rows()
+    @property
+    def is_last(self) -> bool:
+        """Whether as many samples were received as were asked for."""
+        return self.is_complete
 
     def rows(self) -> list[Row]:
         """One row a sample."""
-        return [self._row(delivery) for delivery in self.deliveries]
+        return self._rows
 
-    def blocks(self) -> list[Block]:
+    def table(self) -> TableBlock:
         """One line a sample, long contents cut."""
-        rows = [{**row, "payload": shown_in(row)} for row in self.rows()]
+        rows = [{**row, "payload": shown_in(row)} for row in self._rows]
         columns = [
             Column("identity", "Identity"),
             Column("attempt", "Attempt", "right"),
@@ -69,15 +72,19 @@ class Consumed(Result):
             Column("size_bytes", "Bytes", "right"),
             Column("payload", "Content"),
         ]
-        return [TableBlock(columns, rows, empty="No samples.")]
+        return TableBlock(columns, rows, empty="No samples.")
+
+    @cached_property
+    def _rows(self) -> list[Row]:
+        return [self._row(delivery) for delivery in self.deliveries]
 
     def _row(self, delivery: Delivery) -> dict[str, Plain]:
         from qsctl.core.messages import SampleFlag
 
-        payload, encoding = self.reader.read(delivery.payload)
+        payload, encoding = self.reader.for_origin(delivery.dead_letter_from).read(delivery.payload)
         return {
             "queue_name": delivery.queue,
-            "identity": str(delivery.identity),
+            "identity": str(delivery.original_identity),
             "attempt": delivery.attempt,
             "redelivered": bool(delivery.flags & SampleFlag.REDELIVERED),
             "last": bool(delivery.flags & SampleFlag.LAST_SHARED_READER_QUEUE),

@@ -122,6 +122,26 @@ def dds_finding() -> Finding:
         )
 
 
+def tcp_finding() -> Finding:
+    """Whether the DDS library has TCP (manual, chapter 9); UDP needs nothing more."""
+    from qsctl.config.dds_library import has_tcp, library_path
+
+    path = library_path()
+    part = "DDS over TCP"
+    if path is None:
+        return Finding(part, False, False, "no DDS library")
+    if has_tcp():
+        return Finding(part, True, False, f"{path.name} is built with TCP")
+    return Finding(
+        part,
+        False,
+        False,
+        f"{path.name} is built without TCP, as the wheels of cyclonedds are: UDP only",
+        "For the TCP transport, build Cyclone DDS with it (DDS_HAS_TCP) and its Python package against that; "
+        "qsctl validate says which services need it.",
+    )
+
+
 def folder_findings() -> list[Finding]:
     """Whether the folders that commands write to can be written."""
     return [
@@ -155,7 +175,7 @@ def _writable(part: str, folder: Path, needed: bool, remedy: str) -> Finding:
 
 def doctor() -> Health:
     """Look for what the commands need: Java for Spark, packages, writable folders. Starts nothing."""
-    return Health((*java_findings(), *package_findings(), dds_finding(), *folder_findings()))
+    return Health((*java_findings(), *package_findings(), dds_finding(), tcp_finding(), *folder_findings()))
 
 
 def register(app: typer.Typer) -> None:

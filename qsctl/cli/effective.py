@@ -12,6 +12,7 @@ import typer
 
 from qsctl.cli.command import command
 from qsctl.cli.options import VariableOption, variables_of
+from qsctl.cli.render import note
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, plain
 from qsctl.cli.validate import ConfigNameOption, DefaultFilesOption
 from qsctl.errors import NotFound
@@ -86,6 +87,7 @@ def render_configuration(
 
     from qsctl.config.flatten import origin_at, values_of
     from qsctl.config.load import load_configuration
+    from qsctl.config.problems import unsupported
     from qsctl.config.service_xml import configuration_text, service_element
 
     loaded = load_configuration(
@@ -97,6 +99,8 @@ def render_configuration(
         domain_id_base=domain_id_base,
         default_files=default_files,
     )
+    for problem in unsupported(loaded.problems):
+        note(f"qsctl serve refuses this configuration: {problem.message}")
     configuration = loaded.configuration
     known = dict(loaded.origins)
     pattern = path and path.replace("[", "[[]")  # names stand in brackets, which are not patterns here

@@ -67,7 +67,9 @@ def get_data(
 def get_messages(
     queue: QueueArgument,
     select: SelectOption = "",
-    count: Annotated[int, typer.Option("--count", "-n", min=0, help="The most samples to show; 0: all.")] = 0,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=0, max=2**31 - 1, help="The most samples to show; 0: all.")
+    ] = 0,
     types: TypesOption = None,
     service: ServiceOption = DEFAULT_SERVICE,
     state_dir: StateDirOption = DEFAULT_STATE_DIR,

@@ -30,6 +30,11 @@ _COUNTERS: Final = {
     "low_watermark_count": "times below the low watermark",
     "queue_full_count": "times the queue became full",
 }
+_ADDITIONAL: Final = {
+    "restored_message_count": "samples found in the store when the service started",
+    "duplicate_message_count": "samples that the queue had already: acknowledged and dropped",
+    "flushed_message_count": "samples removed by a command",
+}
 _VARIABLES: Final = {
     "sending_latency": "milliseconds from enqueued to first sent",
     "enqueue_throughput": "samples a second that entered",
@@ -51,7 +56,12 @@ class Statuses(Result):
         "current_unacknowledged_message_count": "held and not acknowledged",
         "current_acknowledged_message_count": "acknowledged and not yet removed",
         "current_sent_message_count": "with a consumer now",
-        **{name: f"{meaning}, since the queue was created" for name, meaning in _COUNTERS.items()},
+        "current_waiting_message_count": "outside the full queue now, not acknowledged",
+        "current_undeliverable_message_count": "held because the dead-letter queue has no room",
+        **{
+            name: f"{meaning}, since the service started"
+            for name, meaning in (*_COUNTERS.items(), *_ADDITIONAL.items())
+        },
         **{f"{name}_change": f"{meaning}, since last read" for name, meaning in _COUNTERS.items()},
         **{
             name: f"{meaning}: period_ms count mean minimum maximum std_dev, over the publication period and each "
@@ -233,7 +243,7 @@ class Messages(Result):
         return [TableBlock(columns, rows, empty="No samples.")]
 
     def _row(self, service: str, message: MessageData) -> dict[str, Plain]:
-        payload, encoding = self.reader.read(message.payload)
+        payload, encoding = self.reader.for_origin(message.dead_letter_from).read(message.payload)
         return {
             "queue_name": message.queue_name,
             "position": message.position,
@@ -266,6 +276,7 @@ def _counts(status: SharedReaderQueueStatus) -> dict[str, Plain]:
         "queue_name": status.queue_name,
         **{name: getattr(status, name) for name in status.__struct_fields__ if name.startswith("current_")},
         **{name: getattr(status.total, name) for name in _COUNTERS},
+        **{name: getattr(status.additional, name) for name in _ADDITIONAL},
         **{f"{name}_change": getattr(status.change, name) for name in _COUNTERS},
     }
 

@@ -5,18 +5,21 @@ Decides: how a location is written and what a wrong one is told. Commands get a 
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from qsctl.cli.render import note
-from qsctl.errors import UsageError
+from qsctl.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from qsctl.client.connection import Connection
     from qsctl.config.settings import ServiceConfiguration
+    from qsctl.service.named_configuration import NamedConfiguration
 
 USER_CONFIGURATION_FILE: Final = "USER_QUEUING_SERVICE.xml"
 """In the working directory: what an embedded service starts with (manual, section 3.1)."""
@@ -28,7 +31,7 @@ _LONGEST_WAIT_S: Final = 10 * 365 * 86_400.0
 
 
 @contextmanager
-def open_connection(service: str, state_dir: Path, timeout: str) -> Iterator[Connection]:
+def open_connection(service: str, state_dir: Path, timeout: str, *, ends: bool = False) -> Iterator[Connection]:
     """A connection to the service at this location.
 
     Args:
@@ -36,9 +39,12 @@ def open_connection(service: str, state_dir: Path, timeout: str) -> Iterator[Con
             `qsctl.client.dds_location`.
         state_dir: where the embedded service lives; made when it is not there.
         timeout: how long to wait for another command that uses the same state, or for the service's answer.
+        ends: the service is opened to be ended, whatever it is configured with.
 
     Raises:
         UsageError: the location or the timeout is not written as it must be.
+        NotFound: a file that it names does not exist.
+        Refused: the service in the state directory is configured otherwise than the file that is named.
         NoAnswer: another command holds the state directory for longer than the timeout.
         Unavailable: DDS does not start on this machine.
         ConfigError: the configuration of a new embedded instance is not valid; names every problem.
@@ -63,7 +69,10 @@ def open_connection(service: str, state_dir: Path, timeout: str) -> Iterator[Con
         )
     from qsctl.service.embedded import open_embedded
 
-    with open_embedded(state_dir, configuration=_configuration_of(rest), wait_s=wait_s) as embedded:
+    named = _named_configuration(rest, is_required=not ends)
+    with open_embedded(state_dir, configuration=named, wait_s=wait_s) as embedded:
+        for warning in embedded.warnings if not ends else ():
+            note(f"Warning: {warning}")
         try:
             yield embedded
         finally:
@@ -71,31 +80,57 @@ def open_connection(service: str, state_dir: Path, timeout: str) -> Iterator[Con
                 note(f"Warning: {report}")
 
 
-def _configuration_of(place: str) -> Callable[[], ServiceConfiguration] | None:
-    """How to read what a new embedded instance starts with: `FILE.xml` or `FILE.xml#NAME`, else the user's own file.
+def _named_configuration(place: str, *, is_required: bool) -> NamedConfiguration | None:
+    """What a new embedded instance starts with: `FILE.xml` or `FILE.xml#NAME`, else the user's own file.
 
-    None where there is neither: the service then has one shared subscriber and no queues. Read only when an instance
-    begins, for it costs more than most commands.
+    None where there is neither: the service then has one shared subscriber and no queues.
+
+    Raises:
+        NotFound: a file that it names does not exist.
     """
     file, _, name = place.partition("#")
     if not place and not Path(USER_CONFIGURATION_FILE).is_file():
         return None
+    from qsctl.config.load_order import sources_in_order
+    from qsctl.service.named_configuration import NamedConfiguration
 
+    sources = [file] if file else []
+    ordered = sources_in_order(sources, environment=os.environ, working_directory=Path.cwd())
+    digest = hashlib.sha256(place.encode())
+    # What a variable stands for is not in the sources.
+    has_variables = False
+    for source in ordered:
+        try:
+            content = source.path.read_bytes() if source.path is not None else source.literal.encode()
+        except FileNotFoundError:
+            raise NotFound(
+                f"there is no file {source.name}", remedy="Check the path after embedded:, or leave it out."
+            ) from None
+        except OSError:
+            content = b"$("  # reading it as a configuration explains what is wrong
+        has_variables |= b"$(" in content
+        digest.update(hashlib.sha256(content).digest())
+
+    @cache
     def read() -> ServiceConfiguration:
         from qsctl.config.load import load_configuration
+        from qsctl.config.problems import Severity
 
         loaded = load_configuration(
-            [file] if file else [],
+            sources,
             configuration_name=name or None,
             variables={},
             environment=os.environ,
             working_directory=Path.cwd(),
         )
         for problem in loaded.problems:
-            note(str(problem))
+            if problem.severity is not Severity.UNSUPPORTED:  # the embedded service has no transport, and says the rest
+                note(str(problem))
         return loaded.configuration
 
-    return read
+    return NamedConfiguration(
+        read, place or USER_CONFIGURATION_FILE, "" if has_variables else digest.hexdigest(), bool(place) and is_required
+    )
 
 
 def seconds(duration: str, option: str) -> float:

@@ -16,7 +16,8 @@ ServiceOption = Annotated[
     typer.Option(
         "--service",
         envvar="QSCTL_SERVICE",
-        help="Where the service is: 'embedded:' or 'embedded:FILE.xml' (in the state directory), or 'dds:DOMAIN'.",
+        help="Where the service is: 'embedded:' (in the state directory), 'embedded:FILE.xml' (configured by a file), "
+        "'embedded:FILE.xml#NAME' (by one of its services), or 'dds:DOMAIN'.",
         rich_help_panel="Service",
     ),
 ]

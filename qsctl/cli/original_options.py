@@ -1,18 +1,23 @@
 """The original's command line: `-cfgFile` and its like, turned into ours before anything is parsed (Table 4.1).
 
 Decides: which single-dash words are options of the original. Only `qsctl serve` knows them; scripts written for the
-original start it unchanged.
+original start it unchanged. A word that is like them and none of them is refused by its whole name: parsed letter by
+letter it would be called `-b`.
 """
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+from qsctl.errors import UsageError
 
 ORIGINAL_OPTIONS: Final[Mapping[str, str]] = {
     "-appName": "--app-name",
     "-cfgFile": "--cfg-file",
-    "-cfgName": "--cfg-name",
+    "-cfgName": "--config-name",
     "-cfgRemote": "--cfg-remote",
     "-cfgRemoteTimeout": "--cfg-remote-timeout",
     "-daemon": "--daemon",
@@ -29,20 +34,42 @@ ORIGINAL_OPTIONS: Final[Mapping[str, str]] = {
 }
 
 _COMMAND: Final = "serve"
+_FLAGS: Final = frozenset(
+    {"--cfg-remote", "--daemon", "--format-help", "--help", "--log-json", "--print-unit", "--version", "-h"}
+)
+"""The options of `qsctl serve` that have no value behind them."""
+
+_LIKE_THE_ORIGINALS: Final = re.compile(r"-[A-Za-z][A-Za-z-]+")
+_FORMAT: Final = re.compile(r"-o(table|jsonl?|yaml|csv|xml)")
 
 
 def in_our_spelling(arguments: Sequence[str]) -> list[str]:
     """The arguments of `qsctl` with the original's options of `serve` in our spelling; all else as it is.
 
     Values are left alone: what follows an option, and what stands behind `--`.
+
+    Raises:
+        UsageError: a single-dash word of several letters is no option of the original.
     """
     if not arguments or arguments[0] != _COMMAND:
         return list(arguments)
     ours: list[str] = []
-    ended = False
+    ended = is_value = False
     for argument in arguments:
         ended = ended or argument == "--"
         name, equals, value = argument.partition("=")
         known = None if ended else ORIGINAL_OPTIONS.get(name)
+        if known is None and not ended and not is_value:
+            _check_known(name, argument)
         ours.append(argument if known is None else f"{known}{equals}{value}")
+        is_option = not ended and (known is not None or (argument.startswith("-") and not is_value))
+        is_value = is_option and not equals and (known or name) not in _FLAGS and not _FORMAT.fullmatch(argument)
     return ours
+
+
+def _check_known(name: str, argument: str) -> None:
+    if not _LIKE_THE_ORIGINALS.fullmatch(name) or _FORMAT.fullmatch(argument):
+        return
+    near = difflib.get_close_matches(name, ORIGINAL_OPTIONS, n=1)
+    remedy = f"Did you mean {near[0]}? " if near else ""
+    raise UsageError(f"there is no option {name}", remedy=f"{remedy}qsctl serve --help lists the options.")

@@ -40,6 +40,15 @@ class ContentReader:
 
     types: TypeLibrary | None = None
     type_name: str = ""
+    origins: Mapping[str, str] | None = None
+    """In a dead-letter queue: the type of each queue that its samples come from, `<topic>@<subscriber>`."""
+
+    def for_origin(self, queue: str) -> ContentReader:
+        """How a sample is read that was in this queue before; as it is, where that queue's type is not known."""
+        if self.types is None or self.origins is None:
+            return self
+        type_name = self.origins.get(queue, "")
+        return ContentReader(self.types, type_name) if type_name in self.types else ContentReader()
 
     def read(self, payload: bytes | None) -> tuple[Plain, str | None]:
         """The content and its encoding; both None where it was not read from disk.

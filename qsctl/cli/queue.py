@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -36,6 +36,10 @@ from qsctl.cli.snippets import (
     surroundings,
 )
 
+MOST: Final = 2**31 - 1
+MOST_BYTES: Final = 2**63 - 1
+"""What the fields of a queue's configuration hold."""
+
 _LIMITS = "Limits"
 _DELIVERY = "Delivery"
 
@@ -62,10 +66,12 @@ def create_queue(
     ] = None,
     persistent: Annotated[bool, typer.Option("--persistent", help="Keep the samples on disk.")] = False,
     max_count: Annotated[
-        int | None, typer.Option("--max-count", min=-1, help="Most samples; -1: no limit.", rich_help_panel=_LIMITS)
+        int | None,
+        typer.Option("--max-count", min=-1, max=MOST, help="Most samples; -1: no limit.", rich_help_panel=_LIMITS),
     ] = None,
     max_bytes: Annotated[
-        int | None, typer.Option("--max-bytes", min=-1, help="Most bytes; -1: no limit.", rich_help_panel=_LIMITS)
+        int | None,
+        typer.Option("--max-bytes", min=-1, max=MOST_BYTES, help="Most bytes; -1: no limit.", rich_help_panel=_LIMITS),
     ] = None,
     high_watermark: Annotated[
         int | None,
@@ -84,7 +90,9 @@ def create_queue(
     ] = None,
     max_delivery_retries: Annotated[
         int | None,
-        typer.Option("--max-delivery-retries", min=0, help="Deliveries after the first.", rich_help_panel=_DELIVERY),
+        typer.Option(
+            "--max-delivery-retries", min=0, max=MOST, help="Deliveries after the first.", rich_help_panel=_DELIVERY
+        ),
     ] = None,
     response_timeout: Annotated[
         str | None,
@@ -95,6 +103,7 @@ def create_queue(
         typer.Option(
             "--unacked-threshold",
             min=-1,
+            max=MOST,
             help="Unacknowledged samples up to which a consumer is sent more; -1: always.",
             rich_help_panel=_DELIVERY,
         ),

@@ -19,6 +19,7 @@ MAX_NAME_LENGTH: Final = 100
 
 MAX_TOPIC_LENGTH: Final = 255
 _NAME: Final = re.compile(r"[A-Za-z0-9_.]+")
+_TYPE: Final = re.compile(r"[A-Za-z0-9_.:]{1,255}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
 
 
@@ -84,6 +85,12 @@ class QueueOptions:
         check_name(name, "queue")
         self._check()
         topic = name if self.topic is None else check_topic(self.topic)
+        for option, type_name in (("--type", self.type_name), ("--reply-type", self.reply_type)):
+            if type_name is not None and not _TYPE.fullmatch(type_name):
+                raise UsageError(
+                    f"{option} {type_name!r} is no type",
+                    remedy="A type has letters, digits, '_' and '::', as in A::Order.",
+                )
         replacement = {
             WhenFull.REJECT: ReplacementKind.REJECT_WITHOUT_REPLACEMENT,
             WhenFull.WAIT: ReplacementKind.WAIT_WITHOUT_REPLACEMENT,

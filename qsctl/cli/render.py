@@ -1,6 +1,8 @@
 """The only place that prints: results on standard output, errors and notes on standard error.
 
-No colour where nobody sees it: not in a pipe, not with `NO_COLOR`, not with `TERM=dumb`.
+No colour where nobody sees it: not in a pipe, not with `NO_COLOR`, not with `TERM=dumb`. Where the encoding is not
+UTF-8, each format escapes other characters in its own way, so that the output is still JSON, YAML or XML. Results that
+are printed a part at a time are in `streaming`.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
-from qsctl.cli.plain_table import table_lines
+from qsctl.cli.plain_table import Layout
 from qsctl.cli.results import Block, Column, LazyRows, Plain, Result, Row, TableBlock
+from qsctl.cli.shown_text import is_obeyed, shown, shown_in_line, shown_json
 from qsctl.errors import QsctlError
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ class OutputFormat(StrEnum):
     YAML = "yaml"
     CSV = "csv"
     XML = "xml"
+    PROMETHEUS = "prometheus"
 
 
 _STYLES = {"plain": "", "good": "green", "bad": "bold red", "faint": "dim"}
@@ -59,17 +63,42 @@ def show(result: Result, output: OutputFormat) -> None:
         case OutputFormat.JSON:
             _show_json(result.document())
         case OutputFormat.JSONL:
-            for row in result.rows():
-                print(json.dumps(row, ensure_ascii=False))
+            show_lines_of_json(result.rows())
         case OutputFormat.YAML:
-            import yaml
-
-            yaml.safe_dump(_listed(result.document()), sys.stdout, sort_keys=False, allow_unicode=True)
+            show_yaml(result.document())
         case OutputFormat.CSV:
-            _show_csv(result.rows())
+            show_csv(result.rows())
         case OutputFormat.XML:
-            print(result.xml().rstrip("\n"))
+            # Whatever encoding its declaration names: ASCII is part of it.
+            text = result.xml().rstrip("\n")
+            text = text if is_unicode() else text.encode("ascii", "xmlcharrefreplace").decode("ascii")
+            print(shown(text) if sys.stdout.isatty() else text)
+        case OutputFormat.PROMETHEUS:
+            metrics = result.prometheus()
+            sys.stdout.write(shown(metrics) if sys.stdout.isatty() else metrics)
     sys.stdout.flush()
+
+
+def is_unicode() -> bool:
+    """Whether standard output takes every character."""
+    return (sys.stdout.encoding or "utf-8").lower().replace("-", "").startswith("utf")
+
+
+def show_lines_of_json(rows: Sequence[Row]) -> None:
+    """A document a line."""
+    is_ascii = not is_unicode()
+    for row in rows:
+        print(shown_json(json.dumps(row, ensure_ascii=is_ascii)))
+
+
+def show_yaml(document: Plain) -> None:
+    """One document. Lists one after the other are one list."""
+    import yaml
+
+    listed = _listed(document)
+    text = yaml.safe_dump(listed, sort_keys=False, allow_unicode=is_unicode())
+    # YAML has escapes, too, and its writer knows which of its strings want them; it uses them for all but ASCII.
+    sys.stdout.write(yaml.safe_dump(listed, sort_keys=False) if is_obeyed(text) else text)
 
 
 def show_format_help(result_type: type[Result]) -> None:
@@ -90,18 +119,18 @@ def show_error(error: QsctlError, output: OutputFormat = OutputFormat.TABLE) -> 
                 "exit_status": int(error.exit_status),
             }
         }
-        print(json.dumps(document, ensure_ascii=False), file=sys.stderr)
+        print(shown_json(json.dumps(document, ensure_ascii=False)), file=sys.stderr)
         return
     out = console(sys.stderr)
     out.print("Error: ", style="bold red", end="")
-    out.print(error.message)
+    out.print(shown(error.message))
     if error.remedy:
-        out.print(error.remedy)
+        out.print(shown(error.remedy))
 
 
 def note(text: str) -> None:
     """Say something beside the result, on standard error."""
-    console(sys.stderr).print(text)
+    console(sys.stderr).print(shown(text))
 
 
 def _show_blocks(blocks: Sequence[Block]) -> None:
@@ -112,21 +141,33 @@ def _show_blocks(blocks: Sequence[Block]) -> None:
                 out.print()
             _show_table(out, block)
         else:
-            out.print(block.text, style=_STYLES[block.style])
+            out.print(shown(block.text), style=_STYLES[block.style])
 
 
 def _show_table(out: Console, block: TableBlock) -> None:
     if block.title:
-        out.print(block.title, style="bold")
+        out.print(shown(block.title), style="bold")
     if not block.rows:
-        out.print(block.empty, style="dim")
+        out.print(shown(block.empty), style="dim")
         return
+    show_rows(out, Layout(block.columns, out.width, rule_of(out)), block)
+
+
+def rule_of(out: Console) -> str:
+    """What the line below a heading is made of."""
+    return "─" if out.encoding.startswith("utf") else "-"
+
+
+def show_rows(out: Console, layout: Layout, block: TableBlock) -> None:
+    """The rows of a table, below its heading where the layout had no rows yet."""
     rows = [[_cell(row.get(column.field)) for column in block.columns] for row in block.rows]
-    lines = table_lines(block.columns, rows, out.width)
+    is_first = not layout.has_heading
+    lines = layout.lines(rows)
     if lines is None:
         _show_folded(out, block.columns, rows)
         return
-    out.print(next(lines), style="bold")
+    if is_first:
+        out.print(next(lines), style="bold")
     out.file.writelines(f"{line}\n" for line in lines)
 
 
@@ -155,9 +196,9 @@ def _cell(value: Plain) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.6g}"
-    if isinstance(value, str | int):
+    if isinstance(value, int):
         return str(value)
-    return json.dumps(value, ensure_ascii=False)
+    return shown_in_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _show_json(document: Plain) -> None:
@@ -165,29 +206,48 @@ def _show_json(document: Plain) -> None:
     if isinstance(document, str) or not isinstance(document, Sequence):
         print(_indented(document))
         return
-    if not document:
-        print("[]")
-        return
-    separator = "["
-    for each in document:
-        print(separator, end="\n  ")
-        # A line break inside a text is escaped, so every line here begins with what JSON is laid out with.
-        print(_indented(each).replace("\n", "\n  "), end="")
-        separator = ","
-    print("\n]")
+    array = JsonArray()
+    array.add(document)
+    array.end()
+
+
+class JsonArray:
+    """A JSON array of values that come one after the other."""
+
+    def __init__(self) -> None:
+        self._separator = "["
+        self._is_over = False
+
+    def add(self, values: Sequence[Plain]) -> None:
+        """Print these behind the former."""
+        for each in values:
+            print(self._separator, end="\n  ")
+            # A line break inside a text is escaped, so every line here begins with what JSON is laid out with.
+            print(_indented(each).replace("\n", "\n  "), end="")
+            self._separator = ","
+
+    def end(self) -> None:
+        """Close it, once."""
+        if not self._is_over:
+            self._is_over = True
+            print("[]" if self._separator == "[" else "\n]")
 
 
 def _indented(value: Plain) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return shown_json(json.dumps(value, indent=2, ensure_ascii=not is_unicode()))
 
 
-def _show_csv(rows: Sequence[Row]) -> None:
+def show_csv(rows: Sequence[Row], *, heading: bool = True) -> None:
+    """A line a row, below the names of the fields."""
     names = rows.names if isinstance(rows, LazyRows) else list(dict.fromkeys(name for row in rows for name in row))
     if not rows:
         return
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([_csv_cell(row.get(name)) for name in names] for row in rows)
+    if heading:
+        writer.writerow(names)
+    # CSV has no escapes: a file gets the data, a terminal what it may be given.
+    cell = _csv_cell_shown if sys.stdout.isatty() else _csv_cell
+    writer.writerows([cell(row.get(name)) for name in names] for row in rows)
 
 
 def _csv_cell(value: Plain) -> str | int | float:
@@ -198,6 +258,11 @@ def _csv_cell(value: Plain) -> str | int | float:
     if isinstance(value, str | int | float):
         return value
     return json.dumps(value, ensure_ascii=False)
+
+
+def _csv_cell_shown(value: Plain) -> str | int | float:
+    cell = _csv_cell(value)
+    return shown(cell) if isinstance(cell, str) else cell
 
 
 def _listed(value: Plain) -> object:

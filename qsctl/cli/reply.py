@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import typer
 
 from qsctl.cli.command import command
 from qsctl.cli.options import DEFAULT_TIMEOUT, TimeoutOption
-from qsctl.cli.results import Done
-from qsctl.cli.service_options import SAMPLES_PANEL
+from qsctl.cli.results import Block, Result, TextBlock
+from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument
+from qsctl.errors import ExitStatus
+
+
+@dataclass(frozen=True)
+class Answered(Result):
+    """How many requests were answered."""
+
+    answered: int
+    rejected: int
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "answered": "requests whose replies are in the reply queue",
+        "rejected": "requests that were rejected",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """PARTLY_DONE where some requests were rejected."""
+        return ExitStatus.PARTLY_DONE if self.rejected else ExitStatus.DONE
+
+    def blocks(self) -> Sequence[Block]:
+        """One line."""
+        return [TextBlock(f"{self.answered} answered, {self.rejected} rejected")]
 
 
 def reply(
-    queue: Annotated[str, typer.Argument(metavar="TOPIC@SUBSCRIBER", help="The request queue.", show_default=False)],
+    queue: QueueArgument,
     text: Annotated[str | None, typer.Option("--text", help="The reply; {} stands for the request's text.")] = None,
     execute: Annotated[
         str | None,
@@ -28,49 +53,49 @@ def reply(
         typer.Option("--service", envvar="QSCTL_SERVICE", help="dds:DOMAIN of the queues.", rich_help_panel="Service"),
     ] = "dds:0",
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
-) -> Done:
+) -> Answered:
     """Answer requests until there were enough, or none came for --timeout.
 
-    A command that fails rejects its request: another replier gets it. Exits with 8 when no request came.
+    A request is acknowledged once its reply is in the reply queue. A command that fails rejects its request, as does a
+    reply that the reply queue refuses: another replier gets it. Exits with 8 when no request came, and with 3 when
+    some were rejected.
     """
-    import shlex
-    import subprocess
-
     from qsctl.cli.location import seconds
-    from qsctl.cli.request_queue import dds_place, printable, queue_and_subscriber
-    from qsctl.client.blocking import ReceivedSample
+    from qsctl.cli.render import note
+    from qsctl.cli.reply_maker import reply_maker
+    from qsctl.cli.request_queue import request_queue
     from qsctl.client.blocking_requests import QueueReplier
-    from qsctl.errors import NoAnswer, UsageError
+    from qsctl.errors import NoAnswer
+    from qsctl.identity import NIL_GUID
 
-    if (text is None) == (execute is None):
-        raise UsageError("a reply is made by --text or by --exec", remedy="Give one of them.")
-    topic, subscriber = queue_and_subscriber(queue)
-    domain_id, settings = dds_place(service)
+    make = reply_maker(text, execute)
     wait_s = seconds(timeout, "--timeout")
+    topic, subscriber, domain_id, settings = request_queue(queue, service, wait_s)
     answered = rejected = 0
     with QueueReplier[bytes](topic, subscriber, domain_id, reply_topic=reply_topic, settings=settings) as replier:
         replier.wait_for_queues(wait_s)
         while not count or answered + rejected < count:
-            requests: list[ReceivedSample[bytes]] = replier.receive(1, wait_s)
+            requests = replier.receive(1, wait_s)
             if not requests:
                 break
-            if text is not None:
-                replier.reply(requests[0], text.replace("{}", printable(requests[0].value)).encode())
-                answered += 1
-                continue
-            run = subprocess.run(
-                shlex.split(execute or ""), input=requests[0].value, stdout=subprocess.PIPE, check=False
-            )
-            if run.returncode:
-                replier.reject(requests[0])
-                rejected += 1
+            (request,) = requests
+            content = None
+            if request.delivery.source_guid == NIL_GUID:
+                note(f"request {request.identity} names no requester: it is rejected")
             else:
-                replier.reply(requests[0], run.stdout)
-                answered += 1
-        replier.wait_for_acknowledgments(wait_s)
+                content = make(request.value)
+            if content is not None:
+                replier.reply(request, content, finish=False)
+                if not replier.wait_for_acknowledgments(wait_s):
+                    replier.finish(request)
+                    answered += 1
+                    continue
+                note(f"the reply queue refused the reply to request {request.identity}: the request is rejected")
+            replier.reject(request)
+            rejected += 1
     if not answered and not rejected:
         raise NoAnswer(f"no request came in {wait_s:g} s", remedy="Give it more time with --timeout.")
-    return Done(f"{answered} answered, {rejected} rejected")
+    return Answered(answered, rejected)
 
 
 def register(app: typer.Typer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -12,7 +12,7 @@ import typer
 from qsctl.cli.command import command
 from qsctl.cli.options import DEFAULT_TIMEOUT, TimeoutOption
 from qsctl.cli.results import Block, Plain, Result, Row, TextBlock
-from qsctl.cli.service_options import SAMPLES_PANEL
+from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument
 
 
 @dataclass(frozen=True)
@@ -38,53 +38,66 @@ class Replies(Result):
 
 
 def request(
-    queue: Annotated[str, typer.Argument(metavar="TOPIC@SUBSCRIBER", help="The request queue.", show_default=False)],
+    queue: QueueArgument,
     text: Annotated[str | None, typer.Option("--text", help="The request's text; left out: standard input.")] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="A file whose content is the request.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="A file whose content is the request; -: standard input.")
+    ] = None,
     reply_topic: Annotated[
         str, typer.Option("--reply-topic", help="Topic of the reply queue; default: TOPIC and 'Reply'.")
     ] = "",
     replies: Annotated[int, typer.Option("--replies", "-n", min=1, help="How many replies to wait for.")] = 1,
     source_guid: Annotated[
-        str, typer.Option("--source-guid", metavar="HEX", help="Who asks; default: a new one.")
+        str,
+        typer.Option(
+            "--source-guid",
+            metavar="HEX",
+            help="Who asks; default: a new one. Late replies: `qsctl consume --source-guid`.",
+        ),
     ] = "",
     service: Annotated[
         str,
         typer.Option("--service", envvar="QSCTL_SERVICE", help="dds:DOMAIN of the queues.", rich_help_panel="Service"),
     ] = "dds:0",
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
-) -> Replies:
-    """Send a request and print the replies.
+) -> Iterator[Replies]:
+    """Send a request, print the replies, then acknowledge them.
 
-    Exits with 8 when fewer replies came than were asked for, 7 when the queue rejected the request.
+    Exits with 8 when fewer replies came than were asked for, those that came being printed, and with 7 when the queue
+    rejected the request.
     """
     from qsctl.cli.location import seconds
-    from qsctl.cli.request_queue import dds_place, printable, queue_and_subscriber, request_content
+    from qsctl.cli.request_queue import printable, request_content, request_queue
     from qsctl.client.blocking_requests import QueueRequester
     from qsctl.errors import NoAnswer
     from qsctl.identity import guid_from_hex
 
-    topic, subscriber = queue_and_subscriber(queue)
-    domain_id, settings = dds_place(service)
     wait_s = seconds(timeout, "--timeout")
+    source = guid_from_hex(source_guid) if source_guid else None
     content = request_content(text, file)
+    topic, subscriber, domain_id, settings = request_queue(queue, service, wait_s)
     with QueueRequester(
         topic,
         subscriber,
         domain_id,
         reply_topic=reply_topic,
-        source_guid=guid_from_hex(source_guid) if source_guid else None,
+        source_guid=source,
+        acknowledges=False,
         settings=settings,
     ) as requester:
         requester.wait_for_queues(wait_s)
         identity = requester.send(content)
-        found = requester.replies(identity, replies, wait_s)
-    if len(found) < replies:
-        raise NoAnswer(
-            f"{len(found)} of {replies} replies to {identity} came in {wait_s:g} s",
-            remedy="Check that a replier is running, or give it more time with --timeout.",
-        )
-    return Replies(str(identity), tuple(printable(each) for each in found))
+        found = requester.held_replies(identity, replies, wait_s)
+        if found:
+            yield Replies(str(identity), tuple(printable(each.payload or b"") for each in found))
+            requester.acknowledge(found)
+        if len(found) < replies:
+            reply_queue = f"{reply_topic or topic + 'Reply'}@{subscriber}"
+            raise NoAnswer(
+                f"{len(found)} of {replies} replies to {identity} came in {wait_s:g} s",
+                remedy="Check that a replier is running, or give it more time with --timeout. A late reply waits: "
+                f"qsctl consume {reply_queue} --source-guid {requester.source_guid.hex()} --service {service}",
+            )
 
 
 def register(app: typer.Typer) -> None:
@@ -93,5 +106,8 @@ def register(app: typer.Typer) -> None:
         app,
         "request",
         panel=SAMPLES_PANEL,
-        examples=("qsctl request Quotes@Desk --text 'EURUSD' --service dds:7",),
+        examples=(
+            "qsctl request Quotes@Desk --text 'EURUSD' --service dds:7",
+            "qsctl request Quotes --file question.bin --replies 2 --timeout 30s --service dds:7",
+        ),
     )(request)

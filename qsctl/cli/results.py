@@ -7,9 +7,10 @@ A result is a frozen dataclass. `document()` is what `-o json` and `-o yaml` pri
 from __future__ import annotations
 
 import dataclasses
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from pathlib import Path
 from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
 
@@ -115,8 +116,8 @@ class Result:
     field_help: ClassVar[Mapping[str, str]] = {}
 
     @property
-    def exit_status(self) -> ExitStatus:
-        """What the command exits with once the result is printed."""
+    def exit_status(self) -> IntEnum:
+        """What the command exits with once the result is printed: an `ExitStatus`, but for `qsctl check`."""
         return ExitStatus.DONE
 
     def document(self) -> Plain:
@@ -140,11 +141,43 @@ class Result:
         """
         raise UsageError("this command prints no XML", remedy="Choose -o table, json, jsonl, yaml or csv.")
 
+    def prometheus(self) -> str:
+        """Metrics for `-o prometheus`, where the result has some.
+
+        Raises:
+            UsageError: this command's result has none.
+        """
+        raise UsageError("this command prints no metrics", remedy="Choose -o table, json, jsonl, yaml or csv.")
+
     def blocks(self) -> Sequence[Block]:
         """What a person sees, in order."""
         rows = self.rows()
         names = list(dict.fromkeys(name for row in rows for name in row))
         return [TableBlock([Column(name, name.replace("_", " ")) for name in names], rows)]
+
+
+class PartialResult(Result):
+    """A part of what a command yields one after the other and what is printed as one: lists whose rows are appended.
+
+    Its document is a list of its rows, and a person sees one table.
+    """
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it is known that nothing follows: what is printed is then complete with it."""
+        return False
+
+    @abstractmethod
+    def table(self) -> TableBlock:
+        """What a person sees of this part."""
+
+    def document(self) -> Plain:
+        """A list with one object a row."""
+        return self.rows()
+
+    def blocks(self) -> Sequence[Block]:
+        """The table alone."""
+        return [self.table()]
 
 
 @dataclass(frozen=True)

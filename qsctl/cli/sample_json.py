@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from qsctl.cli.payloads import ContentReader
 from qsctl.errors import InvalidInput, NotFound, UsageError
+from qsctl.resource import ResourceKind, parse_resource
 
 if TYPE_CHECKING:
     from qsctl.client.admin import Administration
@@ -16,6 +17,20 @@ if TYPE_CHECKING:
 
 UNTYPED: Final = frozenset({"", "DDS::String", "DDS::Octets"})
 """Types whose samples are kept as the text or the octets that were given."""
+
+
+def check_text_fits(type_name: str) -> None:
+    """Refuse a text as a sample of a type that is neither text nor octets: no consumer could read it.
+
+    Raises:
+        UsageError: names the type and what to give instead.
+    """
+    if type_name not in UNTYPED:
+        raise UsageError(
+            f"the queue's type is {type_name}, and --text writes samples of DDS::String or DDS::Octets",
+            remedy="Give the sample with --json and the file that defines the type with --types, or its octets "
+            "with --file.",
+        )
 
 
 def payload_of_json(document: str, type_name: str, types: TypeLibrary | None) -> bytes:
@@ -30,7 +45,7 @@ def payload_of_json(document: str, type_name: str, types: TypeLibrary | None) ->
         Unavailable: the DDS library, which does the conversion, is missing.
     """
     try:
-        value = json.loads(document)
+        value = json.loads(document, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise InvalidInput(
             f"{document[:60]!r} is not JSON: {error.msg} at column {error.colno}",
@@ -38,6 +53,10 @@ def payload_of_json(document: str, type_name: str, types: TypeLibrary | None) ->
         ) from None
     except RecursionError:
         raise InvalidInput("the JSON document is nested too deeply", remedy="Nest less.") from None
+    except ValueError as error:  # Python reads integers of some thousand digits at most
+        raise InvalidInput(
+            f"{document[:60]!r} has a number that is too long: {error}", remedy="Write it as a string."
+        ) from None
     if types is not None:
         return types.json_to_cdr(type_name or "DDS::String", value)
     if type_name not in UNTYPED:
@@ -46,6 +65,10 @@ def payload_of_json(document: str, type_name: str, types: TypeLibrary | None) ->
         )
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
+
+
+def _refuse_constant(name: str) -> float:
+    raise InvalidInput(f"{name} is no JSON", remedy="JSON has no such numbers; write null or a string.")
 
 
 def read_type_file(path: Path | None) -> TypeLibrary | None:
@@ -65,11 +88,15 @@ def read_type_file(path: Path | None) -> TypeLibrary | None:
 def reader_of(administration: Administration, queue: ResourceIdentifier, types: TypeLibrary | None) -> ContentReader:
     """How to read the contents of a queue's samples: by its type, when types were given.
 
+    A dead letter is read by the type of the queue that it comes from (section 2.12).
+
     Raises:
         NotFound: the types do not hold the queue's.
     """
     if types is None:
         return ContentReader()
+    if queue.kind is ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE:
+        return ContentReader(types, origins=_origins(administration))
     type_name = administration.queue_data(queue)[0].body.type_name or "DDS::Octets"
     if type_name not in types:
         raise NotFound(
@@ -77,3 +104,13 @@ def reader_of(administration: Administration, queue: ResourceIdentifier, types: 
             remedy=f"It has {', '.join(types.type_names()[:20])}.",
         )
     return ContentReader(types, type_name)
+
+
+def _origins(administration: Administration) -> dict[str, str]:
+    """The type of each queue by `<topic>@<subscriber>`, as a dead letter names where it comes from."""
+    found: dict[str, str] = {}
+    for told in administration.service_data():
+        for data in told.body.queues:
+            subscriber = parse_resource(data.resource).parent.name
+            found[f"{data.topic_name}@{subscriber}"] = data.type_name or "DDS::Octets"
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,7 @@ from qsctl.cli.produce_results import Produced, Taken
 from qsctl.client.connection import Connection
 from qsctl.client.topics import TopicQueues
 from qsctl.core.messages import AckResponse, Write
-from qsctl.errors import UsageError
+from qsctl.errors import Interrupted, PartlyDone, QsctlError, UsageError
 from qsctl.identity import (
     GUID_SIZE_BYTES,
     NIL_GUID,
@@ -27,6 +26,7 @@ from qsctl.instant import Nanoseconds, parse_duration
 
 BATCH_SAMPLES: Final = 1000
 BATCH_BYTES: Final = 4 * 1024 * 1024
+_END: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,6 @@ class Origin:
         """
         writer = guid_from_hex(writer_guid) if writer_guid else Guid(os.urandom(GUID_SIZE_BYTES))
         related = identity_from_text(related_identity) if related_identity else NIL_IDENTITY
-        if related.sequence_number >= 2**63:
-            raise UsageError(
-                f"--related-identity {related_identity!r}: its number has more than 64 bits",
-                remedy="Copy the identity that `consume` showed.",
-            )
         lifespan_ns = parse_duration(lifespan)
         if lifespan_ns == 0:
             raise UsageError("--lifespan 0 leaves no time", remedy="Give a duration such as 30s, or infinite.")
@@ -80,17 +75,30 @@ class Origin:
         return SampleIdentity(self.writer_guid, self.first_sequence_number + index)
 
 
-def write_all(connection: Connection, topic: TopicQueues, payloads: Iterable[bytes], origin: Origin) -> Produced:
+def write_all(connection: Connection, topic: TopicQueues, payloads: Iterable[bytes | None], origin: Origin) -> Produced:
     """Write every payload and count the answers by queue.
 
     A batch goes out at a time, so that standard input of any length is written as it comes.
+
+    Raises:
+        PartlyDone: something went wrong after the first samples were written.
+        QsctlError: the same where none was written.
     """
     answers: Counter[tuple[str, AckResponse]] = Counter()
     written = 0
-    for batch in _batches(payloads):
-        samples = [_write(topic, origin, written + at, payload) for at, payload in enumerate(batch)]
-        answers.update((ack.queue, ack.response) for ack in connection.write(samples))
-        written += len(batch)
+    try:
+        for batch in _batches(payloads):
+            samples = [_write(topic, origin, written + at, payload) for at, payload in enumerate(batch)]
+            answers.update((ack.queue, ack.response) for ack in connection.write(samples))
+            written += len(batch)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted after {written} samples") from None
+    except QsctlError as error:
+        if not written:
+            raise
+        raise PartlyDone(
+            f"{error.message}\nThe {written} samples before it are written.", remedy=error.remedy
+        ) from None
     return Produced(
         topic.participant,
         topic.topic_name,
@@ -127,14 +135,22 @@ def _write(topic: TopicQueues, origin: Origin, index: int, payload: bytes) -> Wr
     )
 
 
-def _batches(payloads: Iterable[bytes]) -> Iterator[list[bytes]]:
+def _batches(payloads: Iterable[bytes | None]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size_bytes = 0
     rest = iter(payloads)
-    while batch := list(itertools.islice(rest, 1)):
-        size_bytes = len(batch[0])
-        while len(batch) < BATCH_SAMPLES and size_bytes < BATCH_BYTES:
-            payload = next(rest, None)
-            if payload is None:
-                break
+    while True:
+        try:
+            payload = next(rest, _END)
+        except QsctlError:
+            if batch:  # what was read before the mistake is written as where it stands in an earlier batch
+                yield batch
+            raise
+        if isinstance(payload, bytes):
             batch.append(payload)
             size_bytes += len(payload)
-        yield batch
+        if batch and (not isinstance(payload, bytes) or len(batch) == BATCH_SAMPLES or size_bytes >= BATCH_BYTES):
+            yield batch
+            batch, size_bytes = [], 0
+        if payload is _END:
+            return

@@ -107,11 +107,16 @@ def send(
     """
     from qsctl.cli.snippets import Snippet, checked_selector, queue_of_xml, subscriber_of_xml, surroundings
     from qsctl.client.admin import Administration
-    from qsctl.core.admin.command import FlushQueue, GetMessages
+    from qsctl.core.admin.command import CommandAction, FlushQueue, GetMessages
     from qsctl.core.admin.request import command_of
     from qsctl.resource import parse_resource
 
     with open_connection(service, state_dir, timeout) as connection:
+        administration = Administration(connection, target)
+        if action.strip().upper() == CommandAction.CREATE:
+            sent = administration.create_from_body(parse_resource(resource), body)
+            if sent is not None:
+                return Replies(tuple(sent))
 
         def place() -> Surroundings:
             return surroundings(connection, parse_resource(resource))
@@ -125,7 +130,7 @@ def send(
         )
         if isinstance(request, FlushQueue | GetMessages):
             checked_selector(request.selector)
-        return Replies(tuple(Administration(connection, target).send(request)))
+        return Replies(tuple(administration.send(request)))
 
 
 def register(app: typer.Typer) -> None:

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from qsctl import __version__
 from qsctl.cli.command import command
 from qsctl.cli.options import VariableOption, variables_of
+from qsctl.cli.render import note
 from qsctl.cli.results import Done
 from qsctl.cli.service_options import SERVICE_PANEL
 from qsctl.instant import parse_duration
@@ -25,6 +25,8 @@ _DDS = "DDS"
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from qsctl import __version__
+
         typer.echo(f"qsctl {__version__}")
         raise typer.Exit
 
@@ -38,11 +40,12 @@ def serve(
         list[str] | None,
         typer.Option("--cfg-file", help="A configuration file; may be repeated.", rich_help_panel=_CONFIGURATION),
     ] = None,
-    cfg_name: Annotated[
+    config_name: Annotated[
         str | None,
         typer.Option(
-            "--cfg-name",
-            help="Which <queuing_service>; may be left out where there is one.",
+            "--config-name",
+            metavar="NAME",
+            help="The <queuing_service> to use (-cfgName); may be left out where there is one.",
             rich_help_panel=_CONFIGURATION,
         ),
     ] = None,
@@ -166,18 +169,21 @@ def serve(
             "no configuration file is given and there is no USER_QUEUING_SERVICE.xml here",
             remedy="Write qsctl serve FILE, or qsctl init to have one to start from.",
         )
-    from qsctl.service.start import StartOptions, run_service, with_storage
+    from qsctl.service.start import StartOptions, run_service
 
     loaded = load_configuration(
         sources,
-        configuration_name=cfg_name,
+        configuration_name=config_name,
         variables=variables_of(var),
         environment=os.environ,
         working_directory=Path.cwd(),
         application_name=app_name,
         domain_id_base=domain_id_base,
+        persistent_storage_path=persistent_storage_path,
+        persistent_file_prefix=persistent_file_prefix,
     )
-    configuration = with_storage(loaded.configuration, persistent_storage_path, persistent_file_prefix)
+    loaded.require_served()
+    configuration = loaded.configuration
     options = StartOptions(
         interface=interface,
         peers=tuple(peer or ()),
@@ -197,9 +203,9 @@ def serve(
     )
     name = configuration.service.application_name
     if daemon:
-        pid = in_background(lambda started: run_service(configuration, options, started))
+        pid = in_background(lambda started: run_service(configuration, options, lambda _where: started()))
         return Done(f"service {name} runs as process {pid}")
-    cause = run_service(configuration, options, lambda: None)
+    cause = run_service(configuration, options, lambda where: note(where) if verbosity else None)
     return Done(f"service {name} left: {cause}")
 
 

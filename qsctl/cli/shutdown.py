@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from qsctl.cli.answers import Answers, answers
@@ -23,14 +25,32 @@ def shutdown(
     state_dir: StateDirOption = DEFAULT_STATE_DIR,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     target: TargetOption = DEFAULT_TARGET,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Forget the stored configuration of an embedded service too, so that the next command starts from "
+            "its file.",
+        ),
+    ] = False,
 ) -> Answers:
     """Stop a running service.
 
     A service that runs inside another program answers UNSUPPORTED, and the command exits with 7.
     """
     from qsctl.client.admin import Administration
+    from qsctl.errors import UsageError
 
-    with open_connection(service, state_dir, timeout) as connection:
+    if fresh and service.startswith("dds:"):
+        raise UsageError(
+            "--fresh is for an embedded service", remedy="The files of a running service are on its own machine."
+        )
+    with open_connection(service, state_dir, timeout, ends=True) as connection:
+        if fresh:
+            from qsctl.service.embedded import EmbeddedService
+
+            assert isinstance(connection, EmbeddedService)
+            connection.forget_configuration()
         return answers("/", Administration(connection, target).shut_down())
 
 
@@ -40,5 +60,9 @@ def register(app: typer.Typer) -> None:
         app,
         "shutdown",
         panel=SERVICE_PANEL,
-        examples=("qsctl shutdown", "qsctl shutdown --target 'Test*'"),
+        examples=(
+            "qsctl shutdown",
+            "qsctl shutdown --fresh  # the next command starts from its file",
+            "qsctl shutdown --target 'Test*'",
+        ),
     )(shutdown)

@@ -7,7 +7,7 @@ width of a bucket.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from qsctl.summary.run_summary import COUNTS, QUEUE_ORDER, QueueFigures
@@ -128,9 +128,3 @@ def group_of(scenario: Scenario) -> Callable[[int, str], str]:
 def client_count(scenario: Scenario) -> int:
     """How many clients the scenario has; a simulated service counts as one."""
     return sum(group.count for group in scenario.groups) or 1
-
-
-def losses_of(figures: Iterable[QueueFigures]) -> list[QueueFigures]:
-    """Those that lost messages, the one that began first in front."""
-    lost = [each for each in figures if each.discarded_messages + each.expired_messages + each.dead_messages]
-    return sorted(lost, key=lambda each: (each.first_discard_ns is None, each.first_discard_ns or 0))

@@ -7,11 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
-from qsctl.cli.simulate_figures import losses_of
-from qsctl.cli.summarize_results import Summary, figures_row, place_of, queue_blocks, short_duration
+from qsctl.cli.summarize_results import (
+    Summary,
+    figures_row,
+    happening_blocks,
+    happening_rows,
+    loss_blocks,
+    place_of,
+    queue_blocks,
+    short_duration,
+)
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
+    from qsctl.eventlog.run_folder import Happening
     from qsctl.summary.run_summary import QueueFigures
 
 MODEL_NAMES = {
@@ -19,6 +28,18 @@ MODEL_NAMES = {
     "tibco": "TIBCO egress queues",
     "shared_reader_queue": "shared reader queues",
 }
+
+
+COMPILE_SHOWN_S = 0.5
+"""Less compiling than this is not mentioned."""
+
+OWN_NAMES = {
+    "tibco": {
+        "discards": "Transmit Congestion--Slow Consumer (Msgs)",
+        "discarded_messages": "Transmit Congestion--Slow Consumer",
+    }
+}
+"""A model's own words for columns (seed 003)."""
 
 
 class SimulateResult(Result):
@@ -33,7 +54,8 @@ class SimulateResult(Result):
         "reproduce": "the command that makes this run again",
         "computed_by": "simulator (its own counters) or spark (from the event log)",
         "simulated_messages": "messages that arrived, warm-up included",
-        "elapsed_s": "seconds that the simulation took",
+        "elapsed_s": "seconds that the simulation took, without those of compile_s",
+        "compile_s": "seconds that compiling the simulator for this machine took: of a first run",
         "queues": "one entry a line of the table, as csv and jsonl print them",
         **{name: text for name, text in Summary.field_help.items() if name not in {"tables", "run_id"}},
     }
@@ -58,6 +80,7 @@ class Simulated(SimulateResult):
     simulated_ns: int
     simulated_messages: int
     elapsed_s: float
+    compile_s: float
     fingerprint: str
     reproduce: str
     computed_by: str
@@ -65,6 +88,7 @@ class Simulated(SimulateResult):
     clients: int
     queues: tuple[QueueFigures, ...]
     notes: tuple[str, ...] = ()
+    happenings: tuple[Happening, ...] = ()
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -76,9 +100,16 @@ class Simulated(SimulateResult):
         fields: dict[str, Plain] = {
             name: getattr(self, name)
             for name in self.__dataclass_fields__
-            if name not in {"queues", "notes", "elapsed_s"}
+            if name not in {"queues", "notes", "elapsed_s", "compile_s", "happenings"}
         }
-        return {**fields, "elapsed_s": round(self.elapsed_s, 3), "queues": self.rows(), "notes": list(self.notes)}
+        times: dict[str, Plain] = {name: round(getattr(self, name), 3) for name in ("elapsed_s", "compile_s")}
+        return {
+            **fields,
+            **times,
+            "queues": self.rows(),
+            "events": happening_rows(self.happenings),
+            "notes": list(self.notes),
+        }
 
     def rows(self) -> Sequence[Row]:
         """One row a client or group and queue."""
@@ -97,8 +128,9 @@ class Simulated(SimulateResult):
                     "bad",
                 )
             )
-        blocks += queue_blocks(self.queues)
-        blocks += self._losses()
+        blocks += queue_blocks(self.queues, OWN_NAMES.get(self.model), grouped=self.by == "group")
+        blocks += loss_blocks(self.queues, OWN_NAMES.get(self.model))
+        blocks += happening_blocks(self.happenings)
         blocks += self._repeats()
         blocks += [TextBlock(note, "faint") for note in self.notes]
         blocks.append(TextBlock(f"Run folder: {self.folder}"))
@@ -109,54 +141,21 @@ class Simulated(SimulateResult):
         source = "Spark, from the event log" if self.computed_by == "spark" else "the simulator's own counters"
         rate = self.simulated_messages / max(self.elapsed_s, 1e-9)
         speed = f"{rate / 1e6:.1f} M/s" if rate >= 1e6 else f"{rate / 1e3:,.0f} k/s"
+        before = f", after {self.compile_s:.0f} s of compiling" if self.compile_s >= COMPILE_SHOWN_S else ""
         return (
             f"{self.scenario}: {MODEL_NAMES[self.model]}, {self.clients:,} client{'s' * (self.clients != 1)}, "
             f"{short_duration(self.horizon_ns)}, seed {self.seed}{several}\n"
-            f"{self.simulated_messages:,} messages in {self.elapsed_s:.2f} s ({speed}); figures by {source}."
+            f"{self.simulated_messages:,} messages in {self.elapsed_s:.2f} s ({speed}){before}; figures by {source}."
         )
 
     def _repeats(self) -> list[Block]:
-        """Deliveries after the first: guaranteed messages that G-1 had no room for, samples that were not accepted."""
+        """Deliveries after the first: after a disconnect, an eviction from G-1, a rejection or a time-out."""
         repeated = [each for each in self.queues if each.redelivered_messages]
         lines = [
             f"{place_of(each)}: {each.redelivered_messages:,} deliveries were repeats."
             for each in repeated[:_MOST_LOSSES]
         ]
         return [TextBlock("\n".join(lines))] if lines else []
-
-    def _losses(self) -> list[Block]:
-        lost = losses_of(self.queues)
-        if not lost:
-            return [TextBlock("No message was lost.", "good")] if self.queues else []
-        rows: list[Row] = [
-            {
-                "client": each.client,
-                "queue": each.queue,
-                "lost": each.discarded_messages + each.expired_messages + each.dead_messages,
-                "share": f"{100 * each.loss_ratio:.3g} %",
-                "discarded": each.discarded_messages,
-                "expired": each.expired_messages,
-                "dead": each.dead_messages,
-                "first": short_duration(each.first_discard_ns),
-                "indications": each.discard_indications,
-            }
-            for each in lost[:_MOST_LOSSES]
-        ]
-        columns = [
-            *([Column("client", "Client")] if any(each.client is not None for each in lost) else []),
-            Column("queue", "Queue"),
-            Column("lost", "Lost (Msgs)", "right"),
-            Column("share", "Share", "right"),
-            Column("discarded", "Discarded", "right"),
-            *([Column("expired", "Expired", "right")] if any(each.expired_messages for each in lost) else []),
-            *([Column("dead", "Dead", "right")] if any(each.dead_messages for each in lost) else []),
-            Column("first", "First discard at", "right"),
-            Column("indications", "Indications", "right"),
-        ]
-        blocks: list[Block] = [TableBlock(columns, rows, title="Who lost what, and when first")]
-        if len(lost) > _MOST_LOSSES:
-            blocks.append(TextBlock(f"… and {len(lost) - _MOST_LOSSES} more.", "faint"))
-        return blocks
 
 
 _MOST_LOSSES = 15

@@ -12,6 +12,7 @@ import typer
 from qsctl.cli.command import command
 from qsctl.cli.command_line import command_line
 from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
+from qsctl.cli.profile_overlay import ClientProfileOption, with_client_profiles
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.spark_options import ConfOption, MasterOption, spark_options
 from qsctl.cli.summarize_results import short_duration
@@ -34,7 +35,8 @@ class Sized(Result):
         "met": "whether these settings meet every target with the confidence asked for",
         "chosen": "whether they are the answer",
         "replications": "how many it took to decide",
-        "memory_bytes": "what all queues of all clients may hold at most",
+        "memory_bytes": "what all queues of all clients may hold at most, bursts of the largest messages included",
+        "deterministic": "-o json and yaml: nothing in the scenario is random, one replication of each is certain",
         "settings": "each varied path with its value",
         "evidence": "each target: mean, half_width, the bound that decides, met",
         "reproduce": "the command that finds this again",
@@ -54,6 +56,7 @@ class Sized(Result):
             "targets": [target.text for target in self.sizing.targets],
             "answer": None if answer is None else self._row(answer),
             "monotone": self.sizing.monotone,
+            "deterministic": self.sizing.deterministic,
             "candidates": list(self.rows()),
             "reproduce": self.reproduce,
         }
@@ -127,10 +130,18 @@ def answer_text(sizing: Sizing) -> str:
         f"{setting.text.partition('=')[0]} = {value}"
         for setting, value in zip(sizing.settings, sizing.answer.values, strict=True)
     )
+    memory = (
+        f"all queues together may then hold {memory_text(sizing.answer.memory_bytes)}, bursts of the largest messages "
+        "included."
+    )
+    if sizing.deterministic:
+        return (
+            f"{settings}: the smallest that meets {targets}; {memory} Nothing in the scenario is random: one "
+            "replication of each candidate is certain."
+        )
     text = (
         f"{settings}: the smallest that meets {targets} with {100 * sizing.confidence:g} % confidence "
-        f"({sizing.answer.replications} replications); all queues together may then hold "
-        f"{memory_text(sizing.answer.memory_bytes)}."
+        f"({sizing.answer.replications} replications); {memory}"
     )
     if any(target.operator == "=" for target in sizing.targets):
         chance = 1 - (1 - sizing.confidence) ** (1 / sizing.answer.replications)
@@ -177,6 +188,7 @@ def size(
     confidence: Annotated[float, typer.Option("--confidence", help="That the answer meets each target.")] = 0.95,
     most: Annotated[int, typer.Option("--max-replications", help="Of one candidate, to decide it.")] = 40,
     seed: Annotated[int | None, typer.Option("--seed", help="Instead of the scenario's.", show_default=False)] = None,
+    client_profile: ClientProfileOption = None,
     assignments: SetOption = None,
     var: VariableOption = None,
     master: MasterOption = "",
@@ -184,22 +196,27 @@ def size(
 ) -> Sized:
     """Find the smallest settings that meet targets, by simulating only where the answer is open.
 
-    Measures: discards, loss_ratio, delivered, throughput, latency_mean, latency_p50, _p90, _p99, _p999, latency_max,
-    high_water_mark, redelivered, expired, dead, elided. Latency is the time in the queue.
+    Measures are columns of the tables of simulate: discarded_messages, lost_messages, loss_ratio, waiting_messages,
+    delivered_per_second, wait_p50_ns, wait_p99_ns, high_water_mark_work_units and so on; or the short names of sweep:
+    discards, delivered, throughput, latency_mean, latency_p50, _p90, _p99, _p999, latency_max, high_water_mark. Waits
+    and latencies are the time in the queue.
     """
     from qsctl.cli.sweep_input import checked_confidence, open_scenario
     from qsctl.errors import UsageError
+    from qsctl.sim.overrides import apply_overrides
     from qsctl.sim.targets import parse_setting, parse_target
-    from qsctl.summary.points import MEASURES
+    from qsctl.summary.points import EVERY_MEASURE
     from qsctl.summary.size import size as find_size
 
     checked_confidence(confidence)
     if most < 2:
         raise UsageError(f"--max-replications {most} is too few for an interval", remedy="Allow 2 or more.")
-    targets = [parse_target(text, tuple(MEASURES)) for text in target]
+    targets = [parse_target(text, tuple(EVERY_MEASURE)) for text in target]
     settings = [parse_setting(text) for text in vary]
     variables, overrides = variables_of(var), assignments_of(assignments)
-    read = open_scenario(scenario, variables, overrides, seed)
+    plain, of_profiles = with_client_profiles(open_scenario(scenario, variables, {}, seed), client_profile)
+    read = apply_overrides(plain, overrides)
+    overrides = {**of_profiles, **overrides}
     asked: list[tuple[str, object]] = [("--target", text) for text in target]
     asked += [("--vary", text) for text in vary]
     asked += [("--confidence", f"{confidence:g}"), ("--max-replications", most), ("--seed", seed)]
@@ -232,6 +249,6 @@ def register(app: typer.Typer) -> None:
         examples=(
             "qsctl size burst --target 'discards(D-1)=0' --vary 'max-depth(D-1)'",
             "qsctl size burst --target 'latency_p99(D-1)<200ms' --target 'loss_ratio(D-1)<5%' --vary 'max-depth(D-1)'",
-            "qsctl size guaranteed --target 'redelivered(G-1)=0' --vary 'min-msg-burst(G-1)=10,50,255,2550'",
+            "qsctl size guaranteed --target 'waiting_messages(G-1)<20' --vary 'min-msg-burst(G-1)=4,8,16,32,255'",
         ),
     )(size)

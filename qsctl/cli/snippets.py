@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
 from qsctl.cli.queue_options import QueueOptions, check_name
-from qsctl.errors import InvalidInput, NotFound, UsageError
+from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from qsctl.client.connection import Connection
@@ -58,15 +59,11 @@ def read_snippet(file: Path | None, xml: str | None) -> Snippet | None:
         return Snippet(xml, "--xml")
     if file is None:
         return None
-    if str(file) == "-":
-        return Snippet(sys.stdin.read(MAX_SNIPPET_CHARACTERS + 1), "standard input")
-    try:
-        with file.open(encoding="utf-8") as stream:
-            return Snippet(stream.read(MAX_SNIPPET_CHARACTERS + 1), str(file))
-    except FileNotFoundError:
-        raise NotFound(f"there is no file {file}", remedy="Check the path.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{file} cannot be read: {error}", remedy="Give a readable UTF-8 file.") from None
+    if is_standard_input(file):
+        with reading(STANDARD_INPUT):
+            return Snippet(sys.stdin.read(MAX_SNIPPET_CHARACTERS + 1), STANDARD_INPUT)
+    with reading(file), file.open(encoding="utf-8") as stream:
+        return Snippet(stream.read(MAX_SNIPPET_CHARACTERS + 1), str(file))
 
 
 def surroundings(connection: Connection, container: ResourceIdentifier) -> Surroundings:

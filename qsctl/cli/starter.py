@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from qsctl.cli.command import command
+from qsctl.cli.render import note
 from qsctl.cli.results import Block, Result, TextBlock
 from qsctl.errors import UsageError
 from qsctl.shipped import shipped
@@ -34,18 +35,23 @@ class StarterFile(Result):
     template: Template
     file: str
     text: str
+    refusals: tuple[str, ...] = ()
 
     field_help: ClassVar[Mapping[str, str]] = {
         "template": "the template it was made from",
         "file": "the file written; - for standard output",
         "text": "what was written",
+        "refusals": "why `qsctl serve` refuses it in this version; empty where it does not",
     }
 
     def blocks(self) -> Sequence[Block]:
         """What was written and how to go on; the text itself for standard output."""
         if self.file == "-":
             return [TextBlock(self.text.rstrip("\n"))]
-        return [TextBlock(f"Wrote {self.file}.", "good"), TextBlock(f"Check it: qsctl validate {self.file}")]
+        blocks = [TextBlock(f"Wrote {self.file}.", "good"), TextBlock(f"Check it: qsctl validate {self.file}")]
+        if self.refusals:
+            blocks.append(TextBlock(f"qsctl serve refuses this file: {'; '.join(self.refusals)}.", "bad"))
+        return blocks
 
 
 def init(
@@ -67,7 +73,20 @@ def init(
             ) from None
         except OSError as error:
             raise UsageError(f"{file} cannot be written: {error.strerror}") from None
-    return StarterFile(template, file, text)
+    refusals = _refusals(template)
+    if refusals and file == "-":
+        note(f"qsctl serve refuses this file: {'; '.join(refusals)}.")
+    return StarterFile(template, file, text, refusals)
+
+
+def _refusals(template: Template) -> tuple[str, ...]:
+    """Why the template is not served: the judgement of `validate` and `serve`."""
+    from qsctl.config.load import judge_files
+    from qsctl.config.problems import unsupported
+
+    path = shipped(f"fixtures/config/starter/{template}.xml")
+    judgement = judge_files([path], variables={}, environment={}, working_directory=Path.cwd(), default_files=False)
+    return tuple(problem.message for problem in unsupported(judgement.problems))
 
 
 def register(app: typer.Typer) -> None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, plain
+from qsctl.eventlog.explained import peak_text, reason_of
 
 if TYPE_CHECKING:
+    from qsctl.eventlog.run_folder import Happening
     from qsctl.summary.run_summary import QueueFigures, RunSummary
 
 KEYS = ("run_id", "replication", "client", "queue", "topic_id")
@@ -42,28 +44,38 @@ class Summary(Result):
         "queue": "the queue's name",
         "topic_id": "the topic's number; null unless --by topic",
         "replications": "replications that the figures are summed over",
-        "arrived_messages": "messages that came to the queue after the warm-up",
-        "delivered_messages": "messages that left the queue for the client",
-        "discarded_messages": "messages discarded by the queue's limit",
-        "elided_messages": "messages replaced by a newer one of their topic",
+        "arrived_messages": "messages published to the queue after the warm-up, refused ones included",
+        "delivered_messages": "messages that left the queue for the client; of G-1: that the client acknowledged",
+        "discarded_messages": "messages discarded because the queue was full: congestion discards",
+        "not_connected_messages": "direct messages that came while their client was disconnected",
+        "disconnected_messages": "direct messages in a queue of a client that disconnected",
+        "spool_refused_messages": "guaranteed messages that their full or congested endpoint refused",
+        "ingress_refused_messages": "messages refused at ingress: their publisher's part of the buffers was full",
+        "too_big_messages": "messages refused at ingress: larger than the broker's max-message",
         "expired_messages": "messages whose lifespan ended",
         "dead_messages": "messages whose delivery attempts were spent",
+        "elided_messages": "messages replaced by a newer one of their topic",
+        "evicted_messages": "guaranteed messages discarded from G-1 that came again (guaranteed-overflow redeliver)",
         "redelivered_messages": "attempts after the first",
         "discard_indications": "messages that told the client of a discard before them",
         "delivered_bytes": "payload of the delivered messages",
         "length_messages": "messages in the queue at the end",
         "length_work_units": "work units in the queue at the end",
-        "high_water_mark_work_units": "most work units in the queue since the warm-up",
-        "max_depth_work_units": "the queue's limit",
-        "first_discard_ns": "when the first message was discarded, since the start of the run",
+        "unacknowledged_messages": "of the messages in G-1 at the end those sent and not acknowledged",
+        "waiting_messages": "messages waiting at the end at their endpoint, at ingress, or outside a full queue",
+        "high_water_mark_work_units": "most work units in the queue since the warm-up; of several clients the largest",
+        "max_depth_work_units": "the queue's limit; of several clients the largest",
+        "first_discard_ns": "when the first message was discarded or refused, since the start of the run",
         "wait_sum_ns": "sum of the delivered messages' time in the queue",
         "wait_max_ns": "longest time in the queue of a delivered message",
         "observed_ns": "time observed, summed over the replications",
         "wait_p50_ns": "median time in the queue; likewise p90, p95, p99, p999 (99.9 %)",
         "percentile_error": "0: the percentiles are exact; else the share by which one may be too high",
         "wait_mean_ns": "mean time in the queue",
+        "lost_messages": "messages that never reach their client, all causes together",
         "loss_ratio": "share of the messages with a settled fate that were lost",
         "delivered_per_second": "delivered messages a second",
+        "events": "-o json and yaml: events by kind: count, clients, first_ns, first_client, peak, reason",
         "tables": "-o json and yaml: the other measures, as --out writes them",
     }
 
@@ -82,6 +94,7 @@ class Summary(Result):
             "queues": [figures_row(each) for each in summary.queues],
             "tables": plain(summary.tables),
             "notes": list(summary.notes),
+            "events": happening_rows(summary.happenings),
         }
 
     def rows(self) -> Sequence[Row]:
@@ -92,20 +105,8 @@ class Summary(Result):
         """Tables for people."""
         summary = self.summary
         blocks: list[Block] = list(queue_blocks(summary.queues))
-        losers = sorted(
-            (each for each in summary.queues if each.first_discard_ns is not None),
-            key=lambda each: each.first_discard_ns or 0,
-        )
-        blocks += [
-            TextBlock(
-                f"{place_of(each)} discarded {each.discarded_messages} messages, the first at "
-                f"{short_duration(each.first_discard_ns)}; {100 * each.loss_ratio:.3g} % of its messages were lost.",
-                "bad",
-            )
-            for each in losers[:5]
-        ]
-        if not losers and summary.queues:
-            blocks.append(TextBlock("No message was discarded.", "good"))
+        blocks += loss_blocks(summary.queues)
+        blocks += happening_blocks(summary.happenings)
         blocks += self._slow()
         blocks += self._law()
         blocks += self._intervals()
@@ -174,6 +175,7 @@ def figures_row(figures: QueueFigures) -> dict[str, Plain]:
     return {
         **{field.name: getattr(figures, field.name) for field in dataclasses.fields(figures)},
         "wait_mean_ns": figures.wait_mean_ns,
+        "lost_messages": figures.lost_messages,
         "loss_ratio": figures.loss_ratio,
         "delivered_per_second": figures.delivered_per_second,
     }
@@ -184,17 +186,28 @@ def place_of(figures: QueueFigures) -> str:
     return " ".join(str(value) for key in KEYS if (value := getattr(figures, key)) is not None)
 
 
-def queue_blocks(queues: Sequence[QueueFigures]) -> Sequence[Block]:
-    """The counters as `show client … stats queue` has them (seed 004), and the wait beside."""
+def queue_blocks(
+    queues: Sequence[QueueFigures], own_names: Mapping[str, str] | None = None, *, grouped: bool = False
+) -> Sequence[Block]:
+    """The counters as `show client … stats queue` has them (seed 004), and the wait beside.
+
+    A row of several clients or replications says of each figure whether it is their sum or the largest of them.
+    `own_names` are a model's own words for columns; `grouped`: rows are of groups of clients, named as one.
+    """
     keys = [key for key in KEYS if any(getattr(each, key) is not None for each in queues)]
+    together = grouped or any(each.client is None or each.replications > 1 for each in queues)
+    total, largest = (" Σ", " max") if together else ("", "")
+    names = own_names or {}
+    some = [name for name in _WHERE_THEY_ARE if any(getattr(each, name) for each in queues)]
     columns = [
         *(Column(key, HEADINGS[key]) for key in keys),
-        Column("length_messages", "Length (Msgs)", "right"),
-        Column("length_work_units", "Length (Work)", "right"),
-        Column("high_water_mark_work_units", "HWMark (Work)", "right"),
-        Column("max_depth_work_units", "Max (Work)", "right"),
-        Column("discarded_messages", "Discards (Msgs)", "right"),
-        Column("delivered_messages", "Delivered (Msgs)", "right"),
+        Column("length_messages", f"Length (Msgs){total}", "right"),
+        Column("length_work_units", f"Length (Work){total}", "right"),
+        Column("high_water_mark_work_units", f"HWMark (Work){largest}", "right"),
+        Column("max_depth_work_units", f"Max (Work){largest}", "right"),
+        Column("discards", names.get("discards", "Discards (Msgs)") + total, "right"),
+        Column("delivered_messages", f"Delivered (Msgs){total}", "right"),
+        *(Column(name, _WHERE_THEY_ARE[name] + total, "right") for name in some),
         Column("p50", "Wait p50", "right"),
         Column("p99", "Wait p99", "right"),
         Column("maximum", "Wait max", "right"),
@@ -202,13 +215,113 @@ def queue_blocks(queues: Sequence[QueueFigures]) -> Sequence[Block]:
     rows = [
         {
             **figures_row(each),
+            "discards": each.discarded_messages + each.evicted_messages,
             "p50": short_duration(each.wait_p50_ns),
             "p99": short_duration(each.wait_p99_ns),
             "maximum": short_duration(each.wait_max_ns),
         }
         for each in queues[:MOST_LINES]
     ]
-    return [TableBlock(columns, rows, empty="No message came to any queue."), *_cut(len(queues))]
+    blocks: list[Block] = [TableBlock(columns, rows, empty="No message came to any queue."), *_cut(len(queues))]
+    if together and queues:
+        blocks.append(TextBlock("Σ: the sum over clients and replications; max: the largest of one of them.", "faint"))
+    return blocks
+
+
+_WHERE_THEY_ARE = {
+    "unacknowledged_messages": "Unacked (Msgs)",
+    "waiting_messages": "Waiting (Msgs)",
+    "ingress_refused_messages": "Refused, rate (Msgs)",
+    "too_big_messages": "Refused, too big (Msgs)",
+    "evicted_messages": "Evicted (Msgs)",
+}
+"""Columns that stand there when a figure in them is not zero."""
+
+_LOSS_HEADINGS = {
+    "discarded_messages": "Congestion",
+    "not_connected_messages": "Not connected",
+    "disconnected_messages": "Disconnected",
+    "spool_refused_messages": "Endpoint full",
+    "ingress_refused_messages": "Ingress rate",
+    "too_big_messages": "Too big",
+    "expired_messages": "Expired",
+    "dead_messages": "Attempts spent",
+}
+_MOST_LOSSES = 15
+
+
+def loss_blocks(queues: Sequence[QueueFigures], own_names: Mapping[str, str] | None = None) -> list[Block]:
+    """Which queue lost how many messages by which cause, the one that began first in front; or that none was lost."""
+    lost = sorted(
+        (each for each in queues if each.lost_messages),
+        key=lambda each: (each.first_discard_ns is None, each.first_discard_ns or 0),
+    )
+    if not lost:
+        return [TextBlock("No message was lost.", "good")] if queues else []
+    rows: list[Row] = [
+        {
+            **figures_row(each),
+            "share": f"{100 * each.loss_ratio:.3g} %",
+            "first": short_duration(each.first_discard_ns),
+        }
+        for each in lost[:_MOST_LOSSES]
+    ]
+    keys = [key for key in KEYS if any(getattr(each, key) is not None for each in lost)]
+    causes = [name for name in _LOSS_HEADINGS if any(getattr(each, name) for each in lost)]
+    columns = [
+        *(Column(key, HEADINGS[key]) for key in keys),
+        Column("lost_messages", "Lost (Msgs)", "right"),
+        Column("share", "Share", "right"),
+        *(Column(name, (own_names or {}).get(name, _LOSS_HEADINGS[name]), "right") for name in causes),
+        Column("first", "First discard at", "right"),
+        Column("discard_indications", "Indications", "right"),
+    ]
+    blocks: list[Block] = [TableBlock(columns, rows, title="Losses by queue and cause, the earliest first")]
+    if len(lost) > _MOST_LOSSES:
+        blocks.append(TextBlock(f"… and {len(lost) - _MOST_LOSSES} more.", "faint"))
+    return blocks
+
+
+def happening_rows(happenings: Sequence[Happening]) -> list[Row]:
+    """One row a kind of event."""
+    return [
+        {
+            "event": each.event,
+            "count": each.count,
+            "clients": each.clients,
+            "first_ns": each.first_ns,
+            "first_client": each.first_client or None,
+            "peak": each.peak,
+            "reason": reason_of(each),
+        }
+        for each in happenings
+    ]
+
+
+def happening_blocks(happenings: Sequence[Happening]) -> list[Block]:
+    """The events that were raised, one line each, with the reason."""
+    if not happenings:
+        return []
+    rows: list[Row] = [
+        {
+            **row,
+            "first": short_duration(each.first_ns),
+            "clients": each.clients or "",
+            "client": each.first_client,
+            "largest": peak_text(each),
+        }
+        for row, each in zip(happening_rows(happenings), happenings, strict=True)
+    ]
+    columns = [
+        Column("event", "Event"),
+        Column("count", "Count", "right"),
+        Column("clients", "Clients", "right"),
+        Column("first", "First at", "right"),
+        Column("client", "First client"),
+        Column("largest", "Peak", "right"),
+        Column("reason", "Why"),
+    ]
+    return [TableBlock(columns, rows, title="What happened")]
 
 
 def _cut(lines: int) -> list[Block]:

@@ -1,8 +1,13 @@
-"""`qsctl validate FILE…`: everything that is wrong with configuration files, in one run."""
+"""`qsctl validate FILE…`: everything that is wrong with configuration files, in one run, and what would be served.
+
+Decides: what is asked beside validity. A file may be valid and ask for what this version or its DDS library has not:
+`qsctl serve` refuses it with the same words, and the exit status says no.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +34,12 @@ DefaultFilesOption = Annotated[
     ),
 ]
 
-_STYLES: Mapping[str, Literal["bad", "plain", "faint"]] = {"error": "bad", "warning": "plain", "note": "faint"}
+_STYLES: Mapping[str, Literal["bad", "plain", "faint"]] = {
+    "error": "bad",
+    "unsupported": "bad",
+    "warning": "plain",
+    "note": "faint",
+}
 
 
 @dataclass(frozen=True)
@@ -37,14 +47,21 @@ class Validation(Result):
     """The problems of the files, in their order."""
 
     valid: bool
+    served: bool
     file_count: int
     error_count: int
+    unsupported_count: int
     warning_count: int
+    services: tuple[Mapping[str, Plain], ...]
     problems: tuple[Mapping[str, Plain], ...]
     texts: tuple[tuple[str, str], ...]
+    status: ExitStatus
 
     field_help: ClassVar[Mapping[str, str]] = {
-        "severity": "error, warning or note",
+        "valid": "whether no file has an error",
+        "served": "whether `qsctl serve` would start every service of the files",
+        "services": "each service: its name, its file and whether `qsctl serve` would start it",
+        "severity": "error, unsupported (valid, and not to be served here), warning or note",
         "file": "the file, or the number of a str:// literal",
         "line": "the line in it; 0 for the whole file",
         "path": "the element, tags from the root with names in brackets",
@@ -56,16 +73,19 @@ class Validation(Result):
 
     @property
     def exit_status(self) -> ExitStatus:
-        """1 where a file has an error."""
-        return ExitStatus.DONE if self.valid else ExitStatus.NO
+        """1 where a file has an error, or a service that `qsctl serve` would refuse; 4 where files are missing."""
+        return ExitStatus.NO if self.valid and not self.served else self.status
 
     def document(self) -> Plain:
         """The counts and the problems."""
         return {
             "valid": self.valid,
+            "served": self.served,
             "file_count": self.file_count,
             "error_count": self.error_count,
+            "unsupported_count": self.unsupported_count,
             "warning_count": self.warning_count,
+            "services": self.services,
             "problems": self.problems,
         }
 
@@ -78,8 +98,17 @@ class Validation(Result):
         blocks: list[Block] = [TextBlock(text, _STYLES[severity]) for severity, text in self.texts]
         files = _counted(self.file_count, "file")
         counts = f"{_counted(self.error_count, 'error')}, {_counted(self.warning_count, 'warning')}"
-        verdict = f"{files} valid ({counts})" if self.valid else f"not valid: {counts} in {files}"
-        return [*blocks, TextBlock(verdict, "good" if self.valid else "bad")]
+        if not self.valid:
+            return [*blocks, TextBlock(f"not valid: {counts} in {files}", "bad")]
+        verdict = f"{files} valid ({counts})"
+        if self.served:
+            return [*blocks, TextBlock(verdict, "good")]
+        refused, started = (
+            ", ".join(str(each["name"]) for each in self.services if each["served"] is served)
+            for served in (False, True)
+        )
+        verdict += f", and not to be served here: {refused}"
+        return [*blocks, TextBlock(f"{verdict}; {started} would be" if started else verdict, "bad")]
 
 
 def _counted(number: int, noun: str) -> str:
@@ -95,15 +124,15 @@ def validate(
     ] = False,
     default_files: DefaultFilesOption = True,
 ) -> Validation:
-    """Check configuration files against the schema and the rules of the manual."""
-    from qsctl.cli.validate_transport import transport_problems
-    from qsctl.config.load import check_files
-    from qsctl.config.problems import Severity, has_errors, strictly
+    """Check configuration files against the schema and the rules of the manual, and whether they can be served."""
+    from qsctl.config.load import judge_files
+    from qsctl.config.problems import Severity, has_errors, status_of, strictly
 
     variables = variables_of(var)
     found: list[Problem] = []
+    services: list[Mapping[str, Plain]] = []
     for file in files:
-        of_file = check_files(
+        judgement = judge_files(
             [file],
             configuration_name=config_name,
             variables=variables,
@@ -112,22 +141,26 @@ def validate(
             default_files=default_files,
             strict=strict,
         )
-        if not has_errors(of_file):
-            of_file = [*of_file, *transport_problems(file, config_name, variables, default_files=default_files)]
-        found.extend(of_file)
+        found.extend(judgement.problems)
+        services += [{"name": name, "file": file, "served": served} for name, served in judgement.services.items()]
     problems = list(dict.fromkeys(strictly(found) if strict else found))
     rows = []
     for problem in problems:
         row = plain(problem)
         assert isinstance(row, Mapping)  # a dataclass is one
         rows.append(row)
+    counts = Counter(problem.severity for problem in problems)
     return Validation(
         valid=not has_errors(problems),
+        served=all(each["served"] for each in services) and not has_errors(problems),
         file_count=len(files),
-        error_count=sum(problem.severity is Severity.ERROR for problem in problems),
-        warning_count=sum(problem.severity is Severity.WARNING for problem in problems),
+        error_count=counts[Severity.ERROR],
+        unsupported_count=counts[Severity.UNSUPPORTED],
+        warning_count=counts[Severity.WARNING],
+        services=tuple(services),
         problems=tuple(rows),
         texts=tuple((str(problem.severity), str(problem)) for problem in problems),
+        status=status_of(problems),
     )
 
 

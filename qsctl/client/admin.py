@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Generic, NamedTuple, TypeVar, assert_never
 
-from qsctl.client.connection import Connection
+from qsctl.client.connection import Connection, KnowsSettings, SendsBodies
 from qsctl.core.admin.command import (
     Command,
     CreateQueue,
@@ -87,7 +87,15 @@ class Administration:
 
     def send(self, command: Command) -> list[CommandReply]:
         """Any command, with all its replies, whatever their return codes."""
-        replies = self._connection.request(command, self._target)
+        return self._answered(self._connection.request(command, self._target))
+
+    def create_from_body(self, container: ResourceIdentifier, body: str) -> list[CommandReply] | None:
+        """CREATE with its body as it stands, read by the service; None: this connection has none that reads bodies."""
+        if not isinstance(self._connection, SendsBodies):
+            return None
+        return self._answered(self._connection.create_from_body(container, body, self._target))
+
+    def _answered(self, replies: list[CommandReply]) -> list[CommandReply]:
         if not replies:
             if self._target == "*":
                 who, remedy = (
@@ -96,7 +104,9 @@ class Administration:
                 )
             else:
                 who, remedy = f"no service named {self._target!r}", "`qsctl get data` says which are there."
-            raise NoAnswer(f"{who} answered", remedy=f"{remedy} Or give it more time with --timeout.")
+            if not isinstance(self._connection, KnowsSettings):  # one embedded here answers at once, or never
+                remedy += " Or give it more time with --timeout."
+            raise NoAnswer(f"{who} answered", remedy=remedy)
         return replies
 
     def create_queue(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cyclonedds.sub import DataReader
 
@@ -21,14 +21,15 @@ from qsctl.errors import NoAnswer
 from qsctl.identity import NIL_IDENTITY, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.bodies import octets_of
+from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.client_domain import ClientDomain
-from qsctl.transport.dds.commands import wire_request
-from qsctl.transport.dds.endpoints import Inlet
+from qsctl.transport.dds.commands import RawCreate, wire_request
+from qsctl.transport.dds.inlet import Inlet
 from qsctl.transport.dds.lanes import FrameWriter
 from qsctl.transport.dds.participant import DomainSettings, Participant
 from qsctl.transport.dds.presence import Changes, RemoteEndpoint
 from qsctl.transport.dds.qos import reader_qos
-from qsctl.transport.dds.replies import RemoteReply, reply_from_octets
+from qsctl.transport.dds.replies import RemoteReply, reply_of, reply_parts
 from qsctl.transport.dds.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
@@ -41,6 +42,13 @@ SETTLE_S: Final = 0.2
 of that name may still answer."""
 
 _WILD: Final = frozenset("*?[\\")
+
+
+class _Asked(NamedTuple):
+    """What replies are read as answers to."""
+
+    command: Command | RawCreate
+    request_identity: SampleIdentity
 
 
 class Administrator:
@@ -57,7 +65,10 @@ class Administrator:
         assert participant.entity is not None
         self._domain = ClientDomain(participant)
         replies = participant.topic(COMMAND_REPLY_TOPIC, WireCommandReply)
-        self._replies = Inlet(participant, DataReader(participant.entity, replies, qos=reader_qos()))
+        self._asked: _Asked | None = None
+        # In one representation, lest a reply come in each.
+        reader = DataReader(participant.entity, replies, qos=reader_qos(only_xcdr1=True))
+        self._replies = Inlet(participant, reader, self._read)
         self._writer = FrameWriter(participant, participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest))
         self._guid = new_guid()
         self._number = 0
@@ -66,7 +77,7 @@ class Administrator:
         self._latest_found_s = 0.0
         self._domain.add(self)
 
-    def request(self, command: Command, target: str) -> list[RemoteReply]:
+    def request(self, command: Command | RawCreate, target: str) -> list[RemoteReply]:
         """Send a command and wait for the last reply of every service that it means; empty: nobody answered.
 
         The time is what a service may be silent: a long answer may take longer.
@@ -81,13 +92,14 @@ class Administrator:
             return []
         self._number += 1
         identity = SampleIdentity(self._guid, self._number)
+        self._asked = _Asked(command, identity)
         self._writer.put(octets_of(wire_request(command, target, identity)))
         found: dict[str, list[RemoteReply]] = {}
         finished: Counter[str] = Counter()
 
         def take() -> None:
             nonlocal deadline
-            for reply in self._take(command, identity):
+            for reply in self._take():
                 deadline = time.monotonic() + self._timeout_s
                 found.setdefault(reply.message.replying_service, []).append(reply)
                 if not reply.message.intermediate:
@@ -171,13 +183,26 @@ class Administrator:
             remedy="Ask one alone with --target NAME, or give them more time with --timeout.",
         )
 
-    def _take(self, command: Command, identity: SampleIdentity) -> list[RemoteReply]:
+    def _read(self, data: bytes) -> RemoteReply | None:
+        """A reply to the request that waits for one; None: it answers another client's.
+
+        Raises:
+            Malformed: the octets are no reply, or the reply has a body that its request did not ask for.
+        """
+        parts = reply_parts(data)
+        if self._asked is None or parts.request not in (self._asked.request_identity, NIL_IDENTITY):
+            return None
+        try:
+            return reply_of(parts, self._asked.command)
+        except Malformed:
+            if parts.request == NIL_IDENTITY:
+                return None  # of a service that does not say whom it answers: another client, this time
+            raise
+
+    def _take(self) -> list[RemoteReply]:
         replies: list[RemoteReply] = []
-        while taken := self._replies.take():
-            for data in taken:
-                reply = reply_from_octets(data, command)
-                if reply is not None and reply.message.request in (identity, NIL_IDENTITY):
-                    replies.append(reply)
+        while (taken := self._replies.take()) is not None:
+            replies += [each for each in taken if each is not None]
         return replies
 
     def _run_until(self, is_done: Callable[[], bool], deadline: Callable[[], float]) -> bool:

@@ -15,8 +15,7 @@ from typing import Final, Generic, Self, TypeVar
 import anyio
 import anyio.to_thread
 
-from qsctl.client.session import Wrapper
-from qsctl.errors import NoAnswer
+from qsctl.client.session import Wrapper, no_answer
 
 SLICE_S: Final = 0.05
 """The longest a wait keeps the wrapper when nobody else wants it."""
@@ -78,6 +77,7 @@ class Awaitable(Generic[BlockingWrapper]):
                 await anyio.to_thread.run_sync(
                     session.run_until, pause, max(0.0, min(left, SLICE_S)), self._blocking.turn
                 )
+            await self._after_turn()
             if done:
                 return True
             if left <= 0:
@@ -86,10 +86,10 @@ class Awaitable(Generic[BlockingWrapper]):
 
     async def _require(self, is_done: Callable[[], bool], timeout_s: float, what: str) -> None:
         if not await self._until(is_done, timeout_s):
-            raise NoAnswer(
-                f"{what} did not come in {timeout_s:g} s",
-                remedy="Check that the service runs in this domain and hosts the queue: `qsctl get data`.",
-            )
+            raise no_answer(what, timeout_s)
+
+    async def _after_turn(self) -> None:
+        """Do in the task what a turn in the worker thread led to."""
 
     async def _now(self, call: Callable[[], Answer]) -> Answer:
         """Do something that does not wait, and send what it leads to."""
@@ -97,4 +97,5 @@ class Awaitable(Generic[BlockingWrapper]):
             answer = call()
             self._blocking.turn()
             self._blocking.session.domain.turn(0)
-            return answer
+        await self._after_turn()
+        return answer

@@ -7,24 +7,40 @@ ones, in `queue_producer` and its siblings, are these with their waits in a work
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import Final, Generic, Self, cast
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, Self, TypeAlias, cast
 
 import msgspec
 
-from qsctl.client.session import FOREVER_S, ClientSession, Codec, RawOctets, Value, Wrapper, new_guid
+from qsctl.client.session import FOREVER_S, ClientSession, Codec, RawOctets, Value, Wrapper, new_guid, no_answer
 from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, Consumer
-from qsctl.core.client.producer import WINDOW_COUNT, Producer, Settled
+from qsctl.core.client.producer import WINDOW_COUNT, Producer, Settled, ranges_of
 from qsctl.core.messages import AckResponse, Delivery, SampleFlag, WriteAcknowledgment
-from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.transport.dds.client_ports import ConsumerPort, ProducerPort
 from qsctl.transport.dds.client_ports import require_size as _require_size
-from qsctl.transport.dds.matches import QueueAppeared, QueueVanished
+from qsctl.transport.dds.matches import QueueAppeared, QueueDeleted, QueueVanished
 from qsctl.transport.dds.participant import DomainSettings
 
 SETTLED_KEPT_COUNT: Final = 100_000
 """Settled samples that a producer keeps for `take_settled`: one that is never asked must not grow."""
+
+
+class ApplicationAcknowledgment(msgspec.Struct, frozen=True, gc=False):
+    """What one queue answered for one sample (section 2.4): what `on_application_acknowledgment` is called with.
+
+    `accepted` is the single byte of the answer, 1 or 0. `queue_deleted`: the queue was deleted before it answered.
+    """
+
+    queue: str
+    """`<topic>@<subscriber>`."""
+    identity: SampleIdentity
+    accepted: bool
+    queue_deleted: bool = False
+
+
+AcknowledgmentListener: TypeAlias = Callable[[ApplicationAcknowledgment], object]
 
 
 class ReceivedSample(msgspec.Struct, Generic[Value], frozen=True, eq=False, gc=False):
@@ -63,6 +79,10 @@ class QueueProducer(Wrapper, Generic[Value]):
         codec: how values become payloads; without one they are octets.
         window_count: samples written and not settled; `write` blocks when so many are out.
         source_guid: whom replies go to (section 2.11.1); nil: the writer itself.
+        writer_guid: the writer of its samples' identities, for a program that gives identities or goes on with those of
+            an earlier run; one that no other producer uses. Without it a random one.
+        on_application_acknowledgment: called for each sample and queue as their answers come, in the program's thread,
+            inside the call that took notice of them (section 2.4). It may write. What it raises reaches that call.
     """
 
     def __init__(
@@ -73,12 +93,17 @@ class QueueProducer(Wrapper, Generic[Value]):
         codec: Codec[Value] | None = None,
         window_count: int = WINDOW_COUNT,
         source_guid: Guid = NIL_GUID,
+        writer_guid: Guid | None = None,
+        on_application_acknowledgment: AcknowledgmentListener | None = None,
         settings: DomainSettings | None = None,
         session: ClientSession | None = None,
     ) -> None:
         super().__init__(domain_id, settings, session)
         self._codec = codec or cast("Codec[Value]", RawOctets())
-        self.state = Producer(topic_name, new_guid(), window_count=window_count, source_guid=source_guid)
+        guid = writer_guid if writer_guid is not None and writer_guid != NIL_GUID else new_guid()
+        self.state = Producer(topic_name, guid, window_count=window_count, source_guid=source_guid)
+        self._listener = on_application_acknowledgment
+        self._heard: deque[ApplicationAcknowledgment] = deque()
         self._port = ProducerPort(self._session.domain.participant, topic_name, self.state.writer_guid)
         self._session.domain.add(self._port)
         self._settled: deque[Settled] = deque(maxlen=SETTLED_KEPT_COUNT)
@@ -104,21 +129,52 @@ class QueueProducer(Wrapper, Generic[Value]):
         return self.state.matched_queues
 
     def write(
-        self, value: Value, *, lifespan_ns: Nanoseconds = INFINITE_NS, timeout_s: float = FOREVER_S
+        self,
+        value: Value,
+        *,
+        identity: SampleIdentity | None = None,
+        related_identity: SampleIdentity = NIL_IDENTITY,
+        related_source_guid: Guid = NIL_GUID,
+        lifespan_ns: Nanoseconds = INFINITE_NS,
+        timeout_s: float = FOREVER_S,
     ) -> SampleIdentity:
         """Write a sample; blocks while the window is full: that is the queue's back-pressure.
 
         It leaves at the latest with the next call that waits; `flush` sends it now.
 
+        Args:
+            value: the sample.
+            identity: its identity, with this producer's `writer_guid`, a number from 1, and of no sample that is still
+                unacknowledged; without it the next number behind all before. To write a sample again, give its identity
+                again: a queue that has it, or had it lately, acknowledges it and drops it (section 5.2.2).
+            related_identity: of a reply: the identity of the request (section 2.11.2).
+            related_source_guid: of a reply: the requester's source GUID (section 2.11.3).
+            lifespan_ns: how long it may stay in a queue; finite, it goes before the queue's (section 2.9).
+            timeout_s: how long to wait for room in the window.
+
+        Returns:
+            The sample's identity, by which its acknowledgments name it.
+
         Raises:
-            NoAnswer: the window stayed full.
-            UsageError: the sample is too large.
+            NoAnswer: the window stayed full; names the samples in it.
+            UsageError: the sample is too large, or the identity cannot be its.
         """
         payload = self._codec.encode(value)
         _require_size(len(payload))
         if not self.state.has_room:
-            self._require(lambda: self.state.has_room, timeout_s, "room in the window")
-        return self.state.write(payload, lifespan_ns=lifespan_ns)
+            self._require(lambda: self.state.has_room, timeout_s, f"room in the window of {self.unacknowledged_text()}")
+        return self.state.write(
+            payload,
+            identity=identity,
+            lifespan_ns=lifespan_ns,
+            related_source_guid=related_source_guid,
+            related_identity=related_identity,
+        )
+
+    def unacknowledged_text(self) -> str:
+        """The samples that are not acknowledged, for people: how many, and their identities."""
+        identities = self.state.unacknowledged()
+        return f"{len(identities)} samples ({ranges_of(identities)})"
 
     def flush(self) -> None:
         """Send what was written, and take notice of what has come; does not wait."""
@@ -127,16 +183,16 @@ class QueueProducer(Wrapper, Generic[Value]):
         self.turn()
 
     def wait_for_acknowledgments(self, timeout_s: float = 10.0) -> int:
-        """Wait until every sample is settled; gives how many were rejected since the last call.
+        """Wait until every sample is acknowledged; gives how many were rejected since the last call.
+
+        A queue that is deleted (section 5.4.2) rejects what it has not answered; `take_settled` and the listener name
+        each. For one that vanished, with its service, samples wait on: it may come back.
 
         Raises:
-            NoAnswer: some queue did not answer in time.
+            NoAnswer: some queue did not answer in time; names the samples.
         """
-        self._require(
-            lambda: self.state.unacknowledged_count == 0,
-            timeout_s,
-            f"the acknowledgment of {self.state.unacknowledged_count} samples",
-        )
+        if not self._run_until(lambda: self.state.unacknowledged_count == 0, timeout_s):
+            raise no_answer(f"the acknowledgment of {self.unacknowledged_text()}", timeout_s)
         rejected, self._rejected_count = self._rejected_count, 0
         return rejected
 
@@ -150,7 +206,12 @@ class QueueProducer(Wrapper, Generic[Value]):
         """Move what has come into the state, and what is to go into the ports; does not wait."""
         for news in self._port.poll():
             if type(news) is WriteAcknowledgment:
-                self.state.receive(news)
+                if self.state.receive(news) and self._listener is not None:
+                    self._heard.append(ApplicationAcknowledgment(news.queue, news.identity, bool(news.response)))
+            elif type(news) is QueueDeleted:
+                refused = self.state.queue_deleted(news.queue)
+                if self._listener is not None:
+                    self._heard += [ApplicationAcknowledgment(news.queue, each, False, True) for each in refused]
             elif type(news) is QueueAppeared:
                 self.state.queue_appeared(news.queue, news.acknowledges)
             elif type(news) is QueueVanished:
@@ -163,6 +224,9 @@ class QueueProducer(Wrapper, Generic[Value]):
         if settled:
             self._settled += settled
             self._rejected_count += sum(not each.accepted for each in settled)
+        while self._heard and self._listener is not None:
+            # One that writes or waits comes back here: what it has not been called with yet stays, in order.
+            self._listener(self._heard.popleft())
 
 
 class QueueConsumer(Wrapper, Generic[Value]):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, Self
 
 from qsctl.client.blocking import QueueConsumer, QueueProducer, ReceivedSample
 from qsctl.client.session import FOREVER_S, ClientSession, Codec, RawOctets, Value, Wrapper, new_guid
 from qsctl.core.client.replier import Replier
 from qsctl.core.client.requester import Requester
-from qsctl.core.messages import AckResponse
+from qsctl.core.messages import AckResponse, Delivery
 from qsctl.errors import NoAnswer, Refused
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.transport.dds.client_ports import require_size
@@ -24,6 +24,8 @@ class QueueRequester(Wrapper):
         subscriber: the shared subscriber of the reply queue.
         reply_topic: the topic of the reply queue; `<topic_name>Reply` as the manual's default.
         source_guid: keep it over restarts, and replies to an earlier run still find this requester (section 2.11.1).
+        acknowledges: whether replies are acknowledged as they come; if not, `held_replies` gives them and
+            `acknowledge` acknowledges them.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class QueueRequester(Wrapper):
         codec: Codec[Any] | None = None,
         reply_codec: Codec[Any] | None = None,
         source_guid: Guid | None = None,
+        acknowledges: bool = True,
         settings: DomainSettings | None = None,
         session: ClientSession | None = None,
     ) -> None:
@@ -48,7 +51,7 @@ class QueueRequester(Wrapper):
         self._consumer: QueueConsumer[Any] = QueueConsumer(
             reply_topic or f"{topic_name}Reply", subscriber, source_guid=guid, session=self._session
         )
-        self.state = Requester(self._producer.state, self._consumer.state)
+        self.state = Requester(self._producer.state, self._consumer.state, acknowledges=acknowledges)
         self._rejected: set[SampleIdentity] = set()
         self._codec: Codec[Any] = codec or RawOctets()
 
@@ -97,10 +100,18 @@ class QueueRequester(Wrapper):
         Raises:
             Refused: the request was rejected by its queue.
         """
-        found: list[Any] = []
+        return [self._decoded(each) for each in self.held_replies(request, count, timeout_s)]
+
+    def held_replies(self, request: SampleIdentity, count: int = 1, timeout_s: float = 10.0) -> list[Delivery]:
+        """As `replies`, undecoded.
+
+        Raises:
+            Refused: the request was rejected by its queue.
+        """
+        found: list[Delivery] = []
 
         def is_done() -> bool:
-            found.extend(self.take_replies(request))
+            found.extend(self._take_replies(request))
             return len(found) >= count
 
         self._run_until(is_done, timeout_s)
@@ -108,19 +119,40 @@ class QueueRequester(Wrapper):
         self._session.domain.turn(0)
         return found
 
+    def acknowledge(self, replies: Iterable[Delivery]) -> None:
+        """Acknowledge replies of `held_replies`; the answers leave with the next call that waits, or with `close`.
+
+        Raises:
+            UsageError: one is not held: acknowledged before.
+        """
+        self.state.acknowledge(replies)
+
+    def close(self) -> None:
+        """Send what is to go, then leave: replies that were not acknowledged wait again, as redelivered."""
+        if self._session.is_open:
+            self._consumer.state.acknowledge_all(AckResponse.RETURNED)
+            self._consumer.close()
+        super().close()
+
     def take_replies(self, request: SampleIdentity) -> list[Any]:
         """The replies to a request that are there; does not wait.
 
         Raises:
             Refused: the request was rejected by its queue.
         """
+        return [self._decoded(each) for each in self._take_replies(request)]
+
+    def _decoded(self, reply: Delivery) -> Any:
+        return self._reply_codec.decode(reply.payload or b"")
+
+    def _take_replies(self, request: SampleIdentity) -> list[Delivery]:
         self.state.sort_replies()
         self._rejected.update(each.identity for each in self._producer.take_settled() if not each.accepted)
         if request in self._rejected:
             self._rejected.discard(request)
             self.state.forget(request)
             raise Refused(f"request {request} was rejected by its queue", remedy="The queue may be full.")
-        return [self._reply_codec.decode(each.payload or b"") for each in self.state.take_replies(request)]
+        return self.state.take_replies(request)
 
     def request(self, value: Any, timeout_s: float = 10.0) -> Any:
         """Send a request and wait for its one reply.
@@ -215,6 +247,11 @@ class QueueReplier(Wrapper, Generic[Value]):
             self.state.finish(request.delivery)
         self.turn()
         return identity
+
+    def finish(self, request: ReceivedSample[Value]) -> None:
+        """Acknowledge a request whose replies were sent with `finish=False`."""
+        self.state.finish(request.delivery)
+        self.turn()
 
     def reject(self, request: ReceivedSample[Value]) -> None:
         """Send the request to another replier."""

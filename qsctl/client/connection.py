@@ -11,6 +11,8 @@ from typing import Protocol, runtime_checkable
 from qsctl.core.admin.command import Command
 from qsctl.core.messages import CommandReply, Delivery, QueueName, Write, WriteAcknowledgment
 from qsctl.core.settings import ServiceSettings
+from qsctl.identity import NIL_GUID, Guid
+from qsctl.resource import ResourceIdentifier
 
 
 class Connection(Protocol):
@@ -28,10 +30,14 @@ class Connection(Protocol):
         Queues that acknowledge nothing, and those that let the producer wait, have no entry (section 2.4).
         """
 
-    def receive(self, queue: QueueName, max_samples: int, timeout_s: float) -> list[Delivery]:
+    def receive(
+        self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
+    ) -> list[Delivery]:
         """Be a consumer of the queue and take at most so many samples, waiting at most so long for the first.
 
-        No more samples are taken out of the queue than are returned.
+        With a source GUID only replies to that requester are received (section 2.11.3). No more samples are taken out
+        of the queue than are returned; those that are not answered when the connection ends come again, marked as
+        redelivered, and no attempt is counted.
         """
 
     def acknowledge(self, delivery: Delivery, ok: bool) -> None:
@@ -53,3 +59,11 @@ class KnowsSettings(Protocol):
     @property
     def settings(self) -> ServiceSettings:
         """The configuration as it is now."""
+
+
+@runtime_checkable
+class SendsBodies(Protocol):
+    """A connection to a service that reads the bodies of commands itself, with profiles and types of its own."""
+
+    def create_from_body(self, container: ResourceIdentifier, body: str, target: str = "*") -> list[CommandReply]:
+        """Send a CREATE with its body as it stands; replies as from `request`."""

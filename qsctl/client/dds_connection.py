@@ -13,17 +13,17 @@ import msgspec
 
 from qsctl.client.administrator import Administrator
 from qsctl.client.blocking import QueueConsumer
+from qsctl.client.dead_letters import opened
 from qsctl.client.sample_writer import SampleWriter
 from qsctl.client.session import ClientSession
 from qsctl.core.admin.command import Command, GetData
 from qsctl.core.admin.reply import QueueData, ServiceData
 from qsctl.core.messages import AckResponse, CommandReply, Delivery, QueueName, Write, WriteAcknowledgment
-from qsctl.core.records import DeadLetterReason
 from qsctl.errors import NotFound
-from qsctl.identity import Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
-from qsctl.transport.dds.bodies import dead_letter_from_octets
 from qsctl.transport.dds.client_ports import require_size
+from qsctl.transport.dds.commands import RawCreate
 from qsctl.transport.dds.participant import DomainSettings
 from qsctl.transport.dds.replies import queue_domains
 
@@ -74,6 +74,10 @@ class DdsConnection:
         """See `Connection`."""
         return [each.message for each in self._administrator.request(command, target)]
 
+    def create_from_body(self, container: ResourceIdentifier, body: str, target: str = "*") -> list[CommandReply]:
+        """Send a CREATE with its body as it stands (`SendsBodies`)."""
+        return [each.message for each in self._administrator.request(RawCreate(container, body), target)]
+
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
         """See `Connection`.
 
@@ -93,7 +97,9 @@ class DdsConnection:
             answers += self._write(participant, topic_name, guid, group)
         return answers
 
-    def receive(self, queue: QueueName, max_samples: int, timeout_s: float) -> list[Delivery]:
+    def receive(
+        self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
+    ) -> list[Delivery]:
         """See `Connection`.
 
         Raises:
@@ -106,6 +112,7 @@ class DdsConnection:
             consumer = QueueConsumer(
                 hosted.data.topic_name,
                 hosted.subscriber,
+                source_guid=source_guid,
                 unacked_threshold=max_samples - 1,
                 session=self._session(hosted.domain_id),
             )
@@ -128,12 +135,25 @@ class DdsConnection:
         if not consumer.state.touched_count:
             consumer.flush()
 
+    def place_of(self, queue: QueueName) -> tuple[str, str, int]:
+        """The topic, the shared subscriber and the domain of a queue.
+
+        Raises:
+            NotFound: no service hosts it.
+        """
+        hosted = self._host_of(queue)
+        return hosted.data.topic_name, hosted.subscriber, hosted.domain_id
+
     def close(self) -> None:
-        """Answer what was acknowledged, hand back what was not touched, leave every domain; once."""
+        """Answer what was acknowledged, hand back the rest, leave every domain; once.
+
+        What was received and not answered may have been shown: it is handed back as redelivered.
+        """
         if self._is_closed:
             return
         self._is_closed = True
         for consumer in self._consumers.values():
+            consumer.state.acknowledge_all(AckResponse.RETURNED)
             consumer.close()
         for session in self._sessions.values():
             session.close()
@@ -161,17 +181,9 @@ class DdsConnection:
 
     def _delivery(self, queue: QueueName, hosted: _Hosted, delivery: Delivery) -> Delivery:
         position = self._positions.setdefault(delivery.identity, len(self._positions))
-        if not hosted.data.is_dead_letter:
-            return msgspec.structs.replace(delivery, queue=queue, position=position)
-        letter = dead_letter_from_octets(delivery.payload or b"")
-        return msgspec.structs.replace(
-            delivery,
-            queue=queue,
-            position=position,
-            payload=letter.payload,
-            dead_letter_from=letter.queue_name,
-            dead_letter_reason=DeadLetterReason[letter.reason],
-        )
+        if hosted.data.is_dead_letter:
+            delivery = opened(delivery)
+        return msgspec.structs.replace(delivery, queue=queue, position=position)
 
     def _session(self, domain_id: int) -> ClientSession:
         session = self._sessions.get(domain_id)

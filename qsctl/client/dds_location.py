@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qs
 
+from qsctl.config.transport_properties import DOMAIN_ID_MAX
 from qsctl.errors import UsageError
+from qsctl.identity import decimal_from_text
 from qsctl.instant import parse_duration
-from qsctl.transport.dds.participant import DOMAIN_ID_MAX, LEASE_DURATION_NS, LOOPBACK, DomainSettings
+from qsctl.transport.dds.participant import LEASE_DURATION_NS, LOOPBACK, DomainSettings
 
 _REMEDY: Final = "Write dds:7, or dds:7?interface=eth0&peer=10.0.0.2."
 _KEYS: Final = frozenset({"interface", "peer", "lease"})
@@ -24,7 +26,8 @@ def parse_dds_location(rest: str) -> tuple[int, DomainSettings]:
         UsageError: the domain is none, or a parameter is unknown or given twice.
     """
     domain, _, query = rest.partition("?")
-    if not domain.isdecimal() or int(domain) > DOMAIN_ID_MAX:
+    domain_id = decimal_from_text(domain, DOMAIN_ID_MAX)
+    if domain_id is None:
         raise UsageError(f"'dds:{rest}': {domain!r} is no domain id", remedy=f"A domain id is 0 to {DOMAIN_ID_MAX}.")
     given: Mapping[str, list[str]] = parse_qs(query, keep_blank_values=True)
     unknown = sorted(set(given) - _KEYS)
@@ -34,7 +37,7 @@ def parse_dds_location(rest: str) -> tuple[int, DomainSettings]:
         if len(given.get(key, [])) > 1:
             raise UsageError(f"'dds:{rest}': {key} is given twice", remedy=_REMEDY)
     lease = given.get("lease", [""])[0]
-    return int(domain), DomainSettings(
+    return domain_id, DomainSettings(
         interface=given.get("interface", [LOOPBACK])[0],
         peers=tuple(given.get("peer", ())),
         lease_duration_ns=parse_duration(lease) if lease else LEASE_DURATION_NS,

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from qsctl.client.session import TURN_NS, ClientSession
-from qsctl.core.messages import QueueName, Write, WriteAcknowledgment
+from qsctl.core.messages import AckResponse, QueueName, Write, WriteAcknowledgment
 from qsctl.errors import NoAnswer
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import SECOND_NS
 from qsctl.transport.dds.client_ports import ProducerPort
-from qsctl.transport.dds.matches import QueueAppeared, QueueVanished
+from qsctl.transport.dds.matches import QueueAppeared, QueueDeleted, QueueVanished
 
 WINDOW_COUNT: Final = 2000
 
@@ -32,6 +32,8 @@ class SampleWriter:
         self._port = ProducerPort(session.domain.participant, topic_name, guid)
         session.domain.add(self._port)
         self._acknowledging: dict[str, bool] = {}
+        self._deleted: set[str] = set()
+        """Queues that said that they were deleted; what is written for them is refused."""
         self._open: dict[SampleIdentity, set[str]] = {}
         self._waited_for: set[SampleIdentity] = set()
         self._answers: list[WriteAcknowledgment] = []
@@ -73,8 +75,8 @@ class SampleWriter:
     def _find(self, timeout_s: float) -> None:
         self._acknowledging = dict(self._port.matched_queues())
         wanted = self._names.keys()
-        self._session.run_until(lambda: wanted <= self._acknowledging.keys(), timeout_s, self._turn)
-        if not self._acknowledging:
+        self._session.run_until(lambda: wanted <= self._acknowledging.keys() | self._deleted, timeout_s, self._turn)
+        if not self._acknowledging and not wanted & self._deleted:
             raise NoAnswer(
                 f"no queue of topic {self._port.topic_name!r} was reached in {timeout_s:g} s",
                 remedy="Check that the queue's domain can be reached from here.",
@@ -83,6 +85,11 @@ class SampleWriter:
     def _send(self, samples: Sequence[Write]) -> int:
         if not samples or self._port.backlog_count:
             return 0
+        for queue in self._deleted & self._names.keys():
+            for each in samples:
+                self._refuse(queue, each.identity)
+        if not self._acknowledging and self._deleted:
+            return len(samples)
         self._port.send(samples)
         self._port.flush()
         answering = {queue for queue, acknowledges in self._acknowledging.items() if acknowledges}
@@ -95,6 +102,13 @@ class SampleWriter:
         for news in self._port.poll():
             if type(news) is QueueAppeared:
                 self._acknowledging[news.queue] = news.acknowledges
+                self._deleted.discard(news.queue)
+            elif type(news) is QueueDeleted:
+                self._acknowledging.pop(news.queue, None)
+                self._deleted.add(news.queue)
+                for identity in [each for each in self._open if news.queue in self._open[each]]:
+                    self._answered(news.queue, identity)
+                    self._refuse(news.queue, identity)
             elif type(news) is QueueVanished:
                 self._acknowledging.pop(news.queue, None)
                 for identity in list(self._open):
@@ -102,6 +116,9 @@ class SampleWriter:
             elif type(news) is WriteAcknowledgment and self._answered(news.queue, news.identity):
                 name = self._names.get(news.queue, news.queue)
                 self._answers.append(WriteAcknowledgment(name, news.identity, news.response))
+
+    def _refuse(self, queue: str, identity: SampleIdentity) -> None:
+        self._answers.append(WriteAcknowledgment(self._names.get(queue, queue), identity, AckResponse.REJECTED))
 
     def _answered(self, queue: str, identity: SampleIdentity) -> bool:
         """Wait no more for this queue; whether it was waited for."""

@@ -110,10 +110,7 @@ class Wrapper:
 
     def _require(self, is_done: Callable[[], bool], timeout_s: float, what: str) -> None:
         if not self._run_until(is_done, timeout_s):
-            raise NoAnswer(
-                f"{what} did not come in {timeout_s:g} s",
-                remedy="Check that the service runs in this domain and hosts the queue: `qsctl get data`.",
-            )
+            raise no_answer(what, timeout_s)
 
     def close(self) -> None:
         """Send what is to go, then leave; with a shared session nothing but this wrapper's state goes."""
@@ -129,6 +126,14 @@ class Wrapper:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def no_answer(what: str, timeout_s: float) -> NoAnswer:
+    """The error for what did not come in time."""
+    return NoAnswer(
+        f"{what} did not come in {timeout_s:g} s",
+        remedy="Check that the service runs in this domain and hosts the queue: `qsctl get data`.",
+    )
 
 
 def new_guid() -> Guid:

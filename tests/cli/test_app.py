@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -13,10 +15,13 @@ from typer.testing import CliRunner
 
 from qsctl import __version__
 from qsctl.cli.app import build_app
+from qsctl.errors import ExitStatus
+
+REPOSITORY = Path(__file__).parents[2]
 
 HEAVY = {
     "numba", "numpy", "pandas", "pyarrow", "pyspark", "altair", "cyclonedds", "lxml", "xmlschema", "pydantic", "lark",
-    "yaml", "jinja2", "structlog", "prometheus_client",
+    "yaml", "hcl2", "jinja2", "structlog", "prometheus_client",
 }  # fmt: skip
 
 
@@ -89,3 +94,13 @@ def test_a_result_without_xml_says_which_formats_it_has() -> None:
     done = run("completion", "bash", "-o", "xml")
     assert (done.returncode, done.stdout) == (2, "")
     assert "-o table, json" in done.stderr
+
+
+def test_every_exit_status_stands_in_the_readme_and_in_the_help() -> None:
+    statuses = {int(each) for each in ExitStatus}
+    table = (
+        (REPOSITORY / "README.md").read_text(encoding="utf-8").partition("## Exit statuses")[2].partition("\n## ")[0]
+    )
+    assert {int(found) for found in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == statuses
+    words = run("--help", env={"COLUMNS": "500"}).stdout.partition("Exit statuses:")[2].partition("A tour")[0]
+    assert {int(found) for found in re.findall(r"\b\d+\b", words)} == statuses

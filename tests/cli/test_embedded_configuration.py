@@ -57,3 +57,100 @@ def test_an_invalid_file_is_told_and_nothing_is_started(empty_directory: Path) -
     assert "5 errors" in done.stderr
     assert not list(empty_directory.rglob("*.db"))
     assert topics() == set()
+
+
+CONFIGURATION = """<dds><queuing_service name="{service}">
+  <service_qos><persistence><kind>{kind}</kind></persistence></service_qos>
+  <domain_participant name="P"><domain_id>0</domain_id>
+    <shared_subscriber name="S"><session_settings><session name="s"/></session_settings>{queues}</shared_subscriber>
+  </domain_participant></queuing_service></dds>
+"""
+
+
+def write_configuration(name: str, *queues: str, kind: str = "VOLATILE", service: str = "A") -> str:
+    elements = "".join(
+        f'<shared_reader_queue name="{queue}" session="s"><topic_name>{queue}</topic_name>'
+        "<type_name>DDS::String</type_name></shared_reader_queue>"
+        for queue in queues
+    )
+    Path(name).write_text(CONFIGURATION.format(service=service, kind=kind, queues=elements), encoding="utf-8")
+    return f"embedded:{name}"
+
+
+def test_a_missing_file_is_an_error_with_and_without_an_instance(empty_directory: Path) -> None:
+    for _ in range(2):
+        done = run("get", "data", "--service", "embedded:nofile.xml")
+        assert done.exit_code == 4
+        assert "there is no file nofile.xml" in done.stderr
+        assert run("create-queue", "Orders").exit_code in (0, 5)
+    assert topics() == {"Orders"}
+
+
+def test_another_file_than_the_one_that_the_instance_began_with_is_refused_and_changes_nothing() -> None:
+    a, b = write_configuration("a.xml", "Orders", "Bills"), write_configuration("b.xml", "Orders", "Letters")
+    assert topics("--service", a) == {"Orders", "Bills"}
+    done = run("get", "data", "--service", b)
+    assert done.exit_code == 7
+    assert "b.xml is not what the service in .qsctl, which began with a.xml, is configured with" in done.stderr
+    assert "queue P/S/Letters is not here; queue P/S/Bills is here and not in it" in done.stderr
+    assert "qsctl shutdown --fresh --state-dir .qsctl" in done.stderr
+    assert topics("--service", a) == topics() == {"Orders", "Bills"}
+
+
+def test_an_edited_file_is_refused_until_it_is_begun_with_or_applied() -> None:
+    a = write_configuration("a.xml", "Orders")
+    assert topics("--service", a) == {"Orders"}
+    write_configuration("a.xml", "Orders", "Bills")
+    assert run("get", "data", "--service", a).exit_code == 7
+    assert run("create-queue", "Bills", "--type", "DDS::String").exit_code == 0
+    assert topics("--service", a) == {"Orders", "Bills"}
+    write_configuration("a.xml", "Letters")
+    assert run("get", "data", "--service", a).exit_code == 7
+    assert run("shutdown", "--fresh", "--service", a).exit_code == 0
+    assert topics("--service", a) == {"Letters"}
+
+
+def test_an_edit_without_meaning_and_queues_created_since_are_no_difference() -> None:
+    a = write_configuration("a.xml", "Orders")
+    assert topics("--service", a) == {"Orders"}
+    assert run("create-queue", "Bills", "--service", a).exit_code == 0
+    Path("a.xml").write_text(Path("a.xml").read_text(encoding="utf-8") + "<!-- checked -->", encoding="utf-8")
+    assert topics("--service", a) == {"Orders", "Bills"}
+
+
+def test_the_users_own_file_that_has_changed_is_only_warned_of() -> None:
+    write_configuration("USER_QUEUING_SERVICE.xml", "Orders")
+    assert topics() == {"Orders"}
+    write_configuration("USER_QUEUING_SERVICE.xml", "Bills")
+    done = run("get", "data", "-o", "json")
+    assert done.exit_code == 0
+    assert "Warning: USER_QUEUING_SERVICE.xml is not what the service in .qsctl is configured with" in done.stderr
+    assert [queue["topic_name"] for queue in json.loads(done.stdout)["queues"]] == ["Orders"]
+
+
+def test_a_stored_configuration_that_takes_the_place_of_the_file_is_reported_and_can_be_forgotten() -> None:
+    a = write_configuration("a.xml", "Orders", kind="PERSISTENT")
+    assert topics("--service", a) == {"Orders"}
+    write_configuration("a.xml", "Bills", kind="PERSISTENT")
+    assert run("shutdown").exit_code == 0
+    for _ in range(2):
+        done = run("get", "data", "--service", a)
+        assert done.exit_code == 7
+        assert "queue P/S/Bills is not here" in done.stderr
+    assert run("shutdown", "--fresh").exit_code == 0
+    assert topics("--service", a) == {"Bills"}
+
+
+def test_fresh_is_for_an_embedded_service_only() -> None:
+    assert run("shutdown", "--fresh", "--service", "dds:7").exit_code == 2
+
+
+def test_a_replicated_configuration_is_refused_and_nothing_is_begun(empty_directory: Path) -> None:
+    assert run("init", "r.xml", "--template", "replicated").exit_code == 0
+    for _ in range(2):
+        done = run("get", "data", "--service", "embedded:r.xml")
+        assert done.exit_code == 7
+        assert (
+            "queue Orders is to be replicated (manual, chapter 7), and this version has no replication" in done.stderr
+        )
+        assert topics() == set()  # an instance of its own, so that the second time one is there

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from qsctl.cli.get_results import Messages
 from qsctl.cli.render import OutputFormat, show
 from qsctl.cli.results import LazyRows, Plain, Result, Row
+from qsctl.cli.shown_text import shown_json
 from qsctl.client.admin import Told
 from qsctl.core.admin.reply import MessageData, MessageStatus
 from qsctl.identity import Guid, SampleIdentity
@@ -61,7 +62,8 @@ def messages(contents: Sequence[bytes]) -> Messages:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PLAIN)
 def test_json_is_laid_out_as_a_whole(capsys: pytest.CaptureFixture[str], value: Plain) -> None:
-    assert printed(Given(value), OutputFormat.JSON, capsys) == json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    whole = shown_json(json.dumps(value, indent=2, ensure_ascii=False))
+    assert printed(Given(value), OutputFormat.JSON, capsys) == whole + "\n"
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

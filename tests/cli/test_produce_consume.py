@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import subprocess
 import sys
@@ -15,7 +16,10 @@ from typer.testing import CliRunner
 
 from qsctl.cli.app import build_app
 from qsctl.cli.produce_results import Produced, Taken
+from qsctl.cli.sample_input import MAX_SAMPLE_BYTES
 from qsctl.errors import ExitStatus
+from tests.patience import PATIENCE_S
+from tests.processes import running
 
 GUID = "0" * 31 + "7"
 
@@ -165,7 +169,7 @@ def test_json_goes_through_the_queue_s_type_and_comes_back(qsctl: Shell, tmp_pat
     qsctl("create-queue", "Typed", "--type", "Order")
     order = {"id": 7, "what": "nails"}
     assert qsctl("produce", "Typed", "--json", json.dumps(order), "--types", str(types)).status == 0
-    qsctl("produce", "Typed", "--text", "no order")
+    qsctl("produce", "Typed", stdin=b"no order")
     shown = qsctl("get", "messages", "Typed", "--types", str(types))
     assert '{"id": 7, "what": "nails"}' in shown.out
     rows = qsctl("consume", "Typed", "-n", "0", "--types", str(types), "-o", "json").document
@@ -246,8 +250,12 @@ def test_a_topic_reaches_all_its_queues(qsctl: Shell) -> None:
 
 def test_commands_at_the_same_time_wait_for_each_other(qsctl: Shell, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "qsctl", "produce", "Orders", "--state-dir", str(tmp_path / "state"), "--text"]
-    running = [subprocess.Popen([*command, f"from {number}"], stdout=subprocess.DEVNULL) for number in range(4)]
-    assert [each.wait(timeout=60) for each in running] == [0, 0, 0, 0]
+    with contextlib.ExitStack() as stack:
+        at_once = [
+            stack.enter_context(running([*command, f"from {number}", "--timeout", "180s"], stdout=subprocess.DEVNULL))
+            for number in range(4)
+        ]
+        assert [each.wait(timeout=PATIENCE_S) for each in at_once] == [0, 0, 0, 0]
     taken = contents(qsctl("consume", "Orders", "-n", "0", "-o", "json"))
     assert sorted(taken) == [f"from {number}" for number in range(4)]
 
@@ -257,6 +265,32 @@ def test_a_reply_names_its_request_and_its_requester(qsctl: Shell) -> None:
     (row,) = qsctl("consume", "Orders", "-o", "json").document
     assert row["related_identity"] == f"{'0' * 31}9:4"
     assert row["source_guid"] == f"{'0' * 31}a"
+
+
+def test_a_mistake_in_the_input_says_what_was_written_before_it(qsctl: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "long.txt"
+    file.write_bytes(b"one\ntwo\n" + b"x" * (MAX_SAMPLE_BYTES + 1))
+    outcome = qsctl("produce", "Orders", "--lines", "--file", str(file))
+    assert (outcome.status, outcome.out) == (ExitStatus.PARTLY_DONE, "")
+    assert f"{file}, line 3 is longer than" in outcome.err
+    assert "The 2 samples before it are written." in outcome.err
+    assert contents(qsctl("consume", "Orders", "-n", "0", "-o", "json")) == ["one", "two"]
+
+
+def test_a_mistake_in_the_last_document_writes_none(qsctl: Shell) -> None:
+    assert qsctl("produce", "Orders", "--json", "1", "--json", "{").status == ExitStatus.NO
+    assert qsctl("consume", "Orders").status == ExitStatus.NO
+
+
+def test_an_empty_sample_is_written_when_it_is_given(qsctl: Shell) -> None:
+    assert qsctl("produce", "Orders", "--text", "").status == 0
+    assert contents(qsctl("consume", "Orders", "-o", "json")) == [""]
+
+
+def test_a_reply_is_received_by_the_requester_that_it_is_for(qsctl: Shell) -> None:
+    qsctl("produce", "Orders", "--text", "for seven", "--related-source-guid", "7")
+    assert contents(qsctl("consume", "Orders", "--source-guid", "7", "-o", "json")) == ["for seven"]
+    assert qsctl("consume", "Orders", "--source-guid", "7").status == ExitStatus.NO
 
 
 def test_waiting_for_a_sample_ends_after_the_time_given(qsctl: Shell) -> None:
@@ -274,8 +308,23 @@ def test_waiting_for_a_sample_ends_after_the_time_given(qsctl: Shell) -> None:
         (("produce", "Orders", "--file", "."), 1, "cannot be read"),
         (("produce", "Orders", "--text", "x", "--writer-guid", "xyz"), 2, "'xyz' is not a GUID"),
         (("produce", "Orders", "--text", "x", "--lifespan", "soon"), 2, "'soon' is not a duration"),
-        (("produce", "Orders", "--text", "x", "--related-identity", f"7:{2**63}"), 2, "more than 64 bits"),
+        (("produce", "Orders", "--text", "x", "--related-identity", f"7:{2**63}"), 2, "is not a sample identity"),
         (("produce", "Orders", "--count", "2"), 2, "--count cannot repeat standard input"),
+        (("produce", "Orders", "--file", "-", "--count", "2"), 2, "--count cannot repeat standard input"),
+        (("produce", "Orders"), 1, "there is nothing to write: standard input is empty"),
+        (("produce", "Orders", "--lines"), 1, "there is nothing to write: standard input is empty"),
+        (("produce", "Orders", "--file", "/dev/null"), 1, "there is nothing to write: /dev/null is empty"),
+        (("produce", "Orders", "--file", "/dev/null/x"), 4, "there is no file /dev/null/x"),
+        (("produce", "Orders", "--json", "NaN"), 1, "NaN is no JSON"),
+        (("produce", "Orders", "--json", "1" * 5000), 1, "has a number that is too long"),
+        (("consume", "Orders", "--types", "nowhere.xml"), 4, "there is no such file"),
+        (("consume", "Orders", "-o", "xml"), 2, "this command prints no XML"),
+        (("consume", "Orders", "--state-dir", "/dev/null"), 1, "the state directory /dev/null cannot be used"),
+        (("consume", "Orders", "--source-guid", "xyz"), 2, "'xyz' is not a GUID"),
+        (("create-queue", "Big", "--max-count", "9" * 20), 2, "--max-count"),
+        (("create-queue", "Big", "--max-delivery-retries", "9" * 20), 2, "--max-delivery-retries"),
+        (("create-queue", "Odd", "--type", "T\udcff"), 2, "is no type"),
+        (("reply", "A@B", "--exec", "'", "--service", "dds:7"), 2, "No closing quotation"),
         (("produce", "Orders", "--text", "x", "--types", "t.xml"), 2, "--types is for --json"),
         (("consume", "Oders"), 4, "there is no queue 'Oders'"),
         (("consume", "Orders", "--reject", "--no-ack"), 2, "--reject and --no-ack are both given"),
@@ -306,3 +355,41 @@ def test_a_mistake_is_told_on_standard_error(
 )
 def test_the_exit_status_of_produce(queues: list[Taken], status: ExitStatus) -> None:
     assert Produced("P", "T", 5, "", "", tuple(queues)).exit_status is status
+
+
+TYPED = (
+    '<types><struct name="Order"><member name="id" type="int32"/></struct>'
+    '<enum name="Color"><enumerator name="RED"/></enum></types>'
+)
+
+
+def test_text_for_a_queue_of_another_type_is_one_error_and_nothing_is_written(qsctl: Shell) -> None:
+    assert qsctl("create-queue", "Typed", "--type", "Order").status == 0
+    refused = qsctl("produce", "Typed", "--text", "hello")
+    assert refused.status == ExitStatus.USAGE
+    assert "the queue's type is Order" in refused.err
+    assert "--types" in refused.err
+    assert "Traceback" not in refused.err
+    assert qsctl("get", "messages", "Typed", "-o", "json").document == []
+
+
+def test_json_for_an_enumeration_is_refused_in_words(qsctl: Shell, tmp_path: Path) -> None:
+    types = tmp_path / "types.xml"
+    types.write_text(TYPED)
+    assert qsctl("create-queue", "Colors", "--type", "Color").status == 0
+    refused = qsctl("produce", "Colors", "--json", '"RED"', "--types", str(types))
+    assert refused.status == ExitStatus.REFUSED
+    assert "the type Color is an enumeration" in refused.err
+    assert "Order" in refused.err
+
+
+def test_a_type_file_runs_nothing(qsctl: Shell, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    code = f"a:__import__('pathlib').Path({str(ran)!r}).touch() or '''"
+    types = tmp_path / "types.xml"
+    types.write_text(f'<types><struct name="Order"><member name="{code}" type="int32"/></struct></types>')
+    assert qsctl("create-queue", "Typed", "--type", "Order").status == 0
+    refused = qsctl("produce", "Typed", "--json", "{}", "--types", str(types))
+    assert refused.status == ExitStatus.NO
+    assert "types.xml:1: error: the attribute name of <member>" in refused.err
+    assert not ran.exists()

@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,9 @@ from qsctl.cli.app import build_app
 from qsctl.errors import ExitStatus
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import RunStatus
+from qsctl.summary import run_summary
+from tests.patience import PATIENCE_S, eventually
+from tests.processes import running
 
 SMALL = """<scenario name="small" horizon="2s" warm-up="$(WARM_UP)">
   <port name="p1" rate="10 Mbit/s"/>
@@ -32,10 +33,8 @@ SMALL = """<scenario name="small" horizon="2s" warm-up="$(WARM_UP)">
 </scenario>
 """
 COUNTS = (
-    "arrived_messages", "delivered_messages", "discarded_messages", "elided_messages", "expired_messages",
-    "dead_messages", "discard_indications", "delivered_bytes", "length_messages", "length_work_units",
-    "high_water_mark_work_units", "max_depth_work_units", "first_discard_ns", "wait_sum_ns", "wait_max_ns",
-    "observed_ns",
+    *run_summary.COUNTS, "lost_messages", "high_water_mark_work_units", "max_depth_work_units", "first_discard_ns",
+    "wait_max_ns", "observed_ns",
 )  # fmt: skip
 
 
@@ -71,7 +70,7 @@ def test_the_table_is_the_one_that_operators_know(small: Path) -> None:
     assert [line[:2] for line in lines if line and line[0].startswith(("slow", "quick"))][:5] == [
         ["slow/1", "D-1"], ["slow/2", "D-1"], ["quick/1", "D-3"], ["quick/2", "D-3"], ["quick/3", "D-3"],
     ]  # fmt: skip
-    assert "Who lost what, and when first" in done.stdout
+    assert "Losses by queue and cause, the earliest first" in done.stdout
     assert "Run folder: qsctl-runs/small-1" in done.stdout
 
 
@@ -86,6 +85,13 @@ def test_many_clients_are_summed_by_group_and_by_queue_when_asked(small: Path) -
         total = sum(row[name] for row in by_client["queues"])
         assert sum(row[name] for row in many["queues"]) == sum(row[name] for row in by_queue["queues"]) == total
     assert {row["wait_max_ns"] for row in by_queue["queues"]} == {row["wait_max_ns"] for row in many["queues"]}
+
+
+def test_a_row_of_several_clients_says_which_figures_are_sums_and_which_the_largest(small: Path) -> None:
+    for by, marked in (("client", False), ("group", True), ("queue", True)):
+        shown = run(str(small), "--by", by).stdout
+        for heading in ("Length (Msgs) Σ", "HWMark (Work) max", "Max (Work) max", "Discards (Msgs) Σ"):
+            assert (heading in shown) is marked, (by, heading)
 
 
 def test_formats_hold_the_same_rows(small: Path) -> None:
@@ -145,6 +151,8 @@ def test_runs_never_overwrite(small: Path) -> None:
     ("arguments", "status", "message"),
     [
         (("nowhere",), ExitStatus.NOT_FOUND, "no ready scenario of that name"),
+        (("n" * 400,), ExitStatus.NOT_FOUND, "a name of 400 characters"),
+        (("burst", "--set", "traffic[quotes]/topic-skew=1e999"), ExitStatus.NO, "a number from 0 to 1e9"),
         (("small.xml", "--set", "horizon"), ExitStatus.USAGE, "is not PATH=VALUE"),
         (("small.xml", "--set", "horizont=1s"), ExitStatus.USAGE, "did you mean horizon?"),
         (("small.xml", "--set", "horizon=soon"), ExitStatus.NO, "'soon' is not a duration"),
@@ -196,17 +204,13 @@ def test_solace_and_tibco_lose_opposite_messages_of_the_same_trace(small: Path) 
 
 
 def test_control_c_shows_and_keeps_what_was_simulated(small: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "qsctl", "simulate", "small.xml", "--set", "horizon=2000h", "--out", "long",
-         "-o", "json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ.copy(),
-    )  # fmt: skip
-    for _ in range(1200):
-        if list((small.parent / "long").glob("messages/*/.part-*")):
-            break
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=60)
+    command = [
+        sys.executable, "-m", "qsctl", "simulate", "small.xml", "--set", "horizon=2000h", "--out", "long", "-o", "json"
+    ]  # fmt: skip
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert eventually(lambda: list((small.parent / "long").glob("messages/*/.part-*")))
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == ExitStatus.INTERRUPTED, error
     shown = json.loads(out)
     assert shown["status"] == "partial"
@@ -248,3 +252,38 @@ def test_spark_and_the_simulator_agree_to_the_message(small: Path, arguments: tu
                 assert (exact, row[f"wait_p{rank}_ns"]) == (None, None)
                 continue
             assert exact <= row[f"wait_p{rank}_ns"] <= exact * (1 + row["percentile_error"]) + 1
+
+
+def test_what_happened_is_shown_with_its_reason_whatever_is_logged(small: Path) -> None:
+    del small
+    shown = run("slow-subscriber", "--level", "counters").stdout
+    for event in ("slow-subscriber", "buffer-load-set", "disconnected-slow", "Not connected", "Disconnected"):
+        assert event in shown
+    assert "the client reads too slowly" in shown
+    kept = document("slow-subscriber", "--level", "counters", "--set", "broker/slow-disconnect=false")
+    events = {row["event"]: row for row in kept["events"]}
+    assert "disconnected-slow" not in events
+    assert events["slow-subscriber"]["clients"] == 3
+    assert events["slow-subscriber"]["first_client"].startswith("stalled/")
+
+
+def test_a_tibco_run_speaks_of_its_own_queue_and_counter(small: Path) -> None:
+    del small
+    shown = run("trace-tibco").stdout
+    assert "Transmit Congestion--Slow Consumer (Msgs)" in shown
+    assert "D-1" not in shown
+    assert {row["queue"] for row in document("trace-tibco")["queues"]} == {"egress"}
+    refused = run("trace-tibco", "--set", "profile[default]/queue[egress]/min-msg-burst=4")
+    assert refused.exit_code == ExitStatus.NO
+    assert "means nothing in a tibco scenario" in refused.stderr
+
+
+def test_messages_refused_at_ingress_are_in_the_verdict(small: Path) -> None:
+    del small
+    shown = run("ingress").stdout
+    assert "No message was lost" not in shown
+    assert "Ingress rate" in shown
+    assert "Too big" in shown
+    for row in document("ingress")["queues"]:
+        there = row["length_messages"] + row["waiting_messages"]
+        assert row["arrived_messages"] == row["delivered_messages"] + row["lost_messages"] + there

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
 from numba.core.event import Event, EventStatus, broadcast
+from typer.testing import CliRunner
 
-from qsctl.sim.kernel.jit import told_of_compilation
+from qsctl.cli.app import build_app
+from qsctl.sim.kernel import jit
+from qsctl.sim.kernel.jit import compilation_timed, told_of_compilation
+from tests.processes import run
 
 SAID = "Compiling the simulator"
 
@@ -40,6 +48,28 @@ def test_a_terminal_is_told_in_one_line_of_standard_error_and_a_pipe_is_not(tmp_
     said = []
     for terminal in (True, False):
         command = [sys.executable, "-c", program.replace("{terminal}", str(terminal))]
-        done = subprocess.run(command, env={**os.environ, "TERM": "dumb"}, capture_output=True, text=True, check=True)
+        done = run(command, env={**os.environ, "TERM": "dumb"}, check=True)
         said.append(done.stdout.count(SAID))
     assert said == [1, 0]
+
+
+def test_compiling_is_timed() -> None:
+    with compilation_timed() as compile_s:
+        assert compile_s() == 0.0
+        broadcast(Event("numba:compile", EventStatus.START))
+        time.sleep(0.05)
+        broadcast(Event("numba:compile", EventStatus.END))
+        assert compile_s() >= 0.05
+
+
+def test_the_rate_of_a_first_run_leaves_compiling_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.contextmanager
+    def long_compilation() -> Iterator[Callable[[], float]]:
+        yield lambda: 1_000_000.0
+
+    monkeypatch.setattr(jit, "compilation_timed", long_compilation)
+    arguments = ["simulate", "burst", "--set", "horizon=1ms", "--out"]
+    document = json.loads(CliRunner().invoke(build_app(), [*arguments, str(tmp_path / "a"), "-o", "json"]).stdout)
+    assert (document["elapsed_s"], document["compile_s"]) == (0.0, 1_000_000.0)
+    shown = CliRunner().invoke(build_app(), [*arguments, str(tmp_path / "b"), "-o", "table"]).stdout
+    assert "after 1000000 s of compiling" in " ".join(shown.split())

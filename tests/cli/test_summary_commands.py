@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import shlex
@@ -10,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from qsctl.cli.app import build_app
+from qsctl.instant import SECOND_NS
 from qsctl.sim.overrides import apply_overrides
 from qsctl.sim.run import run
-from qsctl.sim.scenario_xml import read_scenario
+from qsctl.sim.scenario_xml import find_scenario, read_scenario
 
 SPARK = ("--master", "local[2]")
 SCENARIO = """<?xml version="1.0" encoding="UTF-8"?>
@@ -47,6 +48,20 @@ def scenario(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.parametrize("command", ["summarize", "report", "compare"])
+def test_a_changed_bit_of_a_run_is_one_message_with_exit_status_9(scenario: Path, tmp_path: Path, command: str) -> None:
+    folder = tmp_path / "run"
+    run(read_scenario(scenario), folder)
+    part = folder / "counters/replication=1/part-00000.parquet"
+    content = bytearray(part.read_bytes())
+    content[len(content) // 3] ^= 4
+    part.write_bytes(content)
+    done = qsctl(command, folder, *([folder] if command == "compare" else []))
+    assert done.exit_code == 9
+    assert "part-00000.parquet was changed after it was written" in " ".join(done.stderr.split())
+    assert "run.json lists" in " ".join(done.stderr.split())
+
+
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_summarize_shows_what_the_simulator_counted(scenario: Path, tmp_path: Path) -> None:
@@ -68,7 +83,7 @@ def test_summarize_shows_what_the_simulator_counted(scenario: Path, tmp_path: Pa
     assert {"windows", "depth", "slow_subscribers", "littles_law", "losses", "delays"} <= set(made["tables"])
     shown = qsctl("summarize", tmp_path / "run", "--by", "queue", *SPARK)
     assert shown.exit_code == 0
-    for heading in ("HWMark (Work)", "Discards (Msgs)", "Wait p99", "Little's law", "Means over 2 replications"):
+    for heading in ("HWMark (Work) max", "Discards (Msgs) Σ", "Wait p99", "Little's law", "Means over 2 replications"):
         assert heading in shown.stdout
 
 
@@ -173,3 +188,32 @@ def test_without_java_a_summary_is_one_message_with_exit_status_7(
     done = qsctl("summarize", tmp_path / "run", *SPARK)
     assert done.exit_code == 7
     assert "Spark needs Java, and none was found" in done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("level", ["counters", "messages"])
+def test_messages_refused_at_ingress_are_in_every_summary_and_report(level: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    short = dataclasses.replace(read_scenario(find_scenario("ingress")), horizon_ns=SECOND_NS // 2, log_level=level)
+    report = run(short, folder)
+    total = {
+        name: sum(report.counters[name].to_pylist())
+        for name in ("arrived_messages", "ingress_refused_messages", "too_big_messages", "waiting_messages")
+    }
+    assert total["ingress_refused_messages"] > 1000
+    rows = document("summarize", folder, *SPARK)["queues"]
+    for name, count in total.items():
+        assert sum(row[name] for row in rows) == count, name
+    for row in rows:
+        there = row["length_messages"] + row["waiting_messages"]
+        assert row["arrived_messages"] == row["delivered_messages"] + row["lost_messages"] + there
+    shown = qsctl("summarize", folder, *SPARK).stdout
+    assert "Ingress rate" in shown
+    assert "message-too-big" in shown
+    assert "No message was lost" not in shown
+    assert qsctl("report", folder, "--out", tmp_path / "page.html", *SPARK).exit_code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "(ingress rate)" in page
+    assert "(message too big)" in page
+    assert "No message was lost" not in page

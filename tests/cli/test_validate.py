@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from qsctl.cli.app import build_app
+from qsctl.config.dds_library import has_tcp
 from qsctl.shipped import shipped
 
 EXAMPLE = str(shipped("fixtures/config/manual/section_3.1.xml"))
@@ -162,16 +163,58 @@ def test_a_difference_has_status_1_and_both_values(run: Any, tmp_path: Path) -> 
     assert "+          <type_name>Fob</type_name>" in unified
 
 
-@pytest.mark.parametrize(
-    "template", ["minimal", "work-queue", "persistent", "request-reply", "monitored", "replicated"]
-)
+@pytest.mark.parametrize("template", ["minimal", "work-queue", "persistent", "request-reply", "monitored"])
 def test_a_starter_file_is_valid_and_not_overwritten(template: str, run: Any) -> None:
-    assert run("init", "my.xml", "--template", template).exit_code == 0
+    done = run("init", "my.xml", "--template", template)
+    assert (done.exit_code, "serve" in done.stdout) == (0, False)
     assert run("validate", "my.xml", "--strict").exit_code == 0
     again = run("init", "my.xml")
     assert again.exit_code == 2
     assert "exists already" in again.stderr
     assert run("init", "my.xml", "--force").exit_code == 0
+
+
+def test_a_starter_file_that_is_not_served_says_so_when_it_is_written(run: Any) -> None:
+    done = run("init", "my.xml", "--template", "replicated")
+    assert done.exit_code == 0
+    assert "qsctl serve refuses this file:" in done.stdout
+    words = "queue Orders is to be replicated (manual, chapter 7), and this version has no replication"
+    assert words in done.stdout
+    validated = run("validate", "my.xml", "--strict")
+    assert validated.exit_code == 1
+    assert words in validated.stdout
+    assert "1 file valid (0 errors, 0 warnings), and not to be served here: QueuingService" in validated.stdout
+    document = json.loads(run("init", "-", "-t", "replicated", "-o", "json").stdout)
+    assert [words in each for each in document["refusals"]] == [True, False]
+    assert json.loads(run("init", "-", "-o", "json").stdout)["refusals"] == []
+
+
+def test_which_services_would_be_served_is_said_by_service(run: Any) -> None:
+    done = run("validate", str(shipped("fixtures/config/vendor/orders.xml")), "-o", "json")
+    document = json.loads(done.stdout)
+    assert done.exit_code == 1
+    assert (document["valid"], document["served"], document["error_count"]) == (True, False, 0)
+    assert {each["name"]: each["served"] for each in document["services"]} == {
+        "OrdersOverTcp": has_tcp(),
+        "OrdersReplicated": False,
+        "OrdersOverUdp": True,
+    }
+
+
+def test_a_file_of_profiles_alone_says_what_it_is_with_status_0(run: Any) -> None:
+    done = run("validate", str(shipped("fixtures/config/vendor/USER_QOS_PROFILES.xml")))
+    assert done.exit_code == 0
+    assert "note: this file holds QoS profiles and no service" in done.stdout
+    assert run("validate", 'str://"<dds/>"').exit_code == 1
+
+
+def test_the_directory_of_the_vendor_loads_as_it_is_shipped(run: Any, tmp_path: Path) -> None:
+    for name in ("USER_QOS_PROFILES.xml", "orders.xml"):
+        (tmp_path / name).write_bytes(shipped(f"fixtures/config/vendor/{name}").read_bytes())
+    assert run("validate", "orders.xml", "--config-name", "OrdersOverUdp").exit_code == 0
+    rendered = run("render", "orders.xml", "--config-name", "OrdersReplicated")
+    assert rendered.exit_code == 0
+    assert "qsctl serve refuses this configuration: queue Orders is to be replicated" in rendered.stderr
 
 
 def test_a_starter_file_can_be_printed(run: Any, tmp_path: Path) -> None:

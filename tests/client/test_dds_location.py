@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qsctl.cli.request_queue import dds_place, printable, queue_and_subscriber
+from qsctl.cli.request_queue import printable, request_queue
 from qsctl.client.dds_location import parse_dds_location
 from qsctl.errors import UsageError
 from qsctl.transport.dds.participant import LEASE_DURATION_NS, DomainSettings
@@ -38,16 +38,12 @@ def test_a_wrong_place_is_told_what_is_wrong(rest: str, message: str) -> None:
 
 
 def test_requests_travel_over_dds_only() -> None:
-    assert dds_place("dds:3")[0] == 3
     with pytest.raises(UsageError, match="is not on DDS"):
-        dds_place("embedded:")
+        request_queue("A@B", "embedded:", 1.0)
 
 
 def test_a_queue_is_named_by_topic_and_subscriber() -> None:
-    assert queue_and_subscriber("A@B@C") == ("A@B", "C")
-    for wrong in ("A", "@C", "A@", ""):
-        with pytest.raises(UsageError, match="names no queue"):
-            queue_and_subscriber(wrong)
+    assert request_queue("A@B@C", "dds:3", 1.0)[:3] == ("A@B", "C", 3)
 
 
 def test_what_is_no_text_is_shown_in_hexadecimal() -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 import pytest
 
-from qsctl.client.taking import take
+from qsctl.client.taking import Batch, take
 from qsctl.core.admin.command import Command
 from qsctl.core.admin.reply import Reply
 from qsctl.core.messages import Delivery, Write, WriteAcknowledgment
-from qsctl.identity import NIL_GUID, SampleIdentity
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 
 
 class Shelf:
@@ -30,7 +30,7 @@ class Shelf:
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
         raise AssertionError("taking writes nothing")
 
-    def receive(self, queue: str, max_samples: int, timeout_s: float) -> list[Delivery]:
+    def receive(self, queue: str, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID) -> list[Delivery]:
         self.waits.append(timeout_s)
         batch = []
         while self.waiting and len(batch) < max_samples and len(self.held) < self.outstanding:
@@ -43,7 +43,7 @@ class Shelf:
         self.held.discard(delivery.position)
         self.settled.append((delivery.position, ok))
         if not ok:
-            self.waiting.append(delivery.position)
+            self.waiting.appendleft(delivery.position)
 
 
 class QuickShelf(Shelf):
@@ -57,46 +57,74 @@ class QuickShelf(Shelf):
             self.acknowledge(delivery, ok)
 
 
+def positions(batches: Iterator[Batch]) -> list[int]:
+    return [delivery.position for batch in batches for delivery in batch.deliveries]
+
+
 @pytest.mark.parametrize("outstanding", [1, 2, 100])
-def test_all_samples_are_taken_and_accepted_in_order(outstanding: int) -> None:
+def test_all_samples_are_received_and_accepted_in_order(outstanding: int) -> None:
     shelf = Shelf(5, outstanding)
-    assert [delivery.position for delivery in take(shelf, "Q", None, 3.0, True)] == [1, 2, 3, 4, 5]
+    assert positions(take(shelf, "Q", None, 3.0, True)) == [1, 2, 3, 4, 5]
     assert shelf.settled == [(position, True) for position in range(1, 6)]
     assert shelf.waits[0] == 3.0
     assert set(shelf.waits[1:]) == {0.0}
 
 
-def test_samples_are_settled_at_once_where_the_connection_can() -> None:
+@pytest.mark.parametrize("ok", [True, False])
+def test_a_batch_is_answered_only_when_the_caller_comes_back(ok: bool) -> None:
+    shelf = Shelf(3, 2)
+    batches = take(shelf, "Q", None, 0.0, ok)
+    assert [delivery.position for delivery in next(batches).deliveries] == [1, 2]
+    assert shelf.settled == []
+    next(batches, None)
+    assert shelf.settled == [(1, ok), (2, ok)]
+
+
+@pytest.mark.parametrize("ok", [True, False])
+def test_a_batch_whose_caller_stops_is_not_answered(ok: bool) -> None:
+    shelf = Shelf(3, 2)
+    batches = take(shelf, "Q", None, 0.0, ok)
+    next(batches)
+    assert isinstance(batches, Generator)
+    batches.close()
+    assert (shelf.settled, shelf.held) == ([], {1, 2})
+
+
+def test_samples_are_answered_at_once_where_the_connection_can() -> None:
     shelf = QuickShelf(5, 3)
-    assert len(take(shelf, "Q", None, 0.0, True)) == 5
+    assert len(positions(take(shelf, "Q", None, 0.0, True))) == 5
     assert shelf.batches == (3, 2)
 
 
-def test_no_more_is_taken_than_asked_for() -> None:
+def test_no_more_is_received_than_asked_for() -> None:
     shelf = Shelf(5, 100)
-    assert len(take(shelf, "Q", 2, 0.0, True)) == 2
+    assert [(len(batch.deliveries), batch.is_last) for batch in take(shelf, "Q", 2, 0.0, True)] == [(2, True)]
     assert list(shelf.waiting) == [3, 4, 5]
 
 
-def test_a_rejected_sample_that_comes_back_ends_the_taking() -> None:
-    shelf = Shelf(2, 100)
-    assert [delivery.position for delivery in take(shelf, "Q", None, 0.0, False)] == [1, 2]
-    assert shelf.settled[:2] == [(1, False), (2, False)]
+@pytest.mark.parametrize("most", [None, 2, 7])
+@pytest.mark.parametrize("outstanding", [1, 2, 100])
+def test_each_sample_is_rejected_once_and_was_shown_before(most: int | None, outstanding: int) -> None:
+    shelf = Shelf(2, outstanding)
+    shown = positions(take(shelf, "Q", most, 0.0, False))
+    assert shown == [1, 2][:outstanding]
+    assert shelf.settled == [(position, False) for position in shown]
     assert shelf.held == set()
 
 
-def test_without_settling_what_the_threshold_allows_is_taken() -> None:
+def test_without_answers_what_the_threshold_allows_is_received() -> None:
     shelf = Shelf(5, 2)
-    assert len(take(shelf, "Q", None, 0.0, None)) == 2
+    assert len(positions(take(shelf, "Q", None, 0.0, None))) == 2
     assert shelf.settled == []
 
 
 @pytest.mark.parametrize(("most", "count"), [(2_500, 2_500), (None, 3_000)])
-def test_without_settling_as_many_are_taken_as_asked_for(most: int | None, count: int) -> None:
+def test_without_answers_as_many_are_received_as_asked_for(most: int | None, count: int) -> None:
     shelf = Shelf(3_000, 5_000)
-    assert len(take(shelf, "Q", most, 2.0, None)) == count
+    assert len(positions(take(shelf, "Q", most, 2.0, None))) == count
     assert shelf.waits == [2.0]
 
 
-def test_an_empty_queue_gives_nothing() -> None:
-    assert take(Shelf(0, 1), "Q", None, 0.0, True) == []
+@pytest.mark.parametrize("ok", [True, False, None])
+def test_an_empty_queue_gives_nothing(ok: bool | None) -> None:
+    assert list(take(Shelf(0, 1), "Q", None, 0.0, ok)) == []

@@ -1,0 +1,53 @@
+"""`size` and `compare` with client profiles of a broker, simulated and summarized by Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from qsctl.cli.app import build_app
+from qsctl.shipped import shipped
+
+FIXTURES = shipped("fixtures/profiles")
+THROTTLED = f"covered={FIXTURES / 'broker.cfg'}#guaranteed"
+COVERED = f"covered={FIXTURES / 'guaranteed.json'}"
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_two_profiles_under_one_load_differ_by_what_their_bursts_admit(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        build_app(),
+        ["compare", "guaranteed", "--client-profile", COVERED, "--client-profile", THROTTLED, "--set", "horizon=2s",
+         "--replications", "2", "--out", str(tmp_path), "-o", "json"],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    document = json.loads(done.stdout)
+    (throughput,) = [row for row in document["differences"] if (row["queue"], row["measure"]) == ("G-1", "throughput")]
+    assert throughput["paired"]
+    assert throughput["better"] == "A"
+    assert throughput["mean_a"] > 1.3 * throughput["mean_b"]
+    assert f"{FIXTURES / 'guaranteed.json'} in place of profile 'covered'" in done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_size_begins_from_the_profile_and_finds_less_than_the_arithmetic(tmp_path: Path) -> None:
+    """W3: the formula wants flows × window = 12; the load has ten messages in flight."""
+    load = tmp_path / "load.xml"
+    words = ["client-profile", "size", "--window", "12", "--message-size", "2048", "--round-trip", "100ms"]
+    made = CliRunner().invoke(build_app(), [*words, "--scenario", str(load), "-o", "json"])
+    assert json.loads(made.stdout)["burst_needed"] == 12
+    done = CliRunner().invoke(
+        build_app(),
+        ["size", str(load), "--target", "waiting_messages(G-1)=0", "--vary", "min-msg-burst(G-1)=9,10,12",
+         "--client-profile", THROTTLED.partition("=")[2], "--set", "profile[sized]/queue[G-1]/max-depth=2",
+         "-o", "json"],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert list(document["answer"]["settings"].values()) == [10]
+    assert "'profile[sized]/queue[G-1]/max-depth=2'" in document["reproduce"]
