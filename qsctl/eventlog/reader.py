@@ -1,7 +1,7 @@
 """Reads a run folder: what it says of itself, its counters, its rows batch by batch; damage is one clear error.
 
-A partial run is read like a whole one; ask `info.status`. A part that was being written when the machine stopped has a
-hidden name and is passed over.
+A partial run is read like a whole one; ask `info.status`. Of a run that was killed, only replications that ended are
+read. Each file is compared with its checksum before its first row is given.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qsctl.errors import Damaged, NotFound
-from qsctl.eventlog.run_folder import RunInfo, parts_of, read_run_info
+from qsctl.eventlog.checked_files import listed_parts
+from qsctl.eventlog.run_folder import RunInfo, read_run_info
 from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES
 
 SCHEMAS: Final[dict[str, pa.Schema]] = {"messages": MESSAGES, "counters": COUNTERS, "events": EVENTS}
@@ -32,35 +33,35 @@ class RecordedRun:
 
     def counters(self) -> pa.Table:
         """All counters, with a column `replication`."""
-        return counters_of(self.folder)
+        return counters_of(self.folder, self.info)
 
     def messages(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Message rows in bounded batches, part by part, each with a column `replication`.
 
         Raises:
             NotFound: the run logged no messages.
-            Damaged: a part cannot be read.
+            Damaged: a part is missing, does not belong to the run, was changed, or cannot be read.
         """
         if self.info.log_level == "counters":
             raise NotFound(
                 f"{self.folder} has no message rows: its log level is counters",
                 remedy="Run it again with --level messages.",
             )
-        return batches_of(self.folder, "messages", columns)
+        return batches_of(self.folder, self.info, "messages", columns)
 
     def events(self) -> Iterator[pa.RecordBatch]:
         """Event rows, as `messages`.
 
         Raises:
             NotFound: the run logged no events.
-            Damaged: a part cannot be read.
+            Damaged: a part is missing, does not belong to the run, was changed, or cannot be read.
         """
         if self.info.log_level != "events":
             raise NotFound(
                 f"{self.folder} has no event rows: its log level is {self.info.log_level}",
                 remedy="Run it again with --level events.",
             )
-        return batches_of(self.folder, "events", None)
+        return batches_of(self.folder, self.info, "events", None)
 
 
 def open_run(folder: Path) -> RecordedRun:
@@ -73,41 +74,52 @@ def open_run(folder: Path) -> RecordedRun:
     return RecordedRun(folder, read_run_info(folder))
 
 
-def counters_of(folder: Path) -> pa.Table:
+def counters_of(folder: Path, info: RunInfo) -> pa.Table:
     """The counters of every replication that ended, with a column `replication`; empty when none did.
 
     Raises:
-        Damaged: a part cannot be read.
+        Damaged: as `batches_of`.
     """
-    batches = list(batches_of(folder, "counters", None))
+    batches = list(batches_of(folder, info, "counters", None))
     schema = _with_replication(COUNTERS)
     return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
 
 
-def batches_of(folder: Path, table: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+def batches_of(
+    folder: Path, info: RunInfo, table: str, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """A table's rows in batches, with the replication that the folders' names give.
 
     Raises:
-        Damaged: a part cannot be read, or has another schema.
+        Damaged: a part is missing, does not belong to the run, was changed, cannot be read, or has other columns.
+    """
+    for part in listed_parts(folder, info, table):
+        part.check()
+        yield from part_batches(part.path, part.replication, table, columns)
+
+
+def part_batches(
+    path: Path, replication: int, table: str, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one part, which was checked, with a column `replication`.
+
+    Raises:
+        Damaged: it cannot be read, or has other columns.
     """
     schema = SCHEMAS[table]
-    for path in parts_of(folder, table):
-        number = path.parent.name.partition("=")[2]
-        if not number.isdigit():
-            raise Damaged(f"{path.parent} is not a partition of a run: its name should be replication=NUMBER")
-        try:
-            with pq.ParquetFile(path) as file:
-                if not file.schema_arrow.equals(schema):
-                    raise Damaged(
-                        f"{path} does not have the columns of {table}", remedy="Another version wrote it: run it again."
-                    )
-                for batch in file.iter_batches(BATCH_ROWS, columns=list(columns) if columns is not None else None):
-                    yield batch.append_column("replication", _repeated(int(number), len(batch)))
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0]
-            raise Damaged(
-                f"{path} is damaged: {reason}", remedy="Run the scenario again: the seed is in run.json."
-            ) from None
+    try:
+        with pq.ParquetFile(path) as file:
+            if not file.schema_arrow.equals(schema):
+                raise Damaged(
+                    f"{path} does not have the columns of {table}", remedy="Another version wrote it: run it again."
+                )
+            for batch in file.iter_batches(BATCH_ROWS, columns=list(columns) if columns is not None else None):
+                yield batch.append_column("replication", _repeated(replication, len(batch)))
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise Damaged(
+            f"{path} is damaged: {reason}", remedy="Run the scenario again: the seed is in run.json."
+        ) from None
 
 
 def _repeated(number: int, count: int) -> pa.Array:

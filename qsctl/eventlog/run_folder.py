@@ -1,12 +1,15 @@
 """The folder of one run: its name, its `run.json`, its parts. Never overwrites, and says itself whether it is whole.
 
 `run.json` is written anew in one step (a temporary file, renamed), so that whoever reads it sees a whole document:
-`running` while the run goes on or was killed, `partial` when it was stopped, `complete` at the end. A part that is
-being written has a hidden name (`.part-…`), which Spark and the reader pass over.
+`running` while the run goes on or was killed, `partial` when it was stopped, `complete` at the end. It lists every file
+of the replications that ended, with its checksum (`checked_files.py` compares them), and carries a seal over itself.
+A part that is being written has a hidden name (`.part-…`), which Spark and the reader pass over.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -18,8 +21,10 @@ from qsctl.errors import Damaged, InvalidInput, NotFound
 RUN_FILE: Final = "run.json"
 SCENARIO_FILE: Final = "scenario.xml"
 DEFAULT_PARENT: Final = Path("qsctl-runs")
-FORMAT: Final = 1
-"""The version of this layout; a reader refuses a later one."""
+FORMAT: Final = 2
+"""The version of this layout; a reader refuses any other one. Format 1 had no checksum of each file."""
+
+CHECKSUM_BYTES: Final = 16
 
 
 class RunStatus(StrEnum):
@@ -28,6 +33,28 @@ class RunStatus(StrEnum):
     RUNNING = "running"
     COMPLETE = "complete"
     PARTIAL = "partial"
+
+
+class FileInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of the folder, as it was when it was written."""
+
+    bytes: int
+    blake2b: str
+    rows: int = 0
+    """Of a Parquet file."""
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of event that a replication raised, whatever the log's level: how often, when first, and of whom."""
+
+    event: str
+    count: int
+    clients: int
+    """How many clients it was raised of; 0 for events of the whole broker."""
+    first_ns: int
+    first_client: str = ""
+    peak: int = 0
+    """The largest value, in the event's unit."""
 
 
 class ReplicationInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +67,8 @@ class ReplicationInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Arrivals, warm-up included."""
     message_rows: int = 0
     event_rows: int = 0
+    happenings: tuple[Happening, ...] = ()
+    """In the order in which they first happened."""
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,8 +93,12 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     reproduce: str = ""
     """The command that makes this run again."""
     fingerprint: str = ""
-    """BLAKE2b of every part's name and bytes, in the order of their names; empty until the run has ended."""
+    """BLAKE2b of every part's name and checksum, in the order of their names; empty until the run has ended."""
     overrides: dict[str, str] = {}
+    files: dict[str, FileInfo] = {}
+    """The parts of the replications in `done`, and the texts beside them, by their path within the folder."""
+    seal: str = ""
+    """BLAKE2b of this document without it: `write_run_info` sets it, `read_run_info` compares it; else empty."""
 
     @property
     def complete(self) -> bool:
@@ -113,9 +146,10 @@ def claim_folder(folder: Path) -> Path:
 
 
 def write_run_info(folder: Path, info: RunInfo) -> None:
-    """Replace `run.json` in one step."""
+    """Replace `run.json` in one step, sealed."""
     temporary = folder / f".{RUN_FILE}.tmp"
-    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(info), indent=2) + b"\n")
+    sealed = msgspec.structs.replace(info, seal=_seal(info))
+    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(sealed), indent=2) + b"\n")
     temporary.replace(folder / RUN_FILE)
 
 
@@ -124,7 +158,7 @@ def read_run_info(folder: Path) -> RunInfo:
 
     Raises:
         NotFound: the folder, or its `run.json`, does not exist.
-        Damaged: it is not what a run writes, or a later qsctl wrote it.
+        Damaged: it is not what a run wrote, was changed since, or another version of qsctl wrote it.
     """
     path = folder / RUN_FILE
     try:
@@ -135,14 +169,59 @@ def read_run_info(folder: Path) -> RunInfo:
     except OSError as error:
         raise Damaged(f"{path} cannot be read: {error.strerror}") from None
     try:
+        format_found = msgspec.json.decode(text, type=_Format).format
+        if format_found != FORMAT:
+            raise _other_format(path, format_found)
         info = msgspec.json.decode(text, type=RunInfo)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Damaged(f"{path} is damaged: {error}", remedy="Run the scenario again.") from None
-    if info.format > FORMAT:
+    seal = _seal(info)
+    if info.seal != seal:
         raise Damaged(
-            f"{path} has format {info.format}, this qsctl reads up to {FORMAT}", remedy="Use the qsctl that wrote it."
+            f"{path} was changed after it was written: its seal is {info.seal!r}, its content gives {seal!r}",
+            remedy="Restore it from a copy, or run the scenario again.",
         )
-    return info
+    return msgspec.structs.replace(info, seal="")
+
+
+class _Format(msgspec.Struct):
+    format: int
+
+
+def _other_format(path: Path, found: int) -> Damaged:
+    if found > FORMAT:
+        return Damaged(f"{path} has format {found}, this qsctl reads {FORMAT}", remedy="Use the qsctl that wrote it.")
+    return Damaged(
+        f"{path} has format {found}, without a checksum of each file; this qsctl reads {FORMAT}",
+        remedy="Run the scenario again: the command is in the file, as `reproduce`.",
+    )
+
+
+def _seal(info: RunInfo) -> str:
+    """A hash over what the document says, whatever its layout."""
+    return _checksum(msgspec.json.encode(msgspec.structs.replace(info, seal="")))
+
+
+def describe_file(path: Path, rows: int = 0) -> FileInfo:
+    """Read a file once for its size and checksum."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=CHECKSUM_BYTES))
+        return FileInfo(bytes=file.tell(), blake2b=digest.hexdigest(), rows=rows)
+
+
+def describe_text(text: bytes) -> FileInfo:
+    """The size and checksum of a small file with this content."""
+    return FileInfo(bytes=len(text), blake2b=_checksum(text))
+
+
+def _checksum(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=CHECKSUM_BYTES).hexdigest()
+
+
+def fingerprint_of(files: Mapping[str, FileInfo]) -> str:
+    """One hash over the names and checksums of the Parquet files, in the order of the names."""
+    listing = "".join(f"{path} {file.blake2b}\n" for path, file in sorted(files.items()) if path.endswith(".parquet"))
+    return _checksum(listing.encode())
 
 
 def part_folder(folder: Path, table: str, replication: int) -> Path:
@@ -151,10 +230,10 @@ def part_folder(folder: Path, table: str, replication: int) -> Path:
 
 
 def parts_of(folder: Path, table: str) -> list[Path]:
-    """The finished parts of a table, replications in numerical order."""
+    """The finished parts of a table that are in the folder, replications in numerical order, unchecked."""
 
     def place(path: Path) -> tuple[int, str]:
         _, _, number = path.parent.name.partition("=")
-        return (int(number) if number.isdigit() else -1, path.name)
+        return (int(number) if number.isdecimal() else -1, path.name)
 
     return sorted((folder / table).glob("replication=*/part-*.parquet"), key=place)

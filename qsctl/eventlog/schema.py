@@ -13,6 +13,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from qsctl.eventlog.outcomes import LOSS_COLUMNS
+from qsctl.eventlog.outcomes import Outcome as Outcome
+
 
 class LogLevel(StrEnum):
     """How much a run writes; each level includes the one before."""
@@ -20,22 +23,6 @@ class LogLevel(StrEnum):
     COUNTERS = "counters"
     MESSAGES = "messages"
     EVENTS = "events"
-
-
-class Outcome(StrEnum):
-    """What became of a message.
-
-    `held`: in its queue when the run ended. `waiting`: accepted by the broker, but not in its queue then: a guaranteed
-    message at its endpoint (not sent into G-1 yet, or returned from there), a sample outside a full queue.
-    """
-
-    DELIVERED = "delivered"
-    DISCARDED = "discarded"
-    ELIDED = "elided"
-    EXPIRED = "expired"
-    DEAD = "dead"
-    HELD = "held"
-    WAITING = "waiting"
 
 
 _NAME: Final = pa.dictionary(pa.int32(), pa.string())
@@ -57,12 +44,13 @@ MESSAGES: Final = pa.schema(
         pa.field("attempts", pa.int32(), nullable=False),
     ]
 )
-"""One row a message, in the order in which their fate was settled; those of the warm-up too.
+"""One row a message, of each client about in the order in which their fate was known; those of the warm-up too.
 
 The warm-up restarts statistics, not the log: a message that came before its end and left after it is counted as
 delivered or lost, so it must have its row. Whoever counts leaves out what happened before `warm_up_ns` of `run.json`.
-`wait_ns`: from entering the queue to leaving it, for a delivered message by being sent, for a discarded, elided,
-expired or dead one by that. `send_ns`: to its last byte leaving the port. `acknowledge_ns`: to its acknowledgment.
+`wait_ns`: from entering the queue to leaving it, for a delivered message by being sent, for a lost or elided one by
+that; of a row `held` only where the message was sent and waits in G-1 for its acknowledgment. `send_ns`: to its last
+byte leaving the port. `acknowledge_ns`: to its acknowledgment.
 `attempts`: deliveries begun, the first one included (entering G-1 from the endpoint, being sent to a consumer); 0
 before the first. Statistics restart at the end of the warm-up, attempts too: of those before, one is kept at most. So
 the sum of `greatest(attempts - 1, 0)` over all rows, but those of messages that left their queue before the end of the
@@ -78,15 +66,16 @@ COUNTERS: Final = pa.schema(
         pa.field("queue", _NAME, nullable=False),
         pa.field("arrived_messages", pa.int64(), nullable=False),
         pa.field("delivered_messages", pa.int64(), nullable=False),
-        pa.field("discarded_messages", pa.int64(), nullable=False),
+        *(pa.field(name, pa.int64(), nullable=False) for name in LOSS_COLUMNS),
         pa.field("elided_messages", pa.int64(), nullable=False),
-        pa.field("expired_messages", pa.int64(), nullable=False),
-        pa.field("dead_messages", pa.int64(), nullable=False),
+        pa.field("evicted_messages", pa.int64(), nullable=False),
         pa.field("redelivered_messages", pa.int64(), nullable=False),
         pa.field("discard_indications", pa.int64(), nullable=False),
         pa.field("delivered_bytes", pa.int64(), nullable=False),
         pa.field("length_messages", pa.int64(), nullable=False),
         pa.field("length_work_units", pa.int64(), nullable=False),
+        pa.field("unacknowledged_messages", pa.int64(), nullable=False),
+        pa.field("waiting_messages", pa.int64(), nullable=False),
         pa.field("high_water_mark_work_units", pa.int64(), nullable=False),
         pa.field("max_depth_work_units", pa.int64(), nullable=False),
         pa.field("first_discard_ns", pa.int64()),
@@ -102,9 +91,15 @@ COUNTERS: Final = pa.schema(
 `redelivered_messages` counts deliveries after a message's first, each when it is begun, whatever becomes of the
 message: one that came three times counts two. In the egress models a delivery is entering G-1 from the endpoint; in
 ours it is being sent to a consumer, after a rejection too, which does not set the redelivered flag.
-`length_messages` and `length_work_units` are of rows `held`; those `waiting` are not in the queue. `delivered_messages`
-counts each time that a message left for the client's connection: a guaranteed one that a disconnect brought back from
-there counts again, while its row tells of the last time.
+`arrived_messages` are those published to the queue, the ones refused at ingress or at their endpoint included; what
+became of them is in `delivered_messages`, `elided_messages`, a column a loss (`outcomes.LOSSES`), `length_messages` and
+`waiting_messages`: without a warm-up these add up to it. `first_discard_ns` is that of the first of
+`outcomes.DISCARDS`. `evicted_messages` were discarded from G-1 and came again from their endpoint: no loss.
+`length_messages` and `length_work_units` are of rows `held`; of them `unacknowledged_messages` were sent and G-1 holds
+them until they are acknowledged. A guaranteed message counts as delivered when it leaves G-1: when it is acknowledged,
+if it was sent after the end of the warm-up; its wait ends, like that of every message, when it enters the TCP transmit
+queue. (With `GuaranteedOverflow.REDELIVER` it counts when it enters that, and one that a disconnect brought back from
+there counts again, while its row tells of the last time.)
 The histogram is sparse: bucket i of `wait_ns` holds count i, see `bucket_of`; `observed_ns` is horizon less warm-up.
 """
 

@@ -7,7 +7,6 @@ holds a time of day, so that the same run writes the same bytes.
 
 from __future__ import annotations
 
-import hashlib
 import queue
 import threading
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 
 from qsctl.errors import QsctlError
 from qsctl.eventlog.columns import ChunkBuffers, Rows, counter_table, event_table, message_table
-from qsctl.eventlog.run_folder import part_folder
+from qsctl.eventlog.run_folder import FileInfo, describe_file, part_folder
 from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES
 
 WAITING_CHUNKS: Final = 2
@@ -57,9 +56,10 @@ class PartWriter:
         self._numbers = 0
         self._groups = 0
         self._writer: pq.ParquetWriter | None = None
+        self._part_rows = 0
         self.rows = 0
-        self.digests: dict[str, str] = {}
-        """BLAKE2b of each finished part, by its path within the run folder."""
+        self.files: dict[str, FileInfo] = {}
+        """Each finished part, by its path within the run folder."""
         self._root = folder
 
     def write(self, table: pa.Table) -> None:
@@ -78,6 +78,7 @@ class PartWriter:
             )
         self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
         self.rows += table.num_rows
+        self._part_rows += table.num_rows
         self._groups += -(-table.num_rows // ROW_GROUP_ROWS)
         if self._groups >= PART_ROW_GROUPS:
             self.close()
@@ -94,8 +95,8 @@ class PartWriter:
         self._writer = None
         final = self._folder / f"part-{self._numbers:05}.parquet"
         self._hidden.replace(final)
-        with final.open("rb") as file:
-            self.digests[str(final.relative_to(self._root))] = hashlib.file_digest(file, "blake2b").hexdigest()
+        self.files[final.relative_to(self._root).as_posix()] = describe_file(final, self._part_rows)
+        self._part_rows = 0
         self._numbers += 1
         self._groups = 0
 
@@ -159,9 +160,9 @@ class ReplicationWriter:
         return self._events.rows
 
     @property
-    def digests(self) -> dict[str, str]:
-        """BLAKE2b of each finished part, by its path within the run folder."""
-        return self._messages.digests | self._events.digests | self._counters.digests
+    def files(self) -> dict[str, FileInfo]:
+        """Each finished part, by its path within the run folder."""
+        return self._messages.files | self._events.files | self._counters.files
 
     def close(self) -> None:
         """Write what is left, wait for the thread and finish the parts; a second call does nothing."""

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from qsctl.eventlog.checked_files import checked_text
+from qsctl.eventlog.explained import peak_text, reason_of
+from qsctl.eventlog.outcomes import LOSS_WORDS, LOSSES, column_of
 from qsctl.eventlog.reader import counters_of
-from qsctl.eventlog.run_folder import SCENARIO_FILE, RunInfo, read_run_info
+from qsctl.eventlog.run_folder import SCENARIO_FILE, Happening, RunInfo, read_run_info
 from qsctl.eventlog.schema import bucket_bounds_ns
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds, format_duration
 from qsctl.report.charts import Picture, depth_chart, latency_chart, picture, rate_chart
@@ -29,6 +32,7 @@ def run_page(folder: Path, options: SparkOptions | None = None) -> Page:
 
     Raises:
         NotFound: the folder is no run.
+        Damaged: a file of it is missing, was changed, or does not belong to it.
         Unavailable: there is no Java for Spark.
     """
     info = read_run_info(folder)
@@ -55,10 +59,14 @@ def run_page(folder: Path, options: SparkOptions | None = None) -> Page:
         good=not lost,
         verdict=verdict(by_queue, by_client),
         pictures=_pictures(folder, info, by_queue, by_client, alone, worst),
-        tables=[_queue_table("By queue, all clients together", by_queue.queues), _client_table(by_client)],
+        tables=[
+            _queue_table("By queue, all clients together", by_queue.queues),
+            *_happening_tables(by_queue.happenings),
+            _client_table(by_client),
+        ],
         facts=_facts(info),
         reproduce=info.reproduce,
-        configuration=_configuration(folder),
+        configuration=checked_text(folder, info, SCENARIO_FILE),
         notes=by_queue.notes,
     )
 
@@ -78,7 +86,7 @@ def worst_client(queues: Sequence[QueueFigures]) -> str | None:
 
     def badness(figures: QueueFigures) -> tuple[int, float]:
         mark, limit = figures.high_water_mark_work_units or 0, figures.max_depth_work_units or 0
-        return figures.discarded_messages, mark / limit if limit else 0.0
+        return figures.lost_messages, mark / limit if limit else 0.0
 
     return max(queues, key=badness).client if queues else None
 
@@ -93,12 +101,14 @@ def verdict(by_queue: RunSummary, by_client: RunSummary) -> list[str]:
         )
     else:
         sentences.append("No message was lost.")
-    sentences += [
-        f"{each.queue} discarded {count_text(each.discarded_messages)} messages, "
-        f"the first {duration_text(each.first_discard_ns)} into the run."
-        for each in lost
-        if each.first_discard_ns is not None
-    ]
+    for each in lost:
+        causes = [
+            f"{count_text(getattr(each, column_of(outcome)))} ({LOSS_WORDS[outcome]})"
+            for outcome in LOSSES
+            if getattr(each, column_of(outcome))
+        ]
+        first = f", the first {duration_text(each.first_discard_ns)} into the run" if each.first_discard_ns else ""
+        sentences.append(f"{each.queue} lost {listed(causes)}{first}.")
     full = sorted(
         {
             str(each.queue) for each in by_client.queues
@@ -135,7 +145,7 @@ def _pictures(
     pictures = []
     if alone is not None and worst is not None:
         pictures.append(_depth_picture(alone, by_client, worst))
-    shares = latency_shares(folder)
+    shares = latency_shares(folder, info)
     if shares:
         pictures.append(
             picture(
@@ -144,11 +154,14 @@ def _pictures(
                 lambda: latency_chart(shares),
             )
         )
-    windows = by_queue.tables.get("windows", ())
+    windows = [
+        {**row, "all_lost_messages": row["discarded_messages"] + row["lost_messages"]}
+        for row in by_queue.tables.get("windows", ())
+    ]
     if windows:
         for field, title, caption in (
             ("delivered_messages", "Throughput", "Delivered messages a second, all clients together."),
-            ("discarded_messages", "Discards", "Discarded messages a second, all clients together."),
+            ("all_lost_messages", "Losses", "Lost messages a second, whatever the cause, all clients together."),
         ):
             rates = _rates(windows, field, info)
             if any(rate["per_second"] for rate in rates):
@@ -184,10 +197,10 @@ def _depth_picture(alone: RunSummary, by_client: RunSummary, worst: str) -> Pict
     return picture("Depth over time", caption, lambda: depth_chart(depths, limits, discards))
 
 
-def latency_shares(folder: Path) -> list[dict[str, Any]]:
+def latency_shares(folder: Path, info: RunInfo) -> list[dict[str, Any]]:
     """For each queue the share of delivered messages that waited longer than a time, from the histograms."""
     histograms: dict[str, dict[int, int]] = {}
-    for row in counters_of(folder).select(["queue", "histogram_bucket", "histogram_count"]).to_pylist():
+    for row in counters_of(folder, info).select(["queue", "histogram_bucket", "histogram_count"]).to_pylist():
         histogram = histograms.setdefault(row["queue"], {})
         for bucket, count in zip(row["histogram_bucket"], row["histogram_count"], strict=True):
             histogram[bucket] = histogram.get(bucket, 0) + count
@@ -229,8 +242,9 @@ def _rates(windows: Sequence[Any], field: str, info: RunInfo) -> list[dict[str, 
 
 
 _QUEUE_HEADINGS: Final = (
-    "Queue", "Arrived", "Delivered", "Discarded", "Lost", "First discard", "HWMark (work)", "Max (work)", "p50", "p99",
-    "p99.9", "longest",
+    "Queue", "Published", "Delivered", "Congestion discards", "Lost, all causes", "Lost", "Still there",
+    "First discard", "HWMark (work, largest)", "Max (work, largest)", "p50", "p99", "p99.9",
+    "longest",
 )  # fmt: skip
 
 
@@ -239,26 +253,47 @@ def _queue_table(title: str, queues: Sequence[QueueFigures]) -> Table:
         [
             str(each.queue),
             *map(count_text, (each.arrived_messages, each.delivered_messages, each.discarded_messages)),
+            count_text(each.lost_messages),
             percent_text(each.loss_ratio),
+            count_text(each.length_messages + each.waiting_messages),
             duration_text(each.first_discard_ns),
             *map(count_text, (each.high_water_mark_work_units, each.max_depth_work_units)),
             *map(duration_text, (each.wait_p50_ns, each.wait_p99_ns, each.wait_p999_ns, each.wait_max_ns)),
         ]
         for each in queues
     ]
-    note = "Waits are times in the queue of delivered messages. Marks and limits are the largest of the clients'."
+    note = (
+        "Counts are sums over the clients and replications; marks and limits are the largest of one client. Lost are "
+        "discarded, refused and expired messages of every cause; still there are those in the queue, or waiting at "
+        "their endpoint or at ingress. Waits are times in the queue of delivered messages."
+    )
     return Table(title, _QUEUE_HEADINGS, rows, frozenset(range(1, len(_QUEUE_HEADINGS))), note)
 
 
+def _happening_tables(happenings: Sequence[Happening]) -> list[Table]:
+    """The events by kind; no table where nothing happened."""
+    if not happenings:
+        return []
+    rows = [
+        [
+            each.event, count_text(each.count), count_text(each.clients), duration_text(each.first_ns),
+            each.first_client, peak_text(each), reason_of(each),
+        ]
+        for each in happenings
+    ]  # fmt: skip
+    headings = ["Event", "Count", "Clients", "First at", "First client", "Peak", "Why"]
+    return [Table("What happened", headings, rows, frozenset((1, 2, 3, 5)), "")]
+
+
 def _client_table(by_client: RunSummary) -> Table:
-    worst = sorted(by_client.queues, key=lambda each: (-each.discarded_messages, -(each.wait_p99_ns or 0)))
+    worst = sorted(by_client.queues, key=lambda each: (-each.lost_messages, -(each.wait_p99_ns or 0)))
     return Table(
         "The clients that fared worst",
-        ["Client", "Queue", "Delivered", "Discarded", "Length (work)", "HWMark (work)", "Max (work)", "p99"],
+        ["Client", "Queue", "Delivered", "Lost", "Length (work)", "HWMark (work)", "Max (work)", "p99"],
         [
             [
                 str(each.client), str(each.queue), count_text(each.delivered_messages),
-                count_text(each.discarded_messages), count_text(each.length_work_units),
+                count_text(each.lost_messages), count_text(each.length_work_units),
                 count_text(each.high_water_mark_work_units), count_text(each.max_depth_work_units),
                 duration_text(each.wait_p99_ns),
             ]
@@ -284,8 +319,3 @@ def _facts(info: RunInfo) -> dict[str, str]:
         "Version": info.version,
     }
     return facts | {f"Set {path}": value for path, value in info.overrides.items()}
-
-
-def _configuration(folder: Path) -> str:
-    file = folder / SCENARIO_FILE
-    return file.read_text(encoding="utf-8") if file.is_file() else ""

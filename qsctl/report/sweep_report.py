@@ -9,7 +9,7 @@ from qsctl.report.charts import Picture, heat_chart, line_chart, picture
 from qsctl.report.page import Page, Table
 from qsctl.report.words import MEASURE_WORDS, listed, measure_text
 from qsctl.summary.points import PointMeasure, point_measures
-from qsctl.summary.sweep_folder import SCENARIO_FILE, read_results, read_sweep
+from qsctl.summary.sweep_folder import SCENARIO_FILE, read_results, read_sweep, sweep_scenario
 
 SHOWN: Final = ("loss_ratio", "latency_p99", "throughput")
 CONFIDENCE: Final = 0.95
@@ -49,7 +49,7 @@ def sweep_page(folder: Path) -> Page:
             **{f"Varied {axis['path']}": ", ".join(axis["values"]) for axis in document["axes"]},
         },
         reproduce=_command(folder, document),
-        configuration=(folder / SCENARIO_FILE).read_text(encoding="utf-8"),
+        configuration=sweep_scenario(folder, document),
     )
 
 

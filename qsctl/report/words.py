@@ -40,6 +40,7 @@ def measure_text(measure: str, value: float | None) -> str:
 
 MEASURE_WORDS = {
     "discards": "Discarded messages",
+    "lost": "Lost messages, all causes",
     "loss_ratio": "Share of messages lost",
     "latency_p99": "p99 of the time in the queue",
     "latency_mean": "Mean time in the queue",

@@ -103,7 +103,7 @@ def read_figures(folder: Path) -> list[PointResult]:
             f"{folder} is neither a run nor a sweep", remedy="Name a folder that `qsctl simulate` or `sweep` printed."
         )
     info = read_run_info(folder)
-    counters = counters_of(folder)
+    counters = counters_of(folder, info)
     results = []
     for number in sorted(set(counters["replication"].to_pylist())):
         mine = counters.filter(pc.equal(counters["replication"], number))

@@ -15,29 +15,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from qsctl.eventlog.schema import Outcome
+from qsctl.eventlog.outcomes import DISCARDS, LOSSES, Outcome, column_of
 from qsctl.summary.groups import chosen, columns, grouped, joined, whole, with_columns
 from qsctl.summary.log_pass import grouped_by_names
 from qsctl.summary.observation import Observation, coarse_bucket, fine_bucket, listed, outcome_numbers, waits
 from qsctl.summary.run_summary import COUNTS
 
 DELIVERED_FATE: Final = 0
-_LOST: Final = (Outcome.DISCARDED, Outcome.ELIDED, Outcome.EXPIRED, Outcome.DEAD)
-_FATES: Final = {outcome: number for number, outcome in enumerate(_LOST, 1)}
-_QUEUED_FATE: Final = 5
-_WAITING_FATE: Final = 6
+_GONE: Final = (*LOSSES, Outcome.ELIDED)
+_FATES: Final = {outcome: number for number, outcome in enumerate(_GONE, 1)}
+_QUEUED_FATE: Final = 10
+_WAITING_FATE: Final = 11
 """Not in its queue, neither yet nor any more: at its endpoint, or outside a full queue."""
-_UNCOUNTED_FATE: Final = 7
+_UNACKNOWLEDGED_FATE: Final = 12
+"""Sent, and held by G-1 until it is acknowledged."""
+_LONG_UNACKNOWLEDGED_FATE: Final = 13
+"""The same, sent before the end of the warm-up."""
+_UNCOUNTED_FATE: Final = 15
 """Left before the end of the warm-up."""
 
-_FATE_OF: Final = {Outcome.DELIVERED.value: DELIVERED_FATE, Outcome.HELD.value: DELIVERED_FATE} | {
+_FATE_OF: Final = {Outcome.DELIVERED.value: DELIVERED_FATE, Outcome.HELD.value: _UNACKNOWLEDGED_FATE} | {
     outcome.value: number for outcome, number in _FATES.items()
 }
-"""Of a message that left its queue."""
+"""Of a message that left its queue, or G-1's list of those to send."""
 
-_FATE_BITS: Final = 3
+_FATE_BITS: Final = 4
 _STATE_BITS: Final = _FATE_BITS + 1
 """Below the bucket: the fate, and the side of the warm-up on which the message came."""
+
+_DISCARD_FATES: Final = [_FATES[outcome] for outcome in DISCARDS]
 
 _TALLIED: Final = {
     **dict.fromkeys(("messages", "again", "indications", "bytes", "work_units", "wait_sum_ns", "inside_ns"), "sum"),
@@ -77,7 +83,8 @@ class Tally:
         enqueued_ns = whole(batch, "enqueued_ns")
         gone, wait_ns, left_ns = waits(batch)
         fate = outcome_numbers(batch, _FATE_OF, _UNCOUNTED_FATE)
-        fate[left_ns < warm_up_ns] = _UNCOUNTED_FATE
+        early = left_ns < warm_up_ns
+        fate[early] = np.where(fate[early] == _UNACKNOWLEDGED_FATE, _LONG_UNACKNOWLEDGED_FATE, _UNCOUNTED_FATE)
         if gone is not None:
             queued = outcome_numbers(batch, {Outcome.HELD.value: _QUEUED_FATE}, _WAITING_FATE)
             fate = np.where(gone, fate, queued)
@@ -113,7 +120,7 @@ def replicated(tallied: pa.Table, limits: pa.Table, observation: Observation, ke
 
     Args:
         tallied: of a `Tally` by these keys.
-        limits: the simulator's counters; of them only high-water mark, limit and observed time are taken.
+        limits: the simulator's counters; of them only high-water mark, limit, evictions and observed time are taken.
         observation: the observed part of the run.
         keys: the columns grouped by.
     """
@@ -121,39 +128,50 @@ def replicated(tallied: pa.Table, limits: pa.Table, observation: Observation, ke
     shared = [name for name in each if name != "topic_id"]
     state = whole(tallied, "state")
     fate = state & ((1 << _FATE_BITS) - 1)
-    delivered, queued = fate == DELIVERED_FATE, fate == _QUEUED_FATE
-    left = fate <= max(_FATES.values())
+    delivered = fate == DELIVERED_FATE
+    unacknowledged = (fate == _UNACKNOWLEDGED_FATE) | (fate == _LONG_UNACKNOWLEDGED_FATE)
+    queued = (fate == _QUEUED_FATE) | unacknowledged
+    left = (fate <= max(_FATES.values())) | (fate == _UNACKNOWLEDGED_FATE)
     sums = {
         "arrived_messages": ("messages", state >> _FATE_BITS & 1 == 1),
         "delivered_messages": ("messages", delivered),
-        **{f"{outcome.value}_messages": ("messages", fate == number) for outcome, number in _FATES.items()},
+        **{column_of(outcome): ("messages", fate == number) for outcome, number in _FATES.items()},
         "left_messages": ("messages", left),
         "redelivered_messages": ("again", fate != _UNCOUNTED_FATE),
         "discard_indications": ("indications", left),
         "delivered_bytes": ("bytes", delivered),
         "length_messages": ("messages", queued),
         "length_work_units": ("work_units", queued),
+        "unacknowledged_messages": ("messages", unacknowledged),
+        "waiting_messages": ("messages", fate == _WAITING_FATE),
         "wait_sum_ns": ("wait_sum_ns", delivered),
         "all_wait_sum_ns": ("wait_sum_ns", left),
         "inside_ns": ("inside_ns", np.ones(len(state), np.bool_)),
     }
     marked = {name: chosen(where, tallied[source], 0) for name, (source, where) in sums.items()} | {
         "wait_max_ns": chosen(delivered, tallied["wait_max_ns"], None),
-        "first_discard_ns": chosen(fate == _FATES[Outcome.DISCARDED], tallied["first_left_ns"], None),
+        "first_discard_ns": chosen(np.isin(fate, _DISCARD_FATES), tallied["first_left_ns"], None),
     }
     logged = grouped(
         pa.table({**columns(tallied, each), **marked}),
         each, **dict.fromkeys(sums, "sum"), wait_max_ns="max", first_discard_ns="min",
     )  # fmt: skip
     marks = dict.fromkeys(("high_water_mark_work_units", "max_depth_work_units", "observed_ns"), "max")
+    marks["evicted_messages"] = "sum"
     # A queue that no message met still has a row; a topic's row takes its queue's marks.
     how = "full outer" if shared == each else "left outer"
     rows = joined(logged, grouped(limits, shared, **marks), shared, how)
     return with_columns(
         rows,
         {name: pc.fill_null(rows[name], 0) for name in sums}
-        | {"observed_ns": pc.fill_null(rows["observed_ns"], observation.observed_ns)},
+        | {"observed_ns": pc.fill_null(rows["observed_ns"], observation.observed_ns)}
+        # Which topic's message G-1 evicted, no counter says.
+        | {"evicted_messages": pc.fill_null(rows["evicted_messages"], 0) if shared == each else _zeros(rows.num_rows)},
     )
+
+
+def _zeros(count: int) -> pa.Array:
+    return pa.array(np.zeros(count, np.int64))
 
 
 def replicated_from_counters(counters: DataFrame, keys: Sequence[str]) -> DataFrame:

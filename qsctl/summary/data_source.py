@@ -6,8 +6,8 @@
     spark.read.format("qsctl").option("table", "messages").load("qsctl-runs/burst-1").show()
 
 The path is a run folder, a scenario file or the name of a ready scenario. A scenario is simulated where the rows are
-needed, one task a replication; a run folder is read, one task a file. Options: `table` (`counters`, or `messages` of a
-run folder), `replications`, `seed`, and `set.PATH` for each override.
+needed, one task a replication; a run folder is read, one task a file, which is compared with its checksum first.
+Options: `table` (`counters`, or `messages` of a run folder), `replications`, `seed`, and `set.PATH` for each override.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from qsctl.errors import UsageError
-from qsctl.eventlog.run_folder import RUN_FILE, parts_of
+from qsctl.eventlog.checked_files import Part, listed_parts
+from qsctl.eventlog.run_folder import RUN_FILE, read_run_info
 from qsctl.summary.tables import COUNTERS, MESSAGES
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ class _Part(InputPartition):
     """One file of a run folder, or one replication of a scenario."""
 
     replication: int
-    file: str = ""
+    file: Part | None = None
     scenario: Scenario | None = None
+    table: str = "counters"
 
 
 class QsctlDataSource(DataSource):
@@ -61,6 +63,7 @@ class QsctlDataSource(DataSource):
         Raises:
             UsageError: no path, an unknown table, or a message table of a scenario, which has no folder.
             NotFound: there is no such run or scenario.
+            Damaged: `run.json` was changed, or a file that it lists is missing, or one is there that it does not list.
         """
         table = self._table()
         path = self.options.get("path", "")
@@ -69,7 +72,8 @@ class QsctlDataSource(DataSource):
         folder = Path(path)
         if (folder / RUN_FILE).exists():
             parts: Sequence[_Part] = [
-                _Part(int(part.parent.name.partition("=")[2]), file=str(part)) for part in parts_of(folder, table)
+                _Part(part.replication, file=part, table=table)
+                for part in listed_parts(folder, read_run_info(folder), table)
             ]
         else:
             parts = self._replications(path, table)
@@ -116,8 +120,6 @@ class _Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
-        import pyarrow.parquet as pq
-
         if partition.scenario is not None:
             from qsctl.sim.run import simulate_counters
 
@@ -125,7 +127,11 @@ class _Reader(DataSourceReader):
                 simulate_counters(partition.scenario, partition.replication).to_batches()
             )
         else:
-            batches = pq.ParquetFile(partition.file).iter_batches()
+            from qsctl.eventlog.reader import part_batches
+
+            assert partition.file is not None
+            partition.file.check()
+            batches = part_batches(partition.file.path, partition.replication, partition.table)
         for batch in batches:
             yield self._shaped(batch, partition.replication)
 

@@ -45,7 +45,7 @@ PERCENTILES: Final[dict[str, tuple[int, int]]] = {
 BUCKET_ERROR: Final = 2.0**-BUCKETS_PER_OCTAVE_BITS
 """A figure read from a bucket is its last duration: at most this share above the true one."""
 
-_DELIVERED_OUTCOMES: Final = {Outcome.DELIVERED.value: 1, Outcome.HELD.value: 1}
+_DELIVERED_OUTCOMES: Final = {Outcome.DELIVERED.value: 1}
 
 MOST_SPANS: Final = 12
 """Spans of waits that the second pass tells apart before it looks a bucket up; more would cost more than they save."""

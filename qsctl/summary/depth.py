@@ -1,5 +1,6 @@
 """Depth over time: what is in each queue at every window's end, a cumulative sum over the windows' ins and outs.
 
+G-1 holds a message until it is acknowledged (`holders.py`), so that its depth counts those that were sent.
 The sum runs in each group by itself. One running sum over the whole log would put all of it into one task.
 """
 

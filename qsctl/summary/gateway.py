@@ -19,8 +19,8 @@ from typing import Final
 from qsctl.errors import Unavailable
 from qsctl.summary.java import REMEDY, JavaRuntime
 
-START_SECONDS: Final = 60.0
-"""How long the Java machine may take to say where it listens."""
+START_SECONDS: Final = 300.0
+"""How long the Java machine may take to report where it listens: some seconds; minutes on an overloaded machine."""
 
 _POLL_SECONDS: Final = 0.02
 _LAST_LINES: Final = 3
@@ -173,20 +173,27 @@ def start_gateway(
             )
         except OSError as error:
             raise Unavailable(f"Java at {java.executable} cannot be started: {error.strerror}", remedy=REMEDY) from None
+    try:
+        _await_connection(process, java, log, told)
+        port, secret = _read_connection(told.read_bytes())
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
+    return Gateway(process, port, secret, log)
+
+
+def _await_connection(process: subprocess.Popen[bytes], java: JavaRuntime, log: Path, told: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while not told.is_file():
-        if process.poll() is not None or time.monotonic() > deadline:
-            ended = process.poll() is not None
-            process.kill()
-            process.communicate()
-            why = last_words(log) or ("it said nothing" if ended else f"no answer within {START_SECONDS:.0f} s")
+        ended = process.poll() is not None
+        if ended or time.monotonic() > deadline:
+            why = last_words(log) or ("it wrote nothing" if ended else f"no answer within {START_SECONDS:.0f} s")
             raise Unavailable(
                 f"Java {java.version} from {java.source} ({java.executable}) could not start Spark: {why}",
                 remedy=REMEDY,
             )
         time.sleep(_POLL_SECONDS)
-    port, secret = _read_connection(told.read_bytes())
-    return Gateway(process, port, secret, log)
 
 
 def _read_connection(told: bytes) -> tuple[int, str]:

@@ -34,7 +34,7 @@ REMEDY: Final = (
 )
 
 _VERSION = re.compile(r'(?:version\s+|JAVA_VERSION=)"(?P<version>[^"]+)"')
-_PROBE_SECONDS: Final = 20.0
+_PROBE_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)

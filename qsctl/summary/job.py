@@ -21,11 +21,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from qsctl.errors import InvalidInput, UsageError
+from qsctl.eventlog.explained import merged_happenings
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.summary import replications, tables
 from qsctl.summary.depth import depths, with_depth
 from qsctl.summary.faults import spark_faults
 from qsctl.summary.figures import SecondPass, figures_of_counters, figures_of_messages, first_pass
+from qsctl.summary.holders import holders_of
 from qsctl.summary.log_pass import Count, go_through, log_of
 from qsctl.summary.observation import Observation, literal
 from qsctl.summary.reading import names_of, read_counters, read_events, read_limits, read_messages
@@ -170,6 +172,7 @@ def summarize_runs(
         queues=queue_figures(collected.pop("queues", []), collected.get("delays", [])),
         tables={name: rows for name, rows in collected.items() if name in asked.measures},
         notes=tuple(notes),
+        happenings=merged_happenings(each for run in facts for each in run.info.done),
     )
 
 
@@ -203,11 +206,12 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked, out: Pa
             return messages
 
         few_windows = _most_windows(run, asked) <= FEW_ROWS
+        holders = holders_of(run) if asked.measures & SERIES else frozenset()
         counts: dict[str, Count] = {}
         if asked.measures & FIGURES:
             counts["tally"] = first_pass(observation, keys, measures=measures, exact=asked.exact)
         if asked.measures & SERIES and few_windows:
-            counts["windows"] = Windows(tuple(keys), asked.window_ns)
+            counts["windows"] = Windows(tuple(keys), asked.window_ns, holders)
         of_client = tuple(key for key in keys if key in {"run_id", "client_id"})
         few_halves = run.counter_rows * (run.horizon_ns // (SECOND_NS // 2) + 2) <= FEW_ROWS
         if "slow_subscribers" in asked.measures and few_halves:
@@ -221,7 +225,7 @@ def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked, out: Pa
         if "windows" in counted:
             made |= _few_windows(depths(counted["windows"], keys), asked, names, out)
         elif asked.measures & SERIES:
-            made |= _many_windows(frame(), keys, asked, names, out)
+            made |= _many_windows(frame(), keys, asked, names, out, holders)
         if "slow_subscribers" in asked.measures:
             slow = (
                 slow_of_halves(counted["half seconds"], observation, of_client)
@@ -259,11 +263,12 @@ def _few_windows(series: pa.Table, asked: _Asked, names: Mapping[int, str], out:
 
 
 def _many_windows(
-    messages: DataFrame, keys: Sequence[str], asked: _Asked, names: Mapping[int, str], out: Path | None
-) -> dict[str, pa.Table]:
+    messages: DataFrame, keys: Sequence[str], asked: _Asked, names: Mapping[int, str], out: Path | None,
+    holders: Collection[int],
+) -> dict[str, pa.Table]:  # fmt: skip
     """The tables in time where they do not fit here: Spark makes and writes them."""
     wanted = sorted(asked.measures & SERIES)
-    series = with_depth(windows(messages, keys, asked.window_ns), keys)
+    series = with_depth(windows(messages, keys, asked.window_ns, holders), keys)
     if out is not None:
         series = settled(series)
         clients = messages.sparkSession.createDataFrame(list(names.items()), "client_id int, client string")

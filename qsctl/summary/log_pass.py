@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from qsctl.errors import Damaged
-from qsctl.eventlog.run_folder import parts_of
 from qsctl.eventlog.schema import MESSAGES
 from qsctl.summary.groups import grouped
 from qsctl.summary.recorded_run import RecordedRun
@@ -73,21 +72,18 @@ class Count(Protocol):
 
 
 def log_of(run: RecordedRun, clients: frozenset[int] | None = None) -> Log:
-    """The log of a run, less what belongs to a replication that was not finished.
+    """The log of a run.
 
     Raises:
         Damaged: a file cannot be read.
     """
     pieces = []
-    for path in parts_of(run.folder, "messages"):
-        replication = int(path.parent.name.partition("=")[2])
-        if replication not in run.replications:
-            continue
+    for part in run.parts["messages"]:
         try:
-            groups = pq.read_metadata(path).num_row_groups
+            groups = pq.read_metadata(part.path).num_row_groups
         except (OSError, pa.ArrowException) as error:
-            raise _damaged(str(path), error) from None
-        pieces += [Piece(str(path), number, replication) for number in range(groups)]
+            raise _damaged(str(part.path), error) from None
+        pieces += [Piece(str(part.path), number, part.replication) for number in range(groups)]
     return Log(run.info.run_id, tuple(pieces), clients)
 
 

@@ -29,8 +29,9 @@ LEFT: Final = "wait_ns is not null"
 LEFT_NS: Final = "(enqueued_ns + wait_ns)"
 """When the message left its queue; null while it is in it."""
 
-DELIVERED: Final = f"wait_ns is not null and outcome in ('{Outcome.DELIVERED.value}', '{Outcome.HELD.value}')"
-"""The message left its queue for the client's connection (seed 004: Delivered counts what left the queue)."""
+DELIVERED: Final = f"wait_ns is not null and outcome = '{Outcome.DELIVERED.value}'"
+"""The message left its queue for the client's connection (seed 004: Delivered counts what left the queue); from G-1,
+which holds it until then, by being acknowledged."""
 
 COARSE_BUCKET: Final = "int(16 * sqrt(sqrt(sqrt(double(wait_ns)))))"
 """A number that never falls as the wait grows: some 200 from a microsecond to a minute.

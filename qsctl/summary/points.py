@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from qsctl.sim.figures import Figures
+from qsctl.sim.figures import SUMMED, Figures
 from qsctl.sim.sweep import Point
 from qsctl.summary.student import t_quantile
 from qsctl.summary.sweep_folder import PointResult
 
 MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     "discards": lambda figures: float(figures.discarded_messages),
+    "lost": lambda figures: float(figures.lost_messages),
     "loss_ratio": lambda figures: figures.loss_ratio,
     "delivered": lambda figures: float(figures.delivered_messages),
     "throughput": lambda figures: figures.delivered_per_second,
@@ -33,6 +34,23 @@ MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     "elided": lambda figures: float(figures.elided_messages),
 }
 """Each measure of one queue in one replication; latencies are waits in ns, None where nothing was delivered."""
+
+TABLE_MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
+    **{name: (lambda figures, name=name: float(getattr(figures, name))) for name in (*SUMMED, "lost_messages")},  # type: ignore[misc]
+    "loss_ratio": MEASURES["loss_ratio"],
+    "delivered_per_second": MEASURES["throughput"],
+    "wait_mean_ns": MEASURES["latency_mean"],
+    "wait_p50_ns": MEASURES["latency_p50"],
+    "wait_p90_ns": MEASURES["latency_p90"],
+    "wait_p99_ns": MEASURES["latency_p99"],
+    "wait_p999_ns": MEASURES["latency_p999"],
+    "wait_max_ns": MEASURES["latency_max"],
+    "high_water_mark_work_units": MEASURES["high_water_mark"],
+}
+"""The same and more by the names that they have in the tables of `simulate` and `summarize`."""
+
+EVERY_MEASURE: Final = {**TABLE_MEASURES, **MEASURES}
+"""What a target may name: a column of the tables, or one of the short names of sweeps."""
 
 LARGER_IS_BETTER: Final = frozenset({"delivered", "throughput"})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -12,33 +13,40 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from qsctl.errors import Damaged
-from qsctl.eventlog.run_folder import parts_of
 from qsctl.summary import tables
 from qsctl.summary.observation import literal
 from qsctl.summary.recorded_run import RecordedRun
 
-_LIMITS: Final = ("client_id", "client", "queue", "high_water_mark_work_units", "max_depth_work_units", "observed_ns")
+_LIMITS: Final = (
+    "client_id", "client", "queue", "high_water_mark_work_units", "max_depth_work_units", "observed_ns",
+    "evicted_messages",
+)  # fmt: skip
 
 
 def read_messages(spark: SparkSession, run: RecordedRun) -> DataFrame:
     """The message log of a run, with the replication that each folder's name tells."""
-    folder = run.folder / "messages"
-    numbers = ", ".join(map(str, run.replications))
-    messages = spark.read.schema(MESSAGES_DDL).option("basePath", str(folder)).parquet(str(folder))
-    return messages.where(f"replication in ({numbers})").selectExpr("*", f"{literal(run.info.run_id)} as run_id")
+    return _read(spark, run, "messages", MESSAGES_DDL).selectExpr("*", f"{literal(run.info.run_id)} as run_id")
 
 
 def read_counters(spark: SparkSession, run: RecordedRun) -> DataFrame:
     """The simulator's counters of a run."""
-    folder = run.folder / "counters"
-    counters = spark.read.schema(COUNTERS_DDL).option("basePath", str(folder)).parquet(str(folder))
-    return counters.selectExpr("*", f"{literal(run.info.run_id)} as run_id")
+    return _read(spark, run, "counters", COUNTERS_DDL).selectExpr("*", f"{literal(run.info.run_id)} as run_id")
 
 
 def read_events(spark: SparkSession, run: RecordedRun) -> DataFrame:
     """The events of a run at level `events`."""
-    folder = run.folder / "events"
-    return spark.read.schema(EVENTS_DDL).option("basePath", str(folder)).parquet(str(folder))
+    return _read(spark, run, "events", EVENTS_DDL)
+
+
+def _read(spark: SparkSession, run: RecordedRun, table: str, ddl: str) -> DataFrame:
+    """The files that were checked, by name: whatever else lies in the folder is not read."""
+    paths = [_escaped(str(part.path)) for part in run.parts[table]]
+    return spark.read.schema(ddl).option("basePath", str(run.folder / table)).parquet(*paths)
+
+
+def _escaped(path: str) -> str:
+    """The path as a pattern that matches it alone: Spark expands `[`, `{`, `*` and `?`."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
 def read_limits(run: RecordedRun) -> pa.Table:
@@ -48,15 +56,14 @@ def read_limits(run: RecordedRun) -> pa.Table:
         Damaged: a file of counters cannot be read.
     """
     parts = []
-    for path in parts_of(run.folder, "counters"):
+    for file in run.parts["counters"]:
         try:
-            part = pq.ParquetFile(path).read(columns=list(_LIMITS))
+            part = pq.ParquetFile(file.path).read(columns=list(_LIMITS))
         except (OSError, pa.ArrowException) as error:
-            raise Damaged(f"{path} cannot be read: {error}", remedy="Run the simulation again.") from None
-        replication = int(path.parent.name.partition("=")[2])
+            raise Damaged(f"{file.path} cannot be read: {error}", remedy="Run the simulation again.") from None
         made = {name: part[name].cast(pa.string()) if name in {"client", "queue"} else part[name] for name in _LIMITS}
         rows = part.num_rows
-        made["replication"] = pc.fill_null(pa.nulls(rows, pa.int32()), replication)
+        made["replication"] = pc.fill_null(pa.nulls(rows, pa.int32()), file.replication)
         made["run_id"] = pc.fill_null(pa.nulls(rows, pa.string()), run.info.run_id)
         parts.append(pa.table(made))
     return pa.concat_tables(parts)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyarrow import ArrowException
-from pyarrow.parquet import read_metadata
-
 from qsctl.errors import Damaged
-from qsctl.eventlog.run_folder import RunInfo, parts_of, read_run_info
+from qsctl.eventlog.checked_files import TABLES, Part, checked_parts
+from qsctl.eventlog.run_folder import RunInfo, read_run_info
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
 from qsctl.sim.scenario import Model
@@ -22,16 +20,34 @@ class RecordedRun:
 
     `replications` are those whose counters are written: of a run that was killed, the message log may hold the start
     of one more, which is left out. `bytes` is the size of what there is to read, `message_rows` how many messages the
-    log has, `counter_rows` how many clients' queues there are, over all replications.
+    log has, `counter_rows` how many clients' queues there are, over all replications. `parts` are the files of each
+    table, which were compared with their checksums: nothing else in the folder is read.
     """
 
     folder: Path
     info: RunInfo
     replications: tuple[int, ...]
-    has_messages: bool
-    bytes: int
-    message_rows: int
-    counter_rows: int
+    parts: Mapping[str, Sequence[Part]]
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether there is a message log."""
+        return bool(self.parts["messages"])
+
+    @property
+    def bytes(self) -> int:
+        """The size of the message log and the counters."""
+        return sum(part.info.bytes for table in ("messages", "counters") for part in self.parts[table])
+
+    @property
+    def message_rows(self) -> int:
+        """Rows of the message log."""
+        return sum(part.info.rows for part in self.parts["messages"])
+
+    @property
+    def counter_rows(self) -> int:
+        """Rows of the counters."""
+        return sum(part.info.rows for part in self.parts["counters"])
 
     @property
     def warm_up_ns(self) -> Nanoseconds:
@@ -53,40 +69,37 @@ class RecordedRun:
     def tells_slowness(self) -> bool:
         """Whether its events have the percentages of slow subscribers: those of egress queues have."""
         egress = self.info.model in {Model.SOLACE, Model.TIBCO}
-        return egress and self.info.log_level == LogLevel.EVENTS and bool(parts_of(self.folder, "events"))
+        return egress and self.info.log_level == LogLevel.EVENTS and bool(self.parts["events"])
 
 
 def read_run(folder: Path) -> RecordedRun:
-    """Read what a run folder says of itself.
+    """Read what a run folder says of itself, and compare its files with their checksums.
 
     Raises:
         NotFound: the folder does not exist or is no run folder.
-        Damaged: `run.json` is not what a run writes, or no replication has counters.
+        Damaged: `run.json` is not what a run wrote, no replication has counters, or a file of the log is missing, was
+            changed, or does not belong to the run.
     """
+    folder = folder.resolve()
     info = read_run_info(folder)
-    found = {int(part.parent.name.partition("=")[2]) for part in parts_of(folder, "counters")}
-    if not found:
+    parts = checked_parts(folder, info, TABLES)
+    replications = tuple(sorted({part.replication for part in parts["counters"]}))
+    if not replications:
         raise Damaged(
             f"{folder} has no counters of any replication: the run was cut off (its status is {info.status.value})",
             remedy="Run the simulation again.",
         )
-    messages = parts_of(folder, "messages")
-    size = sum(part.stat().st_size for part in [*messages, *parts_of(folder, "counters")])
-    return RecordedRun(
-        folder.resolve(), info, tuple(sorted(found)), bool(messages), size,
-        message_rows=_rows(messages), counter_rows=_rows(parts_of(folder, "counters")),
-    )  # fmt: skip
+    _check_rows(folder, info, parts)
+    return RecordedRun(folder, info, replications, parts)
 
 
-def _rows(parts: Iterable[Path]) -> int:
-    """How many rows the files say that they have."""
-    rows = 0
-    for part in parts:
-        try:
-            rows += read_metadata(part).num_rows
-        except (ArrowException, OSError) as error:
-            raise Damaged(
-                f"{part} is not a whole Parquet file: {error}",
-                remedy="The run was cut off while it wrote this file; run the simulation again.",
-            ) from None
-    return rows
+def _check_rows(folder: Path, info: RunInfo, parts: Mapping[str, Sequence[Part]]) -> None:
+    """Every replication has the rows that it counted while it wrote them."""
+    for each in info.done:
+        for table, written in (("messages", each.message_rows), ("events", each.event_rows)):
+            found = sum(part.info.rows for part in parts[table] if part.replication == each.replication)
+            if found != written:
+                raise Damaged(
+                    f"{folder}: replication {each.replication} has {found} rows of {table}; it wrote {written}",
+                    remedy="Run the simulation again.",
+                )

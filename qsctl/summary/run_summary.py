@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from qsctl.eventlog.outcomes import LOSS_COLUMNS
+from qsctl.eventlog.run_folder import Happening
 from qsctl.instant import SECOND_NS, Nanoseconds
 
 Rows = Sequence[Mapping[str, Any]]
@@ -13,15 +15,16 @@ Rows = Sequence[Mapping[str, Any]]
 COUNTS: Final[tuple[str, ...]] = (
     "arrived_messages",
     "delivered_messages",
-    "discarded_messages",
+    *LOSS_COLUMNS,
     "elided_messages",
-    "expired_messages",
-    "dead_messages",
+    "evicted_messages",
     "redelivered_messages",
     "discard_indications",
     "delivered_bytes",
     "length_messages",
     "length_work_units",
+    "unacknowledged_messages",
+    "waiting_messages",
     "wait_sum_ns",
 )
 """Figures that add up over replications, clients and queues."""
@@ -45,14 +48,22 @@ class QueueFigures:
     arrived_messages: int
     delivered_messages: int
     discarded_messages: int
-    elided_messages: int
+    not_connected_messages: int
+    disconnected_messages: int
+    spool_refused_messages: int
+    ingress_refused_messages: int
+    too_big_messages: int
     expired_messages: int
     dead_messages: int
+    elided_messages: int
+    evicted_messages: int
     redelivered_messages: int
     discard_indications: int
     delivered_bytes: int
     length_messages: int
     length_work_units: int
+    unacknowledged_messages: int
+    waiting_messages: int
     high_water_mark_work_units: int | None
     max_depth_work_units: int | None
     first_discard_ns: Nanoseconds | None
@@ -72,11 +83,15 @@ class QueueFigures:
         return self.wait_sum_ns / self.delivered_messages if self.delivered_messages else None
 
     @property
+    def lost_messages(self) -> int:
+        """Those that never reach their client, whatever the cause (`eventlog.outcomes.LOSSES`)."""
+        return sum(getattr(self, name) for name in LOSS_COLUMNS)
+
+    @property
     def loss_ratio(self) -> float:
         """The share of the messages with a settled fate that were lost; an elided one is not lost."""
-        lost = self.discarded_messages + self.expired_messages + self.dead_messages
-        settled = lost + self.delivered_messages + self.elided_messages
-        return lost / settled if settled else 0.0
+        settled = self.lost_messages + self.delivered_messages + self.elided_messages
+        return self.lost_messages / settled if settled else 0.0
 
     @property
     def delivered_per_second(self) -> float:
@@ -103,6 +118,8 @@ class RunSummary:
     queues: tuple[QueueFigures, ...]
     tables: Mapping[str, Rows] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    happenings: tuple[Happening, ...] = ()
+    """Events of all runs and replications by kind, whatever the log's level."""
 
 
 def queue_figures(queues: Rows, delays: Rows) -> tuple[QueueFigures, ...]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from qsctl.errors import NoAnswer, Unavailable, UsageError
+from qsctl.identity import decimal_from_text
 from qsctl.summary.faults import spark_faults
 from qsctl.summary.gateway import Gateway, start_gateway
 from qsctl.summary.java import find_java
@@ -263,7 +264,7 @@ def _check_master(master: str) -> None:
     places = master.removeprefix("spark://").split(",")
     for place in places:
         host, _, port = place.rpartition(":")
-        if not host or not port.isdigit():
+        if not host or decimal_from_text(port, _PORT_MAX) is None:
             raise UsageError(f"{master!r} is not a Spark master", remedy="Write it as in spark://host:7077.")
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=_MASTER_ANSWER_SECONDS).close()
@@ -275,14 +276,19 @@ def _check_master(master: str) -> None:
     )
 
 
+_PORT_MAX: Final = 65535
+_CORES_MAX: Final = 1_000_000
+
+
 def _is_loopback(master: str) -> bool:
     return master.startswith("spark://") and master.removeprefix("spark://").rpartition(":")[0] in _LOOPBACK
 
 
 def _cores(master: str) -> int:
     inside = master.partition("[")[2].rstrip("]").split(",")[0]
-    if inside.isdigit():
-        return int(inside)
+    cores = decimal_from_text(inside, _CORES_MAX)
+    if cores is not None:
+        return cores
     return (os.cpu_count() or 1) if inside == "*" else 1
 
 

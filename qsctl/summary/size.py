@@ -16,10 +16,12 @@ from typing import Final
 
 from qsctl.errors import UsageError
 from qsctl.sim.figures import Figures
+from qsctl.sim.memory import memory_bytes
+from qsctl.sim.randomness import is_deterministic
 from qsctl.sim.scenario import Scenario
 from qsctl.sim.sweep import Point, Task, scenario_at
-from qsctl.sim.targets import Setting, Target, memory_bytes
-from qsctl.summary.points import MEASURES, Interval, interval_of
+from qsctl.sim.targets import Setting, Target
+from qsctl.summary.points import EVERY_MEASURE, Interval, interval_of
 from qsctl.summary.session import SparkOptions
 from qsctl.summary.student import t_quantile
 from qsctl.summary.sweep import TaskRunner
@@ -65,6 +67,8 @@ class Sizing:
     candidates: tuple[Candidate, ...]
     monotone: bool
     """Whether what was seen fits the assumption of the bisection: larger settings never did worse."""
+    deterministic: bool = False
+    """Whether nothing is random with the settings of any candidate, so that each had one replication."""
 
 
 @dataclass(slots=True)
@@ -79,6 +83,8 @@ class _Search:
     runner: TaskRunner
     told: Callable[[Candidate], None]
     tried: dict[tuple[int, ...], Candidate] = field(default_factory=dict)
+    fixed: dict[tuple[int, ...], bool] = field(default_factory=dict)
+    """Whether nothing is random with a candidate's settings: one replication then says everything of it."""
 
     def point(self, values: Sequence[int]) -> Point:
         return Point(tuple((setting.path, str(value)) for setting, value in zip(self.settings, values, strict=True)))
@@ -93,29 +99,35 @@ class _Search:
     def simulate(self, places: Sequence[tuple[int, ...]]) -> None:
         """Simulate candidates, each until its targets are decided; every round runs what all the open ones need."""
         points = {values: self.point(values) for values in places}
-        memory = {values: memory_bytes(scenario_at(self.scenario, point)) for values, point in points.items()}
+        changed = {values: scenario_at(self.scenario, point) for values, point in points.items()}
+        memory = {values: memory_bytes(scenario) for values, scenario in changed.items()}
+        self.fixed |= {values: is_deterministic(scenario) for values, scenario in changed.items()}
         figures: dict[tuple[int, ...], list[tuple[Figures, ...]]] = {values: [] for values in places}
-        had, wanted = 0, min(FIRST_REPLICATIONS, self.most_replications)
+        most = self.most_replications
+        had, wanted = 0, min(FIRST_REPLICATIONS, most)
         left = list(places)
         while left:
-            missing = [(values, number) for values in left for number in range(had, wanted)]
+            until = {values: 1 if self.fixed[values] else wanted for values in left}
+            missing = [(values, number) for values in left for number in range(had, until[values])]
             tasks = [Task(points[values], number, self.scenario.seed) for values, number in missing]
-            last = wanted == self.most_replications
             still: list[tuple[int, ...]] = []
             done = 0
             for results in self.runner.batches(tasks):
                 for (values, number), result in zip(missing[done:], results, strict=False):
                     figures[values].append(result.figures)
-                    if number == wanted - 1 and not self._settle(values, figures[values], memory[values], last=last):
+                    last = self.fixed[values] or wanted == most
+                    if number == until[values] - 1 and not self._settle(
+                        values, figures[values], memory[values], last=last
+                    ):
                         still.append(values)
                 done += len(results)
-            left, had, wanted = still, wanted, min(2 * wanted, self.most_replications)
+            left, had, wanted = still, wanted, min(2 * wanted, most)
 
     def _settle(
         self, values: tuple[int, ...], figures: Sequence[tuple[Figures, ...]], memory: int, *, last: bool
     ) -> bool:
         """Whether a candidate's replications decide it, or are the last that it gets; then it counts as tried."""
-        evidence = tuple(judge(target, figures, self.confidence) for target in self.targets)
+        evidence = tuple(judge(target, figures, self.confidence, exact=self.fixed[values]) for target in self.targets)
         missed = any(each.decided and not each.met for each in evidence)
         if not (last or missed or all(each.decided for each in evidence)):
             return False
@@ -124,8 +136,12 @@ class _Search:
         return True
 
 
-def judge(target: Target, replications: Sequence[Sequence[Figures]], confidence: float) -> TargetEvidence:
+def judge(
+    target: Target, replications: Sequence[Sequence[Figures]], confidence: float, *, exact: bool = False
+) -> TargetEvidence:
     """Whether the mean of a measure meets its target, by the one-sided interval on the side that hurts.
+
+    With `exact`, nothing in the scenario is random: the one value that there is decides.
 
     A measure that no replication has (a latency where nothing was delivered) does not meet its target. A target of
     zero is met only when every replication gives zero.
@@ -134,10 +150,13 @@ def judge(target: Target, replications: Sequence[Sequence[Figures]], confidence:
         value
         for figures in replications
         for each in figures
-        if each.queue == target.queue and (value := MEASURES[target.measure](each)) is not None
+        if each.queue == target.queue and (value := EVERY_MEASURE[target.measure](each)) is not None
     ]
     if not values:
         return TargetEvidence(target, Interval(math.nan, math.inf, 0), math.nan, met=False, decided=True)
+    if exact:
+        met = values[0] == 0.0 if target.operator == "=" else target.met_by(values[0])
+        return TargetEvidence(target, Interval(values[0], 0.0, 1), values[0], met=met, decided=True)
     interval = interval_of(values, confidence)
     # Two-sided at 2c − 1 leaves 1 − c outside on the one side that matters.
     reach = interval.half_width
@@ -184,8 +203,8 @@ def size(
     highest = tuple(setting.high for setting in settings)
     scenario_at(scenario, Point(tuple((each.path, str(each.high)) for each in settings)))
     search = _Search(
-        scenario, tuple(settings), tuple(targets), confidence, most_replications, TaskRunner(scenario, options), told
-    )
+        scenario, tuple(settings), tuple(targets), confidence, most_replications, TaskRunner(scenario, options), told,
+    )  # fmt: skip
     _check_queues(search, highest)
     answer = _cheapest(search) if any(setting.choices for setting in settings) else _descend(search, highest)
     return Sizing(
@@ -195,6 +214,7 @@ def size(
         None if answer is None else search.tried[answer],
         tuple(search.tried.values()),
         _monotone(search),
+        all(search.fixed[place] for place in search.tried),
     )
 
 

@@ -1,30 +1,35 @@
 """The folder of a sweep: what was asked (`sweep.json`), and one small Parquet file a finished batch.
 
 A batch is written under a hidden name and renamed, so a driver that is killed loses at most the batch in hand; the next
-call reads what is there and does the rest.
+call reads what is there and does the rest. A part is named by its checksum and carries its sweep's identity;
+`sweep.json` lists the parts and is sealed: what is missing, changed or of another sweep is never summed up.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qsctl.errors import Damaged, InvalidInput, NotFound
+from qsctl.eventlog.run_folder import describe_text
 from qsctl.sim.figures import Figures
 from qsctl.sim.scenario_text import scenario_digest, scenario_text
-from qsctl.sim.sweep import Point, SweepPlan, plan_document
+from qsctl.sim.sweep import SWEEP_FORMAT, Point, SweepPlan, plan_document
 
 SWEEP_FILE: Final = "sweep.json"
 SCENARIO_FILE: Final = "scenario.xml"
 POINTS_FOLDER: Final = "points"
+_IDENTITY: Final = ("scenario_digest", "seed", "common_random_numbers")
+_SWEEP_KEY: Final = b"qsctl.sweep"
+_RESTORE: Final = "Restore the folder from a copy, or run the sweep into another one."
 
 _TEXT: Final = {"queue"}
 _NULLABLE: Final = {"first_discard_ns", "wait_p50_ns", "wait_p90_ns", "wait_p99_ns", "wait_p999_ns"}
@@ -59,26 +64,27 @@ def open_sweep(folder: Path, plan: SweepPlan) -> None:
 
     Raises:
         InvalidInput: it holds a sweep of another scenario or seed, or something else.
+        Damaged: its `sweep.json` was changed since it was written, or another version of qsctl wrote it.
     """
     digest = scenario_digest(dataclasses.replace(plan.scenario, replications=1, seed=0))
-    wanted = dict(plan_document(plan, digest))
+    text = scenario_text(plan.scenario).encode("utf-8")
+    wanted = {**plan_document(plan, digest), "scenario_file": _listing(text), "parts": {}}
     file = folder / SWEEP_FILE
     if file.exists():
         have = read_sweep(folder)
-        for name in ("scenario_digest", "seed", "common_random_numbers"):
+        for name in _IDENTITY:
             if have.get(name) != wanted[name]:
                 raise InvalidInput(
                     f"{folder} holds a sweep with another {name.replace('_digest', '').replace('_', ' ')}",
                     remedy="Name another folder with --out.",
                 )
+        wanted["parts"] = have["parts"]
     elif folder.exists() and any(folder.iterdir()):
         raise InvalidInput(f"{folder} is not empty and holds no sweep", remedy="Name a new folder with --out.")
     try:
         (folder / POINTS_FOLDER).mkdir(parents=True, exist_ok=True)
-        (folder / SCENARIO_FILE).write_text(scenario_text(plan.scenario), encoding="utf-8")
-        temporary = folder / f".{SWEEP_FILE}.tmp"
-        temporary.write_text(json.dumps(wanted, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        temporary.replace(file)
+        (folder / SCENARIO_FILE).write_bytes(text)
+        _write_document(folder, wanted)
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be written: {error.strerror}", remedy="Choose another --out.") from None
 
@@ -88,22 +94,81 @@ def read_sweep(folder: Path) -> Mapping[str, Any]:
 
     Raises:
         NotFound: it is no sweep's folder.
-        Damaged: its `sweep.json` cannot be read.
+        Damaged: its `sweep.json` cannot be read, was changed since it was written, or has another format.
     """
     file = folder / SWEEP_FILE
     if not file.is_file():
         raise NotFound(f"{folder} is no sweep's folder: it has no {SWEEP_FILE}")
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Damaged(f"{file} cannot be read: {error}", remedy="Run the sweep into another folder.") from None
     if not isinstance(document, dict):
         raise Damaged(f"{file} holds no object", remedy="Run the sweep into another folder.")
+    if document.get("format") != SWEEP_FORMAT:
+        raise Damaged(
+            f"{file} has format {document.get('format')!r}; this qsctl reads {SWEEP_FORMAT}",
+            remedy="Run the sweep into another folder.",
+        )
+    seal = _seal(document)
+    found = document.get("seal")
+    if found != seal:
+        raise Damaged(
+            f"{file} was changed after it was written: its seal is {found!r}, its content gives {seal!r}",
+            remedy="Restore it from a copy, or run the sweep into another folder.",
+        )
+    try:
+        msgspec.convert(document, _Document)
+    except msgspec.ValidationError as error:
+        raise Damaged(f"{file} is no sweep's document: {error}", remedy="Run the sweep into another folder.") from None
     return document
 
 
+class _Axis(msgspec.Struct):
+    path: str
+    values: list[str]
+
+
+class _Listing(msgspec.Struct):
+    bytes: int
+    blake2b: str
+
+
+class _Document(msgspec.Struct):
+    """The shape of `sweep.json`."""
+
+    scenario: str
+    scenario_digest: str
+    seed: int
+    common_random_numbers: bool
+    replications: int
+    axes: list[_Axis]
+    scenario_file: _Listing
+    parts: dict[str, _Listing]
+
+
+def sweep_scenario(folder: Path, document: Mapping[str, Any]) -> str:
+    """The text of the scenario that was swept.
+
+    Raises:
+        Damaged: the file is missing or was changed.
+    """
+    path = folder / SCENARIO_FILE
+    text = _content(path)
+    _compare(path, document["scenario_file"], _listing(text))
+    return text.decode("utf-8")
+
+
 def write_results(folder: Path, results: Sequence[PointResult]) -> None:
-    """Add a finished batch; it is there whole or not at all."""
+    """Add a finished batch; it is there whole or not at all.
+
+    The part is named by its checksum before `sweep.json` lists it, so that one of a driver that was killed in between
+    is still known to be whole.
+
+    Raises:
+        Damaged: as `read_sweep`.
+    """
+    document = dict(read_sweep(folder))
     rows = [
         {
             "point": result.point.key,
@@ -115,35 +180,108 @@ def write_results(folder: Path, results: Sequence[PointResult]) -> None:
         for result in results
         for figures in result.figures
     ]
-    name = f"part-{uuid.uuid4().hex}.parquet"
+    schema = POINTS.with_metadata({_SWEEP_KEY: _identity(document).encode()})
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink)
+    content = sink.getvalue().to_pybytes()
+    listing = _listing(content)
+    name = f"part-{listing['blake2b']}.parquet"
     hidden = folder / POINTS_FOLDER / f".{name}.tmp"
-    pq.write_table(pa.Table.from_pylist(rows, schema=POINTS), hidden)
+    hidden.write_bytes(content)
     hidden.replace(folder / POINTS_FOLDER / name)
+    _write_document(folder, document | {"parts": document["parts"] | {name: listing}})
 
 
 def read_results(folder: Path) -> list[PointResult]:
     """Every finished replication, in the order of points and replications.
 
     Raises:
-        Damaged: a file of the sweep cannot be read.
+        NotFound: it is no sweep's folder.
+        Damaged: a file of the sweep is missing, was changed, belongs to another sweep, or cannot be read.
     """
-    found: dict[tuple[str, int], tuple[Point, int, list[Figures]]] = {}
-    for part in sorted((folder / POINTS_FOLDER).glob("part-*.parquet")):
-        try:
-            rows = pq.read_table(part, schema=POINTS).to_pylist()
-        except (OSError, pa.ArrowException) as error:
-            raise Damaged(f"{part} cannot be read: {error}", remedy="Remove it and run the sweep again.") from None
-        batch: dict[tuple[str, int], tuple[Point, int, list[Figures]]] = {}
-        for row in rows:
-            place = (row.pop("point"), row.pop("replication"))
-            point = Point(tuple(json.loads(row.pop("values")).items()))
-            seed = row.pop("seed")
-            batch.setdefault(place, (point, seed, []))[2].append(Figures(**row))
-        found.update(batch)
+    document = read_sweep(folder)
+    present = {path.name for path in (folder / POINTS_FOLDER).glob("*.parquet") if path.name[0] not in "._"}
+    found: dict[tuple[str, int], PointResult] = {}
+    for name in sorted(document["parts"].keys() | present):
+        path = folder / POINTS_FOLDER / name
+        content = _content(path)
+        listing = _listing(content)
+        _compare(path, document["parts"].get(name), listing)
+        if name != f"part-{listing['blake2b']}.parquet":
+            raise Damaged(
+                f"{path} does not belong to this sweep: its name is not that of its content",
+                remedy="Move it out of the folder.",
+            )
+        for result in _results_of(path, content, _identity(document)):
+            place = (result.point.key, result.replication)
+            if found.setdefault(place, result) != result:
+                raise Damaged(
+                    f"{path} has other figures of replication {result.replication} at {result.point} than another part",
+                    remedy="Run the sweep into another folder.",
+                )
+    return [result for _, result in sorted(found.items())]
+
+
+def _results_of(path: Path, content: bytes, identity: str) -> list[PointResult]:
+    try:
+        table = pq.read_table(pa.BufferReader(content))
+        metadata = table.schema.metadata or {}
+        if metadata.get(_SWEEP_KEY) != identity.encode() or not table.schema.equals(POINTS):
+            raise Damaged(f"{path} belongs to another sweep", remedy="Move it out of the folder.")
+        rows = table.to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise Damaged(f"{path} cannot be read: {error}", remedy="Remove it and run the sweep again.") from None
+    batch: dict[tuple[str, int], tuple[Point, int, list[Figures]]] = {}
+    for row in rows:
+        place = (row.pop("point"), row.pop("replication"))
+        point = Point(tuple(json.loads(row.pop("values")).items()))
+        seed = row.pop("seed")
+        batch.setdefault(place, (point, seed, []))[2].append(Figures(**row))
     return [
         PointResult(point, replication, seed, tuple(figures))
-        for (_, replication), (point, seed, figures) in sorted(found.items())
+        for (_, replication), (point, seed, figures) in batch.items()
     ]
+
+
+def _write_document(folder: Path, document: Mapping[str, Any]) -> None:
+    """Replace `sweep.json` in one step, sealed."""
+    sealed = {**document, "seal": _seal(document)}
+    temporary = folder / f".{SWEEP_FILE}.tmp"
+    temporary.write_text(json.dumps(sealed, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.replace(folder / SWEEP_FILE)
+
+
+def _seal(document: Mapping[str, Any]) -> str:
+    """A hash over what the document says, whatever its layout."""
+    rest = {name: value for name, value in document.items() if name != "seal"}
+    return describe_text(json.dumps(rest, sort_keys=True).encode()).blake2b
+
+
+def _identity(document: Mapping[str, Any]) -> str:
+    """What tells the sweep from another: its parts carry it."""
+    return describe_text(json.dumps([document[name] for name in _IDENTITY]).encode()).blake2b
+
+
+def _listing(content: bytes) -> dict[str, Any]:
+    return {"bytes": len(content), "blake2b": describe_text(content).blake2b}
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise Damaged(f"{path} is missing: {SWEEP_FILE} lists it", remedy=_RESTORE) from None
+    except OSError as error:
+        raise Damaged(f"{path} cannot be read: {error.strerror}", remedy=_RESTORE) from None
+
+
+def _compare(path: Path, listed: Mapping[str, Any] | None, found: Mapping[str, Any]) -> None:
+    if listed is not None and dict(listed) != dict(found):
+        raise Damaged(
+            f"{path} was changed after it was written: {found['bytes']} bytes with BLAKE2b {found['blake2b']}; "
+            f"{SWEEP_FILE} lists {listed['bytes']} bytes with {listed['blake2b']}",
+            remedy=_RESTORE,
+        )
 
 
 def finished(results: Iterable[PointResult]) -> set[tuple[str, int]]:

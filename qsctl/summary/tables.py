@@ -24,6 +24,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from qsctl.eventlog.outcomes import LOSS_COLUMNS
 from qsctl.summary.run_summary import COUNTS
 
 _STRING: Final = StringType()
@@ -65,17 +66,7 @@ COUNTERS: Final = StructType(
         *(
             StructField(name, _LONG)
             for name in (
-                "arrived_messages",
-                "delivered_messages",
-                "discarded_messages",
-                "elided_messages",
-                "expired_messages",
-                "dead_messages",
-                "redelivered_messages",
-                "discard_indications",
-                "delivered_bytes",
-                "length_messages",
-                "length_work_units",
+                *(name for name in COUNTS if name != "wait_sum_ns"),
                 "high_water_mark_work_units",
                 "max_depth_work_units",
                 "first_discard_ns",
@@ -177,19 +168,22 @@ WINDOWS: Final = _result(
 )
 """Throughput and discards: what entered and what left in each window in which anything did.
 
-Windows count from the start of the run, warm-up included. `lost_messages` are the expired and the dead.
+Windows count from the start of the run, warm-up included. `discarded_messages` are those of a full queue;
+`lost_messages` all others that were lost.
 """
 
 DEPTH: Final = _result({"at_ns": _LONG, "depth_messages": _LONG, "depth_work_units": _LONG})
-"""What waits in the queue at each window's end; between two rows it has not changed at any window's end."""
+"""What waits in the queue at each window's end; between two rows it has not changed at any window's end.
+
+Of G-1: what it holds until it is acknowledged, and what waits at its endpoint to enter it, for the log has one arrival
+of a message, the one at the broker. At the end of the run that is `length_messages` and `waiting_messages`.
+"""
 
 LOSSES: Final = _result(
     {
         "arrived_messages": _LONG,
-        "discarded_messages": _LONG,
+        **dict.fromkeys(LOSS_COLUMNS, _LONG),
         "elided_messages": _LONG,
-        "expired_messages": _LONG,
-        "dead_messages": _LONG,
         "loss_ratio": _DOUBLE,
         "first_discard_ns": _LONG,
     },

@@ -6,7 +6,7 @@ only those few rows are then told apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,20 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from qsctl.eventlog.schema import Outcome
+from qsctl.eventlog.outcomes import LOSSES, Outcome
 from qsctl.instant import Nanoseconds
 from qsctl.summary.groups import grouped, whole, with_columns
+from qsctl.summary.holders import COLUMNS, departures, left_sql
 from qsctl.summary.log_pass import grouped_by_names
-from qsctl.summary.observation import LEFT_NS, listed, outcome_numbers, waits
+from qsctl.summary.observation import listed, outcome_numbers
 
 _SENT, _DISCARDED, _ELIDED, _LOST, _OTHER = range(5)
 _WAYS: Final = {
     Outcome.DELIVERED.value: _SENT,
-    Outcome.HELD.value: _SENT,
-    Outcome.DISCARDED.value: _DISCARDED,
     Outcome.ELIDED.value: _ELIDED,
-    Outcome.EXPIRED.value: _LOST,
-    Outcome.DEAD.value: _LOST,
+    **{outcome.value: _LOST for outcome in LOSSES},
+    Outcome.DISCARDED.value: _DISCARDED,
 }
 
 _MOVED: Final = ("messages", "work_units", "bytes")
@@ -38,6 +37,7 @@ _COUNTED: Final = (
 )  # fmt: skip
 
 _STILL_THERE: Final = -1
+PLAIN_COLUMNS: Final = ("enqueued_ns", "wait_ns", "outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,13 @@ class Windows:
 
     keys: tuple[str, ...]
     window_ns: Nanoseconds
+    holders: frozenset[int] = frozenset()
+    """Clients whose G-1 holds messages until they are acknowledged (`holders.holders_of`)."""
 
     @property
     def columns(self) -> Sequence[str]:
         """What tells when a message came and went, and how large it is."""
-        return (*self.keys, "enqueued_ns", "wait_ns", "outcome", "work_units", "size_bytes")
+        return (*self.keys, *(COLUMNS if self.holders else PLAIN_COLUMNS), "work_units", "size_bytes")
 
     @property
     def _each(self) -> list[str]:
@@ -61,7 +63,7 @@ class Windows:
 
     def of(self, batch: pa.Table) -> pa.Table:
         """The windows of a part of the log."""
-        gone, _, left_ns = waits(batch)
+        gone, left_ns = departures(batch, self.holders)
         went = left_ns // self.window_ns
         moved = grouped_by_names(
             batch,
@@ -107,13 +109,16 @@ class Windows:
         return with_columns(made, {"window_ns": pa.array(np.full(made.num_rows, self.window_ns, np.int64))})
 
 
-def windows(messages: DataFrame, keys: Sequence[str], window_ns: Nanoseconds) -> DataFrame:
+def windows(
+    messages: DataFrame, keys: Sequence[str], window_ns: Nanoseconds, holders: Collection[int] = ()
+) -> DataFrame:
     """The same as a frame of Spark: for so many windows that they do not fit here.
 
     Args:
         messages: the message log with the key columns.
         keys: the columns grouped by; `replication` is always one of the groups besides.
         window_ns: the windows' length; they count from the start of the run.
+        holders: clients whose G-1 holds messages until they are acknowledged.
     """
     each = listed(*keys, "replication")
 
@@ -121,11 +126,13 @@ def windows(messages: DataFrame, keys: Sequence[str], window_ns: Nanoseconds) ->
         names = ", ".join(f"'{outcome.value}'" for outcome in outcomes)
         return f"sum(if(not entered and outcome in ({names}), {of}, 0))"
 
-    sent = (Outcome.DELIVERED, Outcome.HELD)
+    sent = (Outcome.DELIVERED,)
+    others = [outcome for outcome in LOSSES if outcome is not Outcome.DISCARDED]
     # Whole numbers only: a quotient of doubles is inexact beyond 2^53.
     return messages.sparkSession.sql(
         f"""with moved as (
-            select {each}, outcome, enqueued_ns div {window_ns}L as came, {LEFT_NS} div {window_ns}L as went,
+            select {each}, outcome, enqueued_ns div {window_ns}L as came,
+                ({left_sql(holders)}) div {window_ns}L as went,
                 count(1) as messages, sum(work_units) as work_units, sum(size_bytes) as bytes
             from {{messages}} group by all
         ), steps as (
@@ -137,7 +144,7 @@ def windows(messages: DataFrame, keys: Sequence[str], window_ns: Nanoseconds) ->
             sum(if(entered, messages, 0)) as arrived_messages, sum(if(entered, work_units, 0)) as entered_work_units,
             sum(if(entered, 0, messages)) as left_messages, sum(if(entered, 0, work_units)) as left_work_units,
             {left(*sent)} as delivered_messages, {left(Outcome.DISCARDED)} as discarded_messages,
-            {left(Outcome.ELIDED)} as elided_messages, {left(Outcome.EXPIRED, Outcome.DEAD)} as lost_messages,
+            {left(Outcome.ELIDED)} as elided_messages, {left(*others)} as lost_messages,
             {left(*sent, of="bytes")} as delivered_bytes
         from steps where number is not null group by {each}, number""",
         messages=messages,

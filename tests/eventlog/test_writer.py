@@ -6,6 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +14,16 @@ import pytest
 
 from qsctl.errors import Damaged, InvalidInput, NotFound, QsctlError
 from qsctl.eventlog import writer as writer_module
-from qsctl.eventlog.run_folder import RunInfo, RunStatus, claim_folder, parts_of, read_run_info, write_run_info
+from qsctl.eventlog.run_folder import (
+    FileInfo,
+    RunInfo,
+    RunStatus,
+    claim_folder,
+    describe_file,
+    parts_of,
+    read_run_info,
+    write_run_info,
+)
 from qsctl.eventlog.schema import MESSAGES
 from qsctl.eventlog.writer import PartWriter, ReplicationWriter
 from qsctl.sim.models.base import LOG_ROW
@@ -44,8 +54,13 @@ def test_a_long_log_becomes_several_parts_in_order(tmp_path: Path, small_groups:
     times = [value for part in parts for value in pq.ParquetFile(part).read()["enqueued_ns"].to_pylist()]
     assert times == list(range(75))
     assert writer.message_rows == 75
-    assert writer.digests == {
-        str(part.relative_to(tmp_path)): hashlib.blake2b(part.read_bytes()).hexdigest() for part in parts
+    assert writer.files == {
+        str(part.relative_to(tmp_path)): FileInfo(
+            bytes=part.stat().st_size,
+            blake2b=hashlib.blake2b(part.read_bytes(), digest_size=16).hexdigest(),
+            rows=rows,
+        )
+        for part, rows in zip(parts, (30, 30, 15), strict=True)
     }
 
 
@@ -103,6 +118,7 @@ def info() -> RunInfo:
 def test_run_json_is_written_whole_and_read_back(tmp_path: Path) -> None:
     write_run_info(tmp_path, info())
     assert read_run_info(tmp_path) == info()
+    assert json.loads((tmp_path / "run.json").read_text())["seal"]
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
@@ -110,7 +126,10 @@ def test_a_later_format_and_an_unknown_status_are_refused(tmp_path: Path) -> Non
     write_run_info(tmp_path, info())
     document = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps(document | {"format": 99}))
-    with pytest.raises(Damaged, match="has format 99, this qsctl reads up to 1"):
+    with pytest.raises(Damaged, match="has format 99, this qsctl reads 2"):
+        read_run_info(tmp_path)
+    (tmp_path / "run.json").write_text(json.dumps(document | {"format": 1}))
+    with pytest.raises(Damaged, match="has format 1, without a checksum of each file; this qsctl reads 2"):
         read_run_info(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps(document | {"status": "odd"}))
     with pytest.raises(Damaged, match=r"run\.json is damaged"):
@@ -133,6 +152,8 @@ def test_a_part_of_another_version_is_named(tmp_path: Path) -> None:
 
     folder = tmp_path / "messages" / "replication=0"
     folder.mkdir(parents=True)
-    pq.write_table(pa.table({"a": [1]}), folder / "part-00000.parquet")
+    part = folder / "part-00000.parquet"
+    pq.write_table(pa.table({"a": [1]}), part)
+    listed = msgspec.structs.replace(info(), files={str(part.relative_to(tmp_path)): describe_file(part, 1)})
     with pytest.raises(Damaged, match="does not have the columns of messages"):
-        list(batches_of(tmp_path, "messages", None))
+        list(batches_of(tmp_path, listed, "messages"))

@@ -217,12 +217,12 @@ def test_a_run_s_report_says_what_was_lost_and_opens_in_a_browser(tmp_path: Path
     assert made.verdict[0].startswith("D-1 lost ")
     assert not made.good
     titles = [each.title for each in made.pictures]
-    assert titles == ["Depth over time", "Latency by priority", "Throughput", "Discards"]
+    assert titles == ["Depth over time", "Latency by priority", "Throughput", "Losses"]
     assert made.facts["Fingerprint"] == report.info.fingerprint
     discarded = {row[0]: row[3] for row in made.tables[0].rows}
     assert discarded == {"D-1": count_text(report.info.discarded_messages), "D-3": "0"}
     assert [row[1] for row in made.tables[1].rows] == ["D-1", "D-1", "D-3", "D-3"]
-    assert all(0 < share["share"] < 1 for share in latency_shares(folder))
+    assert all(0 < share["share"] < 1 for share in latency_shares(folder, report.info))
     file = tmp_path / "report.html"
     write_page(made, file)
     checked(file.read_text())

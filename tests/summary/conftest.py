@@ -12,7 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from qsctl.eventlog.run_folder import ReplicationInfo, RunInfo, RunStatus, part_folder, write_run_info
+from qsctl.eventlog.outcomes import DISCARDS, LOSSES, Outcome, column_of
+from qsctl.eventlog.run_folder import (
+    FileInfo,
+    ReplicationInfo,
+    RunInfo,
+    RunStatus,
+    describe_file,
+    part_folder,
+    write_run_info,
+)
 from qsctl.eventlog.schema import COUNTERS, MESSAGES, bucket_of
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.summary.session import SparkOptions, spark_session
@@ -66,9 +75,9 @@ def counted(
             row for row in members
             if row["wait_ns"] is not None and row["enqueued_ns"] + row["wait_ns"] >= warm_up_ns
         ]  # fmt: skip
-        sent = [row for row in left if row["outcome"] in {"delivered", "held"}]
-        discarded = [row for row in left if row["outcome"] == "discarded"]
-        held = [row for row in members if row["outcome"] == "held" and row["wait_ns"] is None]
+        sent = [row for row in left if row["outcome"] == "delivered"]
+        discarded = [row for row in left if row["outcome"] in {outcome.value for outcome in DISCARDS}]
+        held = [row for row in members if row["outcome"] == "held"]
         buckets: dict[int, int] = {}
         for row in sent:
             buckets[bucket_of(row["wait_ns"])] = buckets.get(bucket_of(row["wait_ns"]), 0) + 1
@@ -81,18 +90,22 @@ def counted(
                 "queue": queue,
                 "arrived_messages": sum(row["enqueued_ns"] >= warm_up_ns for row in members),
                 "delivered_messages": len(sent),
-                "discarded_messages": len(discarded),
                 **{
-                    f"{kind}_messages": sum(row["outcome"] == kind for row in left)
-                    for kind in ("elided", "expired", "dead")
+                    column_of(kind): sum(row["outcome"] == kind.value for row in left)
+                    for kind in (*LOSSES, Outcome.ELIDED)
                 },
+                "evicted_messages": 3,
                 "redelivered_messages": sum(
-                    max(0, row["attempts"] - 1) for row in [*left, *(row for row in members if row["wait_ns"] is None)]
+                    max(0, row["attempts"] - 1)
+                    for row in members
+                    if row in left or row["outcome"] == "held" or row["wait_ns"] is None
                 ),
                 "discard_indications": sum(row["discard_indication"] for row in left),
                 "delivered_bytes": sum(row["size_bytes"] for row in sent),
                 "length_messages": len(held),
                 "length_work_units": sum(row["work_units"] for row in held),
+                "unacknowledged_messages": sum(row["wait_ns"] is not None for row in held),
+                "waiting_messages": sum(row["outcome"] == "waiting" for row in members),
                 "high_water_mark_work_units": 7,
                 "max_depth_work_units": 20,
                 "first_discard_ns": min((row["enqueued_ns"] + row["wait_ns"] for row in discarded), default=None),
@@ -114,7 +127,9 @@ def random_messages(seed: int, count: int, replications: int, horizon_ns: int) -
         enqueued = draw.randrange(horizon_ns)
         room = horizon_ns - enqueued
         wait: int | None = min(int(draw.lognormvariate(15, 3)), room - 1)
-        outcome = draw.choices(["delivered", "discarded", "elided", "expired", "dead", "held"], [80, 8, 3, 3, 2, 4])[0]
+        outcome = draw.choices(["delivered", "elided", "held", *(each.value for each in LOSSES)], [80, 3, 4] + 8 * [2])[
+            0
+        ]
         if outcome == "held":
             wait = None if draw.random() < 0.5 else wait
             outcome = "waiting" if wait is None and draw.random() < 0.4 else outcome
@@ -147,6 +162,7 @@ def make_run(tmp_path: Path) -> Callable[..., MadeRun]:
         folder = tmp_path / f"made-{next(made)}"
         names = {client: f"client-{client}" for client in range(10)}
         counters = counted(messages, names, warm_up_ns, horizon_ns)
+        files: dict[str, FileInfo] = {}
         for table, schema, rows in (("messages", MESSAGES, messages), ("counters", COUNTERS, counters)):
             if table == "messages" and level == "counters":
                 continue
@@ -158,7 +174,9 @@ def make_run(tmp_path: Path) -> Callable[..., MadeRun]:
                     for row in rows
                     if row["replication"] == replication
                 ]
-                pq.write_table(pa.Table.from_pylist(mine, schema=schema), place / "part-00000.parquet")
+                part = place / "part-00000.parquet"
+                pq.write_table(pa.Table.from_pylist(mine, schema=schema), part)
+                files[part.relative_to(folder).as_posix()] = describe_file(part, len(mine))
         replications = len({row["replication"] for row in messages})
         write_run_info(
             folder,
@@ -166,9 +184,13 @@ def make_run(tmp_path: Path) -> Callable[..., MadeRun]:
                 run_id=folder.name, status=status, scenario="made", model="solace", seed=1, log_level=level,
                 horizon_ns=horizon_ns, warm_up_ns=warm_up_ns, replications=replications,
                 done=tuple(
-                    ReplicationInfo(replication=number, complete=True, simulated_ns=horizon_ns, messages=0)
+                    ReplicationInfo(
+                        replication=number, complete=True, simulated_ns=horizon_ns, messages=0,
+                        message_rows=sum(row["replication"] == number for row in messages if level != "counters"),
+                    )
                     for number in range(replications)
                 ),
+                files=files,
             ),
         )  # fmt: skip
         return MadeRun(folder, messages, counters, warm_up_ns, horizon_ns)

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +22,8 @@ from qsctl.summary.java import JavaRuntime, find_java
 from qsctl.summary.session import SparkOptions, stop_spark
 from qsctl.summary.sweep import SweepProgress, run_sweep
 from qsctl.summary.sweep_folder import PointResult
+from tests import processes
+from tests.patience import eventually
 
 pytestmark = [
     pytest.mark.spark,
@@ -54,19 +55,16 @@ def start(java: JavaRuntime, log: IO[bytes], environment: dict[str, str], *argum
 
     jars = Path(pyspark.__file__).parent / "jars" / "*"
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.nio", "sun.nio.ch")]
-    return subprocess.Popen(
+    return processes.start(
         [str(java.executable), "-Xmx256m", *opened, "-cp", str(jars), *arguments],
-        stdout=log, stderr=log, env=environment, start_new_session=True,
+        stdout=log, stderr=log, env=environment,
     )  # fmt: skip
 
 
-def answers(port: int, seconds: float = 60.0) -> None:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"nobody listens at {port}")
+def answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
 
 
 @pytest.fixture
@@ -85,27 +83,36 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
     core = next((Path(pyspark.__file__).parent / "jars").glob("spark-core_*.jar"))
     environment["SPARK_SCALA_VERSION"] = core.name.removeprefix("spark-core_").partition("-")[0]
     port = free_port()
-    processes: list[subprocess.Popen[bytes]] = []
+    started: list[subprocess.Popen[bytes]] = []
     stop_spark()
-    with (tmp_path / "cluster.log").open("wb") as log:
-        try:
-            master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port))
-            processes.append(start(java, log, environment, *master, "--webui-port", str(free_port())))
-            answers(port)
-            for number in range(2):
-                worker = (
-                    "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "600m",
-                    "--work-dir", str(tmp_path / f"worker-{number}"), "--webui-port", str(free_port()),
-                    f"spark://127.0.0.1:{port}",
-                )  # fmt: skip
-                processes.append(start(java, log, environment, *worker))
-            yield f"spark://127.0.0.1:{port}", processes[1:]
-        finally:
-            stop_spark()
-            for process in reversed(processes):
-                process.terminate()
-            for process in processes:
-                process.wait(timeout=30)
+    with (tmp_path / "cluster.log").open("wb") as log, contextlib.ExitStack() as stack:
+
+        def begin(*arguments: str) -> None:
+            process = start(java, log, environment, *arguments)
+            stack.callback(processes.end, process)
+            started.append(process)
+
+        master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port))
+        begin(*master, "--webui-port", str(free_port()))
+        assert eventually(lambda: answers(port)), f"no process listens at {port}"
+        for number in range(2):
+            begin(
+                "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "600m",
+                "--work-dir", str(tmp_path / f"worker-{number}"), "--webui-port", str(free_port()),
+                f"spark://127.0.0.1:{port}",
+            )  # fmt: skip
+        stack.callback(_terminate, started)
+        stack.callback(stop_spark)
+        yield f"spark://127.0.0.1:{port}", started[1:]
+
+
+def _terminate(started: list[subprocess.Popen[bytes]]) -> None:
+    """Let workers end their executors; whatever does not is killed with its group afterwards."""
+    for process in reversed(started):
+        process.terminate()
+    for process in started:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=30)
 
 
 def executors_of(worker: subprocess.Popen[bytes]) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PythonException
 
 from qsctl.sim.overrides import apply_overrides
 from qsctl.sim.run import run, simulate_counters
@@ -52,6 +52,26 @@ def test_what_cannot_be_read_is_told_when_it_is_loaded(reader: Any) -> None:
     ):
         with pytest.raises(AnalysisException, match=message):
             reader.options(**{"table": "counters", **options}).load(path).collect()
+
+
+@pytest.mark.parametrize("table", ["counters", "messages"])
+def test_a_changed_missing_or_added_file_is_an_error(reader: Any, tmp_path: Path, table: str) -> None:
+    scenario = apply_overrides(read_scenario(find_scenario("burst")), SMALL)
+    run(scenario, tmp_path / "run", replications=2)
+    part = tmp_path / f"run/{table}/replication=1/part-00000.parquet"
+    whole = part.read_bytes()
+
+    def refuses(message: str) -> None:
+        with pytest.raises((AnalysisException, PythonException), match=message):
+            reader.option("table", table).load(str(tmp_path / "run")).collect()
+
+    part.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    refuses(r"part-00000\.parquet was changed after it was written")
+    part.unlink()
+    refuses(r"part-00000\.parquet is missing")
+    part.write_bytes(whole)
+    part.with_name("part-00001.parquet").write_bytes(whole)
+    refuses(r"part-00001\.parquet does not belong to this run")
 
 
 def test_the_readme_s_notebook_example_runs(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:

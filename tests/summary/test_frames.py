@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
+from qsctl.eventlog.outcomes import LOSS_COLUMNS
 from qsctl.eventlog.schema import MESSAGES, bucket_bounds_ns, bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.summary import observation, tables
@@ -111,6 +112,7 @@ def test_ranks_and_windows_are_found_alike_here_and_on_spark(spark: Any) -> None
             row(
                 queue=draw.choice(["D-1", "G-1"]), client_id=draw.randrange(3), outcome=outcome,
                 enqueued_ns=draw.randrange(10**10), wait_ns=None if stays else int(draw.lognormvariate(18, 4)),
+                acknowledge_ns=None if outcome != "delivered" else int(draw.lognormvariate(20, 3)),
                 work_units=draw.randint(1, 5), size_bytes=draw.randint(1, 9000),
             )
         )  # fmt: skip
@@ -124,8 +126,9 @@ def test_ranks_and_windows_are_found_alike_here_and_on_spark(spark: Any) -> None
     here = delay.values_among(found, ranked[keys], cells[keys], keys)
     assert here.num_rows == 30
     alike(here, delay.exact_values(messages, ranked[keys], spans, seen, keys).toArrow(), *keys, "percentile")
-    moved = depths(Windows(keys, S).of(batch), keys)
-    alike(moved, with_depth(windows(messages, keys, S), keys).toArrow(), *keys, "window_start_ns")
+    for holders in (frozenset[int](), frozenset({0, 2})):
+        moved = depths(Windows(keys, S, holders).of(batch), keys)
+        alike(moved, with_depth(windows(messages, keys, S, holders), keys).toArrow(), *keys, "window_start_ns")
 
 
 def alike(here: pa.Table, there: pa.Table, *order: str) -> None:
@@ -154,6 +157,28 @@ def test_a_window_counts_what_enters_it_and_what_leaves_it() -> None:
         (2 * S, 2, 4),
         (5 * S, 1, 3),
     }
+
+
+def test_g_1_holds_what_was_sent_until_it_is_acknowledged() -> None:
+    from qsctl.summary.depth import depths
+    from qsctl.summary.throughput import Windows
+
+    batch = columns(
+        [
+            row(queue="G-1", enqueued_ns=0, wait_ns=S // 4, acknowledge_ns=2 * S, work_units=5),
+            row(queue="G-1", enqueued_ns=0, wait_ns=S // 4, outcome="held", work_units=7),
+            row(queue="G-1", enqueued_ns=0, wait_ns=None, outcome="waiting", work_units=1),
+            row(queue="G-1", enqueued_ns=0, wait_ns=0, outcome="spool_refused", work_units=9),
+            row(queue="D-1", enqueued_ns=0, wait_ns=S // 4, acknowledge_ns=2 * S, work_units=3),
+            row(queue="G-1", client_id=1, enqueued_ns=0, wait_ns=S // 4, acknowledge_ns=2 * S, work_units=11),
+        ]
+    )
+    keys = ("client_id", "queue")
+    moved = depths(Windows(keys, S, frozenset({0})).of(batch), keys)
+    assert picked(moved, "client_id", "queue", "at_ns", "depth_messages", "depth_work_units") == {
+        (0, "G-1", S, 3, 13), (0, "G-1", 3 * S, 2, 8), (0, "D-1", S, 0, 0), (1, "G-1", S, 0, 0),
+    }  # fmt: skip
+    assert picked(moved, "client_id", "queue", "window_start_ns", "delivered_messages") >= {(0, "G-1", 2 * S, 1)}
 
 
 def test_parts_of_a_log_add_up_to_the_whole() -> None:
@@ -200,7 +225,7 @@ def test_a_client_is_slow_in_the_seconds_in_which_a_message_waits_through_half_o
 
 LIMITS = {
     "queue": pa.string(), "replication": pa.int32(), "high_water_mark_work_units": pa.int64(),
-    "max_depth_work_units": pa.int64(), "observed_ns": pa.int64(),
+    "max_depth_work_units": pa.int64(), "observed_ns": pa.int64(), "evicted_messages": pa.int64(),
 }  # fmt: skip
 
 
@@ -246,6 +271,7 @@ def test_intervals_over_replications_are_student_s() -> None:
 def test_a_loss_ratio_leaves_elided_messages_out_of_the_losses() -> None:
     from qsctl.summary.loss import loss_ratio
 
-    counted = {"discarded": [2, 0], "elided": [3, 0], "expired": [1, 0], "dead": [0, 0], "delivered": [4, 0]}
-    counters = pa.table({f"{kind}_messages": pa.array(values, pa.int64()) for kind, values in counted.items()})
-    assert loss_ratio(counters).to_pylist() == [pytest.approx(3 / 10), 0.0]
+    counted = {name: [1, 0] for name in LOSS_COLUMNS} | {"elided_messages": [3, 0], "delivered_messages": [5, 0]}
+    counters = pa.table({name: pa.array(values, pa.int64()) for name, values in counted.items()})
+    assert len(LOSS_COLUMNS) == 8
+    assert loss_ratio(counters).to_pylist() == [pytest.approx(8 / 16), 0.0]

@@ -12,20 +12,17 @@ import pytest
 from qsctl.eventlog.run_folder import parts_of
 from qsctl.eventlog.schema import LogLevel, bucket_of
 from qsctl.instant import SECOND_NS
+from qsctl.sim.overrides import apply_overrides
 from qsctl.sim.run import run
 from qsctl.sim.scenario import Scenario
 from qsctl.sim.scenario_xml import find_scenario, read_scenario, ready_scenarios
 from qsctl.summary import job
-from qsctl.summary.run_summary import QueueFigures
+from qsctl.summary.run_summary import COUNTS, QueueFigures
 from qsctl.summary.session import SparkOptions
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
-SUMS = (
-    "arrived_messages", "delivered_messages", "discarded_messages", "elided_messages", "expired_messages",
-    "dead_messages", "redelivered_messages", "discard_indications", "delivered_bytes", "length_messages",
-    "length_work_units", "wait_sum_ns",
-)  # fmt: skip
+SUMS = COUNTS
 PERCENTILES = {"wait_p50_ns": (50, 100), "wait_p99_ns": (99, 100), "wait_p999_ns": (999, 1000)}
 HORIZONS_NS = {"shared-reader-queue": 3 * SECOND_NS, "guaranteed": 6 * SECOND_NS, "fan-out-10000": SECOND_NS // 20}
 
@@ -108,3 +105,23 @@ def test_slow_subscribers_are_those_that_the_broker_told_of(tmp_path: Path, opti
         assert row["slow_percent"] == pytest.approx(values.get("slow-percent", 0) / 100)
         assert row["slow_percent_max"] == pytest.approx(max(values.values(), default=0) / 100)
     assert max(row["slow_percent_max"] for row in found.values()) >= 50
+
+
+@pytest.mark.parametrize("overflow", ["hold", "redeliver"])
+def test_the_last_depth_is_what_the_counters_say_is_still_there(
+    overflow: str, tmp_path: Path, options: SparkOptions
+) -> None:
+    """Of G-1 with what waits at its endpoint; sent messages are among them while they are not acknowledged."""
+    settings = {
+        "horizon": "3s", "profile[*]/guaranteed-overflow": overflow, "group[*]/count": "2",
+        "endpoint[*]/acknowledge-delay": "30ms",
+    }  # fmt: skip
+    scenario = apply_overrides(read_scenario(find_scenario("guaranteed")), settings)
+    report = run(scenario, tmp_path / "run", level=LogLevel.MESSAGES)
+    summary = job.summarize_run(tmp_path / "run", measures=["depth"], options=options)
+    last = {(row["client"], row["queue"]): row["depth_messages"] for row in summary.tables["depth"]}
+    for row in report.counters.to_pylist():
+        there = row["length_messages"] + row["waiting_messages"]
+        assert last[row["client"], row["queue"]] == there, row
+        assert (there > 0) >= (overflow == "hold")
+        assert (row["unacknowledged_messages"] > 0) is (overflow == "hold")

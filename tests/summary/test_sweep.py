@@ -12,6 +12,7 @@ import pytest
 
 from qsctl.errors import Damaged, InvalidInput, UsageError
 from qsctl.instant import SECOND_NS
+from qsctl.report.sweep_report import sweep_page
 from qsctl.sim.scenario import (
     ClientGroup,
     ConstantArrivals,
@@ -27,8 +28,8 @@ from qsctl.sim.scenario import (
 )
 from qsctl.sim.sweep import Point, Task, parse_axes, plan_sweep, point_seed, run_task
 from qsctl.sim.targets import parse_setting, parse_target
-from qsctl.summary.compare import Verdict, compare, sentence
-from qsctl.summary.points import MEASURES, interval_of, point_measures
+from qsctl.summary.compare import Verdict, compare, read_figures, sentence
+from qsctl.summary.points import EVERY_MEASURE, MEASURES, interval_of, point_measures
 from qsctl.summary.session import SparkOptions
 from qsctl.summary.size import size
 from qsctl.summary.sweep import SweepProgress, TaskRunner, run_sweep
@@ -105,9 +106,85 @@ def test_a_folder_takes_up_the_same_sweep_and_refuses_another(tmp_path: Path) ->
     (tmp_path / "full" / "file").touch()
     with pytest.raises(InvalidInput, match="holds no sweep"):
         open_sweep(tmp_path / "full", plan)
-    next((tmp_path / "sweep" / "points").glob("part-*")).write_bytes(b"PAR1")
-    with pytest.raises(Damaged, match="cannot be read"):
-        read_results(tmp_path / "sweep")
+
+
+@pytest.fixture
+def swept(tmp_path: Path) -> Path:
+    """A sweep of two points in two parts."""
+    plan = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,200"]), 2)
+    open_sweep(tmp_path / "sweep", plan)
+    results = results_here(plan)
+    write_results(tmp_path / "sweep", results[:2])
+    write_results(tmp_path / "sweep", results[2:])
+    return tmp_path / "sweep"
+
+
+def refused(folder: Path, *words: str) -> None:
+    """Every reader of a sweep's folder gives the same error."""
+    for reader in (read_results, read_figures, sweep_page):
+        with pytest.raises(Damaged) as error:
+            reader(folder)
+        assert error.value.remedy
+        for word in words:
+            assert word in error.value.message
+
+
+def test_any_flipped_bit_of_a_sweep_s_part_is_damage(swept: Path) -> None:
+    part = next((swept / "points").glob("part-*"))
+    whole = part.read_bytes()
+    for place in range(0, len(whole), 251):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << place % 8
+        part.write_bytes(changed)
+        with pytest.raises(Damaged, match=rf"{part.name} was changed after it was written"):
+            read_results(swept)
+    refused(swept, part.name, "was changed")
+
+
+def test_a_missing_part_of_a_sweep_is_named(swept: Path) -> None:
+    part = next((swept / "points").glob("part-*"))
+    part.unlink()
+    refused(swept, part.name, "is missing")
+
+
+def test_a_doubled_or_foreign_part_of_a_sweep_is_refused(swept: Path, tmp_path: Path) -> None:
+    part = next((swept / "points").glob("part-*"))
+    copy = swept / "points" / "part-copy.parquet"
+    copy.write_bytes(part.read_bytes())
+    refused(swept, "part-copy.parquet", "does not belong to this sweep")
+    copy.unlink()
+    other = plan_sweep(overloaded(seed=12), parse_axes([f"{DEPTH}=100,200"]), 1)
+    open_sweep(tmp_path / "other", other)
+    write_results(tmp_path / "other", results_here(other))
+    foreign = next((tmp_path / "other" / "points").glob("part-*"))
+    (swept / "points" / foreign.name).write_bytes(foreign.read_bytes())
+    refused(swept, foreign.name, "belongs to another sweep")
+
+
+def test_a_changed_sweep_json_is_damage(swept: Path) -> None:
+    file = swept / "sweep.json"
+    text = file.read_text()
+    file.write_text(text.replace('"replications": 2', '"replications": 3'))
+    refused(swept, "sweep.json was changed after it was written", "its seal is")
+    file.write_text(text.replace('"format": 2', '"format": 1'))
+    refused(swept, "has format 1; this qsctl reads 2")
+    file.write_text(text)
+    (swept / "scenario.xml").write_text("<other/>")
+    with pytest.raises(Damaged, match=r"scenario\.xml was changed"):
+        sweep_page(swept)
+
+
+def test_a_part_that_was_not_yet_listed_when_its_driver_was_killed_counts(swept: Path) -> None:
+    whole = read_results(swept)
+    plan = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,200"]), 2)
+    listing = (swept / "sweep.json").read_text()
+    more = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,200,300"]), 2)
+    added = [each for each in results_here(more) if each not in whole]
+    write_results(swept, added)
+    (swept / "sweep.json").write_text(listing)
+    assert {(each.point.key, each.replication) for each in added} <= finished(read_results(swept))
+    open_sweep(swept, plan)
+    assert len(read_results(swept)) == len(whole) + len(added)
 
 
 @pytest.mark.spark
@@ -225,9 +302,8 @@ KNOWN: Sequence[tuple[Scenario, str, str, int]] = [
     (paused_client(), "discards(D-1)=0", "max-depth(D-1)=100..500", 2 * 200 - TCP_QUEUE_BYTES // 2048),
     # Arrivals less departures during the burst, less the transmit queue, which overshoots by one message.
     (burst(), "discards(D-1)=0", "max-depth(D-1)=1000..2500", (2000 - 1000) * 2 - (TCP_QUEUE_BYTES // 1000 + 1) + 1),
-    # 25,500 work units less the 13 messages of ten units in the transmit queue; the last one enters a queue that is
-    # below its limit by one.
-    (flows(), "redelivered(G-1)=0", "max-depth(G-1)=20000..30000", 25_500 - 13 * 10 - 10 + 1),
+    # Ten flows with a window of 255 messages of ten work units: G-1 holds them until they are acknowledged.
+    (flows(), "high_water_mark_work_units(G-1)>=25500", "max-depth(G-1)=20000..30000", 25_500),
 ]
 
 
@@ -239,7 +315,7 @@ def test_sizing_finds_what_follows_from_the_scenario(
 ) -> None:
     sizing = size(
         scenario,
-        [parse_target(target, tuple(MEASURES))],
+        [parse_target(target, tuple(EVERY_MEASURE))],
         [parse_setting(setting)],
         confidence=0.95,
         most_replications=2,
@@ -248,9 +324,23 @@ def test_sizing_finds_what_follows_from_the_scenario(
     assert sizing.answer is not None
     assert sizing.answer.values == (known,)
     assert sizing.monotone
+    assert sizing.deterministic
+    assert {candidate.replications for candidate in sizing.candidates} == {1}
     tried = {candidate.values[0]: candidate.met for candidate in sizing.candidates}
     assert tried[known]
     assert not tried[known - 1]
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_candidate_needs_one_replication_where_its_own_settings_leave_nothing_to_chance(
+    options: SparkOptions,
+) -> None:
+    targets = [parse_target("discards(D-1)=0", tuple(MEASURES))]
+    topics = parse_setting("traffic[t]/topics=1,5")
+    sizing = size(paused_client(), targets, [topics], confidence=0.95, most_replications=2, options=options)
+    assert {each.values: each.replications for each in sizing.candidates} == {(1,): 1, (5,): 2}
+    assert not sizing.deterministic
 
 
 @pytest.mark.spark

@@ -1,0 +1,140 @@
+"""The files of a run folder against what `run.json` lists: none missing, none added, none changed.
+
+Every reader goes through here before it believes a row. A checksum over each whole file is compared, which finds what
+Parquet's own checks do not: a flipped bit in a footer or in a page of numbers still decodes. It costs about a
+hundredth of what a summary of the same file does, see `tests/benchmarks/test_summary.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from qsctl.errors import Damaged
+from qsctl.eventlog.run_folder import RUN_FILE, FileInfo, RunInfo, RunStatus, describe_file, describe_text
+
+TABLES: Final = ("messages", "counters", "events")
+_PART: Final = re.compile(r"(messages|counters|events)/replication=([0-9]{1,9})/part-[0-9]{1,9}\.parquet")
+_THREADS: Final = 2
+_RESTORE: Final = "Restore the folder from a copy, or run the scenario again: the command is in run.json."
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One Parquet file that `run.json` lists."""
+
+    path: Path
+    replication: int
+    info: FileInfo
+
+    def check(self) -> None:
+        """Compare the file's content with its checksum.
+
+        Raises:
+            Damaged: it was changed, or cannot be read.
+        """
+        try:
+            found = describe_file(self.path, self.info.rows)
+        except OSError as error:
+            raise Damaged(f"{self.path} cannot be read: {error.strerror}", remedy=_RESTORE) from None
+        _compare(self.path, self.info, found)
+
+
+def listed_parts(folder: Path, info: RunInfo, table: str) -> list[Part]:
+    """The parts of a table in the order of their replications, present in the folder and the only ones there.
+
+    Their content is not read: `Part.check` does that, or `checked_parts`. Of a run that was killed, parts of
+    replications that did not end are passed over.
+
+    Raises:
+        Damaged: a part is missing, has another size, or is in the folder without being listed.
+    """
+    parts = []
+    for name, file in info.files.items():
+        place = _PART.fullmatch(name)
+        if place is not None and place[1] == table:
+            parts.append(Part(folder / name, int(place[2]), file))
+    parts.sort(key=lambda part: (part.replication, part.path.name))
+    for part in parts:
+        try:
+            size = part.path.stat().st_size
+        except OSError as error:
+            raise Damaged(
+                f"{part.path} is missing: {RUN_FILE} lists it with {part.info.rows} rows ({error.strerror})",
+                remedy=_RESTORE,
+            ) from None
+        if size != part.info.bytes:
+            raise Damaged(f"{part.path} has {size} bytes; {RUN_FILE} lists it with {part.info.bytes}", remedy=_RESTORE)
+    _refuse_added(folder, info, table, {part.path for part in parts})
+    return parts
+
+
+def checked_parts(folder: Path, info: RunInfo, tables: Collection[str]) -> dict[str, list[Part]]:
+    """`listed_parts` of several tables, their content compared with their checksums.
+
+    Raises:
+        Damaged: as `listed_parts`, or a part's content was changed.
+    """
+    found = {table: listed_parts(folder, info, table) for table in tables}
+    check_all([part for parts in found.values() for part in parts])
+    return found
+
+
+def check_all(parts: Sequence[Part]) -> None:
+    """Compare the parts' content with their checksums, a few at a time.
+
+    Raises:
+        Damaged: one was changed, or cannot be read.
+    """
+    if len(parts) < _THREADS:
+        for part in parts:
+            part.check()
+        return
+    with ThreadPoolExecutor(_THREADS) as threads:
+        for _ in threads.map(Part.check, parts):
+            pass
+
+
+def checked_text(folder: Path, info: RunInfo, name: str) -> str:
+    """A small text file of the folder, such as its scenario.
+
+    Raises:
+        Damaged: it is missing or was changed.
+    """
+    path, listed = folder / name, info.files.get(name)
+    if listed is None:
+        raise Damaged(f"{folder / RUN_FILE} does not list {name}", remedy=_RESTORE)
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise Damaged(f"{path} cannot be read: {error.strerror}", remedy=_RESTORE) from None
+    _compare(path, listed, describe_text(text))
+    return text.decode("utf-8")
+
+
+def _refuse_added(folder: Path, info: RunInfo, table: str, listed: set[Path]) -> None:
+    """Refuse Parquet files that are not listed: whoever reads the folder as it is would count them."""
+    ended = {each.replication for each in info.done}
+    for path in sorted((folder / table).rglob("*.parquet")):
+        if path in listed or path.name.startswith((".", "_")):
+            continue
+        place = _PART.fullmatch(path.relative_to(folder).as_posix())
+        if info.status is RunStatus.RUNNING and place is not None and int(place[2]) not in ended:
+            continue
+        raise Damaged(
+            f"{path} does not belong to this run: {RUN_FILE} does not list it",
+            remedy="Move it out of the folder.",
+        )
+
+
+def _compare(path: Path, listed: FileInfo, found: FileInfo) -> None:
+    if (found.bytes, found.blake2b) != (listed.bytes, listed.blake2b):
+        raise Damaged(
+            f"{path} was changed after it was written: {found.bytes} bytes with BLAKE2b {found.blake2b}; "
+            f"{RUN_FILE} lists {listed.bytes} bytes with {listed.blake2b}",
+            remedy=_RESTORE,
+        )

@@ -1,0 +1,77 @@
+"""Why each kind of event was raised, in one line an operator can act on; for the screen, summaries and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from qsctl.eventlog.run_folder import Happening, ReplicationInfo
+
+REASONS: Final = {
+    "slow-subscriber": "data could not be sent for too much of the last minute: the client reads too slowly",
+    "slow-percent": "blocked seconds of the last minute and penalties for retransmissions and missed keepalives",
+    "buffer-load-set": "the NAB Buffer Load Factor reached its threshold: data of clients that do not acknowledge it",
+    "buffer-load-cleared": "the load factor fell to its lower threshold",
+    "disconnected-slow": "the load factor was above 100 %: the slowest subscriber was disconnected to make room",
+    "disconnected": "the client left: its queued direct messages were discarded, guaranteed ones come again",
+    "max-eliding-topics": "more topics than the profile's max-topics: those beyond it are not elided",
+    "message-too-big": "the message is larger than the broker's max-message: refused at ingress",
+    "ingress-discard": "the publisher sent more than its part of the ingress buffers: refused at ingress",
+    "large-message": "the message is larger than the broker's large-message",
+    "retransmissions": "messages were lost on the link and sent again: each is a penalty on the client's slowness",
+    "missed-keepalives": "probes of idle connections were lost: each is a penalty on the client's slowness",
+    "spool-usage-set": "the endpoint holds 80 % of its max-messages: its consumers are slower than its publishers",
+    "subscriptions-set": "a client has 80 % of the subscriptions that its profile allows",
+    "too-many-subscriptions": "topics beyond the profile's max-subscriptions: refused, their messages do not come",
+    "returned": "G-1 was full and its oldest message went back to its endpoint (guaranteed-overflow redeliver)",
+}
+"""By event; one that is not named is shown without a reason, or not at all (`QUIET`)."""
+
+QUIET: Final = frozenset(
+    {
+        "slow-subscriber-cleared", "spool-usage-cleared", "connected", "paused", "resumed", "depth-changed",
+        "burst-changed", "congestion-discards", "not-connected-discards", "disconnect-discards", "spool-discards",
+    }
+)  # fmt: skip
+"""Events that follow from another one or from the scenario, and totals that the losses show: in the log alone."""
+
+_PERCENT_TIMES_100: Final = frozenset({"slow-subscriber", "slow-percent"})
+_PERCENT: Final = frozenset({"buffer-load-set", "buffer-load-cleared", "spool-usage-set", "subscriptions-set"})
+_BYTES: Final = frozenset({"message-too-big", "ingress-discard", "large-message"})
+
+
+def merged_happenings(replications: Iterable[ReplicationInfo]) -> tuple[Happening, ...]:
+    """The happenings of all replications together: counts added up, the first of all, the largest peak and spread."""
+    found: dict[str, Happening] = {}
+    for replication in replications:
+        for each in replication.happenings:
+            if each.event in QUIET:
+                continue
+            other = found.get(each.event)
+            if other is None:
+                found[each.event] = each
+                continue
+            first = min(other, each, key=lambda one: one.first_ns)
+            found[each.event] = Happening(
+                event=each.event,
+                count=other.count + each.count,
+                clients=max(other.clients, each.clients),
+                first_ns=first.first_ns,
+                first_client=first.first_client,
+                peak=max(other.peak, each.peak),
+            )
+    return tuple(sorted(found.values(), key=lambda each: (each.first_ns, each.event)))
+
+
+def peak_text(happening: Happening) -> str:
+    """The largest value with its unit; empty where it says nothing beyond the count."""
+    if happening.event in _PERCENT_TIMES_100:
+        return f"{happening.peak / 100:g} %"
+    if happening.event in _PERCENT:
+        return f"{happening.peak} %"
+    return f"{happening.peak:,} B" if happening.event in _BYTES else ""
+
+
+def reason_of(happening: Happening) -> str:
+    """Why it was raised."""
+    return REASONS.get(happening.event, "")

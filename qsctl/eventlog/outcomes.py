@@ -1,0 +1,76 @@
+"""What becomes of a message, and which of it is a loss: the one list that every figure and output goes by.
+
+Conservation: of what was published to a queue and not yet there before, each message has one outcome. So
+`arrived_messages` is the sum of delivered, elided, every loss, `length_messages` and `waiting_messages`, where no
+warm-up cuts the observation.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class Outcome(StrEnum):
+    """What became of a message.
+
+    `held`: in its queue when the run ended; a guaranteed message stays in G-1 until the client has acknowledged it,
+    with the times of its sending where it was sent. `waiting`: accepted by the broker, but not in its queue then: a
+    guaranteed message at its endpoint (not sent into G-1 yet, or returned from there), a sample outside a full queue.
+    """
+
+    DELIVERED = "delivered"
+    DISCARDED = "discarded"
+    """By the queue's limit: Egress Congestion Discards; TIBCO's Transmit Congestion--Slow Consumer."""
+    ELIDED = "elided"
+    """A newer message of its topic took its place: no loss."""
+    EXPIRED = "expired"
+    DEAD = "dead"
+    HELD = "held"
+    WAITING = "waiting"
+    NOT_CONNECTED = "not_connected"
+    """A direct message that came while its client was disconnected."""
+    DISCONNECTED = "disconnected"
+    """A direct message in a queue of a client that disconnected."""
+    SPOOL_REFUSED = "spool_refused"
+    """A guaranteed message that its full or congested endpoint refused."""
+    INGRESS_REFUSED = "ingress_refused"
+    """Refused at ingress: its publisher's part of the ingress buffers was full."""
+    TOO_BIG = "too_big"
+    """Refused at ingress: larger than the broker's largest message."""
+
+
+LOSSES: Final = (
+    Outcome.DISCARDED,
+    Outcome.NOT_CONNECTED,
+    Outcome.DISCONNECTED,
+    Outcome.SPOOL_REFUSED,
+    Outcome.INGRESS_REFUSED,
+    Outcome.TOO_BIG,
+    Outcome.EXPIRED,
+    Outcome.DEAD,
+)
+"""A message with one of these never reaches its client."""
+
+DISCARDS: Final = LOSSES[:6]
+"""The losses by which a broker discards a message: the first of them is `first_discard_ns`."""
+
+
+def column_of(outcome: Outcome) -> str:
+    """The counter's column: `discarded_messages`."""
+    return f"{outcome.value}_messages"
+
+
+LOSS_COLUMNS: Final = tuple(column_of(outcome) for outcome in LOSSES)
+
+LOSS_WORDS: Final = {
+    Outcome.DISCARDED: "egress congestion",
+    Outcome.NOT_CONNECTED: "client not connected",
+    Outcome.DISCONNECTED: "client disconnected",
+    Outcome.SPOOL_REFUSED: "endpoint full or congested",
+    Outcome.INGRESS_REFUSED: "ingress rate",
+    Outcome.TOO_BIG: "message too big",
+    Outcome.EXPIRED: "expired",
+    Outcome.DEAD: "delivery attempts spent",
+}
+"""Each loss in an operator's words."""
