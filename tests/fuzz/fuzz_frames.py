@@ -1,0 +1,124 @@
+"""Frames of samples and of acknowledgments in both directions, availability, replies and dead letters, as octets.
+
+The first octet says what the rest is read as. What is read must be what an engine and a client can work with: it is
+given to both, and written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from qsctl.core.admin.command import GetData, GetMessages, GetStatus, Shutdown
+from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.producer import Producer
+from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerJoined, WriteAcknowledgment
+from qsctl.identity import NIL_GUID, Guid
+from qsctl.resource import ResourceIdentifier, parse_resource
+from qsctl.transport.dds import frames
+from qsctl.transport.dds.bodies import dead_letter_from_octets
+from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.endpoints import availability_from_octets
+from qsctl.transport.dds.replies import queue_domains, reply_from_octets
+from tests.fuzz.fuzz_command_requests import SETTINGS
+
+DICTIONARY = (
+    b"\x00\x01\x00\x00",
+    b"\x00\x07\x00\x00",
+    b"\x01\x00\x00\x00",
+    b"\xff\xff\xff\x7f",
+    b"Orders@S\x00",
+    b"c" * 16,
+)
+
+QUEUE = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/Orders")
+CONSUMER = Guid(b"c" * 16)
+
+
+def engine_with_a_consumer() -> ServiceEngine:
+    engine = ServiceEngine(SETTINGS, started_at=0, journal=Journal.EVERYTHING)
+    engine.receive(1, ConsumerJoined("P/S/Orders", CONSUMER, NIL_GUID))
+    return engine
+
+
+def writes(data: bytes) -> None:
+    found = frames.parse_frame(data, "P", "Orders")
+    assert sum(len(each.payload) for each in found) <= len(data)
+    engine = engine_with_a_consumer()
+    engine.receive_all(2, found)
+    engine.advance(3)
+    ready = engine.take_ready()
+    sent = [each for each in ready.messages if type(each).__name__ == "Delivery"]
+    for frame, _ in frames.frames_of(frames.pack_deliveries(sent)):
+        frames.parse_deliveries(frame, "P/S/Orders", CONSUMER)
+    answered = [each for each in ready.messages if isinstance(each, WriteAcknowledgment)]
+    frames.parse_answers(frames.answers_of(NIL_GUID, "Orders@S", frames.pack_answers(answered)))
+
+
+def deliveries(data: bytes) -> None:
+    consumer = Consumer("Orders@S", CONSUMER)
+    for each in frames.parse_deliveries(data, "Orders@S", CONSUMER)[:64]:
+        consumer.receive(each)
+    consumer.take(64)
+    consumer.acknowledge_all()
+    frames.answers_of(CONSUMER, "Orders@S", frames.pack_answers(consumer.take_answers()))
+
+
+def consumer_answers(data: bytes) -> None:
+    frame = frames.parse_consumer_answers(data)
+    engine = engine_with_a_consumer()
+    engine.receive_all(
+        2,
+        [
+            Acknowledgment("P/S/Orders", frame.sender, identity, AckResponse(response))
+            for identity, response in zip(frame.identities, frame.responses, strict=True)
+        ],
+    )
+    engine.take_ready()
+
+
+def producer_answers(data: bytes) -> None:
+    frame = frames.parse_answers(data)
+    producer = Producer("Orders", CONSUMER, window_count=16)
+    producer.queue_appeared("Orders@S", True)
+    producer.write(b"x")
+    producer.take_writes()
+    for identity in frame.identities:
+        producer.receive(WriteAcknowledgment(frame.queue_name, identity, AckResponse.ACCEPTED))
+    producer.take_settled()
+
+
+def availability(data: bytes) -> None:
+    engine = engine_with_a_consumer()
+    engine.receive(2, availability_from_octets("P/S/Orders", data))
+    engine.take_ready()
+
+
+def reply(data: bytes) -> None:
+    for command in (GetStatus(QUEUE), GetMessages(QUEUE), GetData(QUEUE), GetData(ResourceIdentifier()), Shutdown()):
+        try:
+            read = reply_from_octets(data, command)
+        except Malformed:
+            continue
+        assert len(read.octets) <= len(data)
+
+
+READERS: tuple[Callable[[bytes], object], ...] = (
+    writes,
+    deliveries,
+    consumer_answers,
+    producer_answers,
+    availability,
+    reply,
+    dead_letter_from_octets,
+    queue_domains,
+)
+
+
+def one_input(data: bytes) -> None:
+    if not data:
+        return
+    try:
+        READERS[data[0] % len(READERS)](data[1:])
+    except Malformed as error:
+        assert len(str(error)) < 2000

@@ -1,0 +1,21 @@
+"""The files of a queue with in-memory state, damaged: what loads is what was written, and every loss is reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from qsctl.config.filesystem import FilesystemSettings
+from qsctl.storage.base import Extent, Storage
+from qsctl.storage.segments import SegmentStorage
+from tests.fuzz.stored_samples import WrittenOnce
+
+
+def _make(directory: Path, known: Extent | None) -> Storage:
+    return SegmentStorage(directory / "QSOrder@S@0@qsctl", FilesystemSettings(file_max_size_kb=1), known)
+
+
+_STORE = WrittenOnce(_make)
+
+
+def one_input(data: bytes) -> None:
+    _STORE.check(data)

@@ -1,0 +1,23 @@
+"""The file of a queue without in-memory state, damaged: what loads is what was written, and every loss is reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from qsctl.config.filesystem import FilesystemSettings
+from qsctl.storage.base import Extent, Storage
+from qsctl.storage.sqlite import SqliteStorage
+from tests.fuzz.stored_samples import WrittenOnce
+
+SHORT_COUNT = 150
+
+
+def _make(directory: Path, known: Extent | None) -> Storage:
+    return SqliteStorage(directory / "QSOrder@S@0@qsctl.db", FilesystemSettings(), known)
+
+
+_STORE = WrittenOnce(_make)
+
+
+def one_input(data: bytes) -> None:
+    _STORE.check(data)
