@@ -25,7 +25,13 @@ class ExitStatus(IntEnum):
     REFUSED = 7
     NO_ANSWER = 8
     DAMAGED = 9
+    INTERNAL = 70
+    """A fault of qsctl itself (EX_SOFTWARE of sysexits)."""
+    OUTPUT_FAILED = 74
+    """Standard output could not be written (EX_IOERR of sysexits)."""
     INTERRUPTED = 130
+    OUTPUT_CLOSED = 141
+    """The reader of standard output went away, as `head` does: what a shell reports for SIGPIPE."""
 
 
 class QsctlError(Exception):
@@ -54,6 +60,12 @@ class UsageError(QsctlError):
     """An option or argument that the command cannot take."""
 
     exit_status = ExitStatus.USAGE
+
+
+class PartlyDone(QsctlError):
+    """Something went wrong when a part of the work was done already."""
+
+    exit_status = ExitStatus.PARTLY_DONE
 
 
 class NotFound(QsctlError):
@@ -90,3 +102,15 @@ class Unavailable(QsctlError):
     """A part that the command needs, such as a Java runtime, is missing on this machine."""
 
     exit_status = ExitStatus.REFUSED
+
+
+class OutputFailed(QsctlError):
+    """Standard output cannot be written: a full disk, a closed descriptor."""
+
+    exit_status = ExitStatus.OUTPUT_FAILED
+
+
+class OutputClosed(QsctlError):
+    """Nothing reads standard output any more. A command ends with it in silence."""
+
+    exit_status = ExitStatus.OUTPUT_CLOSED

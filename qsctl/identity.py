@@ -18,6 +18,9 @@ Guid = NewType("Guid", bytes)
 GUID_SIZE_BYTES: Final = 16
 NIL_GUID: Final = Guid(bytes(GUID_SIZE_BYTES))
 
+SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
+"""The largest that the pair of a signed and an unsigned 32-bit half can say."""
+
 
 class SampleIdentity(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """The virtual writer's GUID and the sample's sequence number in it: unique for ever.
@@ -58,12 +61,25 @@ def identity_from_text(text: str) -> SampleIdentity:
     Raises:
         UsageError: the text has another form.
     """
-    guid, colon, number = text.partition(":")
-    if not colon or not number.strip().isdigit():
+    guid, colon, digits = text.partition(":")
+    number = decimal_from_text(digits.strip(), SEQUENCE_NUMBER_MAX) if colon else None
+    if number is None:
         raise UsageError(
-            f"{text!r} is not a sample identity", remedy="Write it as GUID:number, as `get messages` does."
+            f"{text!r} is not a sample identity",
+            remedy=f"Write it as GUID:number, as `get messages` does; numbers are 0 to {SEQUENCE_NUMBER_MAX}.",
         )
-    return SampleIdentity(guid_from_hex(guid), int(number))
+    return SampleIdentity(guid_from_hex(guid), number)
+
+
+def decimal_from_text(text: str, largest: int) -> int | None:
+    """Return the number that ASCII digits write, if it is at most `largest`; None for any other text.
+
+    `str.isdigit` alone is no test for this: it holds for '²', which `int` refuses, and says nothing of the length.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(largest))):
+        return None
+    number = int(text)
+    return number if number <= largest else None
 
 
 def sequence_number_pair(number: int) -> tuple[int, int]:

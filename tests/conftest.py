@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Hundreds of tests start `qsctl`: where nothing may keep what was compiled, each start compiles all of it anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 settings.register_profile(
     "default", deadline=None, max_examples=50, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
@@ -23,20 +28,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-ONE_AFTER_THE_OTHER = ("dds", "transport")
-"""Folders whose tests start services on real time: beside a starting Java they wait longer than anybody would."""
+ON_REAL_TIME = ("dds", "transport")
+"""Folders whose tests start services and wait for them: they begin first, so that none is left for the end."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In parallel a file stays with one worker; Java and DDS share one, and begin first, for they take longest."""
+    """In parallel a file stays with one worker; what needs Java shares one, which starts it once, and begins first."""
 
-    def is_heavy(item: pytest.Item) -> bool:
-        return item.get_closest_marker("spark") is not None or item.path.parent.name in ONE_AFTER_THE_OTHER
+    def rank(item: pytest.Item) -> int:
+        if item.get_closest_marker("spark") is not None:
+            return 0
+        return 1 if item.path.parent.name in ON_REAL_TIME else 2
 
-    items.sort(key=lambda item: not is_heavy(item))
+    items.sort(key=rank)
     for item in items:
-        if is_heavy(item):
+        if rank(item) == 0:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from qsctl.cli.app import build_app
 from qsctl.errors import ExitStatus
+from qsctl.profiles.ranges import SETTINGS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -56,10 +57,13 @@ def test_the_tour_has_every_part() -> None:
         "simulate",
         "sweep",
         "size",
+        "show",
+        "explain",
+        "check",
     }
 
 
-@pytest.mark.parametrize("command", commands("validate", "render"))
+@pytest.mark.parametrize("command", commands("validate", "render", "client-profile"))
 def test_a_configuration_command_prints_what_the_readme_shows(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert run(command) == SHOWN[command]
@@ -83,6 +87,16 @@ def test_the_simulated_figures_are_the_ones_shown(tmp_path: Path, monkeypatch: p
     names = ("length_messages", "length_work_units", "high_water_mark_work_units", "max_depth_work_units")
     names = (*names, "discarded_messages", "delivered_messages")
     assert table == {row["queue"]: [row[name] for name in names] for row in rows}
+
+
+def test_the_table_of_broker_settings_is_the_one_that_is_used() -> None:
+    rows = [
+        f"| `{' '.join(setting.cli)}` | `{setting.semp_v2}` | `profile/{setting.scenario}` | {setting.source} |"
+        for setting in SETTINGS
+        if setting.scenario
+    ]
+    table = README[README.index("| broker, below") :].splitlines()[2 : 2 + len(rows)]
+    assert table == rows
 
 
 def test_the_exit_statuses_of_the_readme_are_the_program_s() -> None:

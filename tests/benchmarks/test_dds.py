@@ -175,6 +175,7 @@ def run_peers(broker: tuple[str, str], count: int, size_bytes: int, peers: int, 
         "samples_per_second": share * peers / (last - first),
         "p50_ms": latencies[len(latencies) // 2],
         "p99_ms": latencies[len(latencies) * 99 // 100],
+        "max_ms": latencies[-1],
     }
 
 

@@ -1,0 +1,87 @@
+"""Processes that tests start: each ends with what started it, however that ends, and takes its own children along.
+
+A process leads a group of its own, which is killed as a whole at the end of the fixture or call that started it. Where
+the test run itself is killed, the system kills the process (Linux: PR_SET_PDEATHSIG), and what it has started notices
+that the pipe to it is closed.
+
+Each can be interrupted, also where the test run cannot: a shell without job control ignores SIGINT for what it runs in
+the background, and what is ignored would be inherited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tests.patience import PATIENCE_S
+
+_PR_SET_PDEATHSIG = 1
+_LIBRARY = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def start(command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.Popen[Any]:
+    """Start a process; give it to `end` when its work is over, or use `running`."""
+    return subprocess.Popen(
+        [*map(os.fspath, command)],
+        start_new_session=True,
+        preexec_fn=functools.partial(_prepare, os.getpid()),  # noqa: PLW1509 - it does nothing that needs a lock
+        **options,
+    )
+
+
+def _prepare(parent: int) -> None:
+    """In the child, before its program: nothing but calls of the system, for other threads may hold locks."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if _LIBRARY is None:
+        return
+    _LIBRARY.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """Kill a process and what it has started, wait for it, close its pipes. A second call does nothing."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(PATIENCE_S)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
+@contextlib.contextmanager
+def running(command: Sequence[str | os.PathLike[str]], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """A process for the time of a block."""
+    process = start(command, **options)
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+def run(
+    command: Sequence[str | os.PathLike[str]], *, input: str | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end with a text as its input, its output as text; `check=True` raises where it fails.
+
+    Raises:
+        subprocess.TimeoutExpired: it has not ended after `PATIENCE_S`; nothing of it is left.
+        subprocess.CalledProcessError: it failed, and `check` is set.
+    """
+    stdin = subprocess.DEVNULL if input is None else subprocess.PIPE
+    options = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    check = options.pop("check", False)
+    with running(command, text=True, **options) as process:
+        out, error = process.communicate(input, timeout=PATIENCE_S)
+    done = subprocess.CompletedProcess(process.args, process.returncode, out, error)
+    if check:
+        done.check_returncode()
+    return done
