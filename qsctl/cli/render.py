@@ -242,12 +242,25 @@ def show_csv(rows: Sequence[Row], *, heading: bool = True) -> None:
     names = rows.names if isinstance(rows, LazyRows) else list(dict.fromkeys(name for row in rows for name in row))
     if not rows:
         return
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer = csv.writer(_Lines())
     if heading:
         writer.writerow(names)
     # CSV has no escapes: a file gets the data, a terminal what it may be given.
     cell = _csv_cell_shown if sys.stdout.isatty() else _csv_cell
     writer.writerows([cell(row.get(name)) for name in names] for row in rows)
+
+
+class _Lines:
+    """Where a CSV writer puts its lines.
+
+    The writer quotes what its own line terminator contains and, with ``\\n`` alone, leaves a carriage return bare, which
+    every reader takes for the end of a row. So it is given both, and the lines end with the one that the rest of
+    the output ends with.
+    """
+
+    @staticmethod
+    def write(line: str) -> None:
+        sys.stdout.write(line.removesuffix("\r\n") + "\n")
 
 
 def _csv_cell(value: Plain) -> str | int | float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from qsctl.cli.get_results import Messages
@@ -68,6 +68,8 @@ def test_json_is_laid_out_as_a_whole(capsys: pytest.CaptureFixture[str], value: 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.binary(max_size=20), max_size=5))
+@example([b"\r"])
+@example([b"a\rb", b"\r\n", b"\n", b"", b" ", b'"'])
 def test_samples_are_the_same_in_every_format(capsys: pytest.CaptureFixture[str], contents: list[bytes]) -> None:
     result = messages(contents)
     rows = list(result.rows())
