@@ -16,7 +16,6 @@ from qsctl.config.filesystem import Synchronization
 from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.deletions import Deletions
-from qsctl.storage.direct_tail import SECTORS_BYTES, DirectTail
 from qsctl.storage.file_sequence import SEAL, FileSequence, existing_indexes
 from qsctl.storage.frames import frame
 from qsctl.storage.names import open_private, sync_directory
@@ -27,25 +26,21 @@ from qsctl.storage.segment_file import (
     Replacement,
     SegmentContent,
     SegmentHeader,
-    allocate,
     begun_header,
     create_segment,
     decode_header,
     first_mark,
-    is_same_file,
     read_bytes,
-    read_frame,
     read_frame_of,
     read_segment,
     replace_segment,
-    reserved_until,
     stream_of,
-    write_all,
 )
+from qsctl.storage.written_file import WrittenFile
 
 
 class SegmentLog:
-    """The files `<stem>_<letter><index>.db`; none is made before `begin` or the first append.
+    """The files `<stem>_<letter><index>.db`; none is made before the first append.
 
     Args:
         stem: directory and the part of the name that all files share.
@@ -90,11 +85,8 @@ class SegmentLog:
         self._begins_anywhere = begins_anywhere
         self._judge = judge
         self._in_sectors = in_sectors and synchronization is Synchronization.FULL
-        self._tail: DirectTail | None = None
         self._stream = stream_of(self.path(0))
-        self._descriptor = -1
-        self._reserved_bytes = 0
-        """How long the file being written is, with the room allocated behind its content."""
+        self._written: WrittenFile | None = None
         self._needs_directory_sync = False
         self._deletions = Deletions()
 
@@ -145,13 +137,8 @@ class SegmentLog:
             self._report(missing, report)
             self.damaged_indexes.add(indexes[-1])  # what comes next begins a file of its own
         self._resume()
-        if until is not None and self.last_index == until.index and self._descriptor >= 0:
+        if until is not None and self.last_index == until.index and self._written is not None:
             self.cut(until.index, self.sizes[until.index], self.next_number)
-
-    def begin(self) -> None:
-        """Make the first file, if there is none: an empty log can be told from one that was deleted."""
-        if not self.sizes:
-            self._roll()
 
     def write(self, bodies: Iterable[bytes]) -> Batch:
         """Append a batch, and give it: `prepare` and `put`. Call `sync` after."""
@@ -179,27 +166,20 @@ class SegmentLog:
             OSError: the disk refuses; the file is as before.
         """
         index, offset, frames, count = batch
-        end = offset + len(frames)
+        assert self._written is not None, "it was prepared"
         try:
-            self._reserve(end)
-            if self._in_sectors:
-                self._append(frames, index, offset)
-            else:
-                write_all(self._descriptor, frames, offset)
+            self._written.append(frames, offset)
         except OSError:
             self.cut(index, offset, self.next_number)
             raise
-        self.sizes[index], self.next_number = end, self.next_number + count
+        self.sizes[index], self.next_number = offset + len(frames), self.next_number + count
 
     def cut(self, index: int, size_bytes: int, next_number: int) -> None:
         """Take back what was written to the last file past `size_bytes`, where the frame of this number began."""
-        assert index == self.last_index, "only the last file is written to"
-        if self._tail is not None:
-            self._tail.cut(size_bytes)
+        assert index == self.last_index and self._written is not None, "only the last file is written to"
         with self._failing():
-            os.ftruncate(self._descriptor, size_bytes)
-        self.sizes[index] = self._reserved_bytes = size_bytes
-        self.next_number = next_number
+            self._written.cut(size_bytes)
+        self.sizes[index], self.next_number = size_bytes, next_number
 
     def sync(self, *, critical: bool = False) -> None:
         """Reach the physical disk, where the configuration asks for it: always (FULL), at critical moments (NORMAL).
@@ -207,12 +187,11 @@ class SegmentLog:
         Raises:
             OSError: the disk refuses; what was written since the last sync may or may not be there.
         """
-        if self._descriptor < 0 or self.synchronization is Synchronization.OFF:
+        if self._written is None or self.synchronization is Synchronization.OFF:
             return
         if critical or self.synchronization is Synchronization.FULL:
-            self.flush()
             with self._failing():
-                os.fdatasync(self._descriptor)
+                self._written.sync()
                 if self._needs_directory_sync:
                     sync_directory(self.stem.parent)
                     self._needs_directory_sync = False
@@ -223,9 +202,9 @@ class SegmentLog:
         Raises:
             OSError: the disk refuses; what was written since the last sync may or may not be there.
         """
-        if self._tail is not None:
+        if self._written is not None:
             with self._failing():
-                self._tail.flush()
+                self._written.flush()
 
     @property
     def last_index(self) -> int:
@@ -233,24 +212,31 @@ class SegmentLog:
         return next(reversed(self.sizes), -1)
 
     @property
+    def reached(self) -> tuple[int, int, int]:
+        """The newest file, how much of it was written, and how many frames that is."""
+        return self.last_index, self.sizes.get(self.last_index, 0), self.next_number
+
+    @property
     def is_full(self) -> bool:
         """Whether the next append begins a new file."""
-        return self._descriptor < 0 or self.sizes[self.last_index] >= self.file_max_size_bytes
+        return self._written is None or self.sizes[self.last_index] >= self.file_max_size_bytes
 
     @property
     def written_index(self) -> int:
         """The file that is open for writing; -1 when the next append begins a new one."""
-        return self.last_index if self._descriptor >= 0 else -1
+        return -1 if self._written is None else self.last_index
 
     @property
     def is_there(self) -> bool:
         """Whether the file that is written to is the one that has its name."""
-        return self._descriptor < 0 or is_same_file(self._descriptor, self.path(self.last_index))
+        return self._written is None or self._written.is_there
 
     def seal(self) -> None:
-        """Write no more to the newest file: the next append begins another."""
-        self.sync(critical=True)
-        self._trim()
+        """Write no more to the newest file, and give back the room behind its content: what comes begins another."""
+        if self._written is not None:
+            self.sync(critical=True)
+            with self._failing():
+                self._written.trim(self.sizes[self.last_index])
         self._release()
 
     def read_body(self, index: int, offset: int) -> tuple[tuple[int, int, int], bytes]:
@@ -259,9 +245,9 @@ class SegmentLog:
         Raises:
             OSError: the file is gone or the disk refuses.
         """
-        if index == self.last_index and self._descriptor >= 0:
+        if index == self.last_index and self._written is not None:
             self.flush()
-            return read_frame(self._descriptor, offset)
+            return self._written.read_frame(offset)
         return read_frame_of(self.path(index), offset)
 
     def rewrite(self, index: int, bodies: Iterable[bytes]) -> None:
@@ -293,9 +279,9 @@ class SegmentLog:
         size_bytes = base.finish()
         old = list(self.sizes)
         self._release()
-        self._descriptor = open_private(self.path(index), os.O_RDWR)
         self.headers[index] = base.header
-        self.sizes[index] = self._reserved_bytes = size_bytes
+        self.sizes[index] = size_bytes
+        self._write_to(index, open_private(self.path(index), os.O_RDWR), size_bytes)
         self.next_number = base.frame_count
         commit(Extent("segments", index, size_bytes))
         self.drop(old)
@@ -344,12 +330,11 @@ class SegmentLog:
         """Go on writing to the last file, unless it is damaged or of an earlier kind: then `write` begins another."""
         if (index := self.last_index) < 0 or index in self.damaged_indexes:
             return
-        self._reserved_bytes = self.path(index).stat().st_size
         torn = [report for report in self.damage if report.file == self.path(index)]
-        self._descriptor = open_private(self.path(index), os.O_RDWR)
+        written = self._write_to(index, open_private(self.path(index), os.O_RDWR), self.path(index).stat().st_size)
         if torn and torn[0].offset < HEADER_SIZE_BYTES:
             self.headers[index] = self._new_header(index)
-            write_all(self._descriptor, self.headers[index].encode(), 0)
+            written.overwrite(self.headers[index].encode())
             self.cut(index, HEADER_SIZE_BYTES, 0)
         elif torn:
             self.cut(index, torn[0].offset, self.next_number)
@@ -360,22 +345,13 @@ class SegmentLog:
         if header.version != FORMAT_VERSION or header.file_index != index or header.is_reused:
             self._release()
 
-    def _append(self, frames: bytes, index: int, offset: int) -> None:
-        """Have the frames wait for the next sync; where there may be no room for them then, write them now."""
-        if self._tail is None:
-            self._tail = DirectTail(self.path(index), self._descriptor, offset)
-        self._tail.append(frames)
-        if offset + len(frames) > self._reserved_bytes:
-            self._tail.flush()
-
-    def _reserve(self, size_bytes: int) -> None:
-        """Under FULL, allocate room ahead: a sync then has no block to allocate. Nothing is written for it."""
-        if self.synchronization is not Synchronization.FULL or size_bytes <= self._reserved_bytes:
-            return
-        until = reserved_until(self._reserved_bytes, size_bytes, self.file_max_size_bytes)
-        until += -until % SECTORS_BYTES[-1]
-        if allocate(self._descriptor, self._reserved_bytes, until - self._reserved_bytes):
-            self._reserved_bytes = until
+    def _write_to(self, index: int, descriptor: int, length_bytes: int) -> WrittenFile:
+        """Append to this file from now on, which is open."""
+        expected_bytes = self.file_max_size_bytes if self.synchronization is Synchronization.FULL else 0
+        self._written = WrittenFile(
+            self.path(index), descriptor, length_bytes, expected_bytes=expected_bytes, in_sectors=self._in_sectors
+        )
+        return self._written
 
     def _roll(self) -> None:
         """Begin the next file, then seal the one before: where that one is sealed, this one was there."""
@@ -384,22 +360,20 @@ class SegmentLog:
         descriptor = create_segment(self.path(index), header)
         try:
             self._seal()
-            self.sync(critical=True)
-            self._trim()
+            self.seal()
         except OSError:
             os.close(descriptor)
             self.path(index).unlink(missing_ok=True)
             raise
-        self._release()
-        self._descriptor = descriptor
-        self.sizes[index] = self._reserved_bytes = HEADER_SIZE_BYTES
+        self._write_to(index, descriptor, HEADER_SIZE_BYTES)
+        self.sizes[index] = HEADER_SIZE_BYTES
         self.headers[index] = header
         self.next_number = 0
         self._needs_directory_sync = True
 
     def _seal(self) -> None:
         """Note in the file written so far that another one follows. Without room for it, that is known all the same."""
-        if not self.contiguous or self._descriptor < 0:
+        if not self.contiguous or self._written is None:
             return
         if self.synchronization is not Synchronization.OFF:
             sync_directory(self.stem.parent)  # the seal must not outlive the name of the file that it stands for
@@ -420,16 +394,7 @@ class SegmentLog:
             self.has_failed = True
             raise
 
-    def _trim(self) -> None:
-        """Give back the room behind the content."""
-        has_more = self._reserved_bytes > self.sizes.get(self.last_index, 0) or self._tail is not None
-        if self._descriptor >= 0 and has_more:
-            self.cut(self.last_index, self.sizes[self.last_index], self.next_number)
-
     def _release(self) -> None:
-        if self._tail is not None:
-            self._tail.close()
-            self._tail = None
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        if self._written is not None:
+            self._written.close()
+            self._written = None

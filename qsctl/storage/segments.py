@@ -89,7 +89,8 @@ class SegmentStorage(WritesThenSyncs):
             self.was_there = self._metadata.last_index >= 0
             path = self._metadata.path
             self._more_damage += shortfall(path, known if until is None else until, self.extent, self.damage)
-            self._metadata.begin()
+            if not self._metadata.sizes:
+                self._metadata.write(())  # an empty log can be told from one that was deleted
         except OSError as error:
             raise self._refusal(error) from error
 

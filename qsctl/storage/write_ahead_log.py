@@ -41,7 +41,6 @@ TIMES_FILE_MAX_SIZE: Final = 4
 FILES_MAX: Final = 8
 """With more files than these the oldest is to be checkpointed: what is consumed by then never leaves the log."""
 
-
 _Read: TypeAlias = tuple[LogContent, dict[int, bytes]]
 """What files say, and their bytes."""
 
@@ -180,7 +179,7 @@ class WriteAheadLog:
         Raises:
             Damaged: the disk refuses; what was written since the last sync may or may not be there.
         """
-        reached = self._reached
+        reached = self._log.reached
         if reached == self._durable and not critical:
             return
         try:
@@ -293,10 +292,10 @@ class WriteAheadLog:
             if not self.has_failed and self._log.last_index >= 0:
                 if self._log.written_index >= 0 or self._changed:
                     self._log.sync(critical=True)
-                    self._durable = self._reached
+                    self._durable = self._log.reached
                     self._put(self._heads())
                 self._log.close()
-                self._durable = self._reached
+                self._durable = self._log.reached
             else:
                 self._log.abandon()
         except OSError as error:
@@ -335,7 +334,7 @@ class WriteAheadLog:
                 self.entries[entry.number] = entry
                 self._numbers[entry.name] = entry.number
         self._content = (content, buffers)
-        self._durable = _reached(log)
+        self._durable = log.reached
         return log
 
     def _read(self) -> _Read:
@@ -370,10 +369,6 @@ class WriteAheadLog:
         self._numbers[entry.name] = entry.number
         self._changed.add(entry.number)
 
-    @property
-    def _reached(self) -> tuple[int, int, int]:
-        return _reached(self._log)
-
     def _heads(self) -> list[bytes]:
         """What a group begins with: its mark, and what is new in the table; in a new file all of it."""
         begins_file = self._log.is_full
@@ -401,11 +396,5 @@ class WriteAheadLog:
         self._forgotten = []
         self._noted_oldest_file = self._oldest_file
         if self.settings.synchronization is not Synchronization.FULL:
-            self._durable = self._reached
+            self._durable = self._log.reached
         return batch.file_index, batch.offset
-
-
-def _reached(log: SegmentLog) -> tuple[int, int, int]:
-    """The newest file, how much of it was written, and how many frames that is."""
-    index = log.last_index
-    return index, log.sizes.get(index, 0), log.next_number
