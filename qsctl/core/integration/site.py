@@ -89,7 +89,10 @@ class Site:
         message = held.message
         self.live[message.mid] = held
         queue.put(held)
-        self.events.append(Entered(self.now, queue.process, queue.owner, queue.state, message.mid, message.size_bytes))
+        is_backed = bool(message.serial)
+        self.events.append(
+            Entered(self.now, queue.process, queue.owner, queue.state, message.mid, is_backed, message.payload)
+        )
 
     def take(self, queue: MessageQueue) -> Held | None:
         """Take the next message out of a queue."""

@@ -106,7 +106,7 @@ class DeclaredProcedure:
             case Behaviour.PASS | Behaviour.LOOP:
                 return (carry_on,)
             case Behaviour.CHANGE:
-                return (carry_on._replace(payload=with_step(message.payload, "c")),)
+                return (carry_on._replace(payload=with_step(message.payload, declared.text or "c")),)
             case Behaviour.SPLIT:
                 return [carry_on._replace(payload=with_step(message.payload, each)) for each in range(declared.results)]
             case Behaviour.FAIL:
@@ -114,9 +114,11 @@ class DeclaredProcedure:
             case Behaviour.RETRY:
                 return (Output(Disposition.RETRY) if message.attempts < declared.times else carry_on,)
             case _:
+                rerouted = declared.does is Behaviour.REROUTE
                 return (
                     Output(
                         _DISPOSITIONS[declared.does],
+                        payload=with_step(message.payload, declared.transaction) if rerouted else None,
                         destination=declared.to,
                         transaction_id=declared.transaction,
                         is_recoverable=recoverable,

@@ -84,7 +84,8 @@ class VisitLog:
         if not self._is_warm and event.at_ns >= self._warm_up_ns:
             self._warm_up()
         match event:
-            case Entered(at_ns, _, owner, queue, mid, size_bytes):
+            case Entered(at_ns, _, owner, queue, mid, _, payload):
+                size_bytes = len(payload)
                 self._inside[mid, queue] = (at_ns, size_bytes, owner)
                 self._of(owner, queue).grow(size_bytes)
             case Left(at_ns, _, owner, queue, mid, fate):

@@ -10,7 +10,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -85,9 +85,9 @@ class _Receiver:
     mean_service_ns: float
     is_exponential: bool
     declared: EngineOutbound
-    service_key: np.uint64
-    answer_key: np.uint64
-    reply_key: np.uint64
+    service_key: Any
+    answer_key: Any
+    reply_key: Any
     taken: int = 0
     presence: int = 0
     """Counts outages and restarts: a service that was in progress is void."""
@@ -115,6 +115,9 @@ class EngineWorld:
         until_ns: where arrivals end; by default the scenario's horizon.
         store: makes records durable; called before what rests on them is released.
         on_event: called with every event of the engine.
+        on_turn: called with the instant, the records and the events of every turn, once the records are stored.
+        on_release: called with every message that the engine sends.
+        on_received: called with every message that a receiver has.
 
     Raises:
         InvalidInput: the scenario cannot be simulated.
@@ -130,14 +133,14 @@ class EngineWorld:
         until_ns: Nanoseconds | None = None,
         store: Callable[[Sequence[Record]], None] = lambda _: None,
         on_event: Callable[[Event], None] = lambda _: None,
+        on_turn: Callable[[Nanoseconds, Sequence[Record], Sequence[Event]], None] = lambda *_: None,
         on_release: Callable[[Outbound], None] = lambda _: None,
+        on_received: Callable[[Received], None] = lambda _: None,
     ) -> None:
         assert scenario.engine is not None
         self.declared = scenario.engine
         self.settings = engine_settings(scenario.engine, scenario.seed, replication)
         self.now: Nanoseconds = from_ns
-        self.received: list[Received] = []
-        self.keeps_received = False
         self.offered = 0
         """Messages that senders had to send."""
         self.delivered = 0
@@ -147,7 +150,8 @@ class EngineWorld:
         self.answers: list[Answered] = []
         self._from_ns = from_ns
         self._until_ns = scenario.horizon_ns if until_ns is None else min(until_ns, scenario.horizon_ns)
-        self._store, self._on_event, self._on_release = store, on_event, on_release
+        self._store, self._on_event, self._on_turn = store, on_event, on_turn
+        self._on_release, self._on_received = on_release, on_received
         self._agenda: list[tuple[Nanoseconds, int, Callable[[], None]]] = []
         self._count = 0
         self._senders: dict[str, _Sender] = {}
@@ -216,7 +220,7 @@ class EngineWorld:
                 if thread.outbound is not None:
                     service = thread.outbound.service
                     assert isinstance(service, PoissonArrivals | ConstantArrivals)
-                    keys = (
+                    service_key, answer_key, reply_key = (
                         np.uint64(stream_key(scenario.seed, replication, thread.name, purpose))
                         for purpose in ("service", "answer", "reply")
                     )
@@ -225,7 +229,9 @@ class EngineWorld:
                         SECOND_NS / service.rate_per_second,
                         isinstance(service, PoissonArrivals),
                         thread.outbound,
-                        *keys,
+                        service_key,
+                        answer_key,
+                        reply_key,
                     )
 
     def _plan(self, scenario: Scenario) -> None:
@@ -293,6 +299,7 @@ class EngineWorld:
             if not (ready.records or ready.messages or ready.events):
                 return
             self._store(ready.records)
+            self._on_turn(self.now, ready.records, ready.events)
             started: list[str] = []
             for event in ready.events:
                 self._note(event)
@@ -337,10 +344,7 @@ class EngineWorld:
         receiver.taken += 1
         if not is_refused:
             self.delivered += 1
-            if self.keeps_received:
-                self.received.append(
-                    Received(self.now, receiver.thread, delivery.payload, delivery.is_possible_duplicate)
-                )
+            self._on_received(Received(self.now, receiver.thread, delivery.payload, delivery.is_possible_duplicate))
         self._receive(Acknowledged(receiver.thread, delivery.mid, is_accepted=not is_refused))
         if receiver.declared.awaits_reply and not is_refused and not is_silent:
             label = label_of(delivery.payload)
