@@ -1,0 +1,122 @@
+"""The recovery database on disk: a database file with the records of the integration engine (seed 001).
+
+Decides: who may use the file, and how it is read by those who only look. The error database is in the same file: a
+message leaves the one for the other in one record.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+import filelock
+
+from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
+from qsctl.core.integration.database import Database
+from qsctl.core.integration.records import Record
+from qsctl.errors import NotFound, Refused
+from qsctl.storage.damage import DamageReport
+from qsctl.storage.integration_codec import INTEGRATION_CODEC
+from qsctl.storage.sqlite import SqliteStorage
+
+_SETTINGS: Final = FilesystemSettings(journal_mode=JournalMode.WAL, synchronization=Synchronization.FULL)
+_SIDE_FILES: Final = ("-wal", "-shm", "-journal")
+
+
+class RecoveryContent(NamedTuple):
+    """What is in a recovery database, and what of it was found damaged."""
+
+    database: Database
+    damage: Sequence[DamageReport]
+
+
+class RecoveryStore:
+    """A recovery database that is open for writing; the file is made when it is not there.
+
+    `database` is what it says, and follows what is appended.
+
+    Raises:
+        InvalidInput: a link or a device stands in the file's place.
+        Damaged: the disk refuses.
+        Refused: an engine or another command uses it.
+    """
+
+    def __init__(self, path: Path, settings: FilesystemSettings = _SETTINGS) -> None:
+        self.path = path
+        self._lock = filelock.FileLock(path.with_name(path.name + ".lock"), mode=0o600, timeout=0)
+        try:
+            self._lock.acquire()
+        except filelock.Timeout as error:
+            raise Refused(
+                f"{path} is in use by another process",
+                remedy="Stop the engine that uses it, or let the other command end.",
+            ) from error
+        try:
+            self._storage = SqliteStorage(path, settings, codec=INTEGRATION_CODEC)
+            self.database = Database(cast("Any", self._storage.load()))
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @property
+    def damage(self) -> Sequence[DamageReport]:
+        """What was found broken when it was opened."""
+        return self._storage.damage
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Keep the records, all or none; durable when it returns.
+
+        Raises:
+            Damaged: the disk refused; nothing of them will be loaded.
+        """
+        if not records:
+            return
+        self._storage.append(cast("Any", records))
+        for record in records:
+            self.database.apply(record)
+
+    def compact(self) -> None:
+        """Write it anew where records that no longer matter take more room than those that do.
+
+        Raises:
+            Damaged: the disk refused; the old content stays.
+        """
+        if self._storage.worth_compacting():
+            self._storage.compact(cast("Any", list(self.database.snapshot())))
+
+    def abandon(self) -> None:
+        """Let go of the file as it is, after a write failed."""
+        self._storage.abandon()
+        self._lock.release()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        try:
+            self._storage.close()
+        finally:
+            self._lock.release()
+
+
+def read_recovery_database(path: Path) -> RecoveryContent:
+    """Read a recovery database, also while an engine uses it; nothing of it is changed.
+
+    Raises:
+        NotFound: there is no such file.
+        Damaged: it cannot be read.
+    """
+    if not path.is_file():
+        raise NotFound(f"{path}: there is no recovery database", remedy="Name the file that `qsctl engine run` made.")
+    with tempfile.TemporaryDirectory(prefix="qsctl-recovery-") as name:
+        copy = Path(name) / path.name
+        for suffix in ("", *_SIDE_FILES):
+            side = path.with_name(path.name + suffix)
+            if side.is_file():
+                shutil.copyfile(side, copy.with_name(copy.name + suffix))
+        storage = SqliteStorage(copy, _SETTINGS, codec=INTEGRATION_CODEC)
+        try:
+            return RecoveryContent(Database(cast("Any", storage.load())), tuple(storage.damage))
+        finally:
+            storage.close()
