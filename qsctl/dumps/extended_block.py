@@ -57,7 +57,9 @@ class Block:
     def of_the_long_form() -> dict[str, tuple[str, Callable[[str, DateOrder], Any], str]]:
         """The lines of the long form by their names: field, reader, what is allowed."""
         by_field: dict[str, Field] = {each.field: each for each in BY_NAME.values()}
-        return {name.lower(): (field, by_field[field].read, by_field[field].allowed) for name, field in LONG_NAMES.items()}
+        return {
+            name.lower(): (field, by_field[field].read, by_field[field].allowed) for name, field in LONG_NAMES.items()
+        }
 
     @property
     def mid(self) -> MessageId | None:
@@ -111,7 +113,9 @@ class Block:
             return []
         if "state" not in self._values and self._second_state is not None:
             self._values["state"] = self._second_state
-        missing = [name for name, field in (("msgMid", "mid"), ("msgState", "state")) if self._values.get(field) is None]
+        missing = [
+            name for name, field in (("msgMid", "mid"), ("msgState", "state")) if self._values.get(field) is None
+        ]
         if not missing:
             return []
         self.is_broken = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 from collections.abc import Iterator
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from qsctl.errors import UsageError
 
@@ -86,7 +86,7 @@ class _Raw(io.RawIOBase):
         return len(data)
 
 
-def _byte_lines(stream: io.BufferedReader, encoding: str) -> Iterator[str | LineError]:
+def _byte_lines(stream: io.BufferedReader[Any], encoding: str) -> Iterator[str | LineError]:
     while line := stream.readline(LONGEST_LINE_BYTES + 1):
         if len(line) > LONGEST_LINE_BYTES:
             yield _too_long(line[:20])
@@ -102,7 +102,7 @@ def _byte_lines(stream: io.BufferedReader, encoding: str) -> Iterator[str | Line
             yield LineError(f"this is not {encoding}", found)
 
 
-def _wide_lines(stream: io.BufferedReader, encoding: str) -> Iterator[str | LineError]:
+def _wide_lines(stream: io.BufferedReader[Any], encoding: str) -> Iterator[str | LineError]:
     text = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="\n")
     while line := text.readline(LONGEST_LINE_BYTES + 1):
         if len(line) > LONGEST_LINE_BYTES:

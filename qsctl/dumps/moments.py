@@ -78,7 +78,7 @@ _MONTHS: Final = (
     "november novembre noviembre novembro",
     "december dezember decembre diciembre dicembre dezembro desember",
 )
-"""Names of the months, without accents, in the languages that use Latin letters and are common in hospitals' systems."""
+"""Names of the months, without accents, in languages of Latin letters that hospitals' systems speak."""
 
 _TIME_ALONE: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d):([0-5]\d)")
 _TIME: Final = re.compile(

@@ -24,7 +24,9 @@ from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError, proble
 
 KNOWN: Final = "a row with a message id as in [0.1.42], a line `name : value` of a message, or a heading"
 
-_ECHO: Final = re.compile(r".{0,300}?\b(?:hcidbdump|qsctl engine dump)\b.*|\s*(?:recovery|error) database\b.{0,100}", re.I)
+_ECHO: Final = re.compile(
+    r".{0,300}?\b(?:hcidbdump|qsctl engine dump)\b.*|\s*(?:recovery|error) database\b.{0,100}", re.I
+)
 """The command that was typed, and titles."""
 _TOTAL: Final = re.compile(r"Total: (\d{1,18}) messages?")
 _OTHER_TOTAL: Final = re.compile(r"\s*(?:total\b.{0,80}|\d{1,18} (?:messages?|records?|msgs?)\b.{0,80})", re.IGNORECASE)

@@ -37,7 +37,9 @@ def find_id(line: str) -> re.Match[str] | None:
     return bare[-1] if bare and bare[-1].end() < len(line) else None
 
 
-def read_row(line: str, found: re.Match[str], columns: Columns, order: DateOrder) -> tuple[dict[str, Any], list[Trouble]]:
+def read_row(
+    line: str, found: re.Match[str], columns: Columns, order: DateOrder
+) -> tuple[dict[str, Any], list[Trouble]]:
     """Read a row.
 
     Args:
@@ -130,5 +132,3 @@ def _values(texts: dict[str, str], mid: str, order: DateOrder) -> tuple[dict[str
     if others:
         values["others"] = tuple(others)
     return values, troubles
-
-

@@ -49,7 +49,8 @@ def listing(messages: Iterable[ListedMessage], form: Form, *, expanded: bool = F
     heading = {Form.SHORT: _SHORT_HEADING, Form.LONG: _LONG_HEADING, Form.EXTENDED: ()}[form]
     yield from heading
     count = 0
-    for count, message in enumerate(messages, start=1):
+    for message in messages:
+        count += 1
         if form is Form.SHORT:
             yield short_row(message)
         elif form is Form.LONG:
