@@ -99,7 +99,7 @@ def _byte_lines(stream: io.BufferedReader[Any], encoding: str) -> Iterator[str |
             yield line.decode(encoding)
         except UnicodeDecodeError as error:
             found = f"octet 0x{line[error.start]:02x} at column {error.start + 1}"
-            yield LineError(f"this is not {encoding}", found)
+            yield LineError(f"this is not {encoding.upper()}", found)
 
 
 def _wide_lines(stream: io.BufferedReader[Any], encoding: str) -> Iterator[str | LineError]:
@@ -111,7 +111,7 @@ def _wide_lines(stream: io.BufferedReader[Any], encoding: str) -> Iterator[str |
         line = line.rstrip("\r\n")
         if "\ufffd" in line or "\0" in line:
             at = line.index("\ufffd" if "\ufffd" in line else "\0")
-            yield LineError(f"this is not {encoding}", f"at column {at + 1}")
+            yield LineError(f"this is not {encoding.upper()}", f"at column {at + 1}")
             continue
         yield line
 
