@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from qsctl.dumps.model import Form, ListedMessage
     from qsctl.dumps.moments import Moment
 
-MOST_LISTED: Final = 1_000_000
+MOST_LISTED: Final = 500_000
 """Messages that are kept for a listing; groups and counts are made of any number."""
 
 _LAYOUT: Final = "Layout"

@@ -12,6 +12,7 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 SECOND_NS: Final = 1_000_000_000
@@ -101,6 +102,7 @@ KNOWN_DATES: Final = (
 )
 
 
+@lru_cache(maxsize=4096)
 def parse_moment(text: str, order: DateOrder = DateOrder.MONTH_FIRST) -> Moment:
     """Read a time of day, a date, or both.
 

@@ -8,6 +8,7 @@ last columns are the empty ones, as a message that was not routed yet has no des
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -126,7 +127,7 @@ def _values(texts: dict[str, str], mid: str, order: DateOrder) -> tuple[dict[str
             if text:
                 others.append((name[1:], text))
         else:
-            values[name] = unescaped(text)
+            values[name] = sys.intern(unescaped(text))  # a listing has few threads and many messages
     if "state" not in values and not troubles:
         troubles.append(Trouble("the row has no state", texts.get("state", ""), READERS["state"][2]))
     if others:
