@@ -34,20 +34,22 @@ class Database:
                 held = self.errors if message.is_error else self.recovery
                 held[serial] = replace(message, serial=serial, payload=payload)
                 self.next_serial = max(self.next_serial, serial + 1)
-            case Moved(_, serial, state, place, process, owner, at_ns, flags, attempts, turns, outbound_at_ns):
+            case Moved(_, serial):
                 found = self.recovery.get(serial)
                 if found is not None:
                     self.recovery[serial] = replace(
                         found,
-                        state=state,
-                        position=place,
-                        process=process,
-                        owner=owner,
-                        entered_at_ns=at_ns,
-                        flags=flags,
-                        attempts=attempts,
-                        turns=turns,
-                        outbound_at_ns=outbound_at_ns,
+                        state=record.state,
+                        position=record.place,
+                        process=record.process,
+                        owner=record.owner,
+                        destination=record.destination,
+                        priority=record.priority,
+                        entered_at_ns=record.at_ns,
+                        flags=record.flags,
+                        attempts=record.attempts,
+                        turns=record.turns,
+                        outbound_at_ns=record.outbound_at_ns,
                     )
             case Failed(_, serial, at_ns, error, text):
                 found = self.recovery.pop(serial, None)

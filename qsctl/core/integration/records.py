@@ -59,6 +59,8 @@ class Moved(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
     """`Message.position` from here on."""
     process: str
     owner: str
+    destination: str
+    priority: int
     at_ns: Nanoseconds
     flags: Flag
     attempts: int
