@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
 from qsctl.cli.plain_table import Layout
-from qsctl.cli.results import Block, Column, LazyRows, Plain, Result, Row, TableBlock
+from qsctl.cli.results import Block, Column, LazyRows, LinesBlock, Plain, Result, Row, TableBlock
 from qsctl.cli.shown_text import is_obeyed, shown, shown_in_line, shown_json
 from qsctl.errors import QsctlError
 
@@ -140,6 +140,8 @@ def _show_blocks(blocks: Sequence[Block]) -> None:
             if index:
                 out.print()
             _show_table(out, block)
+        elif isinstance(block, LinesBlock):
+            out.file.writelines(f"{shown_in_line(line)}\n" for line in block.lines)
         else:
             out.print(shown(block.text), style=_STYLES[block.style])
 
@@ -253,9 +255,8 @@ def show_csv(rows: Sequence[Row], *, heading: bool = True) -> None:
 class _Lines:
     """Where a CSV writer puts its lines.
 
-    The writer quotes what its own line terminator contains and, with ``\\n`` alone, leaves a carriage return bare, which
-    every reader takes for the end of a row. So it is given both, and the lines end with the one that the rest of
-    the output ends with.
+    The writer quotes what its own line terminator contains. With a line feed alone it leaves a carriage return bare,
+    which every reader takes for the end of a row. So it is given both, and the lines end as the rest of the output.
     """
 
     @staticmethod

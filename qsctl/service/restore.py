@@ -122,13 +122,14 @@ def _configured_places(settings: ServiceSettings) -> Iterator[tuple[QueueName, P
 
 @contextmanager
 def _many_new_objects() -> Iterator[None]:
-    """Keep the garbage collector from walking a million live objects again and again while they are made."""
-    before = gc.get_threshold()
-    gc.set_threshold(50_000, 20, 50)
+    """Keep the garbage collector from walking a million live objects again and again while they are made.
+
+    They are not frozen afterwards: an embedded service is closed again, in a process that may open many.
+    """
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
-        gc.freeze()
-        gc.set_threshold(*before)
+        if was_enabled:
+            gc.enable()
