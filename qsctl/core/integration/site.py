@@ -39,10 +39,10 @@ _REMOVALS = {
 class Site:
     """The common ground of an engine's threads."""
 
-    def __init__(self, settings: EngineSettings, database: Database) -> None:
+    def __init__(self, settings: EngineSettings, database: Database, now: Nanoseconds) -> None:
         self.settings = settings
-        self.now: Nanoseconds = 0
-        self.ledger = Ledger(database, settings.site)
+        self.now: Nanoseconds = now
+        self.ledger = Ledger(database, settings.site, now)
         self.agenda = Agenda()
         self.outbox: list[Outbound] = []
         self.events: list[Event] = []

@@ -280,7 +280,7 @@ class _Explorer:
         self.points += 1
         row = self.rows.setdefault(after, PointRow(after))
         row.points += 1
-        outcome = recover_and_drain(self.settings, copy_of(self.database), now)
+        outcome = recover_and_drain(self.settings, self.database.copy(), now)
         for event in outcome.started_with:
             row.translated_again += event.was is State.IN_TRANSLATION
             row.moved_on += event.was is State.PARTIAL
@@ -291,11 +291,11 @@ class _Explorer:
         )
         self._judge(-1, row, outcome, before)
         if self.nested:
-            database = copy_of(self.database)
+            database = self.database.copy()
             for index, record in enumerate(outcome.records):
                 database.apply(record)
                 self.nested_points += 1
-                self._judge(index, row, recover_and_drain(self.settings, copy_of(database), now), before)
+                self._judge(index, row, recover_and_drain(self.settings, database.copy(), now), before)
 
     def _judge(self, nested: int, row: PointRow, outcome: _Outcome, before: Mapping[MessageId, Entered]) -> None:
         found, twice = self._found(outcome)
@@ -403,14 +403,6 @@ def recover_and_drain(settings: EngineSettings, database: Database, now: Nanosec
             now = max(now, deadline)
             engine.advance(now)
     raise AssertionError("the engine does not come to rest")
-
-
-def copy_of(database: Database) -> Database:
-    """A database of its own with the same content."""
-    made = Database()
-    made.recovery, made.errors = dict(database.recovery), dict(database.errors)
-    made.start, made.next_serial = database.start, database.next_serial
-    return made
 
 
 def _error_item(message: Message, label: Label) -> Item:

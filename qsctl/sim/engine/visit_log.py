@@ -110,13 +110,18 @@ class VisitLog:
             self._end(owner, queue, entered_ns, size_bytes, NEVER, Outcome.HELD)
         self._inside.clear()
 
+    def by_queue(self) -> dict[tuple[str, State], QueueCounts]:
+        """What was counted of each thread's queues, in the order of threads, and of queues as a message meets them."""
+        keys = sorted(self._counts, key=lambda key: (self._clients[key[0]], _INDEX[key[1]]))
+        return {key: self._counts[key] for key in keys}
+
     def counters(self, observed_ns: Nanoseconds) -> dict[str, Any]:
         """One row a thread and queue that a message met."""
         if not self._is_warm and observed_ns > 0:
             self._warm_up()
-        keys = sorted(self._counts, key=lambda key: (self._clients[key[0]], _INDEX[key[1]]))
+        keys = self.by_queue()
         return counter_columns(
-            [self._counts[key] for key in keys],
+            list(keys.values()),
             [self._clients[owner] for owner, _ in keys],
             [owner for owner, _ in keys],
             [QUEUE_NAMES[_INDEX[queue]] for _, queue in keys],
