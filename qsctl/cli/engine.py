@@ -6,7 +6,7 @@ from typing import Final
 
 import typer
 
-from qsctl.cli import engine_dump
+from qsctl.cli import engine_dump, engine_run
 
 _PANEL: Final = "Integration engine"
 
@@ -18,5 +18,6 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         help="Run an integration engine, look into its recovery and error databases, resend and delete messages.",
     )
+    engine_run.add(group)
     engine_dump.add(group)
     app.add_typer(group, rich_help_panel=_PANEL)

@@ -112,7 +112,7 @@ def simulate(
     check_rules(read)
     folder = out if out is not None else new_folder(read.name)
     began = time.perf_counter()
-    compiled = read.model is not Model.SHARED_READER_QUEUE
+    compiled = read.model not in {Model.SHARED_READER_QUEUE, Model.INTEGRATION}
     with (
         run_progress(read.name, replications or read.replications, compiled=compiled) as told,
         stop_on_interrupt() as stopped,

@@ -27,6 +27,7 @@ MODEL_NAMES = {
     "solace": "Solace egress queues",
     "tibco": "TIBCO egress queues",
     "shared_reader_queue": "shared reader queues",
+    "integration": "an integration engine",
 }
 
 

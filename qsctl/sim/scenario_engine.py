@@ -67,6 +67,7 @@ class EngineProcedure:
     recoverable: bool = False
     """Whether what it returns is in the recovery database from there on."""
     text: str = ""
+    """Of `error` and `fail`: why. Of `change`: what is added to the content."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from qsctl.core.integration.message import Message
 from qsctl.core.integration.records import STREAM, Failed, Moved, Record, Removed, Started, Stored
+from qsctl.instant import Nanoseconds
 
 
 class Database:
@@ -24,6 +25,8 @@ class Database:
         self.start = 0
         """How often the engine was started."""
         self.next_serial = 1
+        self.latest_ns: Nanoseconds = 0
+        """The latest instant that any record named."""
         for record in records:
             self.apply(record)
 
@@ -34,8 +37,10 @@ class Database:
                 held = self.errors if message.is_error else self.recovery
                 held[serial] = replace(message, serial=serial, payload=payload)
                 self.next_serial = max(self.next_serial, serial + 1)
+                self.latest_ns = max(self.latest_ns, message.entered_at_ns)
             case Moved(_, serial):
                 found = self.recovery.get(serial)
+                self.latest_ns = max(self.latest_ns, record.at_ns)
                 if found is not None:
                     self.recovery[serial] = replace(
                         found,
@@ -53,12 +58,14 @@ class Database:
                     )
             case Failed(_, serial, at_ns, error, text):
                 found = self.recovery.pop(serial, None)
+                self.latest_ns = max(self.latest_ns, at_ns)
                 if found is not None:
                     self.errors[serial] = replace(found, error=error, error_text=text, entered_at_ns=at_ns)
             case Removed(_, serial, _):
                 self.recovery.pop(serial, None)
                 self.errors.pop(serial, None)
-            case Started(_, next_serial, start):
+            case Started(_, next_serial, start, at_ns):
+                self.latest_ns = max(self.latest_ns, at_ns)
                 self.start = max(self.start, start)
                 self.next_serial = max(self.next_serial, next_serial)
             case _:
@@ -84,9 +91,20 @@ class Database:
         held = [*self.recovery.values(), *self.errors.values()]
         return [each for each in held if not self.counts(each)]
 
+    def mark(self, at_ns: Nanoseconds = 0) -> Started:
+        """A record of how far ids, serials and the time have come."""
+        return Started(STREAM, self.next_serial, self.start, max(at_ns, self.latest_ns))
+
+    def copy(self) -> Database:
+        """A database of its own with the same content."""
+        made = Database()
+        made.recovery, made.errors = dict(self.recovery), dict(self.errors)
+        made.start, made.next_serial, made.latest_ns = self.start, self.next_serial, self.latest_ns
+        return made
+
     def snapshot(self) -> Iterator[Record]:
         """The fewest records that give this state: for a store that is written anew."""
-        yield Started(STREAM, self.next_serial, self.start)
+        yield self.mark()
         held = self.recovery | self.errors
         for serial in sorted(held):
             yield stored(held[serial])

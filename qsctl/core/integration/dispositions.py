@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from qsctl.core.integration.error_codes import ErrorCode
+
 
 class Disposition(StrEnum):
     """What is to become of a message."""
@@ -54,7 +56,16 @@ ALLOWED: Final[dict[Context, frozenset[Disposition]]] = {
     Context.OUTBOUND_REPLY: _PROTOCOL - {_D.KILLREPLY},
     Context.ROUTE_DETAIL: frozenset({_D.CONTINUE, _D.SEND, _D.KILL, _D.ERROR, _D.REROUTE}),
 }
-"""Any other disposition is an error of the message, number 201 or 301; but see `FATAL`."""
+"""Any other disposition is an error of the message; but see `FATAL`."""
+
+ERROR_CODES: Final[dict[Context, ErrorCode]] = {
+    Context.INBOUND_DATA: ErrorCode.INBOUND_DATA_TPS,
+    Context.INBOUND_REPLY: ErrorCode.INBOUND_REPLY_TPS,
+    Context.OUTBOUND_DATA: ErrorCode.OUTBOUND_DATA_TPS,
+    Context.OUTBOUND_REPLY: ErrorCode.OUTBOUND_REPLY_TPS,
+    Context.ROUTE_DETAIL: ErrorCode.ROUTE_DETAIL,
+}
+"""What a message is failed with where its procedures make no sense of it."""
 
 FATAL: Final = frozenset({_D.OVER, _D.PROTO})
 """In a route detail these end the whole process: its translation thread has no connection to give a message to."""

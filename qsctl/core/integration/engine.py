@@ -15,7 +15,7 @@ from qsctl.core.integration.administration import Keeper, again, requirement_of,
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.events import Changed, Event, Fate
 from qsctl.core.integration.lifecycle import Held
-from qsctl.core.integration.message import Flag, Message, MessageId
+from qsctl.core.integration.message import Message, MessageId
 from qsctl.core.integration.message_queue import MessageQueue
 from qsctl.core.integration.messages import (
     Acknowledged,
@@ -60,14 +60,13 @@ class IntegrationEngine:
 
     def __init__(self, settings: EngineSettings, database: Database | None = None, started_at: Nanoseconds = 0) -> None:
         self.settings = settings
-        self._site = site = Site(settings, database or Database())
+        self._site = site = Site(settings, Database() if database is None else database, started_at)
         self._processes = {process.name: process for process in settings.processes}
         self._up: set[str] = set()
         for process in settings.processes:
             site.translations[process.name] = TranslationThread(site, process.name)
             for thread in process.threads:
                 site.threads[thread.name] = ProtocolThread(site, thread, process.name)
-        site.now = started_at
         recovery.drop_unfinished(site)
         recovery.fail_misplaced(site)
         for process in settings.processes:
@@ -266,8 +265,3 @@ class IntegrationEngine:
         if found is None:
             raise NotFound(f"there is no process {name!r}", remedy=f"Processes: {', '.join(self._processes)}.")
         return found
-
-
-def is_backed(message: Message) -> bool:
-    """Whether a message is in the recovery database."""
-    return bool(message.flags & Flag.USERDB)

@@ -17,22 +17,18 @@ class ErrorCode(IntEnum):
     """Its destination is in another process than when it was sent."""
     WRONG_DESTINATION = 108
     """No thread of this name can send it."""
-    TPS_FAILED = 200
-    TPS_DISPOSITION = 201
-    """A disposition that is not allowed there."""
-    TPS_ERROR = 202
-    """The procedure returned ERROR."""
-    TPS_RETRIES = 203
-    """The procedure asked for more runs than there are."""
-    TPS_LOOP = 204
-    """Sent from one direction to the other again and again."""
-    TRANSLATION_FAILED = 300
-    TRANSLATION_DISPOSITION = 301
-    TRANSLATION_ERROR = 302
-    """A procedure of a route detail returned ERROR."""
+    INBOUND_REPLY_TPS = 200
+    """A procedure broke off, returned ERROR or what is not allowed, or sent the message over again and again."""
+    INBOUND_DATA_TPS = 201
+    OUTBOUND_REPLY_TPS = 202
+    OUTBOUND_DATA_TPS = 203
+    TRANSLATION = 301
+    """A translation broke off."""
+    ROUTE_DETAIL = 302
+    """A procedure of a route detail broke off, or returned ERROR or what is not allowed."""
     XPM_ERROR = 303
     """A translation raised an error on purpose."""
-    DELIVERY_FAILED = 400
-    REPLY_TIMED_OUT = 401
+    RETRIES = 405
+    """No attempt is left: a procedure asked for another run, a receiver refused it, or no reply came in time."""
     ROUTE_LOOP = 1001
     """Rerouted again and again."""

@@ -42,7 +42,8 @@ class Entered(msgspec.Struct, frozen=True, gc=False):
     owner: str
     queue: State
     mid: MessageId
-    size_bytes: int
+    is_backed: bool
+    payload: bytes
 
 
 class Left(msgspec.Struct, frozen=True, gc=False):

@@ -19,7 +19,7 @@ from qsctl.instant import Nanoseconds
 class Ledger:
     """Writes records, and numbers what there is. `database` is changed from here only."""
 
-    def __init__(self, database: Database, site: int) -> None:
+    def __init__(self, database: Database, site: int, now: Nanoseconds) -> None:
         self.database = database
         self.records: list[Record] = []
         """Of this turn."""
@@ -28,7 +28,7 @@ class Ledger:
         positions = [each.position for each in database.recovery.values()]
         self._next_place = max(positions, default=0) + 1
         self._next_front = min(positions, default=0) - 1
-        self.write(Started(STREAM, database.next_serial, database.start + 1))
+        self.write(Started(STREAM, database.next_serial, database.start + 1, now))
 
     def write(self, record: Record) -> None:
         """Append a record."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from qsctl.core.integration import tps
-from qsctl.core.integration.dispositions import ALLOWED, Context, Disposition
+from qsctl.core.integration.dispositions import ALLOWED, ERROR_CODES, Context, Disposition
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Changed, Fate, Received
 from qsctl.core.integration.lifecycle import Cause, Held
@@ -114,7 +114,7 @@ class ProtocolThread:
             return
         self._writing = None
         if not is_accepted:
-            self._try_again(held, ErrorCode.DELIVERY_FAILED, "the connection refused it")
+            self._try_again(held, ErrorCode.RETRIES, "the connection refused it")
         elif outbound.awaits_reply and held.message.type is not MessageType.REPLY:
             held.move(Cause.RESERVE, entered_at_ns=self.site.now)
             self.site.ledger.save(held)
@@ -215,13 +215,13 @@ class ProtocolThread:
             verdicts = yield from run_stack(procedures, context, held.message)
         except ProcedureFailed as error:
             self._working_on = None
-            self.site.fail(held, ErrorCode.TPS_FAILED, str(error))
+            self.site.fail(held, ERROR_CODES[context], str(error))
             return
         self._working_on = None
         if [each.disposition for each in verdicts] == [Disposition.RETRY] and Disposition.RETRY in ALLOWED[context]:
             if 0 <= self.settings.tps_retries <= held.message.attempts:
                 runs = held.message.attempts + 1
-                self.site.fail(held, ErrorCode.TPS_RETRIES, f"RETRY after {runs} runs: {verdicts[0].text}".rstrip(": "))
+                self.site.fail(held, ErrorCode.RETRIES, f"RETRY after {runs} runs: {verdicts[0].text}".rstrip(": "))
                 return
             self._put_back(held, queue, attempts=held.message.attempts + 1)
             yield self.settings.tps_retry_interval_ns
@@ -331,7 +331,7 @@ class ProtocolThread:
         if self._reserved is held:
             self._reserved = None
             held.change(flags=held.message.flags | Flag.POSSIBLE_DUPLICATE)
-            self._try_again(held, ErrorCode.REPLY_TIMED_OUT, "no reply came in time")
+            self._try_again(held, ErrorCode.RETRIES, "no reply came in time")
             self._wake()
 
     def _end_wait(self) -> None:

@@ -87,12 +87,13 @@ class Removed(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
 
 
 class Started(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
-    """The engine started for the `start`-th time: no id, serial or place in a queue is given twice."""
+    """The engine started for the `start`-th time, or ended in good order: no id and no serial is given twice."""
 
     stream: str
     position: int
     """No serial from here on was given before."""
     start: int
+    at_ns: Nanoseconds = 0
 
 
 Record: TypeAlias = Stored | Moved | Failed | Removed | Started

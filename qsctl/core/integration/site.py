@@ -39,10 +39,10 @@ _REMOVALS = {
 class Site:
     """The common ground of an engine's threads."""
 
-    def __init__(self, settings: EngineSettings, database: Database) -> None:
+    def __init__(self, settings: EngineSettings, database: Database, now: Nanoseconds) -> None:
         self.settings = settings
-        self.now: Nanoseconds = 0
-        self.ledger = Ledger(database, settings.site)
+        self.now: Nanoseconds = now
+        self.ledger = Ledger(database, settings.site, now)
         self.agenda = Agenda()
         self.outbox: list[Outbound] = []
         self.events: list[Event] = []
@@ -89,7 +89,10 @@ class Site:
         message = held.message
         self.live[message.mid] = held
         queue.put(held)
-        self.events.append(Entered(self.now, queue.process, queue.owner, queue.state, message.mid, message.size_bytes))
+        is_backed = bool(message.serial)
+        self.events.append(
+            Entered(self.now, queue.process, queue.owner, queue.state, message.mid, is_backed, message.payload)
+        )
 
     def take(self, queue: MessageQueue) -> Held | None:
         """Take the next message out of a queue."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from qsctl.core.integration.dispositions import ALLOWED, Context, Disposition
+from qsctl.core.integration.dispositions import ALLOWED, ERROR_CODES, Context, Disposition
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Fate
 from qsctl.core.integration.ledger import derived
@@ -107,10 +107,10 @@ def _failure(site: Site, verdict: Verdict, context: Context, ways: Ways, result:
     """Why a result cannot go where it is to go."""
     disposition = verdict.disposition
     if disposition is Disposition.ERROR:
-        return Failure(verdict.code or ErrorCode.TPS_ERROR, verdict.text or "the procedure returned ERROR")
+        return Failure(verdict.code or ERROR_CODES[context], verdict.text or "the procedure returned ERROR")
     if disposition not in ALLOWED[context] or disposition is Disposition.RETRY:
         reason = "as one of several results" if disposition in ALLOWED[context] else f"in {context.value}"
-        return Failure(ErrorCode.TPS_DISPOSITION, f"{disposition} is not allowed {reason}")
+        return Failure(ERROR_CODES[context], f"{disposition} is not allowed {reason}")
     if disposition is Disposition.SEND:
         destination = result.message.destination
         if not destination:
@@ -123,7 +123,7 @@ def _failure(site: Site, verdict: Verdict, context: Context, ways: Ways, result:
     ):
         return Failure(ErrorCode.WRONG_DESTINATION, f"{disposition} in a thread that has no other direction")
     if disposition is Disposition.OVER and result.message.turns >= site.settings.turns_max:
-        return Failure(ErrorCode.TPS_LOOP, f"sent over {site.settings.turns_max} times")
+        return Failure(ERROR_CODES[context], f"sent over {site.settings.turns_max} times")
     return None
 
 

@@ -96,7 +96,7 @@ def _translate(detail: RouteDetail, chain: Sequence[Translation], given: Verdict
             else:
                 _raise(translation, step.severity, step.text)
     except ProcedureFailed as error:
-        raise AllDetailsFailed(ErrorCode.TRANSLATION_FAILED, f"{translation.name}: {error}") from error
+        raise AllDetailsFailed(ErrorCode.TRANSLATION, f"{translation.name}: {error}") from error
 
 
 def _raise(translation: Translation, severity: Severity, text: str) -> None:
@@ -119,16 +119,16 @@ def _run(procedures: Sequence[Procedure], message: Message) -> Generator[Nanosec
     try:
         verdicts = yield from run_stack(procedures, Context.ROUTE_DETAIL, message)
     except ProcedureFailed as error:
-        raise AllDetailsFailed(ErrorCode.TRANSLATION_FAILED, str(error)) from error
+        raise AllDetailsFailed(ErrorCode.ROUTE_DETAIL, str(error)) from error
     for verdict in verdicts:
         disposition = verdict.disposition
         if disposition in FATAL:
             raise Panic(f"{disposition} in a route detail of message {message.mid}")
         if disposition is Disposition.ERROR:
-            raise AllDetailsFailed(ErrorCode.TRANSLATION_ERROR, verdict.text or "a procedure returned ERROR")
+            raise AllDetailsFailed(ErrorCode.ROUTE_DETAIL, verdict.text or "a procedure returned ERROR")
         if disposition not in ALLOWED[Context.ROUTE_DETAIL]:
             raise AllDetailsFailed(
-                ErrorCode.TRANSLATION_DISPOSITION, f"{disposition} is not allowed in {Context.ROUTE_DETAIL.value}"
+                ErrorCode.ROUTE_DETAIL, f"{disposition} is not allowed in {Context.ROUTE_DETAIL.value}"
             )
     return verdicts
 

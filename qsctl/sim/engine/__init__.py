@@ -1,0 +1,5 @@
+"""The integration engine under virtual time: the engine that is, with simulated senders and receivers (seed 001).
+
+`behaviours` what declared procedures do, `build` an engine's settings from a scenario, `world` the driver with its
+connections, `visit_log` the event log, `crash_points` every interruption and what recovery did there.
+"""
