@@ -168,8 +168,21 @@ class Dumped(Result):
             Column("newest", "Newest"),
             Column("oldest_age", "Oldest age", "right"),
         ]
-        rows: list[Row] = [{**row, "oldest_age": _age(row["oldest_age_s"])} for row in self.rows()]
+        rows: list[Row] = [
+            {
+                **row,
+                "oldest": _to_second(group.oldest),
+                "newest": _to_second(group.newest),
+                "oldest_age": _age(row["oldest_age_s"]),
+            }
+            for group, row in zip(self.groups, self.rows(), strict=True)
+        ]
         return [TableBlock(columns, [*rows, total] if len(rows) > 1 else rows, empty="No messages.")]
+
+
+def _to_second(moment: Moment | None) -> str | None:
+    """For a table: no fraction."""
+    return None if moment is None else str(moment).partition(".")[0].rstrip("Z").replace("T", " ")
 
 
 def _age(seconds: Plain) -> str | None:
