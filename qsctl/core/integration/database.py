@@ -56,11 +56,11 @@ class Database:
                         turns=record.turns,
                         outbound_at_ns=record.outbound_at_ns,
                     )
-            case Failed(_, serial, at_ns, error, text):
+            case Failed(_, serial, at_ns, state, error, text):
                 found = self.recovery.pop(serial, None)
                 self.latest_ns = max(self.latest_ns, at_ns)
                 if found is not None:
-                    self.errors[serial] = replace(found, error=error, error_text=text, entered_at_ns=at_ns)
+                    self.errors[serial] = replace(found, state=state, error=error, error_text=text, entered_at_ns=at_ns)
             case Removed(_, serial, _):
                 self.recovery.pop(serial, None)
                 self.errors.pop(serial, None)

@@ -82,7 +82,7 @@ class Ledger:
     def fail(self, held: Held, now: Nanoseconds, code: ErrorCode, text: str) -> None:
         """Put a message into the error database, out of the recovery database if it is there."""
         if held.message.serial:
-            self.write(Failed(STREAM, held.message.serial, now, code, text))
+            self.write(Failed(STREAM, held.message.serial, now, held.message.state, int(code), text))
             return
         held.change(error=int(code), error_text=text, entered_at_ns=now)
         self._store(held)

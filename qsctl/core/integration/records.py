@@ -74,6 +74,8 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
     stream: str
     position: int
     at_ns: Nanoseconds
+    state: State
+    """Where it failed."""
     error: int
     text: str
 

@@ -49,7 +49,7 @@ class Failure(NamedTuple):
 def apply(site: Site, held: Held, verdicts: Sequence[Verdict], context: Context, ways: Ways) -> None:
     """Do what the procedures said of a message. RETRY is the thread's own, and not among the verdicts."""
     source = held.message
-    kept = [each for each in verdicts if each.disposition not in _DESTROYED]
+    kept = [each for each in verdicts if each.disposition not in _DESTROYED & ALLOWED[context]]
     if not kept:
         site.end(held, Fate.KILLED)
         return
