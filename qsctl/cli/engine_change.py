@@ -237,7 +237,8 @@ def _advice(found: Iterable[Message]) -> tuple[str, ...]:
     for message in found:
         requirement = requirement_of(message)
         if requirement is not None:
-            also = f" (or its process {requirement.process})" if requirement.keeper is Keeper.THREAD else ""
+            is_thread = requirement.keeper is Keeper.THREAD and requirement.process
+            also = f" (or its process {requirement.process})" if is_thread else ""
             needed.setdefault(f"{requirement.keeper} {requirement.name}{also}", []).append(message)
     lines = [
         f"stop {what} first, then delete {counted(len(messages))} in {_states_of(messages)}, then start it again"
@@ -276,6 +277,10 @@ def _opened(database: Path, advice: Sequence[str], verb: str) -> Iterator[Recove
         store.close()
 
 
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def _confirm(question: str, *, yes: bool) -> None:
     """Ask on a terminal.
 
@@ -285,7 +290,7 @@ def _confirm(question: str, *, yes: bool) -> None:
     """
     if yes:
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not _is_terminal():
         raise UsageError("there is no terminal to ask on", remedy="Say --yes, or look first with --dry-run.")
     if not typer.confirm(question, default=False, err=True):
         raise Interrupted("nothing was changed")
