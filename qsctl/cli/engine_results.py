@@ -224,7 +224,7 @@ class States(Result):
         "database": "recovery or errors",
         "meaning": "what has happened to the message",
         "remedy": "what to do about it",
-        "stop_before_delete": "what must be stopped before such a message is deleted; else it is delivered after all",
+        "stop_before_delete": "thread or process: what must stop before it is deleted; else it is delivered after all",
     }
 
     def rows(self) -> Sequence[Row]:
@@ -238,7 +238,7 @@ class States(Result):
                 "database": "errors" if is_error(each.code) else "recovery",
                 "meaning": each.meaning,
                 "remedy": each.remedy,
-                "stop_before_delete": None if each.holder is None else each.holder.words,
+                "stop_before_delete": each.stop_first,
             }
             for each in self.states
         ]
