@@ -17,6 +17,7 @@ import typer
 
 from qsctl.cli.command import command
 from qsctl.cli.engine_change_results import Deleted, Resent, counted
+from qsctl.cli.engine_databases import whole_database
 from qsctl.cli.engine_options import (
     DatabaseArgument,
     DestinationOption,
@@ -70,7 +71,7 @@ def delete(
     from qsctl.storage.recovery_store import is_in_use
 
     chosen = _choice(mids, states, source, destination, owner, kind, since, until, every=every)
-    found = _fitting(_read(database), chosen, errors=errors)
+    found = _fitting(whole_database(database), chosen, errors=errors)
     _check_found(found, database, errors=errors)
     advice = _advice(found)
     if is_in_use(database):
@@ -133,7 +134,7 @@ def resend(
     except ValueError:
         raise UsageError(f"--into {into!r} is no queue", remedy=f"Write one of: {', '.join(ResendPlace)}.") from None
     chosen = _choice(mids, states, source, destination, owner, kind, since, until, every=every)
-    content = _read(database)
+    content = whole_database(database)
     found = _fitting(content, chosen, errors=True)
     if not found:
         _refuse_if_on_its_way(content, chosen, database)
@@ -177,12 +178,6 @@ def _choice(
             remedy="Name them, as in --mid 0.1.4 or --state 11 --destination lab; or all of them with --all.",
         )
     return chosen
-
-
-def _read(database: Path) -> Database:
-    from qsctl.storage.recovery_store import read_recovery_database
-
-    return read_recovery_database(database).database
 
 
 def _fitting(content: Database, chosen: Choice, *, errors: bool) -> list[Message]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from qsctl.cli.payloads import BASE64, TEXT
 from qsctl.cli.results import Block, Column, LazyRows, LinesBlock, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.dumps.groups import Group, GroupBy
@@ -113,6 +114,7 @@ class Dumped(Result):
     now: Moment | None
     groups: Sequence[Group] | None = None
     keys: Sequence[GroupBy] = ()
+    is_damaged: bool = False
 
     field_help: ClassVar[Mapping[str, str]] = {
         **MESSAGE_HELP,
@@ -121,6 +123,11 @@ class Dumped(Result):
         "newest": "with --group-by: when the newest was created",
         "oldest_age_s": "with --group-by: the oldest one's age",
     }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """DAMAGED where not everything could be read."""
+        return ExitStatus.DAMAGED if self.is_damaged else ExitStatus.DONE
 
     def document(self) -> Plain:
         """A list with one object a message, or a group."""
@@ -204,8 +211,18 @@ class Counted(Result):
     """How many messages there are."""
 
     messages: int
+    is_damaged: bool = False
 
     field_help: ClassVar[Mapping[str, str]] = {"messages": "how many there are"}
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """DAMAGED where not everything could be read."""
+        return ExitStatus.DAMAGED if self.is_damaged else ExitStatus.DONE
+
+    def document(self) -> Plain:
+        """The number."""
+        return {"messages": self.messages}
 
     def blocks(self) -> Sequence[Block]:
         """The number alone, for scripts."""

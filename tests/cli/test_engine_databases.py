@@ -249,3 +249,27 @@ def test_resend_with_corrected_data_sends_that(database: Path, tmp_path: Path) -
     corrected.write_bytes(b"")
     assert run("resend", database, "-m", "0.1.6", "--data", corrected, "--yes").exit_code == 1
     assert ids(database, "-e") == ["0.1.6"]
+
+
+def test_a_file_that_is_no_database_is_never_taken_for_an_empty_one(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.touch()
+    for file in (empty, FIXTURES / "short.txt"):
+        for command in (["dump"], ["delete", "--all", "--yes"], ["resend", "--all", "--yes"]):
+            done = run(command[0], file, *command[1:])
+            assert (done.exit_code, done.stdout) == (1, "")
+            assert "no recovery database" in done.stderr
+            assert "--file" in done.stderr
+
+
+def test_a_damaged_database_is_listed_as_far_as_it_goes_and_not_changed(database: Path) -> None:
+    octets = bytearray(database.read_bytes())
+    at = octets.find(b"no field PID-3")
+    octets[at] ^= 1
+    database.write_bytes(octets)
+    done = run("dump", database, "-C")
+    assert done.exit_code == 9
+    assert f"{database}: offset" in " ".join(done.stderr.split())
+    assert run("delete", database, "--all", "--yes").exit_code == 9
+    assert run("resend", database, "--all", "--dry-run").exit_code == 9
+    assert database.read_bytes() == bytes(octets)
