@@ -5,7 +5,6 @@ Decides: that every entry and every end is one event, and every step of a backed
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +51,7 @@ class Site:
         """Every message in memory."""
         self.panics: list[tuple[str, str]] = []
         """Processes to end, and why."""
-        self._awake: deque[Callable[[], None]] = deque()
+        self._awake: dict[Callable[[], None], None] = {}
 
     @property
     def database(self) -> Database:
@@ -61,11 +60,14 @@ class Site:
 
     def wake(self, work: Callable[[], None]) -> None:
         """Have a thread look for work in this turn."""
-        self._awake.append(work)
+        self._awake[work] = None
 
     def next_awake(self) -> Callable[[], None] | None:
         """A thread that is to look for work."""
-        return self._awake.popleft() if self._awake else None
+        for work in self._awake:
+            del self._awake[work]
+            return work
+        return None
 
     def after(self, duration: Nanoseconds, action: Callable[[], None]) -> None:
         """Have something done after a while."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ def new_payload(thread: str, number: int, size_bytes: int) -> bytes:
     return Label(thread, number, _ROOT).line().ljust(max(0, size_bytes - 1)) + b"\n"
 
 
+@lru_cache(maxsize=1 << 14)
 def label_of(payload: bytes) -> Label:
     """The label of a message."""
     thread, number, path = payload.partition(b"\n")[0].decode().split()
