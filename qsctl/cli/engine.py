@@ -6,7 +6,7 @@ from typing import Final
 
 import typer
 
-from qsctl.cli import engine_dump, engine_run
+from qsctl.cli import engine_change, engine_dump, engine_run
 
 _PANEL: Final = "Integration engine"
 
@@ -20,4 +20,5 @@ def register(app: typer.Typer) -> None:
     )
     engine_run.add(group)
     engine_dump.add(group)
+    engine_change.add(group)
     app.add_typer(group, rich_help_panel=_PANEL)

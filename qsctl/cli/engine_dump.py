@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 import typer
 
 from qsctl.cli.command import command
+from qsctl.cli.engine_databases import read_database
 from qsctl.cli.engine_options import (
     DateOrderOption,
     DestinationOption,
@@ -156,8 +158,12 @@ def dump(
             read = read_messages(stream, where, encoding=encoding, order=dates, with_data=extended)
             return _made(newest.seen(read), chosen, form, expanded, limit, keys, newest, by_time, count=count)
     assert database is not None
-    stored = database_messages(database, errors=errors, with_data=extended)
-    return _made(newest.seen(stored), chosen, form, expanded, limit, keys, newest, by_time, count=count)
+    from qsctl.dumps.from_database import listed
+
+    held, is_damaged = read_database(database)
+    stored = (listed(each, with_data=extended) for each in (held.failed() if errors else held.messages()))
+    made = _made(newest.seen(stored), chosen, form, expanded, limit, keys, newest, by_time, count=count)
+    return dataclasses.replace(made, is_damaged=is_damaged)
 
 
 def _made(
@@ -206,23 +212,6 @@ class _Newest:
     @staticmethod
     def _is_later(one: Moment, other: Moment) -> bool:
         return (one.has_date, one.at_ns) > (other.has_date, other.at_ns)
-
-
-def database_messages(path: Path, *, errors: bool, with_data: bool = False) -> Iterator[ListedMessage]:
-    """Yield the messages of a database, by id.
-
-    Raises:
-        NotFound: there is no such file.
-        Damaged: it cannot be read.
-    """
-    from qsctl.dumps.from_database import listed
-    from qsctl.storage.recovery_store import read_recovery_database
-
-    content = read_recovery_database(path)
-    for report in content.damage:
-        note(f"Note: {path}: {report}")
-    for message in content.database.failed() if errors else content.database.messages():
-        yield listed(message, with_data=with_data)
 
 
 def _check_source(database: Path | None, file: Path | None, *, recovery: bool, errors: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from qsctl.cli.payloads import BASE64, TEXT
 from qsctl.cli.results import Block, Column, LazyRows, LinesBlock, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.dumps.groups import Group, GroupBy
@@ -113,6 +114,7 @@ class Dumped(Result):
     now: Moment | None
     groups: Sequence[Group] | None = None
     keys: Sequence[GroupBy] = ()
+    is_damaged: bool = False
 
     field_help: ClassVar[Mapping[str, str]] = {
         **MESSAGE_HELP,
@@ -121,6 +123,11 @@ class Dumped(Result):
         "newest": "with --group-by: when the newest was created",
         "oldest_age_s": "with --group-by: the oldest one's age",
     }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """DAMAGED where not everything could be read."""
+        return ExitStatus.DAMAGED if self.is_damaged else ExitStatus.DONE
 
     def document(self) -> Plain:
         """A list with one object a message, or a group."""
@@ -168,8 +175,21 @@ class Dumped(Result):
             Column("newest", "Newest"),
             Column("oldest_age", "Oldest age", "right"),
         ]
-        rows: list[Row] = [{**row, "oldest_age": _age(row["oldest_age_s"])} for row in self.rows()]
+        rows: list[Row] = [
+            {
+                **row,
+                "oldest": _to_second(group.oldest),
+                "newest": _to_second(group.newest),
+                "oldest_age": _age(row["oldest_age_s"]),
+            }
+            for group, row in zip(self.groups, self.rows(), strict=True)
+        ]
         return [TableBlock(columns, [*rows, total] if len(rows) > 1 else rows, empty="No messages.")]
+
+
+def _to_second(moment: Moment | None) -> str | None:
+    """For a table: no fraction."""
+    return None if moment is None else str(moment).partition(".")[0].rstrip("Z").replace("T", " ")
 
 
 def _age(seconds: Plain) -> str | None:
@@ -191,8 +211,18 @@ class Counted(Result):
     """How many messages there are."""
 
     messages: int
+    is_damaged: bool = False
 
     field_help: ClassVar[Mapping[str, str]] = {"messages": "how many there are"}
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """DAMAGED where not everything could be read."""
+        return ExitStatus.DAMAGED if self.is_damaged else ExitStatus.DONE
+
+    def document(self) -> Plain:
+        """The number."""
+        return {"messages": self.messages}
 
     def blocks(self) -> Sequence[Block]:
         """The number alone, for scripts."""
@@ -211,7 +241,7 @@ class States(Result):
         "database": "recovery or errors",
         "meaning": "what has happened to the message",
         "remedy": "what to do about it",
-        "stop_before_delete": "what must be stopped before such a message is deleted; else it is delivered after all",
+        "stop_before_delete": "thread or process: what must stop before it is deleted; else it is delivered after all",
     }
 
     def rows(self) -> Sequence[Row]:
@@ -225,7 +255,7 @@ class States(Result):
                 "database": "errors" if is_error(each.code) else "recovery",
                 "meaning": each.meaning,
                 "remedy": each.remedy,
-                "stop_before_delete": None if each.holder is None else each.holder.words,
+                "stop_before_delete": each.stop_first,
             }
             for each in self.states
         ]

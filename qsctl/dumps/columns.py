@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from qsctl.dumps.fields import other_name
+
 CREATED, MID, SOURCE, DESTINATION = "created", "mid", "source", "destination"
 
 _HEADINGS: Final = {
@@ -56,7 +58,7 @@ def is_stacked(line: str) -> bool:
 
 def is_heading(line: str) -> bool:
     """Whether a line names columns."""
-    if "[" in line or len(line) > 1000:
+    if "[" in line or ":" in line or len(line) > 1000:
         return False
     words = [word.lower() for word in line.split()]
     known = sum(word in _HEADINGS for word in words) + ("message id" in line.lower())
@@ -88,7 +90,7 @@ def columns_of(heading: str, stacked: Sequence[str], rule: str | None) -> Column
         names = [heading[start:end].strip() for start, end in zip(spans, ends, strict=True)]
     else:
         spans = []
-        names = [part for cell in _GAP.split(heading.strip()) for part in _single_letters(cell)][:MOST_COLUMNS]
+        names = [part for cell in _GAP.split(heading.strip()) for part in _names_in(cell)][:MOST_COLUMNS]
     fields: list[str] = []
     for at, name in enumerate(names):
         downwards = _downwards([*stacked, heading], spans[at]) if spans and len(name) == 1 else ""
@@ -96,16 +98,24 @@ def columns_of(heading: str, stacked: Sequence[str], rule: str | None) -> Column
         if known is None and len(name) == 1:
             known = next((letter for letter in _LETTERS if letter not in fields), None)
         if known is None or known in fields:
-            known = f"={name or at + 1}"
+            known = f"={other_name(name or str(at + 1))}"
         fields.append(known)
     if MID not in fields or "state" not in fields:
         return None
     return Columns(tuple(fields), tuple(spans))
 
 
-def _single_letters(cell: str) -> list[str]:
-    parts = cell.split()
-    return parts if all(len(part) == 1 for part in parts) else [cell]
+def _names_in(cell: str) -> list[str]:
+    """The headings between two gaps: one, or several that stand as close as the words of one."""
+    words = cell.split()
+    names: list[str] = []
+    at = 0
+    while at < len(words):
+        pair = " ".join(words[at : at + 2])
+        names.append(pair if pair.lower() in _HEADINGS else words[at])
+        at += len(names[-1].split())
+    known = any(name.lower() in _HEADINGS or len(name) == 1 for name in names)
+    return names if known else [" ".join(words)]
 
 
 def _downwards(lines: Sequence[str], at: int) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from qsctl.core.integration.message import MessageId
-from qsctl.dumps.fields import BY_NAME, DATA, SECOND_STATE, Field, unescaped
+from qsctl.dumps.fields import BY_NAME, DATA, SECOND_STATE, Field, other_name, unescaped
 from qsctl.dumps.model import ListedMessage
 from qsctl.dumps.moments import DateOrder
 from qsctl.dumps.payload_text import payload_octets
@@ -47,11 +47,6 @@ class Block:
         self._others: list[tuple[str, str]] = []
         self._second_state: int | None = None
         self._has_data = False
-
-    @staticmethod
-    def knows(name: str) -> bool:
-        """Whether a line of this name is one of the extended form."""
-        return name.lower() in BY_NAME or name.lower() == SECOND_STATE
 
     @staticmethod
     def of_the_long_form() -> dict[str, tuple[str, Callable[[str, DateOrder], Any], str]]:
@@ -104,7 +99,7 @@ class Block:
             self.is_broken = True
             return [Trouble("the message has too many lines that are not known", name, f"{MOST_OTHERS} lines")]
         if not self.is_broken:
-            self._others.append((name, unescaped(text)))
+            self._others.append((other_name(name), unescaped(text)))
         return []
 
     def missing(self) -> list[Trouble]:

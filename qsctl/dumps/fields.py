@@ -140,6 +140,19 @@ BY_NAME: Final = {each.name.lower(): each for each in FIELDS}
 SECOND_STATE: Final = "msgrecoverydbstate"
 """The number alone, which counts where msgState has words without it."""
 
+
+def knows(name: str) -> bool:
+    """Whether a line of this name is one of the extended form."""
+    return name.lower() in BY_NAME or name.lower() in {SECOND_STATE, DATA, "msg"}
+
+
+def other_name(heading: str) -> str:
+    """The name under which an unknown heading's values are kept: a line may begin with it."""
+    printable = "".join(each if each.isprintable() and each != ":" else " " for each in heading)
+    name = " ".join(printable.split())[:40].strip()
+    return f"column {name}".strip() if not name or knows(name) else name
+
+
 _UNSAFE: Final = re.compile(r"[^ -~]|\\|^ | $")
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{8})|\\)")
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from qsctl.dumps.model import ListedMessage
 from qsctl.dumps.moments import DAY_NS, SECOND_NS, Moment
-from qsctl.dumps.states import TRANSLATION, meaning_of
+from qsctl.dumps.states import TRANSLATION, is_error, meaning_of
 from qsctl.errors import InvalidInput
 
 MOST_GROUPS: Final = 100_000
@@ -140,5 +140,6 @@ _KEYS: Final[dict[GroupBy, Callable[[ListedMessage, Moment | None], tuple[object
 
 
 def state_words(message: ListedMessage) -> str:
-    """The number of a state with its name, or that of the queue where the number has none."""
-    return f"{message.state} {message.queue or meaning_of(message.state).name}"
+    """The number of a state with its name, or that of the queue where several have the number."""
+    queue = "" if is_error(message.state) else message.queue
+    return f"{message.state} {queue or meaning_of(message.state).name}"

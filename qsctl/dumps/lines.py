@@ -104,8 +104,9 @@ def _byte_lines(stream: io.BufferedReader[Any], encoding: str) -> Iterator[str |
 
 def _wide_lines(stream: io.BufferedReader[Any], encoding: str) -> Iterator[str | LineError]:
     text = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="\n")
-    while line := text.readline(LONGEST_LINE_BYTES + 1):
-        if len(line) > LONGEST_LINE_BYTES:
+    longest = LONGEST_LINE_BYTES // 4  # characters
+    while line := text.readline(longest + 1):
+        if len(line) > longest:
             yield _too_long(line[:20].encode("utf-8", "replace"))
             return
         line = line.rstrip("\r\n")

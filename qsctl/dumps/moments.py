@@ -117,7 +117,7 @@ def parse_moment(text: str, order: DateOrder = DateOrder.MONTH_FIRST) -> Moment:
         words = f"{words[:10]} {words[11:]}"
     found = _TIME.search(words)
     if found is None:
-        return Moment(_days(words, order) * DAY_NS)
+        return Moment(_in_range(_days(words, order) * DAY_NS))
     within_ns = _within_ns(found)
     offset, used = _offset(found)
     rest = f"{words[: found.start()]} {words[used:]}".strip(" ,\t")
@@ -127,8 +127,14 @@ def parse_moment(text: str, order: DateOrder = DateOrder.MONTH_FIRST) -> Moment:
         return Moment(within_ns, has_date=False)
     at_ns = _days(rest, order) * DAY_NS + within_ns
     if offset is None:
-        return Moment(at_ns)
-    return Moment(at_ns - int(offset.total_seconds()) * SECOND_NS, is_utc=True)
+        return Moment(_in_range(at_ns))
+    return Moment(_in_range(at_ns - int(offset.total_seconds()) * SECOND_NS), is_utc=True)
+
+
+def _in_range(at_ns: int) -> int:
+    if not 0 <= at_ns < (date.max.toordinal() + 1 - _EPOCH) * DAY_NS:
+        raise ValueError("it is before 1970 or after 9999")
+    return at_ns
 
 
 def _looks_iso(text: str) -> bool:
@@ -233,10 +239,7 @@ def from_epoch(text: str) -> Moment:
     whole, _, fraction = text.partition(".")
     if not whole.isascii() or not whole.isdigit() or len(whole) > 12 or not (fraction or "0").isdigit():
         raise ValueError("it is no number of seconds since 1970")
-    at_ns = int(whole) * SECOND_NS + int(fraction[:9].ljust(9, "0"))
-    if at_ns // DAY_NS + _EPOCH > date.max.toordinal():
-        raise ValueError("it is later than the year 9999")
-    return Moment(at_ns, is_utc=True)
+    return Moment(_in_range(int(whole) * SECOND_NS + int(fraction[:9].ljust(9, "0"))), is_utc=True)
 
 
 def epoch_text(moment: Moment) -> str:

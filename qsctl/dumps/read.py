@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 from qsctl.config.problems import Problem
 from qsctl.dumps.columns import STANDARD, Columns, columns_of, is_heading, is_lower_heading, is_rule, is_stacked
 from qsctl.dumps.extended_block import Block
-from qsctl.dumps.fields import is_start, split
+from qsctl.dumps.fields import is_start, knows, other_name, split, unescaped
 from qsctl.dumps.lines import LineError, lines_of
 from qsctl.dumps.model import ListedMessage
 from qsctl.dumps.moments import DateOrder, Moment, parse_moment
@@ -63,9 +63,10 @@ def read_messages(
 class _Row:
     """A row that may go on in the lines below it, as the long form's do."""
 
-    def __init__(self, values: dict[str, Any], number: int, *, goes_on: bool) -> None:
+    def __init__(self, values: dict[str, Any], *, is_broken: bool, goes_on: bool) -> None:
         self.values = values
-        self.number = number
+        self.is_broken = is_broken
+        """Whether something of it was not understood: it is counted, and nothing else."""
         self.goes_on = goes_on
         self.lines = 0
 
@@ -147,7 +148,7 @@ class _Reader:
         elif is_heading(line):
             self._is_listing = True
             self._heading = line
-        elif (found := find_id(line)) is not None and not _ECHO.fullmatch(line):
+        elif (found := find_id(line)) is not None and not _is_typed(line, found.start()):
             self._is_listing = True
             self._begin_row(line, found)
         elif is_stacked(line) and len(self._stacked) < _MOST_STACKED:
@@ -161,14 +162,10 @@ class _Reader:
             self._note(trouble, path=values.get("mid"))
         day, self._day = self._day, None
         goes_on, self._is_dated = self._is_dated, False
-        if not values or troubles:
-            self._found += 1
-            self._row = _Row({}, self._number, goes_on=goes_on)
-            return
         created = values.get("created")
         if day is not None and created is not None and not created.has_date:
             values["created"] = Moment(day.at_ns + created.at_ns)
-        self._row = _Row(values, self._number, goes_on=goes_on)
+        self._row = _Row(values, is_broken=bool(troubles), goes_on=goes_on)
 
     def _continue_row(self, line: str) -> bool:
         """Whether a line belongs to the row above it: it is indented, and the row has a date of its own above."""
@@ -176,18 +173,18 @@ class _Reader:
         assert row is not None
         if not row.goes_on or not line[0].isspace():
             return False
-        if row.lines >= _MOST_CONTINUED or _passed_over(line):
+        named = split(line)
+        if row.lines >= _MOST_CONTINUED or is_start(line) or (named and knows(named[0])):
             return False
         row.lines += 1
-        named = split(line)
         key = named[0].lower() if named else ""
         if named and key in _LONG_FIELDS:
             self._set_long(row, *_LONG_FIELDS[key], named[1])
-        elif row.values and not row.values.get("destination") and row.lines == 1 and not named:
-            row.values["destination"] = line.strip()
-        elif row.values:
+        elif not row.values.get("destination") and row.lines == 1 and not named:
+            row.values["destination"] = unescaped(line.strip())
+        else:
             name, text = named or (f"line {row.lines + 2}", line.strip())
-            row.values["others"] = (*row.values.get("others", ()), (name, text))
+            row.values["others"] = (*row.values.get("others", ()), (other_name(name), text))
         return True
 
     def _set_long(self, row: _Row, field: str, read: Any, allowed: str, text: str) -> None:
@@ -197,14 +194,14 @@ class _Reader:
             row.values[field] = read(text, self._order)
         except ValueError:
             self._note(Trouble("this line is not understood", text, allowed), path=row.values.get("mid"))
-            row.values.clear()
+            row.is_broken = True
 
     def _begins_block(self, line: str) -> bool:
         """Whether a line is of a message in the extended form whose first line is missing."""
         if not line.lstrip().startswith("msg"):
             return False
         named = split(line)
-        return named is not None and Block.knows(named[0])
+        return named is not None and knows(named[0])
 
     def _continue_block(self, line: str) -> bool:
         """Whether a line belongs to the message in the extended form that is being read."""
@@ -234,8 +231,8 @@ class _Reader:
                 yield block.message()
         if self._row is not None:
             row, self._row = self._row, None
-            if row.values:
-                self._found += 1
+            self._found += 1
+            if not row.is_broken:
                 yield ListedMessage(**row.values)
 
     def _end_heading(self, rule: str | None) -> None:
@@ -284,6 +281,11 @@ class _Reader:
 
 
 _LONG_FIELDS: Final = Block.of_the_long_form()
+
+
+def _is_typed(line: str, place_of_id: int) -> bool:
+    """Whether a line is a command that names an id, and no row."""
+    return _ECHO.match(line, 0, place_of_id) is not None
 
 
 def _passed_over(line: str) -> bool:

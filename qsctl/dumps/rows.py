@@ -77,20 +77,29 @@ def _words(line: str, start: int) -> _Places:
 
 
 def _assign(words: _Places, fields: Sequence[str], starts: Sequence[int], texts: dict[str, str]) -> bool:
-    """Give each word to its column; False where there are too many."""
-    if len(words) != len(fields) and starts:
+    """Give each word to its column; False where there are too many.
+
+    By place where that gives every column what it needs: a date may be two words where a name is missing. Otherwise,
+    as in a row that a long id moved to the right, by count.
+    """
+    is_plain = len(words) == len(fields) and not any(_has_words(name) for name in fields)
+    if starts and not is_plain:
         placed: dict[str, list[str]] = {}
         for position, word in words:
             column = max((index for index, start in enumerate(starts) if start <= position), default=0)
             placed.setdefault(fields[column], []).append(word)
-        alone = len(words) > len(fields) or all(len(each) == 1 for each in placed.values())
-        if alone and _needed(fields) <= set(placed):
+        if _needed(fields) <= set(placed) and all(len(each) == 1 or _has_words(name) for name, each in placed.items()):
             texts.update((name, " ".join(each)) for name, each in placed.items())
             return True
     if len(words) > len(fields):
         return False
     texts.update(zip(fields, (word for _, word in words), strict=False))
     return True
+
+
+def _has_words(name: str) -> bool:
+    """Whether a value may be several words: a date, or what is not known here."""
+    return name == CREATED or name[0] == "="
 
 
 def _needed(fields: Sequence[str]) -> set[str]:

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from qsctl.core.integration.administration import keeper_of
 from qsctl.core.integration.message import STATE_NAMES, State
 
 
 class Holder(NamedTuple):
-    """Who keeps messages of a state in memory, and must stop before they are deleted."""
+    """Whose thread has messages of a state."""
 
-    words: str
     side: str
-    """Whose thread holds it: `source`, `destination`, or `translation`, which stops only with its process."""
+    """`source`, `destination` or `translation`."""
 
 
-SOURCE: Final = Holder("the inbound thread", "source")
-DESTINATION: Final = Holder("the outbound thread", "destination")
-TRANSLATION: Final = Holder("the whole process", "translation")
+SOURCE: Final = Holder("source")
+DESTINATION: Final = Holder("destination")
+TRANSLATION: Final = Holder("translation")
 
 
 class StateMeaning(NamedTuple):
@@ -33,7 +33,14 @@ class StateMeaning(NamedTuple):
     meaning: str
     remedy: str
     holder: Holder | None = None
-    """None: nothing holds it in memory."""
+    """None: it is in the error database."""
+
+    @property
+    def stop_first(self) -> str | None:
+        """What must stop before such a message is deleted: its thread, or the whole process; None: nothing."""
+        if self.holder is None:
+            return None
+        return str(keeper_of(State(self.code)))
 
 
 LAST_QUEUE: Final = 99

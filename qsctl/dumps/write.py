@@ -26,15 +26,15 @@ _SHORT_HEADING: Final = (
     f"{'':{_LEFT}}l T",
     f"{'':{_LEFT}}a y F",
     f"{'':{_LEFT}}s p w",
-    f"{'Created':<{_TIME}} {'Message Id':<{_ID}}s e d Prio  State  Length {'Source':<{_NAME}} Dest",
-    f"{'-' * _TIME} {'-' * (_ID - 1)} - - - ---- ------ ------- {'-' * _NAME} {'-' * _NAME}",
+    f"{'Created':<{_TIME}} {'Message Id':<{_ID}}s e d Prio  State Length {'Source':<{_NAME}} Dest",
+    f"{'-' * _TIME} {'-' * (_ID - 1)} - - - ---- ------ ------ {'-' * _NAME} {'-' * _NAME}",
 )
 _LONG_HEADING: Final = (
     "",
     *_SHORT_HEADING[:4],
-    f"{'Created':<{_TIME}} {'Message Id':<{_ID}}s e d Prio  State  Length Source",
+    f"{'Created':<{_TIME}} {'Message Id':<{_ID}}s e d Prio  State Length Source",
     f"{'':{_LEFT + 25}}Dest",
-    f"{'-' * _TIME} {'-' * (_ID - 1)} - - - ---- ------ ------- {'-' * _NAME}",
+    f"{'-' * _TIME} {'-' * (_ID - 1)} - - - ---- ------ ------ {'-' * _NAME}",
 )
 
 
@@ -69,7 +69,8 @@ def short_row(message: ListedMessage) -> str:
 
 def _cell(text: str) -> str:
     """A name as one word."""
-    return escaped(text).replace(" ", r"\x20")
+    word = escaped(text).replace(" ", r"\x20")
+    return rf"{word[:-1]}\x3a" if word.endswith(":") else word  # with it, a line would be a name without a value
 
 
 def _row(message: ListedMessage) -> str:
@@ -79,9 +80,9 @@ def _row(message: ListedMessage) -> str:
     size = UNSTATED if message.size_bytes is None else str(message.size_bytes)
     letters = f"{message.message_class or UNSTATED} {message.type or UNSTATED} {forward}"
     mid = str(message.mid)
-    # An id that is too long for its column moves the rest of the row: it is read by words.
+    # What is too long for its column moves the rest of the row, which is then read by words.
     gap = " " if len(mid) >= _ID else ""
-    return f"{created:<{_TIME}} {mid:<{_ID}}{gap}{letters} {priority:>4} {message.state:>6} {size:>7}"
+    return f"{created:<{_TIME}} {mid:<{_ID}}{gap}{letters} {priority:>4} {message.state:>6} {size:>6}"
 
 
 def _long_lines(message: ListedMessage) -> Iterator[str]:

@@ -23,6 +23,7 @@ from qsctl.storage.integration_codec import INTEGRATION_CODEC
 from qsctl.storage.sqlite import SqliteStorage
 
 _SETTINGS: Final = FilesystemSettings(journal_mode=JournalMode.WAL, synchronization=Synchronization.FULL)
+LOCK_SUFFIX: Final = ".lock"
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 
 
@@ -46,7 +47,7 @@ class RecoveryStore:
 
     def __init__(self, path: Path, settings: FilesystemSettings = _SETTINGS) -> None:
         self.path = path
-        self._lock = filelock.FileLock(path.with_name(path.name + ".lock"), mode=0o600, timeout=0)
+        self._lock = filelock.FileLock(path.with_name(path.name + LOCK_SUFFIX), mode=0o600, timeout=0)
         try:
             self._lock.acquire()
         except filelock.Timeout as error:
@@ -98,6 +99,18 @@ class RecoveryStore:
             self._storage.close()
         finally:
             self._lock.release()
+
+
+def is_in_use(path: Path) -> bool:
+    """Whether an engine or a command has a recovery database open for writing; nothing is changed."""
+    lock = path.with_name(path.name + LOCK_SUFFIX)
+    if not lock.exists():
+        return False
+    try:
+        with filelock.FileLock(lock, mode=0o600, timeout=0):
+            return False
+    except filelock.Timeout:
+        return True
 
 
 def read_recovery_database(path: Path) -> RecoveryContent:

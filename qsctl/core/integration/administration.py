@@ -55,11 +55,16 @@ _STATE_AT: Final = {
 _INBOUND: Final = frozenset({ResendPlace.INBOUND_PRE_TPS, ResendPlace.INBOUND_POST_TPS})
 
 
+def keeper_of(state: State) -> Keeper:
+    """What has messages of this state in its memory; a thread's process has them, too."""
+    return Keeper.THREAD if state in _OF_THREADS else Keeper.PROCESS
+
+
 def requirement_of(message: Message) -> Requirement | None:
     """What has to stop before this message is deleted; None: nothing, it is in the error database."""
     if message.is_error:
         return None
-    if message.state in _OF_THREADS:
+    if keeper_of(message.state) is Keeper.THREAD:
         return Requirement(Keeper.THREAD, message.owner, message.process)
     return Requirement(Keeper.PROCESS, message.process, message.process)
 
