@@ -147,7 +147,7 @@ def _figures(
     from qsctl.cli.simulate_figures import client_count, figures_of_counters, group_of
     from qsctl.errors import UsageError
 
-    few = client_count(scenario) <= FEW_CLIENTS
+    few = client_count(scenario) <= FEW_CLIENTS or scenario.engine is not None  # its threads have no groups
     if spark:
         if by is By.GROUP:
             raise UsageError("--by group is not among what Spark groups by", remedy="Use --by client or --by queue.")

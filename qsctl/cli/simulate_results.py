@@ -39,9 +39,10 @@ OWN_NAMES = {
     "tibco": {
         "discards": "Transmit Congestion--Slow Consumer (Msgs)",
         "discarded_messages": "Transmit Congestion--Slow Consumer",
-    }
+    },
+    "integration": {"discards": "Thrown away (Msgs)", "discarded_messages": "Thrown away"},
 }
-"""A model's own words for columns (seed 003)."""
+"""A model's own words for columns (seed 003). An integration engine throws results of failed route details away."""
 
 
 class SimulateResult(Result):

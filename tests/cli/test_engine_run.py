@@ -172,3 +172,25 @@ def test_a_wrong_scenario_is_said_to_be_wrong_with_its_line(small: Path, was: st
     assert done.exit_code == ExitStatus.NO
     assert words in " ".join(done.output.split()), done.output
     assert "small.xml" in done.output
+
+
+def test_an_engine_is_simulated_as_other_models_are(small: Path) -> None:
+    runner = CliRunner()
+    done = runner.invoke(build_app(), ["simulate", str(small), "--out", "run", "--level", "events"])
+    assert done.exit_code == 0, done.output
+    text = " ".join(done.stdout.split())
+    assert "small: an integration engine, 4 clients, 20 s" in text
+    assert "Messages wait most in slow outbound-post-TPS:" in text
+    assert "Thrown away (Msgs)" in text
+    for command in (["explain", "discards", "run"], ["show", "client", "slow", "stats", "queue", "--run", "run"]):
+        refused = runner.invoke(build_app(), command)
+        assert refused.exit_code == ExitStatus.REFUSED, refused.output
+        assert "is a run of an integration engine" in " ".join(refused.output.split())
+
+
+def test_an_engine_of_many_threads_is_shown_thread_by_thread(small: Path) -> None:
+    more = "".join(f'<thread name="t{n}"><outbound><constant rate="9/s"/></outbound></thread>' for n in range(9))
+    small.write_text(SMALL.replace("</process>", f"{more}</process>").replace("fast slow", "fast slow t1 t8"))
+    done = CliRunner().invoke(build_app(), ["simulate", str(small), "--out", "run"])
+    assert done.exit_code == 0, done.output
+    assert "t8" in done.stdout
