@@ -16,7 +16,8 @@ from qsctl.core.integration.message import Message, MessageId, State
 from qsctl.core.integration.messages import Accepted, Outbound
 from qsctl.core.integration.records import STREAM, Failed, Moved, Record, RemovalCause, Removed, Started
 from qsctl.errors import Damaged, NotFound, Refused
-from qsctl.sim.engine.crash_points import _expected, _item, _source, recover_and_drain
+from qsctl.sim.engine.crash_points import _expected, _item, _source
+from qsctl.sim.engine.interruption import recover_and_drain
 from qsctl.sim.engine.world import EngineWorld, Received
 from qsctl.sim.scenario import Scenario
 from qsctl.sim.scenario_xml import find_scenario, read_scenario

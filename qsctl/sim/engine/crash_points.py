@@ -14,32 +14,28 @@ connection without logging: what was in no database is lost, and exactly that.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from qsctl.core.integration.database import Database
-from qsctl.core.integration.engine import IntegrationEngine
 from qsctl.core.integration.error_codes import ErrorCode
-from qsctl.core.integration.events import Ended, Entered, Event, Recovered
-from qsctl.core.integration.message import STATE_NAMES, Message, MessageId, MessageType, State
-from qsctl.core.integration.messages import Accepted, Acknowledged, Arrived, Delivery, Outbound
-from qsctl.core.integration.records import Failed, Moved, Record, RemovalCause, Removed, Started, Stored
+from qsctl.core.integration.events import Ended, Entered
+from qsctl.core.integration.message import Message, MessageId, State
+from qsctl.core.integration.messages import Accepted, Outbound
+from qsctl.core.integration.records import RemovalCause, Removed
 from qsctl.core.integration.settings import EngineSettings
 from qsctl.errors import InvalidInput
-from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.instant import Nanoseconds
 from qsctl.sim.engine.behaviours import Label, label_of
+from qsctl.sim.engine.interruption import REPLY_STEP, Outcome, Source, Turn, named, recover_and_drain, timeline_of
 from qsctl.sim.engine.world import EngineWorld, Received
 from qsctl.sim.scenario import Scenario
 from qsctl.sim.scenario_engine import Engine
 
-Source: TypeAlias = tuple[str, int]
-"""An inbound message: its thread and number."""
 Item: TypeAlias = tuple[str, str]
 """What comes of it: a destination, or an error, and the path of the result."""
 
-_STEPS_MAX: Final = 1_000_000
-_REPLY: Final = ".reply"
 _ROUTED: Final = frozenset({State.POST_TRANSLATION, State.OUTBOUND_PRE_TPS, State.OUTBOUND_POST_TPS})
 _DELIVERY_ERRORS: Final = frozenset({ErrorCode.RETRIES})
 
@@ -87,28 +83,6 @@ class CrashReport:
     nested: int
 
 
-class _Turn(NamedTuple):
-    """A step of the run that is interrupted: the records of a turn, then what follows from them being durable."""
-
-    at_ns: Nanoseconds
-    records: Sequence[Record] = ()
-    events: Sequence[Event] = ()
-    received: Received | None = None
-    """A receiver has a message; what was sent in this turn is a turn of its own when it is there."""
-    accepted: Source | None = None
-    """A sender got its answer."""
-
-
-class _Outcome(NamedTuple):
-    """What a recovery did, and what came of it."""
-
-    records: list[Record]
-    """That the start wrote."""
-    started_with: list[Recovered]
-    received: list[Received]
-    errors: list[Message]
-
-
 def explore(scenario: Scenario, *, replication: int = 0, every: int = 1, nested: bool = True) -> CrashReport:
     """Interrupt a scenario at every point.
 
@@ -123,7 +97,7 @@ def explore(scenario: Scenario, *, replication: int = 0, every: int = 1, nested:
     """
     assert scenario.engine is not None
     expected = _expected(scenario, replication)
-    settings, timeline = _timeline(scenario, replication)
+    settings, timeline = timeline_of(scenario, replication)
     logged = {
         thread.name
         for process in scenario.engine.processes
@@ -151,7 +125,7 @@ def _expected(scenario: Scenario, replication: int) -> Mapping[Source, frozenset
 
     def note(received: Received) -> None:
         source, item = _source(received.payload), _item(received)
-        if item in found[source] and _REPLY not in item[1]:
+        if item in found[source] and REPLY_STEP not in item[1]:
             raise InvalidInput(
                 f"scenario {scenario.name!r}: message {source[1]} of {source[0]} has two results for {item[0]} "
                 f"that are alike ({item[1]}): what comes twice could not be told from what is lost",
@@ -171,7 +145,7 @@ def _expected(scenario: Scenario, replication: int) -> Mapping[Source, frozenset
     for message in world.engine.database.failed():
         label = label_of(message.payload)
         found[label.thread, label.number].add(_error_item(message, label))
-    return {source: frozenset(each for each in items if _REPLY not in each[1]) for source, items in found.items()}
+    return {source: frozenset(each for each in items if REPLY_STEP not in each[1]) for source, items in found.items()}
 
 
 def _calm(engine: Engine) -> Engine:
@@ -196,40 +170,6 @@ def _calm(engine: Engine) -> Engine:
     return replace(engine, processes=processes, failures=())
 
 
-def _timeline(scenario: Scenario, replication: int) -> tuple[EngineSettings, list[_Turn]]:
-    """Run the scenario, and note every step."""
-    timeline: list[_Turn] = []
-
-    def step(now: Nanoseconds, records: Sequence[Record], events: Sequence[Event]) -> None:
-        timeline.append(_Turn(now, records, events))
-
-    def release(message: Outbound) -> None:
-        if isinstance(message, Accepted):
-            timeline.append(_Turn(timeline[-1].at_ns, accepted=(message.thread, message.token)))
-
-    def receive(received: Received) -> None:
-        timeline.append(_Turn(received.at_ns, received=received))
-
-    world = EngineWorld(scenario, replication, on_turn=step, on_release=release, on_received=receive)
-    world.run()
-    return world.settings, timeline
-
-
-def _named(record: Record) -> str:
-    match record:
-        case Started():
-            return "start"
-        case Stored(_, _, message):
-            where = "error database" if message.is_error else f"{STATE_NAMES[message.state]} queue"
-            return f"copy into {where}"
-        case Moved(_, _, state):
-            return f"move to {STATE_NAMES[state]}"
-        case Failed():
-            return "move to error database"
-        case Removed(_, _, cause):
-            return f"removal: {cause.name.lower()}"
-
-
 @dataclass(slots=True)
 class _Explorer:
     """Goes along the timeline, and interrupts."""
@@ -250,7 +190,7 @@ class _Explorer:
     points: int = 0
     nested_points: int = 0
 
-    def follow(self, turn: _Turn) -> None:
+    def follow(self, turn: Turn) -> None:
         """Take one step of the run, and interrupt everywhere in it."""
         before = dict(self.live)
         steps_in_memory = 0
@@ -262,7 +202,7 @@ class _Explorer:
                 self.live.pop(event.mid, None)
         for record in turn.records:
             self.database.apply(record)
-            self._interrupt(turn.at_ns, _named(record), before)
+            self._interrupt(turn.at_ns, named(record), before)
         if steps_in_memory:
             self._interrupt(turn.at_ns, "a step in memory only", self.live)
         if turn.accepted is not None:
@@ -297,7 +237,7 @@ class _Explorer:
                 self.nested_points += 1
                 self._judge(index, row, recover_and_drain(self.settings, database.copy(), now), before)
 
-    def _judge(self, nested: int, row: PointRow, outcome: _Outcome, before: Mapping[MessageId, Entered]) -> None:
+    def _judge(self, nested: int, row: PointRow, outcome: Outcome, before: Mapping[MessageId, Entered]) -> None:
         found, twice = self._found(outcome)
         present = self._present(before), self._present(self.live)
         for source, expected in self.expected.items():
@@ -322,20 +262,20 @@ class _Explorer:
             self.violations += [Violation(self.number, nested, row.after, source, what) for what in wrong]
             row.violations += len(wrong)
 
-    def _found(self, outcome: _Outcome) -> tuple[dict[Source, set[Item]], dict[Source, set[Item]]]:
+    def _found(self, outcome: Outcome) -> tuple[dict[Source, set[Item]], dict[Source, set[Item]]]:
         """What came of each inbound message, before and after, and what of it came twice without being marked."""
         found: dict[Source, set[Item]] = defaultdict(set)
         count: Counter[tuple[Source, Item]] = Counter()
         for received in (*self.received, *outcome.received):
             item = _item(received)
-            if _REPLY in item[1]:
+            if REPLY_STEP in item[1]:
                 continue
             source = _source(received.payload)
             found[source].add(item)
             count[source, item] += not received.is_possible_duplicate
         for message in outcome.errors:
             label = label_of(message.payload)
-            if _REPLY in label.path:
+            if REPLY_STEP in label.path:
                 continue
             item = _error_item(message, label)
             source = (label.thread, label.number)
@@ -369,40 +309,6 @@ class _Explorer:
                 if _is_within(path, label.path) and (not is_routed or destination == entered.owner):
                     found[source].add((destination, path))
         return found
-
-
-def recover_and_drain(settings: EngineSettings, database: Database, now: Nanoseconds) -> _Outcome:
-    """Start an engine with a database, and go on until nothing is left to do; receivers take whatever comes at once."""
-    engine = IntegrationEngine(settings, database, now)
-    received: list[Received] = []
-    recovered: list[Recovered] = []
-    first: list[Record] = []
-    replies: set[str] = {
-        thread.name
-        for process in settings.processes
-        for thread in process.threads
-        if thread.outbound is not None and thread.outbound.awaits_reply
-    }
-    for step in range(_STEPS_MAX):
-        ready = engine.take_ready()
-        if step == 0:
-            first = ready.records
-            recovered = [event for event in ready.events if isinstance(event, Recovered)]
-        for message in ready.messages:
-            if isinstance(message, Delivery):
-                received.append(Received(now, message.thread, message.payload, message.is_possible_duplicate))
-                engine.receive(now, Acknowledged(message.thread, message.mid))
-                if message.thread in replies and message.type is not MessageType.REPLY:
-                    label = label_of(message.payload)
-                    reply = label._replace(path=label.path + _REPLY).line() + b"\n"
-                    engine.receive(now, Arrived(message.thread, label.number, reply, type=MessageType.REPLY))
-        if not (ready.records or ready.messages or ready.events):
-            deadline = engine.next_deadline()
-            if deadline is None or deadline >= INFINITE_NS:
-                return _Outcome(first, recovered, received, engine.database.failed())
-            now = max(now, deadline)
-            engine.advance(now)
-    raise AssertionError("the engine does not come to rest")
 
 
 def _error_item(message: Message, label: Label) -> Item:
