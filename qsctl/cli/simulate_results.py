@@ -16,6 +16,7 @@ from qsctl.cli.summarize_results import (
     place_of,
     queue_blocks,
     short_duration,
+    waiting_blocks,
 )
 from qsctl.errors import ExitStatus
 
@@ -131,6 +132,7 @@ class Simulated(SimulateResult):
             )
         blocks += queue_blocks(self.queues, OWN_NAMES.get(self.model), grouped=self.by == "group")
         blocks += loss_blocks(self.queues, OWN_NAMES.get(self.model))
+        blocks += waiting_blocks(self.queues)
         blocks += happening_blocks(self.happenings)
         blocks += self._repeats()
         blocks += [TextBlock(note, "faint") for note in self.notes]

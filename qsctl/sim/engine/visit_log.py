@@ -35,12 +35,12 @@ QUEUE_NAMES: Final = tuple(STATE_NAMES[state].replace(" ", "-") for state in QUE
 _INDEX: Final = {state: index for index, state in enumerate(QUEUES)}
 _OUTCOME: Final = {
     Fate.PASSED: Outcome.DELIVERED,
-    Fate.INTERRUPTED: Outcome.DISCONNECTED,
+    Fate.INTERRUPTED: Outcome.ELIDED,
     Fate.LOST: Outcome.DISCARDED,
     Fate.ABANDONED: Outcome.DISCARDED,
     Fate.DELETED: Outcome.DISCARDED,
 }
-"""`disconnected`: its process ended, and the message is in the recovery database, from which another visit comes."""
+"""`elided`, which is no loss: its process ended, and another visit of the message comes from the recovery database."""
 
 
 class VisitLog:
