@@ -13,6 +13,7 @@ from qsctl.core.engine import ServiceEngine
 from qsctl.core.messages import QueueName
 from qsctl.core.records import (
     Assigned,
+    Enqueued,
     QueueCreated,
     QueueDeleted,
     Record,
@@ -73,7 +74,9 @@ def mended(records: Iterable[Record]) -> Iterator[Record]:
     """The records, with those put in that damage must have taken: a sample sent again has come back before."""
     sent: set[int] = set()
     for record in records:
-        if isinstance(record, Assigned):
+        if type(record) is Enqueued:  # most of them
+            pass
+        elif isinstance(record, Assigned):
             if record.position in sent:
                 yield Returned(record.queue, record.position, record.attempt - 1, redelivered=True)
             sent.add(record.position)
