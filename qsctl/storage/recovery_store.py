@@ -17,13 +17,15 @@ import filelock
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.records import Record
-from qsctl.errors import NotFound, Refused
+from qsctl.errors import InvalidInput, NotFound, Refused
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.integration_codec import INTEGRATION_CODEC
+from qsctl.storage.names import refuse_link
 from qsctl.storage.sqlite import SqliteStorage
 
 _SETTINGS: Final = FilesystemSettings(journal_mode=JournalMode.WAL, synchronization=Synchronization.FULL)
 LOCK_SUFFIX: Final = ".lock"
+_MAGIC: Final = b"SQLite format 3\0"
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 
 
@@ -40,13 +42,15 @@ class RecoveryStore:
     `database` is what it says, and follows what is appended.
 
     Raises:
-        InvalidInput: a link or a device stands in the file's place.
+        NotFound: the directory does not exist.
+        InvalidInput: a link, a device or some other file stands in the file's place.
         Damaged: the disk refuses.
         Refused: an engine or another command uses it.
     """
 
     def __init__(self, path: Path, settings: FilesystemSettings = _SETTINGS) -> None:
         self.path = path
+        _check_place(path)
         self._lock = filelock.FileLock(path.with_name(path.name + LOCK_SUFFIX), mode=0o600, timeout=0)
         try:
             self._lock.acquire()
@@ -111,6 +115,20 @@ def is_in_use(path: Path) -> bool:
             return False
     except filelock.Timeout:
         return True
+
+
+def _check_place(path: Path) -> None:
+    """Let no other file be taken for a damaged database, and set aside."""
+    if not path.parent.is_dir():
+        raise NotFound(f"{path}: there is no such directory", remedy="Make it first, or name another one.")
+    refuse_link(path)
+    if path.exists():
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+        if start and start != _MAGIC:
+            raise InvalidInput(
+                f"{path} is no recovery database", remedy="Name a new file, or one that `qsctl engine run` made."
+            )
 
 
 def read_recovery_database(path: Path) -> RecoveryContent:

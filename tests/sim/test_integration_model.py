@@ -68,23 +68,23 @@ def waits(scenario: Scenario) -> dict[tuple[str, str], float]:
 
 
 def test_a_slow_receiver_is_an_m_m_1_queue() -> None:
-    found = waits(scenario_of(8.0, PoissonArrivals(16.0), warm_up_ns=10 * SECOND_NS))
-    # n = 16,000 at a load of 0.5: three standard deviations of the mean wait are 13 %.
-    assert found["out", "outbound-post-TPS"] == pytest.approx(0.5 / 8.0, rel=0.13)
+    found = waits(scenario_of(8.0, PoissonArrivals(16.0), warm_up_ns=10 * SECOND_NS, horizon_s=900))
+    # n = 7,200 at a load of 0.5: three standard deviations of the mean wait are 19 %.
+    assert found["out", "outbound-post-TPS"] == pytest.approx(0.5 / 8.0, rel=0.19)
 
 
 def test_a_constant_procedure_is_an_m_d_1_queue() -> None:
     procedure = EngineProcedure(takes_ns=40 * MILLISECOND_NS)
-    found = waits(scenario_of(8.0, ConstantArrivals(1000.0), procedures=(procedure,), horizon_s=1_000))
+    found = waits(scenario_of(8.0, ConstantArrivals(1000.0), procedures=(procedure,), horizon_s=500))
     rho = 8 * 0.04
     assert found["in", "inbound-pre-TPS"] == pytest.approx(rho * 0.04 / (2 * (1 - rho)), rel=0.1)
 
 
 def test_a_translation_is_an_m_m_1_queue() -> None:
     translation = EngineTranslation(takes_ns=50 * MILLISECOND_NS, spread=Spread.EXPONENTIAL)
-    found = waits(scenario_of(8.0, ConstantArrivals(1000.0), translations=(translation,), horizon_s=1_000))
+    found = waits(scenario_of(8.0, ConstantArrivals(1000.0), translations=(translation,), horizon_s=500))
     rho = 8 * 0.05
-    assert found["p_xlate", "pre-translation"] == pytest.approx(rho * 0.05 / (1 - rho), rel=0.15)
+    assert found["p_xlate", "pre-translation"] == pytest.approx(rho * 0.05 / (1 - rho), rel=0.22)
 
 
 def test_a_result_waits_for_the_others_of_its_route_detail() -> None:
