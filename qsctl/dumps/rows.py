@@ -15,7 +15,7 @@ from typing import Any, Final
 from qsctl.dumps.columns import CREATED, DESTINATION, MID, SOURCE, Columns
 from qsctl.dumps.fields import unescaped
 from qsctl.dumps.moments import DateOrder, parse_moment
-from qsctl.dumps.values import ALLOWED_MOMENT, READERS, Trouble, message_id, whole_number
+from qsctl.dumps.values import ALLOWED_MOMENT, READERS, Trouble, message_id, read_value, whole_number
 
 _BRACKETED: Final = re.compile(r"\[\s*\d{1,18}\.\d{1,18}\.\d{1,18}\s*\]")
 _BARE: Final = re.compile(r"(?<!\S)\d{1,18}\.\d{1,18}\.\d{1,18}(?!\S)")
@@ -117,10 +117,10 @@ def _values(texts: dict[str, str], mid: str, order: DateOrder) -> tuple[dict[str
         if text in _EMPTY:
             continue
         if name in READERS:
-            heading, read, allowed = READERS[name]
             try:
-                values[name] = read(text)
+                values[name] = read_value(name, text)
             except ValueError:
+                heading, _, allowed = READERS[name]
                 troubles.append(Trouble(f"column {heading} is not understood", text, allowed))
         elif name == CREATED:
             try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from qsctl.core.integration.message import MessageId, parse_id
@@ -99,5 +100,16 @@ READERS: Final[dict[str, tuple[str, Callable[[str], object], str]]] = {
     "size_bytes": ("Length", whole_number, "a whole number of octets"),
 }
 """A column's field: its heading, how it is read, and what is allowed."""
+
+
+@lru_cache(maxsize=8192)
+def read_value(field: str, text: str) -> object:
+    """Read a value of a column of `READERS`; a listing has few different ones.
+
+    Raises:
+        ValueError: it is not understood.
+    """
+    return READERS[field][1](text)
+
 
 ALLOWED_MOMENT: Final = KNOWN_DATES

@@ -6,6 +6,7 @@ message leaves the one for the other in one record.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -26,7 +27,11 @@ from qsctl.storage.sqlite import SqliteStorage
 _SETTINGS: Final = FilesystemSettings(journal_mode=JournalMode.WAL, synchronization=Synchronization.FULL)
 LOCK_SUFFIX: Final = ".lock"
 _MAGIC: Final = b"SQLite format 3\0"
-_SIDE_FILES: Final = ("-wal", "-shm", "-journal")
+_WAL: Final = "-wal"
+_SIDE_FILES: Final = (_WAL, "-journal")
+"""What a copy needs; the index of the log is made anew."""
+_LOG_HEADER_BYTES: Final = 32
+_MOST_COPIES: Final = 20
 
 
 class RecoveryContent(NamedTuple):
@@ -122,13 +127,17 @@ def _check_place(path: Path) -> None:
     if not path.parent.is_dir():
         raise NotFound(f"{path}: there is no such directory", remedy="Make it first, or name another one.")
     refuse_link(path)
-    if path.exists():
-        with path.open("rb") as file:
-            start = file.read(len(_MAGIC))
-        if start and start != _MAGIC:
-            raise InvalidInput(
-                f"{path} is no recovery database", remedy="Name a new file, or one that `qsctl engine run` made."
-            )
+    if path.exists() and path.stat().st_size and not _is_database(path):
+        raise InvalidInput(
+            f"{path} is no recovery database", remedy="Name a new file, or one that `qsctl engine run` made."
+        )
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        start = file.read(len(_MAGIC))
+    # What is not in the file yet is in its log, or an engine is about to write it.
+    return start == _MAGIC or (not start and (path.with_name(f"{path.name}{_WAL}").exists() or is_in_use(path)))
 
 
 def read_recovery_database(path: Path) -> RecoveryContent:
@@ -136,18 +145,45 @@ def read_recovery_database(path: Path) -> RecoveryContent:
 
     Raises:
         NotFound: there is no such file.
+        InvalidInput: it is something else; an empty file is no database in which everything was delivered.
         Damaged: it cannot be read.
     """
     if not path.is_file():
         raise NotFound(f"{path}: there is no recovery database", remedy="Name the file that `qsctl engine run` made.")
+    if not _is_database(path):
+        raise InvalidInput(
+            f"{path} is no recovery database",
+            remedy=f"Name the file that `qsctl engine run` made; a listing is read by qsctl engine dump --file {path}.",
+        )
     with tempfile.TemporaryDirectory(prefix="qsctl-recovery-") as name:
         copy = Path(name) / path.name
-        for suffix in ("", *_SIDE_FILES):
-            side = path.with_name(path.name + suffix)
-            if side.is_file():
-                shutil.copyfile(side, copy.with_name(copy.name + suffix))
+        _copy(path, copy)
         storage = SqliteStorage(copy, _SETTINGS, codec=INTEGRATION_CODEC)
         try:
             return RecoveryContent(Database(cast("Any", storage.load())), tuple(storage.damage))
         finally:
             storage.close()
+
+
+def _copy(path: Path, copy: Path) -> None:
+    """Copy a database and its log as they belong together: a log that began anew in between is not that of the copy."""
+    for _ in range(_MOST_COPIES):
+        before = _log_generation(path)
+        for suffix in ("", *_SIDE_FILES):
+            side = path.with_name(path.name + suffix)
+            copied = copy.with_name(copy.name + suffix)
+            copied.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # side files come and go
+                shutil.copyfile(side, copied)
+        if _log_generation(path) == before:
+            return
+    raise Refused(f"{path} changes too fast to be read", remedy="Try again, or stop the engine that uses it.")
+
+
+def _log_generation(path: Path) -> bytes:
+    """The salts in the header of the log, which are new whenever it begins anew."""
+    try:
+        with path.with_name(f"{path.name}{_WAL}").open("rb") as log:
+            return log.read(_LOG_HEADER_BYTES)
+    except FileNotFoundError:
+        return b""

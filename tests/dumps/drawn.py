@@ -14,7 +14,22 @@ COUNTS = st.integers(0, 2**63 - 1) | st.integers(0, 10_000)
 NUMBERS = st.integers(0, 10**18 - 1) | st.integers(0, 300)
 MIDS = st.builds(MessageId, NUMBERS, NUMBERS, NUMBERS)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-NAMES = TEXTS | st.sampled_from(["adt_in", "lab_out", "a b", "r\\x41", "x:y", "[0.0.1]", "Zürich"])
+NAMES = TEXTS | st.sampled_from(
+    [
+        "adt_in",
+        "lab_out",
+        "a b",
+        "r\\x41",
+        "x:",
+        "x:y",
+        "[0.0.1]",
+        "Zürich",
+        "hcidbdump",
+        "total",
+        "(no date)",
+        "msgMid",
+    ]
+)
 THREADS = NAMES.filter(lambda name: name not in {"-", "{}", "(none)"})
 LAST_SECOND = 253_402_300_799
 INSTANTS = st.integers(0, LAST_SECOND * SECOND_NS) | st.integers(0, LAST_SECOND).map(lambda second: second * SECOND_NS)

@@ -25,7 +25,7 @@ def read(text: str, encoding: str = "utf-8") -> list[ListedMessage]:
 
 
 @pytest.mark.parametrize("form", Form)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(messages=st.lists(MESSAGES, max_size=4), expanded=st.booleans())
 def test_a_printed_listing_reads_back_the_same(form: Form, messages: list[ListedMessage], expanded: bool) -> None:
     assert read(printed(messages, form, expanded=expanded)) == [as_listed(each, form) for each in messages]
