@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
+import filelock
 import pytest
 from typer.testing import CliRunner
 
 from qsctl.cli.app import build_app
+from qsctl.dumps.states import STATES
 from qsctl.errors import ExitStatus
 from qsctl.profiles.ranges import SETTINGS
 
@@ -108,3 +111,34 @@ def test_every_command_is_named() -> None:
     names = {command.name for command in build_app().registered_commands}
     table = README[README.index("## Commands") : README.index("## Exit statuses")]
     assert {name for name in names if name and f"`{name}" not in table} == set()
+
+
+def test_the_day_of_the_engine_s_operator_prints_what_the_readme_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "fixtures" / "dumps", tmp_path / "fixtures" / "dumps")
+    (corrected,) = re.findall(r"`corrected.txt` holds `(.*)`;", README)
+    Path("corrected.txt").write_text(f"{corrected}\n", encoding="utf-8")
+    running: filelock.FileLock | None = None
+    for command, output in SHOWN.items():
+        if command.endswith(" &"):  # an engine in the background has its database to itself
+            running = filelock.FileLock("ward.recovery.lock")
+            running.acquire()
+        elif command.startswith("kill "):
+            assert running is not None
+            running.release()
+        elif command.split()[1] == "engine":
+            assert _without_the_time_of_the_kill(run(command)) == _without_the_time_of_the_kill(output), command
+    assert running is not None
+
+
+def _without_the_time_of_the_kill(output: str) -> str:
+    """What is the same whenever the engine was killed: of a run that went on behind that, only the end."""
+    return output.splitlines()[-1] if "It began with" in output else output
+
+
+def test_the_map_of_states_is_the_one_that_is_used() -> None:
+    rows = [f"| `{each.code}` | {each.name} | {each.meaning} | {each.remedy} |" for each in STATES.values()]
+    table = README[README.index("| state | name | means") :].splitlines()[2 : 2 + len(rows)]
+    assert table == rows

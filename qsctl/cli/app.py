@@ -40,6 +40,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "compare",
     "size",
     "report",
+    "engine",
     "client_profile",
     "show",
     "check",

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
 from qsctl.cli.plain_table import Layout
-from qsctl.cli.results import Block, Column, LazyRows, Plain, Result, Row, TableBlock
+from qsctl.cli.results import Block, Column, LazyRows, LinesBlock, Plain, Result, Row, TableBlock
 from qsctl.cli.shown_text import is_obeyed, shown, shown_in_line, shown_json
 from qsctl.errors import QsctlError
 
@@ -140,6 +140,8 @@ def _show_blocks(blocks: Sequence[Block]) -> None:
             if index:
                 out.print()
             _show_table(out, block)
+        elif isinstance(block, LinesBlock):
+            out.file.writelines(f"{shown_in_line(line)}\n" for line in block.lines)
         else:
             out.print(shown(block.text), style=_STYLES[block.style])
 

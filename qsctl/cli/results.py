@@ -83,7 +83,14 @@ class TextBlock:
     style: Literal["plain", "good", "bad", "faint"] = "plain"
 
 
-Block: TypeAlias = TableBlock | TextBlock
+@dataclass(frozen=True, slots=True)
+class LinesBlock:
+    """Lines that are made as they are printed, and never folded: scripts read them, and there may be millions."""
+
+    lines: Iterable[str]
+
+
+Block: TypeAlias = TableBlock | TextBlock | LinesBlock
 
 
 def plain(value: object) -> Plain:

@@ -112,7 +112,7 @@ def simulate(
     check_rules(read)
     folder = out if out is not None else new_folder(read.name)
     began = time.perf_counter()
-    compiled = read.model is not Model.SHARED_READER_QUEUE
+    compiled = read.model not in {Model.SHARED_READER_QUEUE, Model.INTEGRATION}
     with (
         run_progress(read.name, replications or read.replications, compiled=compiled) as told,
         stop_on_interrupt() as stopped,
@@ -147,7 +147,7 @@ def _figures(
     from qsctl.cli.simulate_figures import client_count, figures_of_counters, group_of
     from qsctl.errors import UsageError
 
-    few = client_count(scenario) <= FEW_CLIENTS
+    few = client_count(scenario) <= FEW_CLIENTS or scenario.engine is not None  # its threads have no groups
     if spark:
         if by is By.GROUP:
             raise UsageError("--by group is not among what Spark groups by", remedy="Use --by client or --by queue.")

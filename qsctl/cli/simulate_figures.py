@@ -126,5 +126,7 @@ def group_of(scenario: Scenario) -> Callable[[int, str], str]:
 
 
 def client_count(scenario: Scenario) -> int:
-    """How many clients the scenario has; a simulated service counts as one."""
+    """How many clients the scenario has: of an integration engine, threads; a simulated service counts as one."""
+    if scenario.engine is not None:
+        return sum(len(process.threads) + 1 for process in scenario.engine.processes)
     return sum(group.count for group in scenario.groups) or 1

@@ -16,6 +16,7 @@ from qsctl.cli.summarize_results import (
     place_of,
     queue_blocks,
     short_duration,
+    waiting_blocks,
 )
 from qsctl.errors import ExitStatus
 
@@ -27,6 +28,7 @@ MODEL_NAMES = {
     "solace": "Solace egress queues",
     "tibco": "TIBCO egress queues",
     "shared_reader_queue": "shared reader queues",
+    "integration": "an integration engine",
 }
 
 
@@ -37,9 +39,10 @@ OWN_NAMES = {
     "tibco": {
         "discards": "Transmit Congestion--Slow Consumer (Msgs)",
         "discarded_messages": "Transmit Congestion--Slow Consumer",
-    }
+    },
+    "integration": {"discards": "Thrown away (Msgs)", "discarded_messages": "Thrown away"},
 }
-"""A model's own words for columns (seed 003)."""
+"""A model's own words for columns (seed 003). An integration engine throws results of failed route details away."""
 
 
 class SimulateResult(Result):
@@ -130,6 +133,7 @@ class Simulated(SimulateResult):
             )
         blocks += queue_blocks(self.queues, OWN_NAMES.get(self.model), grouped=self.by == "group")
         blocks += loss_blocks(self.queues, OWN_NAMES.get(self.model))
+        blocks += waiting_blocks(self.queues)
         blocks += happening_blocks(self.happenings)
         blocks += self._repeats()
         blocks += [TextBlock(note, "faint") for note in self.notes]

@@ -106,6 +106,7 @@ class Summary(Result):
         summary = self.summary
         blocks: list[Block] = list(queue_blocks(summary.queues))
         blocks += loss_blocks(summary.queues)
+        blocks += waiting_blocks(summary.queues)
         blocks += happening_blocks(summary.happenings)
         blocks += self._slow()
         blocks += self._law()
@@ -248,6 +249,27 @@ _LOSS_HEADINGS = {
     "dead_messages": "Attempts spent",
 }
 _MOST_LOSSES = 15
+
+
+_OF_ENGINES = frozenset({"inbound-post-TPS", "pre-translation", "post-translation"})
+"""Queues that only an integration engine has."""
+
+
+def waiting_blocks(queues: Sequence[QueueFigures]) -> list[Block]:
+    """Of an integration engine, the queue where messages wait most: what limits it is behind that."""
+    if not any(each.queue in _OF_ENGINES for each in queues):
+        return []
+    total_ns = sum(each.wait_sum_ns for each in queues)
+    most = max(queues, key=lambda each: each.wait_sum_ns)
+    if not total_ns:
+        return []
+    return [
+        TextBlock(
+            f"Messages wait most in {place_of(most)}: {most.wait_sum_ns / max(1, most.observed_ns):.3g} of them on "
+            f"average, each {short_duration(most.wait_mean_ns)}, {100 * most.wait_sum_ns / total_ns:.0f} % of all "
+            "waiting."
+        )
+    ]
 
 
 def loss_blocks(queues: Sequence[QueueFigures], own_names: Mapping[str, str] | None = None) -> list[Block]:

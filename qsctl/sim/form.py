@@ -12,6 +12,7 @@ SOLACE: Final = frozenset({s.Model.SOLACE})
 TIBCO: Final = frozenset({s.Model.TIBCO})
 EGRESS: Final = SOLACE | TIBCO
 SERVICE: Final = frozenset({s.Model.SHARED_READER_QUEUE})
+INTEGRATION: Final = frozenset({s.Model.INTEGRATION})
 EVERY_MODEL: Final = frozenset(s.Model)
 
 

@@ -18,6 +18,7 @@ from qsctl.sim.form import Attribute as Attribute
 from qsctl.sim.form import Child as Child
 from qsctl.sim.form import Columns as Columns
 from qsctl.sim.form import Form as Form
+from qsctl.sim.forms_engine import engine_form
 from qsctl.sim.values import (
     BIT_RATE,
     BOOLEAN,
@@ -322,6 +323,8 @@ WORKLOAD = Form(
     models=SERVICE,
 )
 
+ENGINE = engine_form(ARRIVALS, SIZES, (POISSON, CONSTANT))
+
 SCENARIO = Form(
     "scenario",
     s.Scenario,
@@ -343,6 +346,7 @@ SCENARIO = Form(
         Child("broker", (BROKER,)),
         Child("changes", (CHANGE,), many=True),
         Child("workload", (WORKLOAD,)),
+        Child("engine", (ENGINE,)),
     ),
     foreign=("description",),
 )

@@ -17,7 +17,7 @@ def is_deterministic(scenario: Scenario) -> bool:
     if any(group.loss_probability > 0 for group in scenario.groups):
         return False
     workload = scenario.workload
-    if workload is not None:
+    if workload is not None or scenario.engine is not None:
         # Identities and the order of consumers are seeded, too; only arrivals without chance would not be enough.
         return False
     return all(_is_fixed(traffic) for traffic in scenario.traffic)

@@ -62,6 +62,10 @@ def model_of(scenario: Scenario) -> CompiledModel:
             from qsctl.sim.models import shared_reader_queue
 
             return shared_reader_queue
+        case Model.INTEGRATION:
+            from qsctl.sim.models import integration
+
+            return integration
 
 
 def queue_names(run: ModelRun) -> Sequence[str]:

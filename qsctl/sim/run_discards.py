@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from qsctl.errors import Refused
 from qsctl.eventlog.outcomes import LOSSES, column_of
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import SCENARIO_FILE
@@ -54,8 +55,14 @@ def explain_run(folder: Path) -> list[Explained]:
         NotFound: it is no run folder.
         Damaged: a file of it is missing or was changed.
         ConfigError: its scenario cannot be read again.
+        Refused: the run is of an integration engine, whose queues discard nothing.
     """
     run = open_run(folder)
+    if run.info.model == Model.INTEGRATION:
+        raise Refused(
+            f"{folder} is a run of an integration engine, whose queues have no limits and discard nothing",
+            remedy=f"Where messages wait, and which results failed: `qsctl summarize {folder}`.",
+        )
     scenario = read_scenario(folder / SCENARIO_FILE)
     rows = run.counters().drop_columns(["histogram_bucket", "histogram_count"]).to_pylist()
     happened = {each.event for done in run.info.done for each in done.happenings}

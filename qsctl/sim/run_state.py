@@ -91,13 +91,18 @@ def read_run_state(folder: Path, replication: int = 0) -> RunState:
     Raises:
         NotFound: it is no run folder, or has no such replication.
         Damaged: a file of it is missing or was changed.
-        Refused: the run is of shared reader queues, which have no clients with egress queues.
+        Refused: the run is of shared reader queues or of an integration engine, which have no egress queues.
         ConfigError: its scenario cannot be read again, as when a trace file went away.
     """
     run = open_run(folder)
     if run.info.model == Model.SHARED_READER_QUEUE:
         raise Refused(
             f"{folder} is a run of shared reader queues, whose consumers have no egress queues",
+            remedy=f"Look at it with `qsctl summarize {folder}`.",
+        )
+    if run.info.model == Model.INTEGRATION:
+        raise Refused(
+            f"{folder} is a run of an integration engine, which has no clients with egress queues",
             remedy=f"Look at it with `qsctl summarize {folder}`.",
         )
     info = next((each for each in run.info.done if each.replication == replication), None)

@@ -16,6 +16,7 @@ from qsctl.profiles.client_profile import QUEUE_ORDER as QUEUE_ORDER
 from qsctl.profiles.client_profile import WORK_UNIT_BYTES as WORK_UNIT_BYTES
 from qsctl.profiles.client_profile import Queue as Queue
 from qsctl.profiles.ranges import default_profile
+from qsctl.sim.scenario_engine import Engine
 from qsctl.sim.scenario_places import Places
 
 _DEFAULT: Final = default_profile()
@@ -29,6 +30,7 @@ class Model(StrEnum):
     SOLACE = "solace"
     TIBCO = "tibco"
     SHARED_READER_QUEUE = "shared_reader_queue"
+    INTEGRATION = "integration"
 
 
 TIBCO_QUEUE: Final = "egress"
@@ -370,6 +372,7 @@ class Scenario:
     broker: Broker = Broker()
     changes: tuple[TimedChange, ...] = ()
     workload: Workload | None = None
+    engine: Engine | None = None
     description: str = ""
     places: Places | None = field(default=None, compare=False, repr=False)
     """Where its parts stand in the file that it was read from, for messages."""

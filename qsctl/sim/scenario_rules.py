@@ -15,6 +15,7 @@ from typing import Final
 from qsctl.config.problems import ConfigError, shown
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds, format_duration
+from qsctl.sim.engine_rules import engine_breaches
 from qsctl.sim.forms import PROFILE, SCENARIO
 from qsctl.sim.models.changes import read_changes, spans
 from qsctl.sim.scenario import (
@@ -40,6 +41,7 @@ from qsctl.sim.scenario import (
     Workload,
     WorkloadProducer,
 )
+from qsctl.sim.scenario_engine import Engine
 from qsctl.sim.scenario_places import place_of, problem_in
 
 PARQUET_SUFFIXES: Final = frozenset({".parquet", ".pq"})
@@ -112,6 +114,19 @@ def breaches_of(scenario: Scenario) -> Iterator[Breach]:
         )
     if scenario.workload is not None:
         yield from _workload(scenario.workload, scenario.horizon_ns)
+    if scenario.engine is not None:
+        yield from (Breach(*each) for each in engine_breaches(scenario.engine))
+        for interval in _engine_intervals(scenario.engine):
+            yield from _interval(interval, scenario.horizon_ns)
+
+
+def _engine_intervals(engine: Engine) -> Iterator[Interval]:
+    yield from engine.failures
+    for process in engine.processes:
+        yield from process.crashes
+        for thread in process.threads:
+            yield from thread.stops
+            yield from thread.outbound.outages if thread.outbound is not None else ()
 
 
 def _times(scenario: Scenario) -> Iterator[Breach]:
@@ -142,6 +157,10 @@ def _parts(scenario: Scenario) -> Iterator[Breach]:
     if scenario.model is Model.SHARED_READER_QUEUE:
         if scenario.workload is None:
             yield Breach(scenario, "there is no <workload>", allowed="a <workload> in a shared_reader_queue scenario")
+        return
+    if scenario.model is Model.INTEGRATION:
+        if scenario.engine is None:
+            yield Breach(scenario, "there is no <engine>", allowed="an <engine> in an integration scenario")
         return
     if not scenario.traffic:
         yield Breach(scenario, "there is no <traffic>: nothing would happen", allowed="at least one <traffic>")

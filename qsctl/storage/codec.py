@@ -7,10 +7,10 @@ that comes and goes to a consumer at once, and samples that are removed one afte
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice, zip_longest
 from operator import attrgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -132,7 +132,7 @@ class UnreadableRecord(Exception):
     """A metadata body that is no record of this version. Says why."""
 
 
-_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError, OverflowError)
+UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError, OverflowError)
 """What the decoder raises: text that is no UTF-8 is a ValueError, a size that no machine has an OverflowError."""
 
 
@@ -144,7 +144,7 @@ def decode_metadata(body: bytes) -> Sequence[Record]:
     """
     try:
         found = _decode(body)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise UnreadableRecord(str(error)) from error
     if isinstance(found, _SentMetadata):
         queue, position = found.queue, found.position
@@ -180,7 +180,7 @@ class Positions:
                 self.removed.add(_decode_head(body).position)
             elif kind == _REMEMBERED_TAG:
                 self.next_free = max(self.next_free, _decode_head(body).position)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise UnreadableRecord(str(error)) from error
 
 
@@ -261,3 +261,21 @@ def _is_plain(record: Enqueued) -> bool:
         and record.related_source_guid == NIL_GUID
         and record.related_reader_guid == NIL_GUID
     )
+
+
+class Codec(NamedTuple):
+    """One kind of records for the stores. All kinds are laid out alike: tag, stream, position; see `Positions`.
+
+    Tag 1 brings user data, tag 4 takes it away, tag 5 says which positions were free; other tags are about a position.
+    """
+
+    came: type[Any]
+    """The record that brings user data: it has `position` and `payload`."""
+    encode: Callable[[Sequence[Any]], Encoded]
+    decode: Callable[[bytes], Sequence[Any]]
+    """Raises `UnreadableRecord`."""
+    position_of: Callable[[Any], int | None]
+
+
+QUEUE_CODEC: Final = Codec(Enqueued, encode, decode_metadata, position_of)
+"""Of the records of a queue, and of the service's own."""

@@ -18,18 +18,10 @@ from pathlib import Path
 from typing import Final
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode
-from qsctl.core.records import Enqueued, Record
+from qsctl.core.records import Record
 from qsctl.errors import Damaged, Refused
 from qsctl.storage.base import Extent, Sync, WritesThenSyncs
-from qsctl.storage.codec import (
-    Encoded,
-    Positions,
-    UnreadableRecord,
-    decode_metadata,
-    encode,
-    fill,
-    position_of,
-)
+from qsctl.storage.codec import QUEUE_CODEC, Codec, Encoded, Positions, UnreadableRecord, fill
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import frame, scan
 from qsctl.storage.names import open_private
@@ -71,7 +63,7 @@ class SqliteStorage(WritesThenSyncs):
     """One database file: a row a batch of metadata, a row a payload that is held.
 
     One append is one transaction. One thread at a time may use it. `known`: how far it reached at least when it was
-    last heard of.
+    last heard of. `codec`: the kind of records that it keeps.
 
     Raises:
         InvalidInput: a link or a device stands in the file's place.
@@ -79,8 +71,11 @@ class SqliteStorage(WritesThenSyncs):
         Refused: another program keeps the file locked.
     """
 
-    def __init__(self, path: Path, settings: FilesystemSettings, known: Extent | None = None) -> None:
+    def __init__(
+        self, path: Path, settings: FilesystemSettings, known: Extent | None = None, *, codec: Codec = QUEUE_CODEC
+    ) -> None:
         self.path = path
+        self._codec = codec
         self.settings = settings
         self._stream = stream_of(path)
         self.was_there = False
@@ -111,7 +106,7 @@ class SqliteStorage(WritesThenSyncs):
 
     def _store(self, records: Sequence[Record]) -> None:
         self._refuse_after_failure()
-        encoded = encode(records)
+        encoded = self._codec.encode(records)
         with self._transaction():
             self._insert(encoded, len(records))
             removed_count = 0
@@ -166,7 +161,7 @@ class SqliteStorage(WritesThenSyncs):
         records = list(keep)
         if any(report.kept_as is None for report in self.damage):
             self.damage = copy_aside(self._connection, self.path, self.damage)
-        encoded = encode(records)
+        encoded = self._codec.encode(records)
         with self._transaction():
             execute = self._connection.execute
             execute("CREATE TEMPORARY TABLE kept (position INTEGER PRIMARY KEY)")
@@ -266,6 +261,7 @@ class SqliteStorage(WritesThenSyncs):
     def _load(self) -> Iterator[Record]:
         check = bool(self.damage)
         held: set[int] = set()
+        came, position_of = self._codec.came, self._codec.position_of
         payloads = Payloads(self._connection, self._stream)
         removed: frozenset[int] | None = None
         expected: int | None = None
@@ -275,7 +271,7 @@ class SqliteStorage(WritesThenSyncs):
                 check = True
             expected = number + 1
             for record in self._records_of(number, body):
-                if isinstance(record, Enqueued):
+                if isinstance(record, came):
                     payload = payloads.find(record.position)
                     if payload is None:
                         removed = self._removed_positions() if removed is None else removed
@@ -302,7 +298,7 @@ class SqliteStorage(WritesThenSyncs):
             self._report(number, gap.offset, gap.size_bytes, DamageKind.CHECKSUM, "bytes that match no checksum")
         for start, end in found.bodies:
             try:
-                yield from decode_metadata(body[start:end])
+                yield from self._codec.decode(body[start:end])
             except UnreadableRecord as error:
                 what = f"a record that this version cannot read: {error}"
                 self._report(number, start, end - start, DamageKind.UNREADABLE, what)

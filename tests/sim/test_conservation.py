@@ -55,7 +55,8 @@ def test_published_is_delivered_lost_or_still_there_on_every_ready_scenario(name
         assert outcomes[outcome.value] == total[column_of(outcome)], outcome
     assert outcomes["held"] == total["length_messages"]
     assert outcomes.total() == total["arrived_messages"]
-    if report.info.model != "shared_reader_queue":  # there a dead letter arrives once more, in its other queue
+    # A dead letter arrives once more, in its other queue; in an engine a message arrives in one queue after another.
+    if report.info.model not in {"shared_reader_queue", "integration"}:
         assert total["arrived_messages"] == report.info.done[0].messages
     figures = figures_of(report.counters)
     assert sum(each.lost_messages for each in figures) == sum(total[name] for name in LOSS_COLUMNS)

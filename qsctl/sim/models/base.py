@@ -82,6 +82,15 @@ class Event(IntEnum):
     """A client has its upper threshold's share of its max-subscriptions; value: percent."""
     TOO_MANY_SUBSCRIPTIONS = 26
     """One-shot for each client: subscriptions were refused; value: how many."""
+    THREAD_STOPPED = 27
+    """Of an integration engine. `queue` is -1."""
+    THREAD_STARTED = 28
+    PROCESS_STOPPED = 29
+    """Value: messages lost with it, which were in no database."""
+    PROCESS_STARTED = 30
+    """Value: messages that it found in the recovery database."""
+    FAILED_MESSAGES = 31
+    """Total at the end: messages of this thread that went to the error database."""
 
 
 EVENT_NAMES: Final[tuple[str, ...]] = tuple(event.name.lower().replace("_", "-") for event in Event)

@@ -16,12 +16,12 @@ from qsctl.core.messages import AckResponse, Delivery, Write
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import InvalidInput
 from qsctl.identity import GUID_SIZE_BYTES, Guid, SampleIdentity
-from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
+from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.sim.intervals import occurrences
 from qsctl.sim.kernel.random import logarithm, stream_key, uniform
 from qsctl.sim.scenario import (
     ClientGroup,
     ConstantArrivals,
-    Interval,
     PoissonArrivals,
     Scenario,
     Traffic,
@@ -225,8 +225,7 @@ def absences_of(workload: Workload, horizon_ns: Nanoseconds) -> list[tuple[int, 
     number = 0
     for declared in workload.consumers:
         for _ in range(declared.count):
-            for interval in declared.absences:
-                found += [(number, start, end) for start, end in _occurrences(interval, horizon_ns)]
+            found += [(number, start, end) for start, end in occurrences(declared.absences, horizon_ns)]
             number += 1
     return found
 
@@ -242,18 +241,6 @@ def arrivals_scenario(scenario: Scenario) -> Scenario:
         groups=tuple(ClientGroup(f"producer-{i}", "", "", each.count) for i, each in declared),
         traffic=tuple(Traffic(f"producer-{i}", f"producer-{i}", each.arrivals, each.size) for i, each in declared),
     )
-
-
-def _occurrences(interval: Interval, horizon_ns: Nanoseconds) -> list[tuple[Nanoseconds, Nanoseconds]]:
-    found = []
-    start = interval.start_ns
-    while start < horizon_ns:
-        end = INFINITE_NS if interval.duration_ns >= INFINITE_NS else start + interval.duration_ns
-        found.append((start, end))
-        if interval.every_ns >= INFINITE_NS:
-            break
-        start += interval.every_ns
-    return found
 
 
 def _service_rate(declared: WorkloadConsumer) -> float:

@@ -1,0 +1,119 @@
+"""The recovery database and the error database: what their records say together.
+
+Decides: what a record does, and what of it counts. Replaying all records of a store gives the state that wrote them;
+`unfinished` are copies whose change was interrupted before its last record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from qsctl.core.integration.message import Message
+from qsctl.core.integration.records import STREAM, Failed, Moved, Record, Removed, Started, Stored
+from qsctl.instant import Nanoseconds
+
+
+class Database:
+    """Both databases of one engine, by serial number."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.recovery: dict[int, Message] = {}
+        self.errors: dict[int, Message] = {}
+        self.start = 0
+        """How often the engine was started."""
+        self.next_serial = 1
+        self.latest_ns: Nanoseconds = 0
+        """The latest instant that any record named."""
+        for record in records:
+            self.apply(record)
+
+    def apply(self, record: Record) -> None:
+        """Do what a record says. One about a copy that is not there does nothing: damage took the copy away."""
+        match record:
+            case Stored(_, serial, message, payload):
+                held = self.errors if message.is_error else self.recovery
+                held[serial] = replace(message, serial=serial, payload=payload)
+                self.next_serial = max(self.next_serial, serial + 1)
+                self.latest_ns = max(self.latest_ns, message.entered_at_ns)
+            case Moved(_, serial):
+                found = self.recovery.get(serial)
+                self.latest_ns = max(self.latest_ns, record.at_ns)
+                if found is not None:
+                    self.recovery[serial] = replace(
+                        found,
+                        state=record.state,
+                        position=record.place,
+                        process=record.process,
+                        owner=record.owner,
+                        destination=record.destination,
+                        priority=record.priority,
+                        entered_at_ns=record.at_ns,
+                        flags=record.flags,
+                        attempts=record.attempts,
+                        turns=record.turns,
+                        outbound_at_ns=record.outbound_at_ns,
+                    )
+            case Failed(_, serial, at_ns, state, error, text):
+                found = self.recovery.pop(serial, None)
+                self.latest_ns = max(self.latest_ns, at_ns)
+                if found is not None:
+                    self.errors[serial] = replace(found, state=state, error=error, error_text=text, entered_at_ns=at_ns)
+            case Removed(_, serial, _):
+                self.recovery.pop(serial, None)
+                self.errors.pop(serial, None)
+            case Started(_, next_serial, start, at_ns):
+                self.latest_ns = max(self.latest_ns, at_ns)
+                self.start = max(self.start, start)
+                self.next_serial = max(self.next_serial, next_serial)
+            case _:
+                assert_never(record)
+
+    def counts(self, message: Message) -> bool:
+        """Whether a copy is a part of a change that was made in full."""
+        if message.results_from and message.results_from in self.recovery:
+            return False
+        replaced = message.replaces
+        return not replaced or (replaced not in self.recovery and replaced not in self.errors)
+
+    def messages(self) -> list[Message]:
+        """The messages of the recovery database that count, by id."""
+        return sorted((each for each in self.recovery.values() if self.counts(each)), key=_by_id)
+
+    def failed(self) -> list[Message]:
+        """The messages of the error database that count, by id."""
+        return sorted((each for each in self.errors.values() if self.counts(each)), key=_by_id)
+
+    def unfinished(self) -> list[Message]:
+        """Copies that an interrupted change left behind."""
+        held = [*self.recovery.values(), *self.errors.values()]
+        return [each for each in held if not self.counts(each)]
+
+    def mark(self, at_ns: Nanoseconds = 0) -> Started:
+        """A record of how far ids, serials and the time have come."""
+        return Started(STREAM, self.next_serial, self.start, max(at_ns, self.latest_ns))
+
+    def copy(self) -> Database:
+        """A database of its own with the same content."""
+        made = Database()
+        made.recovery, made.errors = dict(self.recovery), dict(self.errors)
+        made.start, made.next_serial, made.latest_ns = self.start, self.next_serial, self.latest_ns
+        return made
+
+    def snapshot(self) -> Iterator[Record]:
+        """The fewest records that give this state: for a store that is written anew."""
+        yield self.mark()
+        held = self.recovery | self.errors
+        for serial in sorted(held):
+            yield stored(held[serial])
+
+
+def stored(message: Message) -> Stored:
+    """The record of a copy as it is."""
+    return Stored(STREAM, message.serial, replace(message, payload=b""), message.payload)
+
+
+def _by_id(message: Message) -> tuple[object, ...]:
+    return (message.mid, message.serial)

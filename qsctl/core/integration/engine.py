@@ -1,0 +1,267 @@
+"""The integration engine: its processes and threads stepped by a driver, sans-IO (seed 001).
+
+Decides: in which order things happen at one instant, and what a driver gets. The driver stores the records of a turn,
+then releases its messages; a message rests on all records up to its turn. It owns the clock, the files and the
+connections, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, assert_never
+
+from qsctl.core.integration import recovery
+from qsctl.core.integration.administration import Keeper, again, requirement_of, stop_first
+from qsctl.core.integration.database import Database
+from qsctl.core.integration.events import Changed, Event, Fate
+from qsctl.core.integration.lifecycle import Held
+from qsctl.core.integration.message import Message, MessageId
+from qsctl.core.integration.message_queue import MessageQueue
+from qsctl.core.integration.messages import (
+    Acknowledged,
+    Answered,
+    Arrived,
+    Connected,
+    ConnectionLost,
+    Delete,
+    Inbound,
+    Outbound,
+    ProcessStarted,
+    ProcessStopped,
+    Resend,
+    ThreadStarted,
+    ThreadStopped,
+)
+from qsctl.core.integration.protocol_thread import ProtocolThread
+from qsctl.core.integration.records import Record, RemovalCause
+from qsctl.core.integration.settings import EngineSettings, ProcessSettings
+from qsctl.core.integration.site import Site
+from qsctl.core.integration.translation_thread import TranslationThread
+from qsctl.errors import NotFound, Refused
+from qsctl.instant import Nanoseconds
+
+
+class Ready(NamedTuple):
+    """A turn's batch: store the records, then send the messages. The lists belong to the receiver."""
+
+    records: list[Record]
+    messages: list[Outbound]
+    events: list[Event]
+
+
+class IntegrationEngine:
+    """One engine, with the databases that its last run left.
+
+    Args:
+        settings: its processes and threads.
+        database: what was stored; empty for a new one. It is the engine's from here on.
+        started_at: the present instant.
+    """
+
+    def __init__(self, settings: EngineSettings, database: Database | None = None, started_at: Nanoseconds = 0) -> None:
+        self.settings = settings
+        self._site = site = Site(settings, Database() if database is None else database, started_at)
+        self._processes = {process.name: process for process in settings.processes}
+        self._up: set[str] = set()
+        for process in settings.processes:
+            site.translations[process.name] = TranslationThread(site, process.name)
+            for thread in process.threads:
+                site.threads[thread.name] = ProtocolThread(site, thread, process.name)
+        recovery.drop_unfinished(site)
+        recovery.fail_misplaced(site)
+        for process in settings.processes:
+            if process.is_started:
+                self._start_process(process)
+        self._run()
+
+    @property
+    def database(self) -> Database:
+        """Both databases, as they are once everything written is durable. To be read only."""
+        return self._site.database
+
+    def messages(self) -> list[Message]:
+        """Every message in memory, by id."""
+        return sorted((held.message for held in self._site.live.values()), key=lambda each: each.mid)
+
+    def queues(self) -> Iterator[MessageQueue]:
+        """Every queue. To be read only."""
+        for thread in self._site.threads.values():
+            yield from thread.queues
+        for translation in self._site.translations.values():
+            yield from translation.queues
+
+    def is_running(self, name: str) -> bool:
+        """Whether a protocol thread or a process runs."""
+        thread = self._site.threads.get(name)
+        return thread.is_running if thread is not None else name in self._up
+
+    def receive(self, now: Nanoseconds, message: Inbound) -> None:
+        """Take a message in; what follows from it at this instant is done when it returns.
+
+        Raises:
+            NotFound: there is no such thread or process.
+        """
+        self.advance(now)
+        site = self._site
+        match message:
+            case Arrived(thread):
+                self._thread(thread).receive(message)
+            case Acknowledged(thread, mid, is_accepted):
+                self._thread(thread).acknowledge(mid, is_accepted=is_accepted)
+            case ThreadStopped(thread):
+                self._thread(thread).stop()
+            case ThreadStarted(thread):
+                found = self._thread(thread)
+                if found.process in self._up:
+                    found.start()
+            case ConnectionLost(thread):
+                self._thread(thread).connect(is_connected=False)
+            case Connected(thread):
+                self._thread(thread).connect(is_connected=True)
+            case ProcessStopped(name, is_crash):
+                self._stop_process(self._process(name), "crash" if is_crash else "")
+            case ProcessStarted(name):
+                process = self._process(name)
+                if name not in self._up:
+                    self._start_process(process)
+            case Resend():
+                self._resend(message)
+            case Delete(mid):
+                self._delete(mid)
+            case _:
+                assert_never(message)
+        assert site.now == now
+        self._run()
+
+    def advance(self, now: Nanoseconds) -> None:
+        """Do everything that is due up to now, each at its own instant."""
+        site = self._site
+        while (instant := site.agenda.next_instant()) is not None and instant <= now:
+            site.now = max(site.now, instant)
+            self._run()
+        site.now = max(site.now, now)
+        self._run()
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """When `advance` next has something to do."""
+        return self._site.agenda.next_instant()
+
+    def take_ready(self) -> Ready:
+        """What there is to store, to send and to report since the last call."""
+        site = self._site
+        ready = Ready(site.ledger.records, site.outbox, site.events)
+        site.ledger.records, site.outbox, site.events = [], [], []
+        return ready
+
+    def _run(self) -> None:
+        """Let threads work until nothing more is to be done at this instant."""
+        site = self._site
+        while True:
+            if site.panics:
+                name, why = site.panics.pop(0)
+                self._stop_process(self._processes[name], why)
+            elif (work := site.next_awake()) is not None or (work := site.agenda.take(site.now)) is not None:
+                work()
+            else:
+                return
+
+    def _start_process(self, process: ProcessSettings) -> None:
+        site = self._site
+        self._up.add(process.name)
+        site.events.append(Changed(site.now, "process", process.name, is_up=True))
+        recovery.recover(site, process.name)
+        site.translations[process.name].start()
+        for thread in process.threads:
+            if thread.is_started:
+                site.threads[thread.name].start()
+
+    def _stop_process(self, process: ProcessSettings, why: str) -> None:
+        """End a process: what is in no database is lost."""
+        if process.name not in self._up:
+            return
+        site = self._site
+        self._up.discard(process.name)
+        for queue in self._queues_of(process):
+            for held in queue:
+                is_backed = bool(held.message.serial)
+                site.leave(held, queue, Fate.INTERRUPTED if is_backed else Fate.LOST)
+        for held in [each for each in site.live.values() if each.message.process == process.name]:
+            site.forget(held, Fate.INTERRUPTED if held.message.serial else Fate.LOST)
+        for thread in process.threads:
+            site.threads[thread.name].crash()
+        site.translations[process.name].crash()
+        site.events.append(Changed(site.now, "process", process.name, is_up=False, text=why))
+
+    def _queues_of(self, process: ProcessSettings) -> Iterator[MessageQueue]:
+        for thread in process.threads:
+            yield from self._site.threads[thread.name].queues
+        yield from self._site.translations[process.name].queues
+
+    def _resend(self, command: Resend) -> None:
+        site = self._site
+        message = next((each for each in site.database.failed() if each.mid == command.mid), None)
+        if message is None:
+            self._answer(command.mid, "there is no such message in the error database", "Look for it with a dump.")
+            return
+        try:
+            ledger = site.ledger
+            mid = ledger.new_id()
+            new = again(message, command.place, mid, 0, ledger.next_place(), site.now)
+        except Refused as error:
+            self._answer(command.mid, error.message, error.remedy)
+            return
+        thread = site.threads.get(new.owner)
+        if thread is None:
+            self._answer(command.mid, f"there is no thread {new.owner!r}", "Resend it to the other direction.")
+            return
+        held = Held(new)
+        held.change(process=thread.process)
+        ledger.save(held)
+        ledger.remove(message, RemovalCause.RESENT)
+        if thread.process in self._up:
+            queue = next(each for each in thread.queues if each.state is new.state)
+            site.put(held, queue)
+            site.wake(thread.work)
+        site.outbox.append(Answered(command.mid, f"sent again as {mid}", new_mid=mid))
+
+    def _delete(self, mid: MessageId) -> None:
+        site = self._site
+        failed = next((each for each in site.database.failed() if each.mid == mid), None)
+        if failed is not None:
+            site.ledger.remove(failed, RemovalCause.DELETED)
+            self._answer(mid, "deleted from the error database")
+            return
+        held = site.live.get(mid)
+        message = held.message if held is not None else None
+        if message is None:
+            message = next((each for each in site.database.messages() if each.mid == mid), None)
+        if message is None:
+            self._answer(mid, "there is no such message", "Look for it with a dump.")
+            return
+        needed = requirement_of(message)
+        assert needed is not None
+        if self.is_running(needed.name) and (needed.keeper is Keeper.PROCESS or needed.process in self._up):
+            where = f"it is in state {message.state.code}, in the memory of {needed.keeper.value} {needed.name}"
+            self._answer(mid, f"not deleted: {where}, and would go on all the same", stop_first(message))
+            return
+        if held is not None:
+            site.threads[needed.name].remove(mid)
+            site.end(held, Fate.DELETED)
+        else:
+            site.ledger.remove(message, RemovalCause.DELETED)
+        self._answer(mid, "deleted")
+
+    def _answer(self, mid: MessageId, text: str, remedy: str = "") -> None:
+        self._site.outbox.append(Answered(mid, text, remedy))
+
+    def _thread(self, name: str) -> ProtocolThread:
+        found = self._site.threads.get(name)
+        if found is None:
+            raise NotFound(f"there is no thread {name!r}", remedy=f"Threads: {', '.join(self._site.threads)}.")
+        return found
+
+    def _process(self, name: str) -> ProcessSettings:
+        found = self._processes.get(name)
+        if found is None:
+            raise NotFound(f"there is no process {name!r}", remedy=f"Processes: {', '.join(self._processes)}.")
+        return found

@@ -1,0 +1,142 @@
+"""Which state of a message follows which (seed 001; RULINGS, "Cloverleaf").
+
+Decides: the transitions. `Held.move` is the only place that assigns a state, and it takes the next one from here.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, unique
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from qsctl.core.integration.message import Message, State
+
+
+@unique
+class Cause(IntEnum):
+    """What happens to a message."""
+
+    PASS = 0
+    """The procedures of its stage are done with it."""
+    HOP = 1
+    """It is sent to another thread by ICL."""
+    ARRIVE = 2
+    """It is there; at an outbound thread without procedures it skips the pre-TPS queue."""
+    ARRIVE_UNPROCESSED = 3
+    """It is at an outbound thread that has procedures for it."""
+    RETURN = 4
+    """The thread that it was sent to has stopped: it goes back to where it came from."""
+    BEGIN = 5
+    """Its routing and translation begins."""
+    COLLECT = 6
+    """Its route detail is done."""
+    DISTRIBUTE = 7
+    """Its source is translated and gone: it goes on to its destination."""
+    REROUTE = 8
+    """The same, to be routed by another transaction id."""
+    SKIP = 9
+    """Past translation (disposition SEND)."""
+    OVER = 10
+    """To the other direction of its thread (disposition OVER), whose procedures run."""
+    OVER_UNPROCESSED = 11
+    """The same, where that direction has no procedures."""
+    PROTO = 12
+    """To the head of the outbound post-TPS queue (disposition PROTO)."""
+    WRITE = 13
+    """It is handed to its connection."""
+    ACKNOWLEDGE = 14
+    """The connection has it."""
+    RESERVE = 15
+    """The connection has it, and its thread waits for the reply."""
+    GIVE_BACK = 16
+    """The delivery, or the run of a procedure, came to nothing: it is where it was before."""
+    GIVE_UP = 17
+    """No attempt is left."""
+    RESTART = 18
+    """The process that had it started again."""
+
+
+_S, _C = State, Cause
+
+TRANSITIONS: Final[dict[tuple[State, Cause], State]] = {
+    (_S.INBOUND_PRE_TPS, _C.PASS): _S.INBOUND_POST_TPS,
+    (_S.INBOUND_POST_TPS, _C.HOP): _S.SENT_TO_TRANSLATION,
+    (_S.SENT_TO_TRANSLATION, _C.ARRIVE): _S.PRE_TRANSLATION,
+    (_S.SENT_TO_TRANSLATION, _C.SKIP): _S.POST_TRANSLATION,
+    (_S.SENT_TO_TRANSLATION, _C.RETURN): _S.INBOUND_POST_TPS,
+    (_S.PRE_TRANSLATION, _C.BEGIN): _S.IN_TRANSLATION,
+    # Its results begin where their source is; from there on each is a message of its own.
+    (_S.IN_TRANSLATION, _C.PASS): _S.ROUTE_DETAIL,
+    (_S.ROUTE_DETAIL, _C.COLLECT): _S.PARTIAL,
+    (_S.PARTIAL, _C.DISTRIBUTE): _S.POST_TRANSLATION,
+    (_S.PARTIAL, _C.REROUTE): _S.PRE_TRANSLATION,
+    (_S.POST_TRANSLATION, _C.HOP): _S.SENT_TO_DESTINATION,
+    (_S.SENT_TO_DESTINATION, _C.ARRIVE): _S.OUTBOUND_POST_TPS,
+    (_S.SENT_TO_DESTINATION, _C.ARRIVE_UNPROCESSED): _S.OUTBOUND_PRE_TPS,
+    (_S.SENT_TO_DESTINATION, _C.RETURN): _S.POST_TRANSLATION,
+    (_S.OUTBOUND_PRE_TPS, _C.PASS): _S.OUTBOUND_POST_TPS,
+    (_S.OUTBOUND_POST_TPS, _C.WRITE): _S.PRE_WRITE,
+    (_S.PRE_WRITE, _C.ACKNOWLEDGE): _S.DELIVERED,
+    (_S.PRE_WRITE, _C.RESERVE): _S.RESERVED_FOR_REPLY,
+    (_S.PRE_WRITE, _C.GIVE_BACK): _S.OUTBOUND_POST_TPS,
+    (_S.PRE_WRITE, _C.GIVE_UP): _S.FAILED_DELIVERY,
+    (_S.RESERVED_FOR_REPLY, _C.ACKNOWLEDGE): _S.DELIVERED,
+    (_S.RESERVED_FOR_REPLY, _C.GIVE_BACK): _S.OUTBOUND_POST_TPS,
+    (_S.RESERVED_FOR_REPLY, _C.GIVE_UP): _S.FAILED_DELIVERY,
+    # A procedure that asks for another run, or whose thread stopped in the middle.
+    (_S.INBOUND_PRE_TPS, _C.GIVE_BACK): _S.INBOUND_PRE_TPS,
+    (_S.OUTBOUND_PRE_TPS, _C.GIVE_BACK): _S.OUTBOUND_PRE_TPS,
+    (_S.IN_TRANSLATION, _C.GIVE_BACK): _S.PRE_TRANSLATION,
+    (_S.INBOUND_PRE_TPS, _C.OVER): _S.OUTBOUND_PRE_TPS,
+    (_S.INBOUND_PRE_TPS, _C.OVER_UNPROCESSED): _S.OUTBOUND_POST_TPS,
+    (_S.OUTBOUND_PRE_TPS, _C.OVER): _S.INBOUND_PRE_TPS,
+    (_S.OUTBOUND_PRE_TPS, _C.OVER_UNPROCESSED): _S.INBOUND_POST_TPS,
+    (_S.INBOUND_PRE_TPS, _C.PROTO): _S.OUTBOUND_POST_TPS,
+    (_S.OUTBOUND_PRE_TPS, _C.PROTO): _S.OUTBOUND_POST_TPS,
+    (_S.OUTBOUND_PRE_TPS, _C.SKIP): _S.INBOUND_POST_TPS,
+    **{
+        (state, _C.RESTART): state
+        for state in (
+            _S.INBOUND_PRE_TPS,
+            _S.INBOUND_POST_TPS,
+            _S.PRE_TRANSLATION,
+            _S.PARTIAL,
+            _S.POST_TRANSLATION,
+            _S.OUTBOUND_PRE_TPS,
+            _S.OUTBOUND_POST_TPS,
+        )
+    },
+    # What was on its way, or in work, is where it was before.
+    (_S.SENT_TO_TRANSLATION, _C.RESTART): _S.INBOUND_POST_TPS,
+    (_S.IN_TRANSLATION, _C.RESTART): _S.PRE_TRANSLATION,
+    (_S.SENT_TO_DESTINATION, _C.RESTART): _S.POST_TRANSLATION,
+    (_S.PRE_WRITE, _C.RESTART): _S.OUTBOUND_POST_TPS,
+    (_S.RESERVED_FOR_REPLY, _C.RESTART): _S.OUTBOUND_POST_TPS,
+}
+"""A pair that is not here cannot happen; asking for it is our own mistake and fails loudly."""
+
+
+class Held:
+    """A message in the engine's memory: its present version, which each stage replaces by the next."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+
+    def move(self, cause: Cause, **changes: Any) -> None:
+        """Go to the next state, with other changes of the message.
+
+        Raises:
+            AssertionError: `TRANSITIONS` does not lead from here by `cause`; names the state and the cause.
+        """
+        following = TRANSITIONS.get((self.message.state, cause))
+        if following is None:
+            raise AssertionError(f"no transition from {self.message.state.name} by {cause.name}: {self.message.mid}")
+        self.message = replace(self.message, state=following, **changes)
+
+    def change(self, **changes: Any) -> None:
+        """Change anything but the state."""
+        assert "state" not in changes
+        self.message = replace(self.message, **changes)

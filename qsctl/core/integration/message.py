@@ -1,0 +1,218 @@
+"""A message of the integration engine: what is known of it, as the recovery and the error database hold it.
+
+Decides: the fields, and the numbers of the states that operators know from listings. The queues of route details and
+of partial results have no number of their own there; such a message is listed as in translation, see `State.code`.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum, IntFlag, unique
+from typing import Final, NamedTuple
+
+import msgspec
+
+from qsctl.errors import UsageError
+from qsctl.instant import Nanoseconds
+
+PRIORITY_DEFAULT: Final = 5120
+"""Of a message that states none. A higher number goes first."""
+PRIORITY_MIN: Final = 0
+PRIORITY_MAX: Final = 65_535
+
+
+class MessageId(NamedTuple):
+    """`[x.y.z]`: the site, the engine's start that gave the id, and the number among those of that start.
+
+    The order of ids is the order in which they were given.
+    """
+
+    site: int
+    start: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"[{self.site}.{self.start}.{self.number}]"
+
+
+NIL_ID: Final = MessageId(0, 0, 0)
+"""Of no message."""
+
+_ID: Final = re.compile(r"\[?(\d{1,18})\.(\d{1,18})\.(\d{1,18})\]?")
+
+
+def parse_id(text: str) -> MessageId:
+    """Return the id that `x.y.z` or `[x.y.z]` is.
+
+    Raises:
+        UsageError: it is none.
+    """
+    match = _ID.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is not a message id", remedy="Write three whole numbers, as in 0.1.42.")
+    return MessageId(*map(int, match.groups()))
+
+
+@unique
+class State(IntEnum):
+    """Where a message is. 1 to 20 are the numbers of the listings."""
+
+    INBOUND_PRE_TPS = 1
+    INBOUND_POST_TPS = 2
+    SENT_TO_TRANSLATION = 3
+    """On its way by ICL."""
+    STAGED_AT_TRANSLATION = 4
+    """Only in listings of others: here a message is on its way until it is in the queue."""
+    PRE_TRANSLATION = 5
+    IN_TRANSLATION = 6
+    POST_TRANSLATION = 7
+    SENT_TO_DESTINATION = 8
+    """On its way by ICL."""
+    STAGED_AT_DESTINATION = 9
+    """As 4."""
+    OUTBOUND_PRE_TPS = 10
+    OUTBOUND_POST_TPS = 11
+    FORWARD_PRE_TPS = 12
+    FORWARD_POST_TPS = 13
+    DELIVERED = 14
+    FAILED_DELIVERY = 15
+    RESERVED_FOR_REPLY = 16
+    PRE_WRITE = 17
+    """Being written to its connection: after a crash nobody knows whether it got there."""
+    UNBACKED = 18
+    JAVA_INBOUND = 19
+    JAVA_OUTBOUND = 20
+    ROUTE_DETAIL = 60
+    PARTIAL = 61
+
+    @property
+    def code(self) -> int:
+        """The number in a listing."""
+        return State.IN_TRANSLATION if self in _INSIDE_TRANSLATION else int(self)
+
+
+_INSIDE_TRANSLATION: Final = frozenset({State.ROUTE_DETAIL, State.PARTIAL})
+
+STATE_NAMES: Final[dict[State, str]] = {
+    State.INBOUND_PRE_TPS: "inbound pre-TPS",
+    State.INBOUND_POST_TPS: "inbound post-TPS",
+    State.SENT_TO_TRANSLATION: "sent by ICL to translation",
+    State.STAGED_AT_TRANSLATION: "staged at translation",
+    State.PRE_TRANSLATION: "pre-translation",
+    State.IN_TRANSLATION: "in translation",
+    State.POST_TRANSLATION: "post-translation",
+    State.SENT_TO_DESTINATION: "sent by ICL to destination",
+    State.STAGED_AT_DESTINATION: "staged at destination",
+    State.OUTBOUND_PRE_TPS: "outbound pre-TPS",
+    State.OUTBOUND_POST_TPS: "outbound post-TPS",
+    State.FORWARD_PRE_TPS: "forward pre-TPS",
+    State.FORWARD_POST_TPS: "forward post-TPS",
+    State.DELIVERED: "delivered",
+    State.FAILED_DELIVERY: "failed delivery",
+    State.RESERVED_FOR_REPLY: "outbound reserved for an inbound reply",
+    State.PRE_WRITE: "outbound pre-write",
+    State.UNBACKED: "unbacked",
+    State.JAVA_INBOUND: "Java protocol, inbound",
+    State.JAVA_OUTBOUND: "Java protocol, outbound",
+    State.ROUTE_DETAIL: "route detail",
+    State.PARTIAL: "partial",
+}
+"""In words: of a queue, its name."""
+
+
+class MessageType(IntEnum):
+    """What it is to its thread."""
+
+    UNKNOWN = 0
+    DATA = 1
+    REPLY = 2
+
+
+class MessageClass(IntEnum):
+    """Whether the engine carries it for others, or a protocol driver for itself."""
+
+    ENGINE = 0
+    PROTOCOL = 1
+
+
+class Flag(IntFlag):
+    """Bits of a message."""
+
+    NONE = 0
+    USERDB = 1
+    """In the recovery database for its whole life."""
+    KEEPONDISK = 2
+    """Its data is to be on disk rather than in memory."""
+    ISONDISK = 4
+    """Its data is on disk."""
+    SKIPXLT = 8
+    """Past translation, to `destination` (disposition SEND)."""
+    REROUTED = 16
+    """Waits in the partial queue to be routed by another transaction id (disposition REROUTE)."""
+    POSSIBLE_DUPLICATE = 32
+    """It was being delivered when the engine was interrupted: its destination may have it already."""
+    RESENT = 64
+    """An operator sent it again."""
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One version of a message, as it stands in a database; each stage makes the next.
+
+    `serial` is the number of its copy in the databases; a copy that takes the place of another has a new one. A copy
+    counts only once the copy with the serial `replaces` is gone from both databases, and that with the serial
+    `results_from` from the recovery database: so a change of several records is made by its last one.
+    """
+
+    serial: int
+    mid: MessageId
+    source_mid: MessageId
+    """The inbound message that it resulted from; its own id: it is that."""
+    state: State
+    position: int
+    """Its place in its queue: inside a priority the lower goes first. Kept while it is on its way or in translation."""
+    process: str
+    """Whose process holds it."""
+    owner: str
+    """The thread whose queue it is in; of a message in post-translation, its destination."""
+    source: str
+    """The thread that it came in by."""
+    destination: str
+    """The thread that it goes out by; empty until it was routed."""
+    priority: int = PRIORITY_DEFAULT
+    type: MessageType = MessageType.DATA
+    message_class: MessageClass = MessageClass.ENGINE
+    transaction_id: str = ""
+    flags: Flag = Flag.NONE
+    created_at_ns: Nanoseconds = 0
+    """When its inbound message came in."""
+    entered_at_ns: Nanoseconds = 0
+    """When it got into its present state; in the error database, when it failed."""
+    outbound_at_ns: Nanoseconds = 0
+    """When it reached its outbound thread; 0: not yet."""
+    forwards: int = 0
+    attempts: int = 0
+    """Failed deliveries, and runs of a procedure that asked for another."""
+    turns: int = 0
+    """How often it was sent back by OVER or REROUTE."""
+    error: int = 0
+    """Why it is in the error database; 0: it is not."""
+    error_text: str = ""
+    user_data: str = ""
+    results_from: int = 0
+    replaces: int = 0
+    payload: bytes = b""
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of its data."""
+        return len(self.payload)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it belongs in the error database."""
+        return self.error != 0
+
+    @property
+    def queue_name(self) -> str:
+        """In words, where it is."""
+        return STATE_NAMES[self.state]

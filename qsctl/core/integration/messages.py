@@ -1,0 +1,147 @@
+"""What travels between the integration engine and everybody else: connections, operators, the clock's owner."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+
+from qsctl.core.integration.message import PRIORITY_DEFAULT, MessageId, MessageType
+from qsctl.instant import Nanoseconds
+
+Token: TypeAlias = int
+"""What a sender calls its message, for the answer."""
+
+
+class Arrived(msgspec.Struct, frozen=True, gc=False):
+    """A protocol driver has read a message from its connection."""
+
+    thread: str
+    token: Token
+    payload: bytes
+    transaction_id: str = ""
+    type: MessageType = MessageType.DATA
+    priority: int | None = None
+
+
+class Acknowledged(msgspec.Struct, frozen=True, gc=False):
+    """A connection has a message, or refuses it."""
+
+    thread: str
+    mid: MessageId
+    is_accepted: bool = True
+
+
+class ThreadStopped(msgspec.Struct, frozen=True, gc=False):
+    """An operator stops a protocol thread."""
+
+    thread: str
+
+
+class ThreadStarted(msgspec.Struct, frozen=True, gc=False):
+    """An operator starts a protocol thread."""
+
+    thread: str
+
+
+class ConnectionLost(msgspec.Struct, frozen=True, gc=False):
+    """The other end of a connection is gone; its thread runs on."""
+
+    thread: str
+
+
+class Connected(msgspec.Struct, frozen=True, gc=False):
+    """It is there again."""
+
+    thread: str
+
+
+class ProcessStopped(msgspec.Struct, frozen=True, gc=False):
+    """A process ends, by an operator or by a crash: its memory is gone, the databases are not."""
+
+    process: str
+    is_crash: bool = False
+
+
+class ProcessStarted(msgspec.Struct, frozen=True, gc=False):
+    """An operator starts a process: it continues from the recovery database."""
+
+    process: str
+
+
+class ResendPlace(StrEnum):
+    """Where a message that is sent again enters."""
+
+    INBOUND_PRE_TPS = "ib_pre_tps"
+    INBOUND_POST_TPS = "ib_post_tps"
+    OUTBOUND_PRE_TPS = "ob_pre_tps"
+    OUTBOUND_POST_TPS = "ob_post_tps"
+
+
+class Resend(msgspec.Struct, frozen=True, gc=False):
+    """An operator sends a message of the error database again."""
+
+    mid: MessageId
+    place: ResendPlace
+
+
+class Delete(msgspec.Struct, frozen=True, gc=False):
+    """An operator deletes a message from the databases."""
+
+    mid: MessageId
+
+
+Inbound: TypeAlias = (
+    Arrived
+    | Acknowledged
+    | ThreadStopped
+    | ThreadStarted
+    | ConnectionLost
+    | Connected
+    | ProcessStopped
+    | ProcessStarted
+    | Resend
+    | Delete
+)
+
+
+class Accepted(msgspec.Struct, frozen=True, gc=False):
+    """To a sender: the engine has its message; where its connection is logged, durably."""
+
+    thread: str
+    token: Token
+    mid: MessageId
+
+
+class Refused(msgspec.Struct, frozen=True, gc=False):
+    """To a sender: its thread does not run; the message is not the engine's."""
+
+    thread: str
+    token: Token
+
+
+class Delivery(msgspec.Struct, frozen=True, gc=False):
+    """To a connection: a message to write. It answers with `Acknowledged`."""
+
+    thread: str
+    mid: MessageId
+    payload: bytes
+    source: str
+    source_mid: MessageId
+    is_possible_duplicate: bool = False
+    type: MessageType = MessageType.DATA
+    priority: int = PRIORITY_DEFAULT
+    created_at_ns: Nanoseconds = 0
+
+
+class Answered(msgspec.Struct, frozen=True, gc=False):
+    """To an operator: what became of a command; `remedy` is empty where it was done."""
+
+    mid: MessageId
+    text: str
+    remedy: str = ""
+    new_mid: MessageId | None = None
+
+
+Outbound: TypeAlias = Accepted | Refused | Delivery | Answered

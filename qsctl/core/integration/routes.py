@@ -1,0 +1,106 @@
+"""Routes: which route details a message has, and what a translation is (seed 001; RULINGS, "Cloverleaf")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from qsctl.core.integration.message import Message
+from qsctl.core.integration.procedures import Procedure
+from qsctl.instant import Nanoseconds
+
+
+class Severity(StrEnum):
+    """How far an error that a translation raises with `xpmerror` reaches."""
+
+    ACTION = "action"
+    """The translation's own error control decides."""
+    CURDETAIL = "curdetail"
+    """This route detail fails; the others go on."""
+    ALLDETAIL = "alldetail"
+    """All route details of the message fail."""
+
+
+class ErrorControl(StrEnum):
+    """What a translation does with an error of severity `action`."""
+
+    SKIP = "skip"
+    """It goes on with its next statement."""
+    CURDETAIL = "curdetail"
+    ALLDETAIL = "alldetail"
+
+
+class Produced(NamedTuple):
+    """A translation made a message."""
+
+    payload: bytes
+    takes_ns: Nanoseconds = 0
+
+
+class XpmError(NamedTuple):
+    """A translation raised an error."""
+
+    severity: Severity
+    text: str
+    takes_ns: Nanoseconds = 0
+
+
+Step: TypeAlias = Produced | XpmError
+
+
+class Translation(Protocol):
+    """Makes messages out of one. A function of the message, like a procedure."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        ...
+
+    @property
+    def error_control(self) -> ErrorControl:
+        """What it does with an error of severity `action`."""
+        ...
+
+    def run(self, message: Message) -> Iterator[Step]:
+        """Translate a message, a step at a time.
+
+        Raises:
+            ProcedureFailed: it breaks off: all route details fail.
+        """
+        ...
+
+
+class DetailKind(StrEnum):
+    """What a route detail does."""
+
+    RAW = "raw"
+    """The message as it is, after optional procedures."""
+    TRANSLATE = "translate"
+    """Pre-procedures, translations one after the other, post-procedures."""
+    GENERATE = "generate"
+    """Procedures make messages; what of the source goes on is theirs to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteDetail:
+    """One detail of a route. `pre` are the procedures of a raw or a generate detail, too."""
+
+    destinations: tuple[str, ...] = ()
+    kind: DetailKind = DetailKind.RAW
+    pre: tuple[Procedure, ...] = ()
+    translations: tuple[Translation, ...] = ()
+    """A chain: each gets what the one before it made."""
+    post: tuple[Procedure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What is done with messages of a transaction id; `ANY_TRANSACTION` takes those that no other route takes."""
+
+    transaction_id: str
+    details: tuple[RouteDetail, ...]
+
+
+ANY_TRANSACTION: Final = "*"

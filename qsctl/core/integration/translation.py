@@ -1,0 +1,140 @@
+"""What a route detail makes of a message (seed 001; RULINGS, "Cloverleaf").
+
+Decides: how pre-procedures, translations and post-procedures follow each other, and which error reaches how far. Where
+results stand, and what is written of them, is `translation_thread`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from qsctl.core.integration.dispositions import ALLOWED, FATAL, Context, Disposition
+from qsctl.core.integration.error_codes import ErrorCode
+from qsctl.core.integration.message import Message
+from qsctl.core.integration.procedures import Procedure, ProcedureFailed, Verdict, run_stack
+from qsctl.core.integration.routes import (
+    ANY_TRANSACTION,
+    DetailKind,
+    ErrorControl,
+    Produced,
+    Route,
+    RouteDetail,
+    Severity,
+    Translation,
+)
+from qsctl.instant import Nanoseconds
+
+Running: TypeAlias = Generator[Nanoseconds, None, None]
+
+
+class Result(NamedTuple):
+    """One message that a route detail produced."""
+
+    message: Message
+    is_sent: bool
+    """By SEND: to the destination in its metadata, not to those of the detail."""
+    is_rerouted: bool
+    is_recoverable: bool
+
+
+Collect: TypeAlias = Callable[[Result], None]
+
+
+class DetailFailed(Exception):
+    """One route detail fails; the others go on."""
+
+    def __init__(self, code: ErrorCode, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class AllDetailsFailed(DetailFailed):
+    """All route details of the message fail."""
+
+
+class Panic(Exception):
+    """The process ends. Says why."""
+
+
+def route_of(routes: Sequence[Route], transaction_id: str) -> Route | None:
+    """The route of a transaction id; that of `ANY_TRANSACTION` where no other is for it."""
+    found = {route.transaction_id: route for route in routes}
+    return found.get(transaction_id) or found.get(ANY_TRANSACTION)
+
+
+def run_detail(detail: RouteDetail, source: Message, collect: Collect) -> Running:
+    """Run a route detail; yields how long each step takes, and hands over each result as it comes.
+
+    Raises:
+        DetailFailed: this detail fails, or all do.
+        Panic: a procedure returned what ends the process.
+    """
+    for verdict in (yield from _run(detail.pre, source)):
+        if verdict.disposition is not Disposition.CONTINUE:
+            _collect(verdict, collect)
+        elif detail.kind is DetailKind.TRANSLATE and detail.translations:
+            yield from _translate(detail, detail.translations, verdict, collect)
+        else:
+            yield from _finish(detail, verdict, collect)
+
+
+def _translate(detail: RouteDetail, chain: Sequence[Translation], given: Verdict, collect: Collect) -> Running:
+    """Run the first translation of a chain, and the rest of the chain over each of its results."""
+    translation, rest = chain[0], chain[1:]
+    try:
+        for step in translation.run(given.message):
+            yield step.takes_ns
+            if isinstance(step, Produced):
+                made = given._replace(message=replace(given.message, payload=step.payload))
+                if rest:
+                    yield from _translate(detail, rest, made, collect)
+                else:
+                    yield from _finish(detail, made, collect)
+            else:
+                _raise(translation, step.severity, step.text)
+    except ProcedureFailed as error:
+        raise AllDetailsFailed(ErrorCode.TRANSLATION, f"{translation.name}: {error}") from error
+
+
+def _raise(translation: Translation, severity: Severity, text: str) -> None:
+    """What `xpmerror` does: under `action`, what the translation's error control says."""
+    reach = translation.error_control.value if severity is Severity.ACTION else severity.value
+    if reach == ErrorControl.SKIP:
+        return
+    failure = DetailFailed if reach == Severity.CURDETAIL else AllDetailsFailed
+    raise failure(ErrorCode.XPM_ERROR, f"{translation.name}: {text}")
+
+
+def _finish(detail: RouteDetail, given: Verdict, collect: Collect) -> Running:
+    """Run the post-procedures over one result."""
+    for verdict in (yield from _run(detail.post, given.message)):
+        recoverable = verdict.is_recoverable or given.is_recoverable
+        _collect(verdict._replace(is_recoverable=recoverable), collect)
+
+
+def _run(procedures: Sequence[Procedure], message: Message) -> Generator[Nanoseconds, None, list[Verdict]]:
+    try:
+        verdicts = yield from run_stack(procedures, Context.ROUTE_DETAIL, message)
+    except ProcedureFailed as error:
+        raise AllDetailsFailed(ErrorCode.ROUTE_DETAIL, str(error)) from error
+    for verdict in verdicts:
+        disposition = verdict.disposition
+        if disposition in FATAL:
+            raise Panic(f"{disposition} in a route detail of message {message.mid}")
+        if disposition is Disposition.ERROR:
+            raise AllDetailsFailed(ErrorCode.ROUTE_DETAIL, verdict.text or "a procedure returned ERROR")
+        if disposition not in ALLOWED[Context.ROUTE_DETAIL]:
+            raise AllDetailsFailed(
+                ErrorCode.ROUTE_DETAIL, f"{disposition} is not allowed in {Context.ROUTE_DETAIL.value}"
+            )
+    return verdicts
+
+
+def _collect(verdict: Verdict, collect: Collect) -> None:
+    disposition = verdict.disposition
+    if disposition is not Disposition.KILL:
+        is_sent, is_rerouted = disposition is Disposition.SEND, disposition is Disposition.REROUTE
+        collect(Result(verdict.message, is_sent, is_rerouted, verdict.is_recoverable))

@@ -1,0 +1,1 @@
+"""Listings of an integration engine's recovery and error databases: read from files, printed as operators know them."""

@@ -1,0 +1,47 @@
+"""A message of the engine's own databases as a listing has it."""
+
+from __future__ import annotations
+
+from qsctl.core.integration.message import (
+    NIL_ID,
+    STATE_NAMES,
+    Flag,
+    Message,
+    MessageClass,
+    MessageType,
+)
+from qsctl.dumps.flags import listed_bits
+from qsctl.dumps.model import ListedMessage
+from qsctl.dumps.moments import Moment
+
+_CLASSES = {MessageClass.ENGINE: "E", MessageClass.PROTOCOL: "P"}
+_TYPES = {MessageType.DATA: "D", MessageType.REPLY: "R", MessageType.UNKNOWN: "U"}
+
+
+def listed(message: Message, *, with_data: bool = False) -> ListedMessage:
+    """What a listing says of a stored message; in the error database its state is the error's number."""
+    return ListedMessage(
+        mid=message.mid,
+        state=message.error or message.state.code,
+        created=Moment(message.created_at_ns, is_utc=True),
+        message_class=_CLASSES[message.message_class],
+        type=_TYPES[message.type],
+        forward=message.forwards > 0,
+        priority=message.priority,
+        size_bytes=message.size_bytes,
+        source=message.source,
+        destination=message.destination,
+        source_mid=None if message.source_mid == NIL_ID else message.source_mid,
+        owner=message.owner,
+        process=message.process,
+        queue=STATE_NAMES[message.state],
+        transaction_id=message.transaction_id,
+        skips_translation=Flag.SKIPXLT in message.flags,
+        retries=message.attempts,
+        flags=listed_bits(message.flags),
+        entered=Moment(message.entered_at_ns, is_utc=True),
+        outbound=Moment(message.outbound_at_ns, is_utc=True) if message.outbound_at_ns else None,
+        user_data=message.user_data,
+        error_text=message.error_text,
+        data=message.payload if with_data else None,
+    )

@@ -1,0 +1,91 @@
+"""A message as a listing shows it, whatever the listing's form; None and empty text: the listing does not say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from qsctl.core.integration.message import MessageId
+from qsctl.dumps.moments import SECOND_NS, Moment
+
+
+class Form(StrEnum):
+    """How much a listing shows of a message."""
+
+    SHORT = "short"
+    """A row."""
+    LONG = "long"
+    """A date, a row, and what else matters, in eight lines."""
+    EXTENDED = "extended"
+    """Every field in a line of its own, with the data."""
+
+
+CLASSES: Final = {"P": "protocol", "E": "engine", "I": "indeterminate"}
+TYPES: Final = {"D": "data", "R": "reply", "U": "unknown"}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedMessage:
+    """What a listing says of one message."""
+
+    mid: MessageId
+    state: int
+    """Number of the queue that it is in, or of the error that ended it (`qsctl.dumps.states`)."""
+    created: Moment | None = None
+    message_class: str = ""
+    """A letter of `CLASSES`."""
+    type: str = ""
+    """A letter of `TYPES`."""
+    forward: bool | None = None
+    priority: int | None = None
+    size_bytes: int | None = None
+    source: str = ""
+    destination: str = ""
+    source_mid: MessageId | None = None
+    original_source: str = ""
+    original_destination: str = ""
+    owner: str = ""
+    """The thread that holds it."""
+    process: str = ""
+    queue: str = ""
+    """The name of its queue, where the number does not say it all: route detail, partial."""
+    transaction_id: str = ""
+    skips_translation: bool | None = None
+    retries: int | None = None
+    flags: int | None = None
+    """Bits of `qsctl.dumps.flags`."""
+    entered: Moment | None = None
+    """When it got into its state."""
+    outbound: Moment | None = None
+    """When it reached its outbound thread."""
+    user_data: str = ""
+    error_text: str = ""
+    others: tuple[tuple[str, str], ...] = ()
+    """Columns and lines that are not known here, by their heading."""
+    data: bytes | None = None
+
+
+_SHORT: Final = frozenset(
+    {"mid", "state", "created", "message_class", "type", "forward", "priority", "size_bytes", "source", "destination"}
+)
+_LONG: Final = _SHORT | {"source_mid", "owner", "process", "entered"}
+
+
+def as_listed(message: ListedMessage, form: Form) -> ListedMessage:
+    """What a listing of this form keeps of a message."""
+    if form is Form.EXTENDED:
+        size = len(message.data) if message.data is not None else message.size_bytes
+        return replace(message, size_bytes=size)
+    kept = _SHORT if form is Form.SHORT else _LONG
+    values = {name: getattr(message, name) for name in kept}
+    if message.created is not None:
+        values["created"] = _in_row(message.created, with_date=form is Form.LONG)
+    return ListedMessage(**values)
+
+
+def _in_row(moment: Moment, *, with_date: bool) -> Moment:
+    at_ns = moment.at_ns // SECOND_NS * SECOND_NS
+    if with_date and moment.has_date:
+        return Moment(at_ns)
+    return Moment(at_ns % (86_400 * SECOND_NS), has_date=False)

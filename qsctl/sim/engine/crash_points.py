@@ -1,0 +1,334 @@
+"""Every point at which an integration engine can be interrupted, and what recovery does there (seed 001).
+
+Decides: what a point is, and what has to hold. A scenario is run once; a point is behind every record that was written,
+every message that a receiver got, every answer that a sender got, and every turn in memory only.
+At each the engine starts again with the records up to there, and goes on until nothing is left to do; then it is
+interrupted once more, behind each record that the recovery itself wrote. What has to come out is known from a run of
+the same scenario in which nothing fails.
+
+A message of a logged connection: all that is to come of it comes, or, if its sender was not answered, nothing at all;
+nothing comes twice, but what was being written to its receiver, which is marked as a possible duplicate. A message of a
+connection without logging: what was in no database is lost, and exactly that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, TypeAlias
+
+from qsctl.core.integration.database import Database
+from qsctl.core.integration.error_codes import ErrorCode
+from qsctl.core.integration.events import Ended, Entered
+from qsctl.core.integration.message import Message, MessageId, State
+from qsctl.core.integration.messages import Accepted, Outbound
+from qsctl.core.integration.records import RemovalCause, Removed
+from qsctl.core.integration.settings import EngineSettings
+from qsctl.errors import InvalidInput
+from qsctl.instant import Nanoseconds
+from qsctl.sim.engine.behaviours import Label, label_of
+from qsctl.sim.engine.interruption import REPLY_STEP, Outcome, Source, Turn, named, recover_and_drain, timeline_of
+from qsctl.sim.engine.world import EngineWorld, Received
+from qsctl.sim.scenario import Scenario
+from qsctl.sim.scenario_engine import Engine
+
+Item: TypeAlias = tuple[str, str]
+"""What comes of it: a destination, or an error, and the path of the result."""
+
+_ROUTED: Final = frozenset({State.POST_TRANSLATION, State.OUTBOUND_PRE_TPS, State.OUTBOUND_POST_TPS})
+_DELIVERY_ERRORS: Final = frozenset({ErrorCode.RETRIES})
+
+
+class Violation(NamedTuple):
+    """Something that must not come out of an interruption."""
+
+    point: int
+    nested: int
+    """The record of the first recovery behind which the second interruption was; -1: there was none."""
+    after: str
+    source: Source
+    what: str
+
+
+@dataclass(slots=True)
+class PointRow:
+    """All interruptions behind one kind of step."""
+
+    after: str
+    points: int = 0
+    translated_again: int = 0
+    moved_on: int = 0
+    """Results whose source was translated: they went on from the partial queue."""
+    returned: int = 0
+    """On their way by ICL, back in the queue that they had left."""
+    possible_duplicates: int = 0
+    dropped_copies: int = 0
+    """Of changes that were interrupted before their last record."""
+    lost: int = 0
+    """Results of connections without logging, as they must be."""
+    violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CrashReport:
+    """All points of a scenario."""
+
+    scenario: str
+    rows: tuple[PointRow, ...]
+    violations: tuple[Violation, ...]
+    sources: int
+    records: int
+    points: int
+    nested: int
+
+
+def explore(scenario: Scenario, *, replication: int = 0, every: int = 1, nested: bool = True) -> CrashReport:
+    """Interrupt a scenario at every point.
+
+    Args:
+        scenario: with an engine; what it says of crashes, stops and outages happens besides.
+        replication: its number.
+        every: only every so many-th point.
+        nested: whether the recovery is interrupted, too.
+
+    Raises:
+        InvalidInput: the scenario cannot be simulated, or two results of one message for one receiver are alike.
+    """
+    assert scenario.engine is not None
+    expected = _expected(scenario, replication)
+    settings, timeline = timeline_of(scenario, replication)
+    logged = {
+        thread.name
+        for process in scenario.engine.processes
+        for thread in process.threads
+        if thread.inbound is not None and thread.inbound.logging
+    }
+    explorer = _Explorer(settings, expected, logged, every, nested)
+    for turn in timeline:
+        explorer.follow(turn)
+    rows = sorted(explorer.rows.values(), key=lambda row: -row.points)
+    return CrashReport(
+        scenario.name,
+        tuple(rows),
+        tuple(explorer.violations),
+        len(expected),
+        sum(len(turn.records) for turn in timeline),
+        explorer.points,
+        explorer.nested_points,
+    )
+
+
+def _expected(scenario: Scenario, replication: int) -> Mapping[Source, frozenset[Item]]:
+    """What comes of each inbound message when nothing fails."""
+    found: dict[Source, set[Item]] = defaultdict(set)
+
+    def note(received: Received) -> None:
+        source, item = _source(received.payload), _item(received)
+        if item in found[source] and REPLY_STEP not in item[1]:
+            raise InvalidInput(
+                f"scenario {scenario.name!r}: message {source[1]} of {source[0]} has two results for {item[0]} "
+                f"that are alike ({item[1]}): what comes twice could not be told from what is lost",
+                remedy='Let one of them go through <pre does="change" text="…"/> or <post does="change" text="…"/>.',
+            )
+        found[source].add(item)
+
+    def accept(message: Outbound) -> None:
+        if isinstance(message, Accepted) and message.thread in inbound:
+            found[message.thread, message.token] |= set()
+
+    engine = scenario.engine
+    assert engine is not None
+    inbound = {thread.name for process in engine.processes for thread in process.threads if thread.inbound is not None}
+    world = EngineWorld(replace(scenario, engine=_calm(engine)), replication, on_received=note, on_release=accept)
+    world.run()
+    for message in world.engine.database.failed():
+        label = label_of(message.payload)
+        found[label.thread, label.number].add(_error_item(message, label))
+    return {source: frozenset(each for each in items if REPLY_STEP not in each[1]) for source, items in found.items()}
+
+
+def _calm(engine: Engine) -> Engine:
+    """The same engine with nothing that fails from outside."""
+    processes = tuple(
+        replace(
+            process,
+            crashes=(),
+            threads=tuple(
+                replace(
+                    thread,
+                    stops=(),
+                    outbound=None
+                    if thread.outbound is None
+                    else replace(thread.outbound, outages=(), refuses=0.0, silent=0.0),
+                )
+                for thread in process.threads
+            ),
+        )
+        for process in engine.processes
+    )
+    return replace(engine, processes=processes, failures=())
+
+
+@dataclass(slots=True)
+class _Explorer:
+    """Goes along the timeline, and interrupts."""
+
+    settings: EngineSettings
+    expected: Mapping[Source, frozenset[Item]]
+    logged: set[str]
+    every: int
+    nested: bool
+    database: Database = field(default_factory=Database)
+    received: list[Received] = field(default_factory=list)
+    accepted: set[Source] = field(default_factory=set)
+    live: dict[MessageId, Entered] = field(default_factory=dict)
+    """Where every message in memory was put last."""
+    rows: dict[str, PointRow] = field(default_factory=dict)
+    violations: list[Violation] = field(default_factory=list)
+    number: int = 0
+    points: int = 0
+    nested_points: int = 0
+
+    def follow(self, turn: Turn) -> None:
+        """Take one step of the run, and interrupt everywhere in it."""
+        before = dict(self.live)
+        steps_in_memory = 0
+        for event in turn.events:
+            if isinstance(event, Entered):
+                self.live[event.mid] = event
+                steps_in_memory += not event.is_backed
+            elif isinstance(event, Ended):
+                self.live.pop(event.mid, None)
+        for record in turn.records:
+            self.database.apply(record)
+            self._interrupt(turn.at_ns, named(record), before)
+        if steps_in_memory:
+            self._interrupt(turn.at_ns, "a step in memory only", self.live)
+        if turn.accepted is not None:
+            self.accepted.add(turn.accepted)
+            self._interrupt(turn.at_ns, "the sender's answer", self.live)
+        if turn.received is not None:
+            self.received.append(turn.received)
+            self._interrupt(turn.at_ns, "the receiver has it, and no record says so", self.live)
+
+    def _interrupt(self, now: Nanoseconds, after: str, before: Mapping[MessageId, Entered]) -> None:
+        """Interrupt here, start again, and look at what comes out."""
+        self.number += 1
+        if self.number % self.every:
+            return
+        self.points += 1
+        row = self.rows.setdefault(after, PointRow(after))
+        row.points += 1
+        outcome = recover_and_drain(self.settings, self.database.copy(), now)
+        for event in outcome.started_with:
+            row.translated_again += event.was is State.IN_TRANSLATION
+            row.moved_on += event.was is State.PARTIAL
+            row.returned += event.was in {State.SENT_TO_TRANSLATION, State.SENT_TO_DESTINATION}
+            row.possible_duplicates += event.was in {State.PRE_WRITE, State.RESERVED_FOR_REPLY}
+        row.dropped_copies += sum(
+            isinstance(record, Removed) and record.cause is RemovalCause.ABANDONED for record in outcome.records
+        )
+        self._judge(-1, row, outcome, before)
+        if self.nested:
+            database = self.database.copy()
+            for index, record in enumerate(outcome.records):
+                database.apply(record)
+                self.nested_points += 1
+                self._judge(index, row, recover_and_drain(self.settings, database.copy(), now), before)
+
+    def _judge(self, nested: int, row: PointRow, outcome: Outcome, before: Mapping[MessageId, Entered]) -> None:
+        found, twice = self._found(outcome)
+        present = self._present(before), self._present(self.live)
+        for source, expected in self.expected.items():
+            got = found.get(source, set[Item]())
+            missing = expected - got
+            wrong: list[str] = []
+            if stray := got - expected:
+                wrong.append(f"came, and was not to come: {_shown(stray)}")
+            if source[0] in self.logged:
+                if missing and source in self.accepted:
+                    wrong.append(f"lost, though its sender was answered: {_shown(missing)}")
+                elif missing and got:
+                    wrong.append(f"came in part: without {_shown(missing)}")
+            elif source in self.accepted:
+                predicted = [expected - each.get(source, set[Item]()) for each in present]
+                if not predicted[0] & predicted[1] <= missing <= predicted[0] | predicted[1]:
+                    wrong.append(f"lost {_shown(missing)}, predicted {_shown(predicted[1])}")
+                if nested < 0:
+                    row.lost += len(missing)
+            if source in twice:
+                wrong.append(f"came twice, not marked: {_shown(twice[source])}")
+            self.violations += [Violation(self.number, nested, row.after, source, what) for what in wrong]
+            row.violations += len(wrong)
+
+    def _found(self, outcome: Outcome) -> tuple[dict[Source, set[Item]], dict[Source, set[Item]]]:
+        """What came of each inbound message, before and after, and what of it came twice without being marked."""
+        found: dict[Source, set[Item]] = defaultdict(set)
+        count: Counter[tuple[Source, Item]] = Counter()
+        for received in (*self.received, *outcome.received):
+            item = _item(received)
+            if REPLY_STEP in item[1]:
+                continue
+            source = _source(received.payload)
+            found[source].add(item)
+            count[source, item] += not received.is_possible_duplicate
+        for message in outcome.errors:
+            label = label_of(message.payload)
+            if REPLY_STEP in label.path:
+                continue
+            item = _error_item(message, label)
+            source = (label.thread, label.number)
+            found[source].add(item)
+            count[source, item] += message.error not in _DELIVERY_ERRORS
+        twice: dict[Source, set[Item]] = defaultdict(set)
+        for (source, item), times in count.items():
+            if times > 1:
+                twice[source].add(item)
+        return found, twice
+
+    def _present(self, live: Mapping[MessageId, Entered]) -> dict[Source, set[Item]]:
+        """What will have come of each inbound message, by events and not by records.
+
+        That is what its receivers have, what is in the error database, and what is still to come of messages that were
+        backed where they were last seen.
+        """
+        found: dict[Source, set[Item]] = defaultdict(set)
+        for received in self.received:
+            found[_source(received.payload)].add(_item(received))
+        for message in self.database.failed():
+            label = label_of(message.payload)
+            found[label.thread, label.number].add(_error_item(message, label))
+        for entered in live.values():
+            if not entered.is_backed:
+                continue
+            label = label_of(entered.payload)
+            source = (label.thread, label.number)
+            is_routed = entered.queue in _ROUTED
+            for destination, path in self.expected.get(source, frozenset()):
+                if _is_within(path, label.path) and (not is_routed or destination == entered.owner):
+                    found[source].add((destination, path))
+        return found
+
+
+def _error_item(message: Message, label: Label) -> Item:
+    if message.error in _DELIVERY_ERRORS:
+        return (message.destination, label.path)
+    return (f"error {message.error}", label.path)
+
+
+def _item(received: Received) -> Item:
+    return (received.thread, label_of(received.payload).path)
+
+
+def _source(payload: bytes) -> Source:
+    label = label_of(payload)
+    return (label.thread, label.number)
+
+
+def _is_within(path: str, start: str) -> bool:
+    return path == start or path.startswith(f"{start}.")
+
+
+def _shown(items: Iterable[Item]) -> str:
+    return ", ".join(f"{path} for {where}" for where, path in sorted(items))

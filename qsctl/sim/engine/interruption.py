@@ -1,0 +1,119 @@
+"""A run of a simulated integration engine step by step, and what an engine does that starts in the middle of it.
+
+Decides: what a step is, and that a recovery goes on until nothing is left to do, with receivers that take everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from qsctl.core.integration.database import Database
+from qsctl.core.integration.engine import IntegrationEngine
+from qsctl.core.integration.events import Event, Recovered
+from qsctl.core.integration.message import STATE_NAMES, Message, MessageType
+from qsctl.core.integration.messages import Accepted, Acknowledged, Arrived, Delivery, Outbound
+from qsctl.core.integration.records import Failed, Moved, Record, Removed, Started, Stored
+from qsctl.core.integration.settings import EngineSettings
+from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.sim.engine.behaviours import label_of
+from qsctl.sim.engine.world import EngineWorld, Received
+from qsctl.sim.scenario import Scenario
+
+Source: TypeAlias = tuple[str, int]
+"""An inbound message: its thread and number."""
+
+REPLY_STEP: Final = ".reply"
+"""In the path of a reply."""
+_STEPS_MAX: Final = 1_000_000
+
+
+class Turn(NamedTuple):
+    """A step of the run that is interrupted: the records of a turn, then what follows from them being durable."""
+
+    at_ns: Nanoseconds
+    records: Sequence[Record] = ()
+    events: Sequence[Event] = ()
+    received: Received | None = None
+    """A receiver has a message; what was sent in this turn is a turn of its own when it is there."""
+    accepted: Source | None = None
+    """A sender got its answer."""
+
+
+class Outcome(NamedTuple):
+    """What a recovery did, and what came of it."""
+
+    records: list[Record]
+    """That the start wrote."""
+    started_with: list[Recovered]
+    received: list[Received]
+    errors: list[Message]
+
+
+def timeline_of(scenario: Scenario, replication: int) -> tuple[EngineSettings, list[Turn]]:
+    """Run the scenario, and note every step."""
+    timeline: list[Turn] = []
+
+    def step(now: Nanoseconds, records: Sequence[Record], events: Sequence[Event]) -> None:
+        timeline.append(Turn(now, records, events))
+
+    def release(message: Outbound) -> None:
+        if isinstance(message, Accepted):
+            timeline.append(Turn(timeline[-1].at_ns, accepted=(message.thread, message.token)))
+
+    def receive(received: Received) -> None:
+        timeline.append(Turn(received.at_ns, received=received))
+
+    world = EngineWorld(scenario, replication, on_turn=step, on_release=release, on_received=receive)
+    world.run()
+    return world.settings, timeline
+
+
+def named(record: Record) -> str:
+    """What a record does, in words."""
+    match record:
+        case Started():
+            return "start"
+        case Stored(_, _, message):
+            where = "error database" if message.is_error else f"{STATE_NAMES[message.state]} queue"
+            return f"copy into {where}"
+        case Moved(_, _, state):
+            return f"move to {STATE_NAMES[state]}"
+        case Failed():
+            return "move to error database"
+        case Removed(_, _, cause):
+            return f"removal: {cause.name.lower()}"
+
+
+def recover_and_drain(settings: EngineSettings, database: Database, now: Nanoseconds) -> Outcome:
+    """Start an engine with a database, and go on until nothing is left to do; receivers take whatever comes at once."""
+    engine = IntegrationEngine(settings, database, now)
+    received: list[Received] = []
+    recovered: list[Recovered] = []
+    first: list[Record] = []
+    replies: set[str] = {
+        thread.name
+        for process in settings.processes
+        for thread in process.threads
+        if thread.outbound is not None and thread.outbound.awaits_reply
+    }
+    for step in range(_STEPS_MAX):
+        ready = engine.take_ready()
+        if step == 0:
+            first = ready.records
+            recovered = [event for event in ready.events if isinstance(event, Recovered)]
+        for message in ready.messages:
+            if isinstance(message, Delivery):
+                received.append(Received(now, message.thread, message.payload, message.is_possible_duplicate))
+                engine.receive(now, Acknowledged(message.thread, message.mid))
+                if message.thread in replies and message.type is not MessageType.REPLY:
+                    label = label_of(message.payload)
+                    reply = label._replace(path=label.path + REPLY_STEP).line() + b"\n"
+                    engine.receive(now, Arrived(message.thread, label.number, reply, type=MessageType.REPLY))
+        if not (ready.records or ready.messages or ready.events):
+            deadline = engine.next_deadline()
+            if deadline is None or deadline >= INFINITE_NS:
+                return Outcome(first, recovered, received, engine.database.failed())
+            now = max(now, deadline)
+            engine.advance(now)
+    raise AssertionError("the engine does not come to rest")

@@ -1,0 +1,171 @@
+"""An integration engine's events folded into message rows and counters: one row a visit of a message to a queue.
+
+Decides: what a visit is. It begins when a message is put into a queue and ends when it is taken out for work or sent
+on: the wait. A message that comes back, from a procedure that asked for another run or from a stopped thread, begins
+another visit. Clients are the threads; of the post-translation queues, the destination.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from qsctl.core.integration.events import Changed, Ended, Entered, Event, Fate, Left, Recovered
+from qsctl.core.integration.message import STATE_NAMES, MessageId, State
+from qsctl.eventlog.outcomes import Outcome
+from qsctl.instant import Nanoseconds
+from qsctl.sim.models.base import EVENT_ROW, LOG_ROW, NEVER, OUTCOMES, Rows
+from qsctl.sim.models.base import Event as LogEvent
+from qsctl.sim.models.queue_counts import QueueCounts, counter_columns
+
+QUEUES: Final = (
+    State.INBOUND_PRE_TPS,
+    State.INBOUND_POST_TPS,
+    State.PRE_TRANSLATION,
+    State.ROUTE_DETAIL,
+    State.PARTIAL,
+    State.POST_TRANSLATION,
+    State.OUTBOUND_PRE_TPS,
+    State.OUTBOUND_POST_TPS,
+)
+"""The eight queues, in the order in which a message meets them."""
+
+QUEUE_NAMES: Final = tuple(STATE_NAMES[state].replace(" ", "-") for state in QUEUES)
+_INDEX: Final = {state: index for index, state in enumerate(QUEUES)}
+_OUTCOME: Final = {
+    Fate.PASSED: Outcome.DELIVERED,
+    Fate.INTERRUPTED: Outcome.ELIDED,
+    Fate.LOST: Outcome.DISCARDED,
+    Fate.ABANDONED: Outcome.DISCARDED,
+    Fate.DELETED: Outcome.DISCARDED,
+}
+"""`elided`, which is no loss: its process ended, and another visit of the message comes from the recovery database."""
+
+
+class VisitLog:
+    """The event log of a simulated engine: rows until they are taken, counters until the end."""
+
+    def __init__(self, clients: list[str], warm_up_ns: Nanoseconds, keeps_rows: bool, limit: int) -> None:
+        self._clients = {name: number for number, name in enumerate(clients)}
+        self._warm_up_ns = warm_up_ns
+        self._is_warm = warm_up_ns == 0
+        self._keeps_rows = keeps_rows
+        self._limit = limit
+        self._rows: list[tuple[int, ...]] = []
+        self._events: list[tuple[int, ...]] = []
+        self._inside: dict[tuple[MessageId, State], tuple[Nanoseconds, int, str]] = {}
+        self._counts: dict[tuple[str, State], QueueCounts] = {}
+        self._failed: dict[str, int] = {}
+        self._lost_with: dict[str, int] = {}
+        self._lost = 0
+        self._recovered = 0
+        self._process_events: list[tuple[Nanoseconds, str, bool]] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rows should be taken."""
+        return len(self._rows) >= self._limit
+
+    def take(self) -> Rows:
+        """The rows since the last call."""
+        rows = np.array(self._rows, LOG_ROW)
+        self._rows = []
+        return rows
+
+    def take_events(self) -> Rows:
+        """The events since the last call."""
+        rows = np.array(self._events, EVENT_ROW)
+        self._events = []
+        return rows
+
+    def note(self, event: Event) -> None:
+        """Fold one event in."""
+        if not self._is_warm and event.at_ns >= self._warm_up_ns:
+            self._warm_up()
+        match event:
+            case Entered(at_ns, _, owner, queue, mid, _, payload):
+                size_bytes = len(payload)
+                self._inside[mid, queue] = (at_ns, size_bytes, owner)
+                self._of(owner, queue).grow(size_bytes)
+            case Left(at_ns, _, owner, queue, mid, fate):
+                entered_ns, size_bytes, _ = self._inside.pop((mid, queue))
+                counts = self._of(owner, queue)
+                counts.shrink(size_bytes)
+                self._end(owner, queue, entered_ns, size_bytes, at_ns - entered_ns, _OUTCOME[fate])
+            case Ended(_, _, _, _, thread, fate):
+                if fate is Fate.FAILED:
+                    self._failed[thread] = self._failed.get(thread, 0) + 1
+                self._lost += fate is Fate.LOST
+            case Recovered():
+                self._recovered += 1
+            case Changed(at_ns, what, name, is_up):
+                self._changed(at_ns, what, name, is_up)
+            case _:
+                pass  # what the others say is in the rows already
+
+    def hold(self) -> None:
+        """The run is over: what is still in a queue is held."""
+        for (_, queue), (entered_ns, size_bytes, owner) in self._inside.items():
+            self._end(owner, queue, entered_ns, size_bytes, NEVER, Outcome.HELD)
+        self._inside.clear()
+
+    def by_queue(self) -> dict[tuple[str, State], QueueCounts]:
+        """What was counted of each thread's queues, in the order of threads, and of queues as a message meets them."""
+        keys = sorted(self._counts, key=lambda key: (self._clients[key[0]], _INDEX[key[1]]))
+        return {key: self._counts[key] for key in keys}
+
+    def counters(self, observed_ns: Nanoseconds) -> dict[str, Any]:
+        """One row a thread and queue that a message met."""
+        if not self._is_warm and observed_ns > 0:
+            self._warm_up()
+        keys = self.by_queue()
+        return counter_columns(
+            list(keys.values()),
+            [self._clients[owner] for owner, _ in keys],
+            [owner for owner, _ in keys],
+            [QUEUE_NAMES[_INDEX[queue]] for _, queue in keys],
+            [0] * len(keys),
+            observed_ns,
+        )
+
+    def totals(self, at_ns: Nanoseconds) -> None:
+        """Note the events that are totals of the run."""
+        for thread, count in sorted(self._failed.items()):
+            self._tell(at_ns, LogEvent.FAILED_MESSAGES, thread, count)
+
+    def _changed(self, at_ns: Nanoseconds, what: str, name: str, is_up: bool) -> None:
+        if what == "process":
+            kind = LogEvent.PROCESS_STARTED if is_up else LogEvent.PROCESS_STOPPED
+            self._tell(at_ns, kind, f"{name}_xlate", self._recovered if is_up else self._lost)
+            self._lost = self._recovered = 0
+        elif what == "connection":
+            self._tell(at_ns, LogEvent.CONNECTED if is_up else LogEvent.DISCONNECTED, name, 0)
+        else:
+            self._tell(at_ns, LogEvent.THREAD_STARTED if is_up else LogEvent.THREAD_STOPPED, name, 0)
+
+    def _tell(self, at_ns: Nanoseconds, kind: LogEvent, client: str, value: int) -> None:
+        self._events.append((at_ns, value, self._clients[client], -1, int(kind)))
+
+    def _of(self, owner: str, queue: State) -> QueueCounts:
+        counts = self._counts.get((owner, queue))
+        if counts is None:
+            counts = self._counts[owner, queue] = QueueCounts(self._warm_up_ns)
+        return counts
+
+    def _warm_up(self) -> None:
+        self._is_warm = True
+        for counts in self._counts.values():
+            counts.warm_up()
+
+    def _end(
+        self, owner: str, queue: State, entered_ns: Nanoseconds, size_bytes: int, wait_ns: int, outcome: Outcome
+    ) -> None:
+        self._of(owner, queue).count(entered_ns, size_bytes, wait_ns, outcome)
+        if self._keeps_rows:
+            self._rows.append(
+                (
+                    entered_ns, wait_ns, NEVER, NEVER, self._clients[owner], 0, size_bytes,
+                    int(outcome is Outcome.DELIVERED), _INDEX[queue], OUTCOMES.index(outcome), 0,
+                )
+            )  # fmt: skip
