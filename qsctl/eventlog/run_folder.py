@@ -22,7 +22,9 @@ RUN_FILE: Final = "run.json"
 SCENARIO_FILE: Final = "scenario.xml"
 DEFAULT_PARENT: Final = Path("qsctl-runs")
 FORMAT: Final = 3
-"""The version of this layout; a reader refuses any other one. Format 1 had no checksum of each file, format 2 no `enter_ns`."""
+"""The version of this layout; a reader refuses any other one.
+
+Format 1 had no checksum of each file, format 2 did not say when a message entered its queue."""
 
 CHECKSUM_BYTES: Final = 16
 
@@ -192,7 +194,7 @@ def _other_format(path: Path, found: int) -> Damaged:
     if found > FORMAT:
         return Damaged(f"{path} has format {found}, this qsctl reads {FORMAT}", remedy="Use the qsctl that wrote it.")
     return Damaged(
-        f"{path} has format {found}, without a checksum of each file; this qsctl reads {FORMAT}",
+        f"{path} has format {found}, which lacks what this qsctl needs; it reads {FORMAT}",
         remedy="Run the scenario again: the command is in the file, as `reproduce`.",
     )
 
