@@ -4,8 +4,8 @@
     spark.dataSource.register(QsctlDataSource)
     spark.read.format("qsctl").load("burst").groupBy("queue").sum("delivered_messages").show()
 
-The path is a scenario file or the name of a ready scenario; each task simulates one replication. Options: `replications`,
-`seed`, and `set.PATH` for each override. A run folder needs no format of ours: it is Parquet, laid out for Spark, and
+The path is a scenario file or the name of a ready scenario; each task simulates one replication. Options: `seed`,
+`replications`, and `set.PATH` for each override. A run folder needs no format of ours: it is Parquet, laid out for Spark, and
 `spark.read.schema(tables.MESSAGES).parquet(folder + "/messages")` prunes columns and pushes filters down, which a data
 source in Python cannot; through one, one queue's rows of 1.4 million took 13.4 s instead of 0.8 s.
 """

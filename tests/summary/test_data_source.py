@@ -89,7 +89,10 @@ def test_the_readme_s_notebook_examples_run(
     scenario = apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "1s"})
     run(scenario, tmp_path / "qsctl-runs/burst-1", level=LogLevel.MESSAGES)
     for block in blocks:
-        exec(compile(block.replace("spark = spark_session()", "spark = given"), "README.md", "exec"), {"given": spark})
+        example = block.replace("spark = spark_session()", "spark = given").replace(
+            '"qsctl-runs/', f'"{tmp_path}/qsctl-runs/'
+        )
+        exec(compile(example, "README.md", "exec"), {"given": spark})
         shown = capsys.readouterr().out
         delivered = Counter[str]()
         for row in simulate_counters(scenario, 0).to_pylist():
