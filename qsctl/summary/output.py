@@ -59,6 +59,7 @@ def output_folder(folder: Path | None) -> Iterator[Output | None]:
         yield None
         return
     try:
+        folder = folder.absolute()  # Java has a working directory of its own
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / _LOCK_FILE)
         lock.acquire(blocking=False)
