@@ -36,6 +36,7 @@ MESSAGES: Final = pa.schema(
         pa.field("size_bytes", pa.int32(), nullable=False),
         pa.field("work_units", pa.int32(), nullable=False),
         pa.field("enqueued_ns", pa.int64(), nullable=False),
+        pa.field("enter_ns", pa.int64()),
         pa.field("wait_ns", pa.int64()),
         pa.field("send_ns", pa.int64()),
         pa.field("acknowledge_ns", pa.int64()),
@@ -48,9 +49,11 @@ MESSAGES: Final = pa.schema(
 
 The warm-up restarts statistics, not the log: a message that came before its end and left after it is counted as
 delivered or lost, so it must have its row. Whoever counts leaves out what happened before `warm_up_ns` of `run.json`.
-`wait_ns`: from entering the queue to leaving it, for a delivered message by being sent, for a lost or elided one by
-that; of a row `held` only where the message was sent and waits in G-1 for its acknowledgment. `send_ns`: to its last
-byte leaving the port. `acknowledge_ns`: to its acknowledgment.
+`enqueued_ns` is the arrival at the broker. `enter_ns`: from it to entering the queue: 0 for most, longer for a
+guaranteed message that waited at its endpoint (of one that came back its last entry), null where it never entered, as
+for `waiting` ones. `wait_ns`: from the arrival to leaving the queue, for a delivered message by being sent, for a lost
+or elided one by that; of a row `held` only where the message was sent and waits in G-1 for its acknowledgment.
+`send_ns`: to its last byte leaving the port. `acknowledge_ns`: to its acknowledgment.
 `attempts`: deliveries begun, the first one included (entering G-1 from the endpoint, being sent to a consumer); 0
 before the first. Statistics restart at the end of the warm-up, attempts too: of those before, one is kept at most. So
 the sum of `greatest(attempts - 1, 0)` over all rows, but those of messages that left their queue before the end of the
@@ -96,10 +99,10 @@ became of them is in `delivered_messages`, `elided_messages`, a column a loss (`
 `waiting_messages`: without a warm-up these add up to it. `first_discard_ns` is that of the first of
 `outcomes.DISCARDS`. `evicted_messages` were discarded from G-1 and came again from their endpoint: no loss.
 `length_messages` and `length_work_units` are of rows `held`; of them `unacknowledged_messages` were sent and G-1 holds
-them until they are acknowledged. A guaranteed message counts as delivered when it leaves G-1: when it is acknowledged,
-if it was sent after the end of the warm-up; its wait ends, like that of every message, when it enters the TCP transmit
-queue. (With `GuaranteedOverflow.REDELIVER` it counts when it enters that, and one that a disconnect brought back from
-there counts again, while its row tells of the last time.)
+them until they are acknowledged. A guaranteed message counts as delivered when it is acknowledged, once and by its last
+sending, if that was after the end of the warm-up; its wait ends, like that of every message, when it enters the TCP
+transmit queue. One that was sent again after an absence or an eviction is in `redelivered_messages` besides. (With
+`GuaranteedOverflow.REDELIVER` one that was sent counts at the end of the run without an acknowledgment.)
 The histogram is sparse: bucket i of `wait_ns` holds count i, see `bucket_of`; `observed_ns` is horizon less warm-up.
 """
 

@@ -37,6 +37,8 @@ _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
 _MASTER_ANSWER_SECONDS: Final = 5.0
 _MASTER: Final = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[[\d,\s]+\]|spark://.+|yarn|k8s://.+")
 _MEBIBYTE: Final = 1 << 20
+_SPLIT_BYTES: Final = "32m"
+"""About two row groups of the log a task: of a file of ten million messages every core gets the same part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         "spark.log.level": "ERROR",
     }
     if local:
+        settings["spark.sql.files.maxPartitionBytes"] = _SPLIT_BYTES
         settings["spark.local.dir"] = str(folder / "local")
         settings["spark.sql.shuffle.partitions"] = str(max(2, 2 * _cores(master)))
     if local or _is_loopback(master):
