@@ -38,9 +38,13 @@ class Compared(Result):
         "mean_a": "mean of A over its replications",
         "mean_b": "mean of B over its replications",
         "difference": "mean of B − A",
-        "half_width": "difference ± half_width is the confidence interval; null with one replication",
+        "half_width": "difference ± half_width is its confidence interval, alone; null with one replication",
+        "replications": "how many replications of the smaller side, or pairs of them, it is from",
+        "method": "how the interval and the p-value were made",
+        "adjusted_p_value": "chance of such a difference between equals, adjusted for all shown (Holm)",
+        "relative_error": "how much too high a percentile may be, which comes from a histogram, as a share of it",
         "paired": "whether replications were paired by common random numbers",
-        "better": "A, B, same or undecided",
+        "better": "A, B, same or undecided: A or B where adjusted_p_value is at most 1 − confidence",
     }
 
     def document(self) -> Plain:
@@ -57,7 +61,7 @@ class Compared(Result):
 
     def rows(self) -> Sequence[Row]:
         """One row a point, queue and measure."""
-        from qsctl.summary.points import UNITS
+        from qsctl.summary.points import UNITS, reading_error
 
         return [
             {
@@ -69,6 +73,10 @@ class Compared(Result):
                 "mean_b": each.mean_b,
                 "difference": each.difference.mean,
                 "half_width": each.difference.half_width if math.isfinite(each.difference.half_width) else None,
+                "replications": each.difference.count,
+                "method": each.difference.method,
+                "adjusted_p_value": each.adjusted_p_value,
+                "relative_error": reading_error(each.measure),
                 "paired": each.paired,
                 "better": each.verdict.value,
             }
@@ -89,13 +97,21 @@ class Compared(Result):
             Column("better", "Better"),
         ]
         paired = all(each.paired for each in shown)
-        how = "paired by common random numbers" if paired else "not paired: the seeds differ"
+        how = "replications paired by common random numbers" if paired else "replications not paired: the seeds differ"
+        counts = {each.difference.count for each in shown}
+        several_counts = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{min(counts)}"
+        methods = ", ".join(dict.fromkeys(each.difference.method for each in shown))
         blocks: list[Block] = [
             TextBlock(self.sentence, "good"),
             TableBlock(
                 columns,
                 [_line(each) for each in shown[:MOST_LINES]],
-                title=f"{100 * self.comparison.confidence:g} % intervals, {how}",
+                title=f"{100 * self.comparison.confidence:g} % intervals ({methods}), {several_counts} {how}",
+            ),
+            TextBlock(
+                f"A winner is named where its difference stands among all {len(shown)} shown (Holm): with "
+                f"{100 * self.comparison.confidence:g} % confidence none of them is wrong.",
+                "faint",
             ),
         ]
         if len(shown) > MOST_LINES:

@@ -29,9 +29,10 @@ from qsctl.sim.scenario import (
 from qsctl.sim.sweep import Point, Task, parse_axes, plan_sweep, point_seed, run_task
 from qsctl.sim.targets import parse_setting, parse_target
 from qsctl.summary.compare import Verdict, compare, read_figures, sentence
-from qsctl.summary.points import EVERY_MEASURE, MEASURES, interval_of, point_measures
+from qsctl.summary.points import EVERY_MEASURE, MEASURES, point_measures
 from qsctl.summary.session import SparkOptions
 from qsctl.summary.size import size
+from qsctl.summary.statistics import interval_of
 from qsctl.summary.sweep import SweepProgress, TaskRunner, run_sweep
 from qsctl.summary.sweep_folder import PointResult, finished, open_sweep, read_results, write_results
 
