@@ -134,7 +134,7 @@ def answer_text(sizing: Sizing) -> str:
     sure = f"with {100 * sizing.confidence:g} % confidence"
     if sizing.answer is None:
         largest = max(sizing.candidates, key=lambda each: each.values, default=None)
-        missed = next((each for each in largest.evidence if not each.met), None) if largest else None
+        missed = next((each for each in largest.evidence if each.decided and not each.met), None) if largest else None
         why = f": with the largest, {statement_of(missed)}" if missed else ""
         if sizing.deterministic:
             return f"No setting in the range meets {targets}{why}."
@@ -158,6 +158,7 @@ def answer_text(sizing: Sizing) -> str:
 
 def statement_of(evidence: TargetEvidence) -> str:
     """What the replications say of a target, as a clause; where it is met, what the confidence is of."""
+    from qsctl.summary.sequential import Answer
     from qsctl.summary.size import Basis
 
     target, runs = evidence.target, evidence.runs
@@ -172,6 +173,8 @@ def statement_of(evidence: TargetEvidence) -> str:
             counted = f"{evidence.violating_runs} of {runs} runs do"
             if evidence.met:
                 return f"less than {share} of runs have {_violation(target)} ({counted})"
+            if evidence.answer is Answer.REFUSED and evidence.violating_runs:
+                return f"{_violation(target)} in {evidence.violating_runs} of {runs} runs"
             return f"it was not shown that less than {share} of runs have {_violation(target)} ({counted})"
         case Basis.MEAN:
             side = "below" if target.at_most else "above"
@@ -193,12 +196,13 @@ def _violation(target: Target) -> str:
 
 
 def evidence_text(evidence: TargetEvidence) -> str:
-    """The runs that violate a target where these are counted, else a mean with its interval in the measure's unit."""
+    """The runs that violate a target that is about runs, else a mean with its interval in the measure's unit."""
+    from qsctl.sim.targets import Kind
     from qsctl.summary.size import Basis
 
     if evidence.basis is Basis.NOTHING:
         return "nothing delivered"
-    if evidence.basis is Basis.SHARE:
+    if evidence.target.kind is not Kind.MEAN and evidence.basis is not Basis.EXACT:
         return f"{evidence.violating_runs} of {evidence.runs} runs violate"
     mean, half = evidence.interval.mean, evidence.interval.half_width
     if evidence.basis is Basis.EXACT or not math.isfinite(half):
