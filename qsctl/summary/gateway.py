@@ -136,7 +136,8 @@ def start_gateway(
     with log.open("wb") as output, changed_environment(seen):
         try:
             # A session of its own: Ctrl-C is for the Python side, which then closes Java in order.
-            return Gateway(launch_gateway(conf, {"stdout": output, "stderr": output, "start_new_session": True}))
+            options = {"stdout": output, "stderr": output, "start_new_session": True}
+            return Gateway(launch_gateway(conf, options))  # type: ignore[no-untyped-call]
         except (PySparkRuntimeError, OSError) as error:
             why = last_words(log) or (str(error) if isinstance(error, OSError) else "it wrote nothing")
             raise Unavailable(
@@ -166,5 +167,11 @@ def last_words(log: Path) -> str:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    spoken = [line.strip() for line in lines if line.strip() and not line.startswith(("\t", "    at ", "WARNING"))]
+    noise = ("\t", "    at ", "WARNING")
+    spoken = [
+        line.strip()
+        for line in lines
+        # Where Java ends at once, Spark's script complains of that in terms of its own.
+        if line.strip() and not line.startswith(noise) and "spark-class: line " not in line
+    ]
     return "; ".join(spoken[-_LAST_LINES:])

@@ -173,6 +173,13 @@ def tune(spark: SparkSession, *, brief: bool) -> None:
             spark.conf.set(name, value if brief else _running.settings[name])
 
 
+def runs_here(spark: SparkSession) -> bool:
+    """Whether a session's tasks run in processes of this machine with this very Python."""
+    if _running is None or spark is not _running.session or not is_local(_running.settings["spark.master"]):
+        return False
+    return os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
+
+
 def stop_spark() -> None:
     """End the session and its Java machine and remove what they wrote; without one, do nothing."""
     global _running

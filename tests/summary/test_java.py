@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 from pathlib import Path
 
@@ -102,6 +103,7 @@ def test_the_user_s_java_options_come_after_ours(tmp_path: Path) -> None:
     assert "-XX:TieredStopAtLevel=1" not in java_options({}, tmp_path / "log4j", brief=False)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_java_that_cannot_start_spark_ends_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = pretend_java(tmp_path / "home", "17.0.1")
     (home / "bin" / "java").write_text("#!/bin/sh\necho 'Error: no room\n\tat Some.where(X.java)' >&2\nexit 1\n")
@@ -111,6 +113,8 @@ def test_a_java_that_cannot_start_spark_ends_in_one_message(tmp_path: Path, monk
     monkeypatch.setattr("qsctl.summary.session._running", None)
     with pytest.raises(Unavailable, match=r"could not start Spark: Error: no room$"):
         spark_session(SparkOptions(master="local[1]"))
+    # PySpark leaves the pipe to the process that ended to the garbage collector.
+    gc.collect()
 
 
 def test_last_words_leave_stack_traces_out(tmp_path: Path) -> None:
