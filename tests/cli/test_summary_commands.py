@@ -7,6 +7,8 @@ import dataclasses
 import io
 import json
 import shlex
+import sys
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,21 @@ def test_summarize_shows_what_the_simulator_counted(scenario: Path, tmp_path: Pa
     assert shown.exit_code == 0
     for heading in ("HWMark (Work) max", "Discards (Msgs) Σ", "Wait p99", "Little's law", "Means over 2 replications"):
         assert heading in shown.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_nothing_but_spark_connect_needs_pandas(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not [text for text in requires("qsctl") or () if text.startswith("pandas") and "extra" not in text]
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pandas"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert qsctl("simulate", scenario, "--spark", "--out", tmp_path / "run", *SPARK).exit_code == 0
+    grid = ("--grid", f"{DEPTH}=50", "--replications", "1", *SPARK)
+    assert qsctl("sweep", scenario, *grid, "--out", tmp_path / "sweep").exit_code == 0
+    assert qsctl("report", tmp_path / "run", "--out", tmp_path / "report.html").exit_code == 0
 
 
 @pytest.mark.spark
