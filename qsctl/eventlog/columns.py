@@ -76,8 +76,8 @@ def message_table(rows: Rows | Mapping[str, npt.NDArray[Any]], run_id: str, queu
     """Message rows as a table of `MESSAGES`.
 
     Args:
-        rows: a structured array or columns: enqueued_ns, wait_ns, send_ns, acknowledge_ns (int64, negative for never),
-            client_id, topic_id, size_bytes (int32), queue (index into `queues`), outcome (index of `Outcome`),
+        rows: a structured array or columns: enqueued_ns, enter_ns, wait_ns, send_ns, acknowledge_ns (int64, negative for
+            never), client_id, topic_id, size_bytes (int32), queue (index into `queues`), outcome (index of `Outcome`),
             discard_indication, attempts.
         run_id: the run's.
         queues: names of the queues by index.
@@ -92,6 +92,7 @@ def message_table(rows: Rows | Mapping[str, npt.NDArray[Any]], run_id: str, queu
         _numbers(sizes, pa.int32()),
         _numbers(work_units, pa.int32()),
         _numbers(rows["enqueued_ns"], pa.int64()),
+        _optional(rows["enter_ns"]),
         _optional(rows["wait_ns"]),
         _optional(rows["send_ns"]),
         _optional(rows["acknowledge_ns"]),

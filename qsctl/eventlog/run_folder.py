@@ -21,8 +21,8 @@ from qsctl.errors import Damaged, InvalidInput, NotFound
 RUN_FILE: Final = "run.json"
 SCENARIO_FILE: Final = "scenario.xml"
 DEFAULT_PARENT: Final = Path("qsctl-runs")
-FORMAT: Final = 2
-"""The version of this layout; a reader refuses any other one. Format 1 had no checksum of each file."""
+FORMAT: Final = 3
+"""The version of this layout; a reader refuses any other one. Format 1 had no checksum of each file, format 2 no `enter_ns`."""
 
 CHECKSUM_BYTES: Final = 16
 

@@ -36,6 +36,7 @@ MESSAGES: Final = pa.schema(
         pa.field("size_bytes", pa.int32(), nullable=False),
         pa.field("work_units", pa.int32(), nullable=False),
         pa.field("enqueued_ns", pa.int64(), nullable=False),
+        pa.field("enter_ns", pa.int64()),
         pa.field("wait_ns", pa.int64()),
         pa.field("send_ns", pa.int64()),
         pa.field("acknowledge_ns", pa.int64()),
@@ -48,9 +49,11 @@ MESSAGES: Final = pa.schema(
 
 The warm-up restarts statistics, not the log: a message that came before its end and left after it is counted as
 delivered or lost, so it must have its row. Whoever counts leaves out what happened before `warm_up_ns` of `run.json`.
-`wait_ns`: from entering the queue to leaving it, for a delivered message by being sent, for a lost or elided one by
-that; of a row `held` only where the message was sent and waits in G-1 for its acknowledgment. `send_ns`: to its last
-byte leaving the port. `acknowledge_ns`: to its acknowledgment.
+`enqueued_ns` is the arrival at the broker. `enter_ns`: from it to entering the queue: 0 for most, longer for a
+guaranteed message that waited at its endpoint (of one that came back its last entry), null where it never entered, as
+for `waiting` ones. `wait_ns`: from the arrival to leaving the queue, for a delivered message by being sent, for a lost
+or elided one by that; of a row `held` only where the message was sent and waits in G-1 for its acknowledgment.
+`send_ns`: to its last byte leaving the port. `acknowledge_ns`: to its acknowledgment.
 `attempts`: deliveries begun, the first one included (entering G-1 from the endpoint, being sent to a consumer); 0
 before the first. Statistics restart at the end of the warm-up, attempts too: of those before, one is kept at most. So
 the sum of `greatest(attempts - 1, 0)` over all rows, but those of messages that left their queue before the end of the

@@ -43,7 +43,7 @@ _DELTA: Final = {
     "topic_id": "DELTA_BINARY_PACKED",
 }
 _DICTIONARY: Final = frozenset(
-    {"run_id", "client_id", "client", "queue", "size_bytes", "work_units", "outcome", "attempts", "event"}
+    {"run_id", "client_id", "client", "queue", "enter_ns", "size_bytes", "work_units", "outcome", "attempts", "event"}
 )
 
 

@@ -1,50 +1,53 @@
-"""Summarize run folders: the only reads and writes of the pipeline.
+"""Summarize run folders: the only reads and writes of the pipeline, and the order of its steps.
 
-`summarize_run` is what `qsctl simulate --spark` and `qsctl summarize` call. Spark goes through the log: once for the
-counters and the windows of time, once for the waits among which the percentiles are (`log_pass.py`). What it counts
-has a row a group and bucket; the rest is computed from that here (`groups.py`). A run without a message log is
-summarized from the simulator's counters: then percentiles come from its histograms, and there is nothing in windows of
-time.
+`summarize` works on a session of the caller's; `summarize_runs`, which the commands call, starts one from options.
+Spark goes through the log once for the counters and the histogram (`cells`), once for the waits at the percentiles'
+ranks (`ranks`), and once for each of `windows`, `littles_law` and `slow_subscribers` that is asked for. What it counted
+for the figures is small and finished here (`finishing/`). A run without a message log is summarized from the
+simulator's counters: then percentiles come from its histograms, and there is nothing in windows of time.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from qsctl.errors import InvalidInput, UsageError
+from qsctl.errors import UsageError
 from qsctl.eventlog.explained import merged_happenings
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.summary import replications, tables
-from qsctl.summary.depth import depths, with_depth
+from qsctl.summary import recorded_counters, tables
+from qsctl.summary.cells import cells
+from qsctl.summary.depth import depth
 from qsctl.summary.faults import spark_faults
-from qsctl.summary.figures import SecondPass, figures_of_counters, figures_of_messages, first_pass
-from qsctl.summary.holders import holders_of
-from qsctl.summary.log_pass import Count, go_through, log_of
-from qsctl.summary.observation import Observation, literal
-from qsctl.summary.reading import names_of, read_counters, read_events, read_limits, read_messages
-from qsctl.summary.recorded_run import RecordedRun, read_run
-from qsctl.summary.run_summary import RunSummary, queue_figures
+from qsctl.summary.finishing import counters as counting
+from qsctl.summary.finishing import figures
+from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
+from qsctl.summary.littles_law import littles_law
+from qsctl.summary.observation import Holding, Observation, listed_numbers, literal
+from qsctl.summary.output import Output, output_folder
+from qsctl.summary.ranks import waits_at_ranks
+from qsctl.summary.recorded_run import RecordedRun, holding_of, read_run
+from qsctl.summary.run_summary import RunFacts, RunSummary, queue_figures
 from qsctl.summary.session import SparkOptions, spark_session, tune
 from qsctl.summary.settled import settled
-from qsctl.summary.slow_subscriber import HalfSeconds, as_told, percentages_told, slow_of_halves, slow_subscribers
-from qsctl.summary.throughput import Windows, windows
+from qsctl.summary.slow_subscriber import slow_as_told, slow_subscribers
+from qsctl.summary.throughput import windows
 
 DEFAULT_BY: Final = ("client", "queue")
 
 QUICK: Final = frozenset({"queues", "delays", "intervals"})
 """What one pass over the log and one over some of its buckets give."""
 
-FIGURES: Final = frozenset({"queues", "delays", "losses", "intervals", "littles_law"})
-"""What is rolled up from one tally: asking for one gives `queues` and `delays` too."""
+FIGURES: Final = frozenset({"queues", "delays", "losses", "intervals"})
+"""What is finished from the cells: asking for one gives `queues` and `delays` too."""
 
 SERIES: Final = frozenset({"windows", "depth"})
 """Tables in time, which grow with the run and not only with what is grouped by."""
@@ -54,11 +57,8 @@ ALL: Final = frozenset(tables.SCHEMAS)
 BRIEF_BYTES: Final = 128 << 20
 """A log below this size (some five million messages) is read faster than Java's better compiler warms up."""
 
-FEW_ROWS: Final = 2_000_000
-"""A table in time of at most so many rows is brought to this process whole; of more, only what is shown."""
-
 MOST_ROWS_SHOWN: Final = 20_000
-"""Rows of a table in time that are brought to this process; more are only written to `--out`."""
+"""Rows of a table in time that are brought to this process; more are only written to `out`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class _Asked:
 
     @property
     def made(self) -> frozenset[str]:
-        """The tables to make: counters and delays come with whatever is rolled up with them."""
+        """The tables to make: counters and delays come with whatever is finished with them."""
         return self.measures | ({"queues", "delays"} if self.measures & FIGURES else frozenset())
 
 
@@ -85,7 +85,7 @@ def summarize_run(
     window_ns: Nanoseconds = SECOND_NS,
     measures: Collection[str] = QUICK,
     exact: bool = True,
-    confidence: float = replications.DEFAULT_CONFIDENCE,
+    confidence: float = DEFAULT_CONFIDENCE,
     clients: Sequence[str] = (),
     options: SparkOptions | None = None,
     out: Path | None = None,
@@ -111,194 +111,243 @@ def summarize_runs(
     window_ns: Nanoseconds = SECOND_NS,
     measures: Collection[str] = QUICK,
     exact: bool = True,
-    confidence: float = replications.DEFAULT_CONFIDENCE,
+    confidence: float = DEFAULT_CONFIDENCE,
     clients: Sequence[str] = (),
     options: SparkOptions | None = None,
     out: Path | None = None,
 ) -> RunSummary:
-    """Summarize runs on Spark.
+    """Summarize runs as `summarize` does, on the session of this process that `options` ask for.
+
+    Raises:
+        Unavailable: there is no Java for Spark. And what `summarize` raises.
+    """
+    asked = _checked(by, window_ns, measures, exact, confidence, tuple(clients), len(folders))
+    runs = [read_run(folder) for folder in folders]
+    brief = sum(run.bytes for run in runs) < BRIEF_BYTES
+    spark = spark_session(options, brief=brief)
+    with spark_faults():
+        tune(spark, brief=brief)
+        return _summary(spark, runs, asked, out)
+
+
+def summarize(
+    spark: SparkSession,
+    runs: Sequence[Path | str],
+    *,
+    by: Sequence[str] = DEFAULT_BY,
+    window_ns: Nanoseconds = SECOND_NS,
+    measures: Collection[str] = ALL,
+    exact: bool = True,
+    confidence: float = DEFAULT_CONFIDENCE,
+    clients: Sequence[str] = (),
+    out: Path | str | None = None,
+) -> RunSummary:
+    """Summarize runs on a session of the caller's own: in a notebook, under `spark-submit`, on Spark Connect.
+
+    The session's settings stay as they are. `spark.sql.ansi.enabled` should be on, which it is unless it was switched
+    off: then a sum beyond 64 bits is an error instead of a wrong number.
 
     Args:
-        folders: run folders; several are told apart by their run, whatever `by` says.
+        spark: any session of Spark 4.
+        runs: run folders; several are told apart by their run, whatever `by` says.
         by: words of `tables.KEYS`: what the figures are of.
         window_ns: the length of the windows of throughput and depth.
         measures: names of `tables.SCHEMAS`, at least one.
         exact: percentiles by a second pass over the log; else from the histogram, with its stated error.
         confidence: of the intervals over replications.
         clients: names; only their messages count. All when empty.
-        options: where Spark runs.
-        out: a folder for the tables as Parquet, one subfolder each.
+        out: a folder for the tables as Parquet, one subfolder each. They are written beside and renamed at the end:
+            whoever reads it sees the earlier tables or the new ones.
 
     Raises:
         NotFound: a folder is no run folder.
         UsageError: an unknown word in `by` or `measures`, or a window that is not positive.
-        Damaged: a file of the run cannot be read.
-        Unavailable: there is no Java for Spark.
+        Damaged: a file of the run cannot be read, or a sum does not fit in 64 bits.
+        InvalidInput: `out` cannot be written, or another command is writing it.
     """
-    asked = _checked(by, window_ns, measures, exact, confidence, tuple(clients), len(folders))
-    facts = [read_run(folder) for folder in folders]
-    brief = sum(run.bytes for run in facts) < BRIEF_BYTES
-    spark = spark_session(options, brief=brief)
-    if out is not None:
-        for name in asked.made:
-            _clear(out / name)
+    asked = _checked(by, window_ns, measures, exact, confidence, tuple(clients), len(runs))
+    found = [read_run(Path(run)) for run in runs]
     with spark_faults():
-        tune(spark, brief=brief)
-        parts = [_tables_of_run(spark, run, asked, out) for run in facts]
-    collected: dict[str, list[dict[str, Any]]] = {}
-    notes: list[str] = []
-    for name in sorted({name for part in parts for name in part}):
-        table = pa.concat_tables([part[name] for part in parts if name in part])
-        if out is not None and name not in SERIES:
-            _write(table, out / name)
-        if name in SERIES and table.num_rows > MOST_ROWS_SHOWN:
+        return _summary(spark, found, asked, None if out is None else Path(out))
+
+
+def _summary(spark: SparkSession, runs: Sequence[RecordedRun], asked: _Asked, out: Path | None) -> RunSummary:
+    collected: dict[str, list[pa.Table]] = {}
+    labels = _labels(runs)
+    with output_folder(out) as output:
+        for run, label in zip(runs, labels, strict=True):
+            for name, table in _tables_of_run(spark, run, label, asked, output):
+                collected.setdefault(name, []).append(table)
+    rows, notes = {}, []
+    for name, parts in sorted(collected.items()):
+        if name in SERIES and sum(part.num_rows for part in parts) > MOST_ROWS_SHOWN:
             where = f"it is whole in {out / name}" if out is not None else "write it to files with --out"
             notes.append(f"The table {name} has more than {MOST_ROWS_SHOWN} rows: {where}.")
             continue
-        collected[name] = table.to_pylist()
-    if any(not run.has_messages for run in facts):
+        rows[name] = pa.concat_tables(parts).to_pylist()
+    if any(not run.has_messages for run in runs):
         notes.append("There is no message log: percentiles are from histograms, and nothing is told over time.")
-    if not all(run.info.complete for run in facts):
+    if not all(run.info.complete for run in runs):
         notes.append("The run was interrupted: these are the figures of its finished part.")
+    first = runs[0]
     return RunSummary(
-        runs=tuple(str(folder) for folder in folders),
+        runs=tuple(str(run.folder) for run in runs),
+        facts=tuple(_facts(run, label) for run, label in zip(runs, labels, strict=True)),
         by=asked.by,
-        complete=all(run.info.complete for run in facts),
-        level=facts[0].level,
-        warm_up_ns=facts[0].warm_up_ns,
-        horizon_ns=facts[0].horizon_ns,
-        replications=max(len(run.replications) for run in facts),
-        window_ns=window_ns,
-        queues=queue_figures(collected.pop("queues", []), collected.get("delays", [])),
-        tables={name: rows for name, rows in collected.items() if name in asked.measures},
+        complete=all(run.info.complete for run in runs),
+        level=first.level,
+        warm_up_ns=first.warm_up_ns,
+        horizon_ns=first.horizon_ns,
+        replications=max(len(run.replications) for run in runs),
+        window_ns=asked.window_ns,
+        queues=queue_figures(rows.pop("queues", []), rows.get("delays", [])),
+        tables={name: table for name, table in rows.items() if name in asked.measures},
         notes=tuple(notes),
-        happenings=merged_happenings(each for run in facts for each in run.info.done),
+        happenings=merged_happenings(each for run in runs for each in run.info.done),
     )
 
 
-def _tables_of_run(spark: SparkSession, run: RecordedRun, asked: _Asked, out: Path | None) -> dict[str, pa.Table]:
-    """The tables of one run by name; those in time are written here, for they may be larger than what is returned."""
+def _labels(runs: Sequence[RecordedRun]) -> list[str]:
+    """What each run is called in the column `run_id`: its id, with its folder's name where several share the id."""
+    ids = [run.info.run_id for run in runs]
+    labels: list[str] = []
+    for run in runs:
+        label = run.info.run_id if ids.count(run.info.run_id) == 1 else f"{run.info.run_id} {run.folder.name}"
+        labels.append(f"{label} {len(labels) + 1}" if label in labels else label)
+    return labels
+
+
+def _facts(run: RecordedRun, label: str) -> RunFacts:
+    return RunFacts(
+        run_id=label,
+        folder=str(run.folder),
+        scenario=run.info.scenario,
+        seed=run.info.seed,
+        complete=run.info.complete,
+        level=run.level,
+        warm_up_ns=run.warm_up_ns,
+        horizon_ns=run.horizon_ns,
+        replications=len(run.replications),
+    )
+
+
+def _tables_of_run(
+    spark: SparkSession, run: RecordedRun, label: str, asked: _Asked, output: Output | None
+) -> Iterator[tuple[str, pa.Table]]:
+    """The tables of one run by name, each written as it is made; of one in time that is too long, its beginning."""
     if not run.has_messages and "topic" in asked.by:
         raise UsageError(
             "--by topic needs a message log", remedy="Simulate with --log messages, or leave the topic out."
         )
-    limits = read_limits(run)
-    names = names_of(limits)
-    observation = Observation(run.warm_up_ns, run.horizon_ns)
     keys = tables.key_columns(asked.by)
     measures = asked.measures if len(run.replications) > 1 else asked.measures - {"intervals"}
-    made: dict[str, pa.Table] = {}
-    if not run.has_messages:
-        counters = read_counters(spark, run)
-        if asked.clients:
-            counters = counters.where(f"client in ({', '.join(map(literal, asked.clients))})")
-        made |= figures_of_counters(counters, keys, measures=measures, confidence=asked.confidence)
+    marks = recorded_counters.marks(_read(spark, run, label, "counters")).toArrow()
+    names = dict(zip(marks["client_id"].to_pylist(), marks["client"].to_pylist(), strict=True))
+    numbers = [number for number, name in names.items() if name in asked.clients]
+    chosen = f"client_id in ({listed_numbers(numbers)})" if numbers else "false" if asked.clients else "true"
+    if asked.clients:
+        marks = marks.filter(pc.is_in(marks["client_id"], pa.array(numbers, marks["client_id"].type)))
+    if measures & FIGURES:
+        if run.has_messages:
+            messages = _read(spark, run, label, "messages").where(chosen)
+            made = _figures_of_messages(messages, run, marks, keys, measures, asked)
+        else:
+            counters = _read(spark, run, label, "counters").where(chosen)
+            made = _figures_of_counters(counters, keys, measures, asked)
+        for name in sorted(made.keys() & asked.made):
+            table = tables.arranged(made[name], tables.SCHEMAS[name], asked.by, names)
+            if output is not None:
+                output.write(name, spark.createDataFrame(table).coalesce(1), tables.SCHEMAS[name])
+            yield name, table
+    if run.has_messages:
+        messages = _read(spark, run, label, "messages").where(chosen)
+        clients = spark.createDataFrame(
+            pa.table({"client_id": pa.array(names, pa.int32()), "client": [*names.values()]})
+        )
+        for name, frame in _frames_of_messages(spark, messages, run, label, keys, measures, asked):
+            shaped = tables.shaped(frame, tables.SCHEMAS[name], asked.by, clients)
+            if output is not None:
+                shaped = output.write(name, shaped, tables.SCHEMAS[name])
+            yield name, shaped.limit(MOST_ROWS_SHOWN + 1).toArrow() if name in SERIES else shaped.toArrow()
+
+
+def _figures_of_messages(
+    messages: DataFrame,
+    run: RecordedRun,
+    marks: pa.Table,
+    keys: Sequence[str],
+    measures: Collection[str],
+    asked: _Asked,
+) -> dict[str, pa.Table]:
+    observation = Observation(run.warm_up_ns, run.horizon_ns)
+    found = cells(messages, observation, keys, exact=asked.exact).toArrow()
+    counted = counting.counted(found, marks, keys, run.replications, observation.observed_ns)
+    waits = figures.histogram(found, keys)
+    if asked.exact:
+        search = figures.search(waits, keys, measures)
+        spark = messages.sparkSession
+        places, wanted = spark.createDataFrame(search.places), spark.createDataFrame(search.wanted)
+        ranked = waits_at_ranks(messages, places, wanted, observation, keys, search.spans)
+        values: figures.Values = search.values(ranked.toArrow())
     else:
-        numbers = frozenset(number for number, name in names.items() if name in asked.clients)
-        log = log_of(run, numbers if asked.clients else None)
-        if asked.clients:
-            limits = limits.filter(pc.is_in(limits["client"], pa.array(asked.clients, pa.string())))
-
-        def frame() -> DataFrame:
-            messages = read_messages(spark, run)
-            if asked.clients:
-                messages = messages.where(f"client_id in ({', '.join(map(str, numbers))})" if numbers else "false")
-            return messages
-
-        few_windows = _most_windows(run, asked) <= FEW_ROWS
-        holders = holders_of(run) if asked.measures & SERIES else frozenset()
-        counts: dict[str, Count] = {}
-        if asked.measures & FIGURES:
-            counts["tally"] = first_pass(observation, keys, measures=measures, exact=asked.exact)
-        if asked.measures & SERIES and few_windows:
-            counts["windows"] = Windows(tuple(keys), asked.window_ns, holders)
-        of_client = tuple(key for key in keys if key in {"run_id", "client_id"})
-        few_halves = run.counter_rows * (run.horizon_ns // (SECOND_NS // 2) + 2) <= FEW_ROWS
-        if "slow_subscribers" in asked.measures and few_halves:
-            counts["half seconds"] = HalfSeconds(observation, of_client)
-        counted = go_through(spark.sparkContext, log, counts) if counts else {}
-        if "tally" in counted:
-            made |= figures_of_messages(
-                counted["tally"], limits, observation, keys, SecondPass(spark.sparkContext, log, frame),
-                measures=measures, exact=asked.exact, confidence=asked.confidence,
-            )  # fmt: skip
-        if "windows" in counted:
-            made |= _few_windows(depths(counted["windows"], keys), asked, names, out)
-        elif asked.measures & SERIES:
-            made |= _many_windows(frame(), keys, asked, names, out, holders)
-        if "slow_subscribers" in asked.measures:
-            slow = (
-                slow_of_halves(counted["half seconds"], observation, of_client)
-                if few_halves
-                else slow_subscribers(frame(), observation, of_client).toArrow()
-            )
-            if run.tells_slowness and "client_id" in of_client:
-                slow = as_told(slow, percentages_told(read_events(spark, run), observation).toArrow())
-            made["slow_subscribers"] = slow
-    figures = made.pop("figures", None)
-    if figures is not None:
-        made |= {"queues": figures, "losses": figures}
-        made["delays"] = figures.filter(pc.greater(figures["messages"], 0))
-    return {
-        name: tables.arranged(table, tables.SCHEMAS[name], asked.by, names)
-        for name, table in made.items()
-        if name in asked.made
-    }
+        values = figures.bucket_values(waits, keys, measures)
+    return figures.finished(counted, values, keys, measures, exact=asked.exact, confidence=asked.confidence)
 
 
-def _most_windows(run: RecordedRun, asked: _Asked) -> int:
-    """How many rows a table in time can have."""
-    if "topic" in asked.by:
-        return 2 * run.message_rows
-    return min(2 * run.message_rows, run.counter_rows * (run.horizon_ns // asked.window_ns + 2))
+def _figures_of_counters(
+    counters: DataFrame, keys: Sequence[str], measures: Collection[str], asked: _Asked
+) -> dict[str, pa.Table]:
+    counted = recorded_counters.recorded(counters, keys).toArrow()
+    waits = recorded_counters.histogram(counters, keys).toArrow()
+    values = figures.bucket_values(waits, keys, measures)
+    return figures.finished(counted, values, keys, measures, exact=False, confidence=asked.confidence)
 
 
-def _few_windows(series: pa.Table, asked: _Asked, names: Mapping[int, str], out: Path | None) -> dict[str, pa.Table]:
-    """The tables in time, which are here whole."""
-    wanted = sorted(asked.measures & SERIES)
-    if out is not None:
-        for name in wanted:
-            _write(tables.arranged(series, tables.SCHEMAS[name], asked.by, names), out / name)
-    return dict.fromkeys(wanted, series)
+def _frames_of_messages(
+    spark: SparkSession, messages: DataFrame, run: RecordedRun, label: str, keys: Sequence[str],
+    measures: frozenset[str], asked: _Asked,
+) -> Iterator[tuple[str, DataFrame]]:  # fmt: skip
+    """What Spark finishes by itself: one row a window or client."""
+    observation = Observation(run.warm_up_ns, run.horizon_ns)
+    holding = holding_of(run) if measures & {"windows", "depth", "littles_law"} else Holding()
+    if "littles_law" in measures:
+        yield "littles_law", littles_law(messages, observation, keys, holding)
+    if "slow_subscribers" in measures:
+        of_client = [key for key in keys if key in {"run_id", "client_id"}]
+        slow = slow_subscribers(messages, observation, of_client)
+        if run.tells_slowness and "client_id" in of_client:
+            slow = slow_as_told(slow, _read(spark, run, label, "events"), observation)
+        yield "slow_subscribers", slow
+    if measures & SERIES:
+        moved = windows(messages, keys, asked.window_ns, holding)
+        if measures >= SERIES:
+            moved = settled(moved)
+        if "windows" in measures:
+            yield "windows", moved
+        if "depth" in measures:
+            yield "depth", depth(moved, keys)
 
 
-def _many_windows(
-    messages: DataFrame, keys: Sequence[str], asked: _Asked, names: Mapping[int, str], out: Path | None,
-    holders: Collection[int],
-) -> dict[str, pa.Table]:  # fmt: skip
-    """The tables in time where they do not fit here: Spark makes and writes them."""
-    wanted = sorted(asked.measures & SERIES)
-    series = with_depth(windows(messages, keys, asked.window_ns, holders), keys)
-    if out is not None:
-        series = settled(series)
-        clients = messages.sparkSession.createDataFrame(list(names.items()), "client_id int, client string")
-        for name in wanted:
-            shaped = tables.shaped(series, tables.SCHEMAS[name], asked.by, clients)
-            shaped.write.mode("append").parquet(str(out / name))
-    return dict.fromkeys(wanted, series.limit(MOST_ROWS_SHOWN + 1).toArrow())
+def _read(spark: SparkSession, run: RecordedRun, label: str, table: str) -> DataFrame:
+    """A table of a run: the files that were checked, by name, with the replication that their folders' names tell.
+
+    Whatever else lies in the folder is not read. The run's name is not read from the files, for `run.json` has it.
+    """
+    shape = StructType([field for field in READ[table].fields if field.name != "run_id"])
+    paths = [_escaped(str(part.path)) for part in run.parts[table]]
+    frame = spark.read.schema(shape).option("basePath", str(run.folder / table)).parquet(*paths)
+    return frame.selectExpr("*", f"{literal(label)} as run_id")
 
 
-def _clear(folder: Path) -> None:
-    """Make room for a table: an earlier one of its name goes."""
-    try:
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise InvalidInput(
-            f"{folder} cannot be written: {error.strerror}", remedy="Name another folder with --out."
-        ) from None
+READ: Final[Mapping[str, StructType]] = {
+    "messages": tables.MESSAGES, "counters": tables.COUNTERS, "events": tables.EVENTS,
+}  # fmt: skip
+"""The tables of a run folder and their schemas."""
 
 
-def _write(table: pa.Table, folder: Path) -> None:
-    """Add a file to a table's folder."""
-    number = sum(1 for _ in folder.glob("part-*.parquet"))
-    try:
-        pq.write_table(table, folder / f"part-{number:05}.parquet")
-    except OSError as error:
-        raise InvalidInput(
-            f"{folder} cannot be written: {error}", remedy="Free some space, or choose another."
-        ) from None
+def _escaped(path: str) -> str:
+    """The path as a pattern that matches it alone: Spark expands `[`, `{`, `*` and `?`."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
 def _checked(

@@ -1,48 +1,58 @@
-"""Little's law as a check of the log: mean depth = arrivals per second × mean wait.
+"""Little's law as a check of the log: mean depth = messages entering a second × mean time in the queue.
 
-The left side is the waiting time inside the observation, the right side the rate and the mean of the messages that
-left. Over a run that starts and ends empty both are the same sum; what waits at either end makes the difference.
+The left side is the time that messages spent in the queue inside the observation, the right side the rate of those that
+entered and the mean time of those that left. Over a run that starts and ends empty both are the same sum; what is in
+the queue at either end makes the difference. A message is in its queue from entering it, not from its arrival: one
+that waits at its endpoint is not.
+
+Source: J. D. C. Little, "A Proof for the Queuing Formula: L = λW", Operations Research 9 (1961).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from qsctl.instant import SECOND_NS
-from qsctl.summary.groups import grouped, whole, with_columns
-from qsctl.summary.observation import Observation
+from qsctl.summary.observation import ENTERED_NS, Holding, Observation, listed
 
 
-def littles_law(per_replication: pa.Table, observation: Observation, keys: Sequence[str]) -> pa.Table:
-    """One row a group that any message met: both sides of the law, and their difference as a share of the larger.
+def littles_law(messages: DataFrame, observation: Observation, keys: Sequence[str], holding: Holding) -> DataFrame:
+    """One row a group that had any message: a table of `tables.LITTLES_LAW`, with these keys.
 
     Args:
-        per_replication: of `counters.replicated`, with these keys.
+        messages: of `tables.MESSAGES`.
         observation: the observed part of the run.
         keys: the columns grouped by; several replications count as one long run.
+        holding: which queues hold messages until they are acknowledged.
     """
-    summed = ("arrived_messages", "left_messages", "inside_ns", "all_wait_sum_ns")
-    met = whole(per_replication, "arrived_messages") + whole(per_replication, "left_messages")
-    rows = per_replication.filter(pa.array(met + whole(per_replication, "inside_ns") > 0))
-    rows = with_columns(rows, {"replications": pa.array(np.ones(rows.num_rows, np.int64))})
-    sums = grouped(rows, keys, **dict.fromkeys((*summed, "replications"), "sum"))
-    observed_ns = whole(sums, "replications") * float(observation.observed_ns)
-    mean_depth = whole(sums, "inside_ns") / observed_ns
-    arrivals_per_second = whole(sums, "arrived_messages") * float(SECOND_NS) / observed_ns
-    mean_wait_ns = whole(sums, "all_wait_sum_ns") / np.maximum(whole(sums, "left_messages"), 1)
-    expected_depth = arrivals_per_second * mean_wait_ns / SECOND_NS
-    larger = np.maximum(mean_depth, expected_depth)
-    difference = np.abs(mean_depth - expected_depth) / np.where(larger > 0, larger, 1.0)
-    return with_columns(
-        sums.select(list(keys)),
-        {
-            "mean_depth_messages": pa.array(mean_depth),
-            "arrivals_per_second": pa.array(arrivals_per_second),
-            "mean_wait_ns": pa.array(mean_wait_ns),
-            "expected_depth_messages": pa.array(expected_depth),
-            "relative_difference": pa.array(difference),
-        },
+    warm_up_ns, horizon_ns = f"{observation.warm_up_ns}L", f"{observation.horizon_ns}L"
+    each = listed(*keys, "replication")
+    return messages.sparkSession.sql(
+        f"""with stays as (
+            select {each}, {ENTERED_NS} as entered_ns, {holding.gone_ns} as gone_ns from {{messages}}
+        ), replicated as (
+            select {each}, count_if(entered_ns >= {warm_up_ns}) as entered, count_if(gone_ns >= {warm_up_ns}) as gone,
+                sum(if(gone_ns >= {warm_up_ns}, gone_ns - entered_ns, 0)) as stayed_ns,
+                sum(greatest(0, least(coalesce(gone_ns, {horizon_ns}), {horizon_ns})
+                    - greatest(entered_ns, {warm_up_ns}))) as inside_ns
+            from stays where entered_ns is not null group by {each}
+        ), summed as (
+            select {listed(*keys)}, sum(entered) as entered, sum(gone) as gone, sum(stayed_ns) as stayed_ns,
+                sum(inside_ns) as inside_ns, count(1) * {observation.observed_ns}d as observed_ns
+            from replicated where entered + gone + inside_ns > 0 group by {listed(*keys)}
+        ), sides as (
+            select *, inside_ns / observed_ns as mean_depth_messages,
+                entered * {SECOND_NS}d / observed_ns as arrivals_per_second,
+                double(stayed_ns) / greatest(gone, 1) as mean_wait_ns
+            from summed
+        ), both as (
+            select *, arrivals_per_second * mean_wait_ns / {SECOND_NS}d as expected_depth_messages from sides
+        )
+        select {listed(*keys)}, mean_depth_messages, arrivals_per_second, mean_wait_ns, expected_depth_messages,
+            coalesce(abs(mean_depth_messages - expected_depth_messages)
+                / nullif(greatest(mean_depth_messages, expected_depth_messages), 0), 0) as relative_difference
+        from both""",
+        messages=messages,
     )

@@ -1,44 +1,52 @@
-"""What of a message counts, and when: for columns of Arrow and, as texts of SQL, for those of Spark.
+"""What of a message counts, and when, as texts of SQL: the words that every measure is written in.
 
-Decides: the warm-up rule (statistics restart at `warm_up_ns`, the queues' state does not), what leaving a queue is,
-and the bucket of a duration. An event counts when it happened at or after the end of the warm-up. They are texts and
-no column objects, for each step of a column object is a round trip to Java of about a millisecond.
+Decides: the warm-up rule (statistics restart at `warm_up_ns`, the queues' state does not), what entering and leaving a
+queue is, and the bucket of a wait. An event counts when it happened at or after the end of the warm-up. They are texts
+and no column objects, for each step of a column object is a round trip to Java of about a millisecond.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS, Outcome
+from qsctl.eventlog.outcomes import Outcome
+from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS
 from qsctl.instant import Nanoseconds
-from qsctl.summary.groups import Whole
-
-Flags = npt.NDArray[np.bool_]
-
-LEFT: Final = "wait_ns is not null"
-"""The message is no longer in its queue: sent, or lost."""
 
 LEFT_NS: Final = "(enqueued_ns + wait_ns)"
-"""When the message left its queue; null while it is in it."""
+"""When the message's wait ended: it was sent, or lost; null while it waits."""
+
+ENTERED_NS: Final = "(enqueued_ns + enter_ns)"
+"""When the message entered its queue; null where it never did, such as one that still waits at its endpoint."""
 
 DELIVERED: Final = f"wait_ns is not null and outcome = '{Outcome.DELIVERED.value}'"
 """The message left its queue for the client's connection (seed 004: Delivered counts what left the queue); from G-1,
 which holds it until then, by being acknowledged."""
 
-COARSE_BUCKET: Final = "int(16 * sqrt(sqrt(sqrt(double(wait_ns)))))"
-"""A number that never falls as the wait grows: some 200 from a microsecond to a minute.
+_BUCKETS_AN_OCTAVE_ROOT: Final = 24
+
+COARSE_BUCKET: Final = f"int({_BUCKETS_AN_OCTAVE_ROOT} * sqrt(sqrt(sqrt(double(wait_ns)))))"
+"""A number that never falls as the wait grows: some 300 from a microsecond to a minute.
 
 It only narrows down where a rank lies before the second pass. The histogram's fine buckets would make ten times the
 groups, and a logarithm costs more than three square roots.
 """
+
+_WHOLE_WAIT: Final = "greatest(wait_ns, 1L)"
+_ROUGH_POWER: Final = f"int(log2(double({_WHOLE_WAIT})))"
+_POWER: Final = (
+    f"({_ROUGH_POWER} + int(shiftleft(1L, {_ROUGH_POWER} + 1) <= {_WHOLE_WAIT}) "
+    f"- int(shiftleft(1L, {_ROUGH_POWER}) > {_WHOLE_WAIT}))"
+)
+"""The power of two in a wait: a logarithm may be one off beside it, two comparisons make it exact."""
+
+_SHIFT: Final = f"greatest(0, {_POWER} - {BUCKETS_PER_OCTAVE_BITS})"
+
+FINE_BUCKET: Final = f"int(shiftleft({_SHIFT}, {BUCKETS_PER_OCTAVE_BITS}) + shiftright(wait_ns, {_SHIFT}))"
+"""The histogram's bucket, as `eventlog.schema.bucket_of` computes it."""
 
 
 def coarse_start_ns(bucket: int) -> Nanoseconds:
@@ -46,7 +54,7 @@ def coarse_start_ns(bucket: int) -> Nanoseconds:
     low, high = 0, 1 << 63
     while low < high:
         middle = (low + high) // 2
-        if int(16 * math.sqrt(math.sqrt(math.sqrt(middle)))) < bucket:
+        if int(_BUCKETS_AN_OCTAVE_ROOT * math.sqrt(math.sqrt(math.sqrt(middle)))) < bucket:
             low = middle + 1
         else:
             high = middle
@@ -70,39 +78,38 @@ class Observation:
         return f"{instant} >= {self.warm_up_ns}L" if self.warm_up_ns else f"{instant} is not null"
 
 
-def waits(batch: pa.Table) -> tuple[Flags | None, Whole, Whole]:
-    """Of a part of the log: which messages left their queues (None: all of them), their waits, and when they left.
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Which messages a queue holds beyond their sending, until they are acknowledged.
 
-    A message that is still there has a wait of 0 and left when it came; the flags tell it apart.
+    The log's `wait_ns` ends, for every message, when it is sent. G-1 holds a guaranteed message for longer (the
+    vendor's tuning guide, `scenario.GuaranteedOverflow.HOLD`), a shared reader queue every sample: what such a queue
+    holds leaves it with its acknowledgment, and what was sent and not acknowledged is still there.
     """
-    wait = batch["wait_ns"]
-    gone = None if wait.null_count == 0 else np.asarray(pc.is_valid(wait).to_numpy(), np.bool_)
-    wait_ns = np.asarray(pc.fill_null(wait, 0).to_numpy(), np.int64)
-    return gone, wait_ns, np.asarray(batch["enqueued_ns"].to_numpy(), np.int64) + wait_ns
+
+    clients: frozenset[int] = frozenset()
+    """Numbers of the clients whose G-1 holds messages."""
+    everywhere: bool = False
+    """Every queue does: those of a shared reader queue's service."""
+
+    @property
+    def gone_ns(self) -> str:
+        """When the message left its queue, as a text of SQL; null while the queue has it, or never had it."""
+        held = (
+            f"case outcome when '{Outcome.HELD}' then null "
+            f"when '{Outcome.DELIVERED}' then enqueued_ns + coalesce(acknowledge_ns, wait_ns) else {LEFT_NS} end"
+        )
+        if self.everywhere:
+            return f"({held})"
+        if not self.clients:
+            return LEFT_NS
+        holds = f"queue = 'G-1' and client_id in ({listed_numbers(self.clients)})"
+        return f"(case when {holds} then {held} else {LEFT_NS} end)"
 
 
-def outcome_numbers(batch: pa.Table, numbers: Mapping[str, int], otherwise: int) -> Whole:
-    """A number for each message's outcome."""
-    outcome = batch["outcome"].combine_chunks()
-    outcome = outcome.chunk(0) if isinstance(outcome, pa.ChunkedArray) else outcome
-    of_word = np.array([numbers.get(word, otherwise) for word in outcome.dictionary.to_pylist()] or [0], np.int64)
-    return np.asarray(of_word[outcome.indices.to_numpy(zero_copy_only=False)], np.int64)
-
-
-def coarse_bucket(wait_ns: Whole) -> Whole:
-    """`COARSE_BUCKET` in numpy: the same operations of the same doubles."""
-    return np.asarray(16 * np.sqrt(np.sqrt(np.sqrt(wait_ns.astype(np.float64)))), np.int64)
-
-
-def fine_bucket(duration_ns: Whole) -> Whole:
-    """The histogram bucket of durations, as `eventlog.schema.bucket_of` computes it.
-
-    A double's exponent gives the power of two up to rounding; one integer comparison makes it exact.
-    """
-    power = np.frexp(np.maximum(duration_ns, 1).astype(np.float64))[1].astype(np.int64) - 1
-    power -= (np.int64(1) << power) > np.maximum(duration_ns, 1)
-    shift = np.maximum(0, power - BUCKETS_PER_OCTAVE_BITS)
-    return (shift << BUCKETS_PER_OCTAVE_BITS) + (duration_ns >> shift)
+def listed_numbers(numbers: Collection[int]) -> str:
+    """Numbers as SQL lists them."""
+    return ", ".join(map(str, sorted(numbers)))
 
 
 def literal(text: str) -> str:

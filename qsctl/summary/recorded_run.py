@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from qsctl.config.document import parse_document
 from qsctl.errors import Damaged
-from qsctl.eventlog.checked_files import TABLES, Part, checked_parts
-from qsctl.eventlog.run_folder import RunInfo, read_run_info
+from qsctl.eventlog.checked_files import TABLES, Part, checked_parts, checked_text
+from qsctl.eventlog.run_folder import SCENARIO_FILE, RunInfo, read_run_info
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
-from qsctl.sim.scenario import Model
+from qsctl.sim.scenario import GuaranteedOverflow, Model
+from qsctl.summary.observation import Holding
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,33 @@ def read_run(folder: Path) -> RecordedRun:
         )
     _check_rows(folder, info, parts)
     return RecordedRun(folder, info, replications, parts)
+
+
+def holding_of(run: RecordedRun) -> Holding:
+    """Which queues of the run hold messages until they are acknowledged.
+
+    Raises:
+        Damaged: the run's scenario is missing or was changed.
+    """
+    if run.info.model == Model.SHARED_READER_QUEUE:
+        return Holding(everywhere=True)
+    if run.info.model != Model.SOLACE or SCENARIO_FILE not in run.info.files:
+        return Holding()
+    text = checked_text(run.folder, run.info, SCENARIO_FILE)
+    root = parse_document(text.encode(), SCENARIO_FILE).root
+    lets_go = {
+        profile.get("name")
+        for profile in root.findall("profile")
+        if profile.get("guaranteed-overflow") == GuaranteedOverflow.REDELIVER
+    }
+    holders: set[int] = set()
+    first = 0
+    for group in root.findall("group"):
+        count = int(str(group.get("count", "1")))
+        if group.get("profile") not in lets_go:
+            holders.update(range(first, first + count))
+        first += count
+    return Holding(frozenset(holders))
 
 
 def _check_rows(folder: Path, info: RunInfo, parts: Mapping[str, Sequence[Part]]) -> None:

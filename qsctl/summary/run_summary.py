@@ -100,11 +100,27 @@ class QueueFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class RunFacts:
+    """One of the summarized runs; `run_id` is what the tables call it."""
+
+    run_id: str
+    folder: str
+    scenario: str
+    seed: int
+    complete: bool
+    level: str
+    warm_up_ns: Nanoseconds
+    horizon_ns: Nanoseconds
+    replications: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """The summary of one or more runs.
 
     `queues` has one row a group, ordered by key. The other tables hold the rows of `tables.SCHEMAS` by their names;
-    one that was not asked for, or that the log's level does not allow, is absent, and `notes` says why.
+    one that was not asked for, or that the log's level does not allow, is absent, and `notes` says why. Of several runs
+    `level`, `warm_up_ns` and `horizon_ns` are the first one's; `facts` has each run's own.
     """
 
     runs: tuple[str, ...]
@@ -118,6 +134,7 @@ class RunSummary:
     queues: tuple[QueueFigures, ...]
     tables: Mapping[str, Rows] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    facts: tuple[RunFacts, ...] = ()
     happenings: tuple[Happening, ...] = ()
     """Events of all runs and replications by kind, whatever the log's level."""
 

@@ -46,6 +46,7 @@ MESSAGES: Final = StructType(
         StructField("size_bytes", _INT),
         StructField("work_units", _INT),
         StructField("enqueued_ns", _LONG),
+        StructField("enter_ns", _LONG),
         StructField("wait_ns", _LONG),
         StructField("send_ns", _LONG),
         StructField("acknowledge_ns", _LONG),
@@ -130,9 +131,6 @@ Counts are sums over the replications, marks and maxima the largest, `first_disc
 is the sum of the attempts after the first, which is the simulator's counter to the message.
 """
 
-HISTOGRAM: Final = _result({"bucket": _INT, "messages": _LONG})
-"""Delivered messages by bucket of their wait (`eventlog.schema.bucket_of`)."""
-
 DELAYS: Final = _result(
     {
         "messages": _LONG,
@@ -161,22 +159,25 @@ WINDOWS: Final = _result(
         "elided_messages": _LONG,
         "lost_messages": _LONG,
         "delivered_bytes": _LONG,
+        "entered_messages": _LONG,
         "entered_work_units": _LONG,
-        "left_work_units": _LONG,
         "left_messages": _LONG,
+        "left_work_units": _LONG,
     }
 )
-"""Throughput and discards: what entered and what left in each window in which anything did.
+"""Throughput and discards: what arrived, entered its queue and left it in each window in which anything did.
 
+A message arrives when it reaches the broker, and enters its queue then or later: a guaranteed one waits at its endpoint
+until G-1 admits it.
 Windows count from the start of the run, warm-up included. `discarded_messages` are those of a full queue;
 `lost_messages` all others that were lost.
 """
 
 DEPTH: Final = _result({"at_ns": _LONG, "depth_messages": _LONG, "depth_work_units": _LONG})
-"""What waits in the queue at each window's end; between two rows it has not changed at any window's end.
+"""What is in the queue at each window's end; between two rows it has not changed at any window's end.
 
-Of G-1: what it holds until it is acknowledged, and what waits at its endpoint to enter it, for the log has one arrival
-of a message, the one at the broker. At the end of the run that is `length_messages` and `waiting_messages`.
+Of G-1 what it holds until it is acknowledged, and not what waits at its endpoint to enter it: at the end of the run
+that is `length_messages`.
 """
 
 LOSSES: Final = _result(
@@ -208,7 +209,7 @@ LITTLES_LAW: Final = _result(
         "relative_difference": _DOUBLE,
     }
 )
-"""Little's law as a check of the log: the mean depth against arrivals × mean wait."""
+"""Little's law as a check of the log: the mean depth against messages entering × mean time in the queue."""
 
 INTERVALS: Final = _result(
     {
@@ -223,10 +224,36 @@ INTERVALS: Final = _result(
 )
 """Means over replications with Student's t interval: mean ± half_width. Null with one replication."""
 
-FIGURES: Final = StructType(
-    list({field.name: field for table in (LOSSES, DELAYS, QUEUES) for field in table.fields}.values())
+CELLS: Final = _result(
+    {
+        "fate": _STRING,
+        "arrived": BooleanType(),
+        "bucket": _INT,
+        "messages": _LONG,
+        "again": _LONG,
+        "indications": _LONG,
+        "bytes": _LONG,
+        "work_units": _LONG,
+        "wait_sum_ns": _LONG,
+        "wait_max_ns": _LONG,
+        "first_left_ns": _LONG,
+    },
+    nullable=["wait_sum_ns", "wait_max_ns", "first_left_ns"],
 )
-"""One row a group: the columns of `queues`, `delays` and `losses`, as one job computes them."""
+"""Messages of one fate and latency bucket (`cells.py`): what queues, delays, losses and intervals are made of.
+
+`fate` is the outcome, or a word of `cells`; `arrived`: in the observed part; `bucket`: of a delivered message's wait,
+else -1; `again`: deliveries after the first.
+"""
+
+PLACES: Final = _result({"bucket": _INT, "cell": _INT})
+"""Buckets that a percentile's rank falls into (`ranks.py`), and the number of the cell that their messages count in."""
+
+WANTED_RANKS: Final = _table({"cell": _INT, "rank": _LONG})
+"""Ranks that are looked for in each cell, from 1."""
+
+RANKED: Final = _table({"cell": _INT, "rank": _LONG, "value_ns": _LONG})
+"""The wait at each rank."""
 
 SCHEMAS: Final[dict[str, StructType]] = {
     "queues": QUEUES,
@@ -239,6 +266,18 @@ SCHEMAS: Final[dict[str, StructType]] = {
     "intervals": INTERVALS,
 }
 """Every result by its name: the folder that `--out` writes it to."""
+
+
+def measured(table: StructType, keys: Sequence[str]) -> StructType:
+    """A table as its measure gives it: with the columns grouped by alone, and clients by number.
+
+    Args:
+        table: the declared schema.
+        keys: of `key_columns`.
+    """
+    of_keys = {**_KEY_FIELDS, "client_id": _INT}
+    own = [field for field in table.fields if field.name not in _KEY_FIELDS]
+    return StructType([*(StructField(name, of_keys[name]) for name in keys), *own])
 
 
 def key_columns(by: Sequence[str]) -> list[str]:
@@ -291,10 +330,10 @@ _ARROW: Final[dict[DataType, pa.DataType]] = {
 
 
 def arranged(table: pa.Table, shape: StructType, by: Sequence[str], names: Mapping[int, str]) -> pa.Table:
-    """What `shaped` does, of a table that was collected.
+    """A table that was finished on the driver, in its declared shape: what `shaped` does to a frame.
 
     Args:
-        table: the result of a measure.
+        table: of `finishing`.
         shape: its declared schema.
         by: the words grouped by; the other key columns are null.
         names: clients by number; one that it does not name keeps its number.

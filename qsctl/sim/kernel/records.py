@@ -45,8 +45,8 @@ LIFE: Final = np.dtype([("born", "i8"), ("moved", "i8"), ("attempts", "i4"), ("t
 message, whether it was lost on the link or carries an indication. Small, for an overloaded broker writes and reads one
 for nearly every message, each in another cache line."""
 
-LATER: Final = np.dtype([("sent", "i8"), ("slot", "i4")], align=True)
-"""What only rarer features remember of a node: when its last byte left, its eliding slot."""
+LATER: Final = np.dtype([("sent", "i8"), ("entered", "i8"), ("slot", "i4")], align=True)
+"""What only rarer features remember of a node: when its last byte left, when G-1 admitted it, its eliding slot."""
 
 LIFE_LOST: Final = 1
 LIFE_INDICATION: Final = 2
@@ -222,6 +222,7 @@ PAUSE: Final = np.dtype([("start", "i8"), ("end", "i8")])
 LOG_ROW: Final = np.dtype(
     [
         ("enqueued_ns", "i8"),
+        ("enter_ns", "i8"),
         ("wait_ns", "i8"),
         ("send_ns", "i8"),
         ("acknowledge_ns", "i8"),
@@ -235,14 +236,15 @@ LOG_ROW: Final = np.dtype(
     ],
     align=False,
 )
-"""One message, 52 bytes without padding: the same rows are the same bytes. `queue` indexes `scenario.QUEUE_ORDER`,
-`outcome` indexes `models.base.OUTCOMES`; the three durations count from `enqueued_ns` and are `models.base.NEVER` where
+"""One message, 60 bytes without padding: the same rows are the same bytes. `queue` indexes `scenario.QUEUE_ORDER`,
+`outcome` indexes `models.base.OUTCOMES`; the four durations count from `enqueued_ns` and are `models.base.NEVER` where
 it did not happen; work units are max(1, ceil(size / 2048)). `attempts` restarts with the statistics, see
 `eventlog.schema.MESSAGES`."""
 
 LOG_WORDS: Final = np.dtype(
     [
         ("enqueued_ns", "i8"),
+        ("enter_ns", "i8"),
         ("wait_ns", "i8"),
         ("send_ns", "i8"),
         ("acknowledge_ns", "i8"),
@@ -251,7 +253,7 @@ LOG_WORDS: Final = np.dtype(
         ("fate", "i4"),
     ]
 )
-"""The same 52 bytes in seven pieces instead of eleven: half the stores of a row, which the log costs most by."""
+"""The same 60 bytes in eight pieces instead of twelve: half the stores of a row, which the log costs most by."""
 SECOND_HALF: Final = 32 if sys.byteorder == "little" else 0
 """How far to shift the field of a piece that lies behind the other one."""
 FIRST_HALF: Final = 32 - SECOND_HALF

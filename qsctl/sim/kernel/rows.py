@@ -6,9 +6,11 @@ from typing import Any
 
 from qsctl.sim.kernel.jit import inlined, kernel, row, wide
 from qsctl.sim.kernel.records import (
+    CLIENT,
     DELIVERED,
     FIRST_HALF,
     INDICATION_SHIFT,
+    LATER,
     LIFE,
     LIFE_INDICATION,
     LOG_WORDS,
@@ -21,6 +23,7 @@ from qsctl.sim.kernel.records import (
     SIZE_MASK,
     STATE,
     TOPIC,
+    TRACKED,
 )
 
 
@@ -43,12 +46,13 @@ def release(state: Any, node: int) -> None:
 
 @inlined
 def delivered_row(
-    log: Any, cursor: int, born: int, wait: int, send: int, acknowledge: int, c: int, topic: int, size: int, queue: int,
-    indication: int, attempts: int,
+    log: Any, cursor: int, born: int, enter: int, wait: int, send: int, acknowledge: int, c: int, topic: int, size: int,
+    queue: int, indication: int, attempts: int,
 ) -> None:  # fmt: skip
     """Write the `LOG_ROW` of a delivered message; a duration is NONE where its end did not come."""
     written = row(log, cursor, LOG_WORDS)
     written.enqueued_ns = born
+    written.enter_ns = enter
     written.wait_ns = wait
     written.send_ns = send
     written.acknowledge_ns = acknowledge
@@ -64,6 +68,15 @@ def next_row(state: Any) -> int:
     cursor = wide(broker.log_count)
     broker.log_count = cursor + 1
     return cursor
+
+
+@inlined
+def entered_after(state: Any, c: int, node: int, queue: int, born: int) -> int:
+    """How long after its arrival a message entered its queue: a guaranteed one may wait at its endpoint before."""
+    broker = row(state, 0, STATE)
+    if queue == 0 and row(broker.clients, c, CLIENT).traits & TRACKED:
+        return wide(row(broker.later, node, LATER).entered - born)
+    return wide(0)
 
 
 @kernel
@@ -82,8 +95,9 @@ def log_sent(state: Any, c: int, node: int, sent: int, acknowledged: int, outcom
     born = life.born
     cursor = next_row(state)
     delivered_row(
-        broker.log, cursor, born, life.moved - born, sent - born if sent >= 0 else NONE,
-        acknowledged - born if acknowledged >= 0 else NONE, c, wide(row(broker.topics, node, TOPIC).topic),
+        broker.log, cursor, born, entered_after(state, c, node, queue, born), life.moved - born,
+        sent - born if sent >= 0 else NONE, acknowledged - born if acknowledged >= 0 else NONE, c,
+        wide(row(broker.topics, node, TOPIC).topic),
         wide(tag & SIZE_MASK), queue, wide(1) if life.traits & LIFE_INDICATION else wide(0),
         wide(life.attempts) if queue == 0 else wide(1),
     )  # fmt: skip
@@ -93,11 +107,15 @@ def log_sent(state: Any, c: int, node: int, sent: int, acknowledged: int, outcom
 
 @kernel
 def undelivered_row(
-    state: Any, born: int, wait: int, c: int, topic: int, size: int, queue: int, outcome: int, attempts: int
+    state: Any, born: int, enter: int, wait: int, c: int, topic: int, size: int, queue: int, outcome: int, attempts: int
 ) -> None:
-    """Append the `LOG_ROW` of a message that was lost or is held; `wait` is NONE for the latter."""
+    """Append the `LOG_ROW` of a message that was lost or is held; `wait` is NONE for the latter.
+
+    `enter` is 0 for one that never had to wait outside its queue, NONE for one that still does.
+    """
     written = row(row(state, 0, STATE).log, next_row(state), LOG_WORDS)
     written.enqueued_ns = born
+    written.enter_ns = enter
     written.wait_ns = wait
     written.send_ns = NONE
     written.acknowledge_ns = NONE

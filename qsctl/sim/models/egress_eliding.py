@@ -80,7 +80,7 @@ def replace_queued(state: Any, c: int, q: int, t: int, size: int, topic: int, sl
     born = wide(queued.time)
     row(broker.tallies, c * 5 + q, TALLY).elided += 1
     if broker.logging != 0:
-        undelivered_row(state, born, t - born, c, topic, old, q, wide(OUTCOME_ELIDED), wide(0))
+        undelivered_row(state, born, wide(0), t - born, c, topic, old, q, wide(OUTCOME_ELIDED), wide(0))
     queue.work += work_units(size) - work_units(old)
     queue.high_water = max(queue.high_water, queue.work)
     queued.tag = size | (q << SIZE_BITS)

@@ -121,8 +121,8 @@ def advance(state: Any, rare: Any) -> int:
                         cursor = wide(broker.log_count)
                         broker.log_count = cursor + 1
                         delivered_row(
-                            log, cursor, t, wide(0), depart - t, time - t, c, wide(arrival.topic), size, q, indication,
-                            wide(1),
+                            log, cursor, t, wide(0), wide(0), depart - t, time - t, c, wide(arrival.topic), size, q,
+                            indication, wide(1),
                         )  # fmt: skip
                         if cursor + 1 >= broker.log_limit:
                             result = LOG_FULL
@@ -152,8 +152,8 @@ def advance(state: Any, rare: Any) -> int:
                         cursor = wide(broker.log_count)
                         broker.log_count = cursor + 1
                         delivered_row(
-                            log, cursor, t, wide(0), depart - t, time - t, c, wide(arrival.topic), size, q, indication,
-                            wide(1),
+                            log, cursor, t, wide(0), wide(0), depart - t, time - t, c, wide(arrival.topic), size, q,
+                            indication, wide(1),
                         )  # fmt: skip
                     if logging and broker.log_count >= broker.log_limit:
                         result = LOG_FULL

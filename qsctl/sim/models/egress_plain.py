@@ -276,7 +276,7 @@ def pump_plain(state: Any, c: int, t: int) -> bool:
             topic = wide(row(broker.topics, node, TOPIC).topic)
             attempts = wide(row(broker.lives, node, LIFE).attempts) if q == 0 else wide(1)
             delivered_row(
-                broker.log, next_row(state), born, t - born, depart - born, time - born, c, topic, size, q, indication,
-                attempts,
+                broker.log, next_row(state), born, wide(0), t - born, depart - born, time - born, c, topic, size, q,
+                indication, attempts,
             )  # fmt: skip
     return bool(client.unsent != NONE)

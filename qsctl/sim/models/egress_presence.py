@@ -34,7 +34,7 @@ from qsctl.sim.kernel.records import (
     TRACKED,
     WAITING,
 )
-from qsctl.sim.kernel.rows import log_delivered, log_sent, release, undelivered_row
+from qsctl.sim.kernel.rows import entered_after, log_delivered, log_sent, release, undelivered_row
 from qsctl.sim.models.egress_eliding import forget_topics
 from qsctl.sim.models.egress_endpoint import want_next_due
 from qsctl.sim.models.egress_queue import log_loss, unlink_head
@@ -204,5 +204,8 @@ def log_list(state: Any, c: int, q: int, node: int, outcome: int) -> None:
         here = row(broker.nodes, node, NODE)
         topic = wide(row(broker.topics, node, TOPIC).topic)
         attempts = wide(row(broker.lives, node, LIFE).attempts) if q == 0 else wide(1)
-        undelivered_row(state, wide(here.time), wide(NONE), c, topic, wide(here.tag & SIZE_MASK), q, outcome, attempts)
+        enter = wide(NONE) if outcome == WAITING else entered_after(state, c, node, q, wide(here.time))
+        undelivered_row(
+            state, wide(here.time), enter, wide(NONE), c, topic, wide(here.tag & SIZE_MASK), q, outcome, attempts
+        )
         node = wide(here.next)

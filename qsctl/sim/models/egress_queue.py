@@ -58,7 +58,7 @@ def log_loss(state: Any, c: int, q: int, t: int, size: int, topic: int, born: in
     if tally.first_discard < 0:
         tally.first_discard = t
     if broker.logging != 0:
-        undelivered_row(state, born, t - born, c, topic, size, q, outcome, wide(0))
+        undelivered_row(state, born, wide(0), t - born, c, topic, size, q, outcome, wide(0))
 
 
 @kernel

@@ -256,6 +256,7 @@ def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
         if not holds:
             make_room(state, c, wide(0), t, size)
         append(broker.clients, broker.queues, broker.nodes, c, wide(0), node, size)
+        row(broker.later, node, LATER).entered = t
         life = row(broker.lives, node, LIFE)
         life.attempts += 1
         if life.attempts > 1:

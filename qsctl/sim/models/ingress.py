@@ -113,7 +113,7 @@ def log_rows(arrivals: npt.NDArray[Any], outcome: Any, wait_ns: int) -> Rows:
     """Message rows of arrivals that never reached a queue."""
     rows = np.zeros(len(arrivals), LOG_ROW)
     rows["enqueued_ns"] = arrivals["time"]
-    rows["wait_ns"] = wait_ns
+    rows["enter_ns"] = rows["wait_ns"] = wait_ns
     rows["send_ns"] = rows["acknowledge_ns"] = NEVER
     rows["client_id"], rows["topic_id"], rows["size_bytes"] = arrivals["client"], arrivals["topic"], arrivals["bytes"]
     rows["queue"] = arrivals["tag"] & 7

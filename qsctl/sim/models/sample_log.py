@@ -224,9 +224,10 @@ class SampleLog:
         if not self._keeps_rows:
             return
         producer = number_of(identity.writer_guid) if identity.writer_guid[0] == PRODUCER else 0
+        enter_ns = NEVER if outcome is Outcome.WAITING else 0
         self._rows.append(
             (
-                held.enqueued_ns, wait_ns, send_ns, ack_ns, 0, producer, held.size_bytes, held.attempts,
+                held.enqueued_ns, enter_ns, wait_ns, send_ns, ack_ns, 0, producer, held.size_bytes, held.attempts,
                 self._index[queue], OUTCOMES.index(outcome), 0,
             )
         )  # fmt: skip

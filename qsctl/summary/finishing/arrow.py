@@ -1,8 +1,4 @@
-"""Small tables on the driver: what Spark counted in one pass over the log is finished here, in Arrow and numpy.
-
-The log's size is Spark's affair; what comes of it has a row a group and bucket. Planning a query over so few rows takes
-Spark longer than computing it, a hundred times and more.
-"""
+"""Verbs on Arrow tables: group, join, order, with sums that are exact or refused."""
 
 from __future__ import annotations
 

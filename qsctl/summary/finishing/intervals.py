@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qsctl.instant import SECOND_NS
-from qsctl.summary.groups import columns, whole, with_columns
+from qsctl.summary.finishing.arrow import columns, whole, with_columns
 from qsctl.summary.student import t_quantile
 
 DEFAULT_CONFIDENCE: Final = 0.95
@@ -28,14 +28,14 @@ MEASURES: Final = {
     "p99_wait_ns": "p99_ns",
     "high_water_mark_work_units": "high_water_mark_work_units",
 }
-"""What an interval is given for, and its column in `delay.figures`; each is one number a replication."""
+"""What an interval is given for, and its column among the figures; each is one number a replication."""
 
 
 def measures(figures: pa.Table, keys: Sequence[str]) -> pa.Table:
     """One row a group, replication and measure that it has.
 
     Args:
-        figures: of `delay.figures`, with `replication` among its keys.
+        figures: counters, mean and percentiles, with `replication` among its keys.
         keys: the columns grouped by, without `replication`.
     """
     rate = whole(figures, "delivered_messages") * float(SECOND_NS) / whole(figures, "observed_ns")

@@ -1,0 +1,111 @@
+"""The counters of each group after warm-up, out of the cells, and what only the simulator's counters tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from qsctl.eventlog.outcomes import DISCARDS, LOSS_COLUMNS, LOSSES, Outcome, column_of
+from qsctl.summary.cells import LONG_UNACKNOWLEDGED, QUEUED, UNACKNOWLEDGED, UNCOUNTED
+from qsctl.summary.finishing.arrow import chosen, columns, grouped, joined, whole, with_columns
+from qsctl.summary.run_summary import COUNTS
+
+MARKS: Final = ("high_water_mark_work_units", "max_depth_work_units", "wait_max_ns")
+_LEFT: Final = [Outcome.DELIVERED, *LOSSES, Outcome.ELIDED, UNACKNOWLEDGED]
+_THERE: Final = [QUEUED, UNACKNOWLEDGED, LONG_UNACKNOWLEDGED]
+
+
+def counted(
+    cells: pa.Table, marks: pa.Table, keys: Sequence[str], replications: Sequence[int], observed_ns: int
+) -> pa.Table:
+    """The counters of each group and replication, with the marks and limits that the log cannot tell.
+
+    Each group has a row for every replication that ended, of zeros where it had no message: a mean over replications
+    must not leave them out, and one that was lost is none of them.
+
+    Args:
+        cells: of `tables.CELLS`, with these keys.
+        marks: of `recorded_counters.marks`.
+        keys: the columns grouped by.
+        replications: those that ended.
+        observed_ns: of a group that no counter knows.
+    """
+    each = list(dict.fromkeys([*keys, "replication"]))
+    shared = [name for name in each if name != "topic_id"]
+
+    def of(*fates: str) -> np.ndarray:
+        return np.asarray(pc.is_in(cells["fate"], pa.array(list(map(str, fates)), pa.string())).to_numpy(), np.bool_)
+
+    delivered, left, there = of(Outcome.DELIVERED), of(*_LEFT), of(*_THERE)
+    sums = {
+        "arrived_messages": ("messages", np.asarray(cells["arrived"].to_numpy(), np.bool_)),
+        "delivered_messages": ("messages", delivered),
+        **{column_of(outcome): ("messages", of(outcome)) for outcome in (*LOSSES, Outcome.ELIDED)},
+        "redelivered_messages": ("again", ~of(UNCOUNTED)),
+        "discard_indications": ("indications", left),
+        "delivered_bytes": ("bytes", delivered),
+        "length_messages": ("messages", there),
+        "length_work_units": ("work_units", there),
+        "unacknowledged_messages": ("messages", of(UNACKNOWLEDGED, LONG_UNACKNOWLEDGED)),
+        "waiting_messages": ("messages", of(Outcome.WAITING)),
+        "wait_sum_ns": ("wait_sum_ns", delivered),
+    }
+    marked = {name: chosen(where, cells[source], 0) for name, (source, where) in sums.items()} | {
+        "wait_max_ns": chosen(delivered, cells["wait_max_ns"], None),
+        "first_discard_ns": chosen(of(*DISCARDS), cells["first_left_ns"], None),
+    }
+    logged = grouped(
+        pa.table({**columns(cells, each), **marked}),
+        each, **dict.fromkeys(sums, "sum"), wait_max_ns="max", first_discard_ns="min",
+    )  # fmt: skip
+    limits = dict.fromkeys(("high_water_mark_work_units", "max_depth_work_units", "observed_ns"), "max")
+    # A queue that no message met still has a row; a topic's row takes its queue's marks.
+    how = "full outer" if shared == each else "left outer"
+    met = joined(logged, grouped(marks, shared, **limits, evicted_messages="sum"), shared, how)
+    rows = met if "replication" in keys else joined(_grid(met, keys, replications), met, each, "left outer")
+    evicted = pc.fill_null(rows["evicted_messages"], 0)
+    return with_columns(
+        rows,
+        {name: pc.fill_null(rows[name], 0) for name in sums}
+        | {"observed_ns": pc.fill_null(rows["observed_ns"], observed_ns)}
+        # Which topic's message G-1 evicted, no counter says.
+        | {"evicted_messages": evicted if shared == each else pc.multiply(evicted, 0)},
+    )
+
+
+def _grid(rows: pa.Table, keys: Sequence[str], replications: Sequence[int]) -> pa.Table:
+    """Every group with every replication."""
+    groups = rows.group_by(list(keys), use_threads=False).aggregate([])
+    return pa.concat_tables(
+        [
+            with_columns(groups, {"replication": pa.array(np.full(groups.num_rows, number, np.int32))})
+            for number in replications
+        ]
+    )
+
+
+def summed(per_replication: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The counters of each group: sums over its replications, the largest marks, the earliest discard.
+
+    Args:
+        per_replication: of `counted`, or such counters of the simulator itself, with these keys.
+        keys: the columns grouped by.
+    """
+    return grouped(
+        with_columns(per_replication, {"replications": pa.array(np.ones(per_replication.num_rows, np.int64))}),
+        keys,
+        **dict.fromkeys(("replications", *COUNTS, "observed_ns"), "sum"),
+        **dict.fromkeys(MARKS, "max"),
+        first_discard_ns="min",
+    )
+
+
+def loss_ratio(counters: pa.Table) -> pa.Array:
+    """The lost among the messages whose fate is settled; an elided one is settled and not lost. 0 where none is."""
+    lost = sum(whole(counters, name) for name in LOSS_COLUMNS)
+    settled = lost + whole(counters, "delivered_messages") + whole(counters, "elided_messages")
+    return pa.array(lost / np.maximum(settled, 1))

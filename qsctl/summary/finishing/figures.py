@@ -1,0 +1,97 @@
+"""From what Spark counted to the figures: counters, percentiles, losses and intervals, step by step.
+
+`job.py` asks `search` which waits the second pass must find, and gives everything to `finished`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from qsctl.eventlog.outcomes import Outcome
+from qsctl.summary.finishing import counters, intervals, percentiles
+from qsctl.summary.finishing.arrow import grouped, with_columns
+from qsctl.summary.finishing.percentiles import BUCKET_ERROR, Level, Search
+
+Values = Mapping[Level, pa.Table]
+"""At each level its keys, `percentile` and `value_ns`."""
+
+
+def histogram(cells: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Delivered messages by these keys, replication and bucket of their wait.
+
+    Args:
+        cells: of `tables.CELLS`, with these keys.
+        keys: the columns grouped by.
+    """
+    delivered = cells.filter(pc.equal(cells["fate"], Outcome.DELIVERED.value))
+    return grouped(delivered, [*dict.fromkeys([*keys, "replication"]), "bucket"], messages="sum")
+
+
+def search(waits: pa.Table, keys: Sequence[str], measures: Collection[str]) -> Search:
+    """The waits that the second pass must find for exact percentiles.
+
+    Args:
+        waits: of `histogram`.
+        keys: the columns grouped by.
+        measures: intervals want percentiles of each replication too.
+    """
+    return percentiles.search_for(_ranked(waits, _levels(keys, measures)), waits)
+
+
+def bucket_values(waits: pa.Table, keys: Sequence[str], measures: Collection[str]) -> Values:
+    """Percentiles out of the histogram itself, at most `BUCKET_ERROR` too high.
+
+    Args:
+        waits: of `histogram`, over the histogram's own buckets.
+        keys: the columns grouped by.
+        measures: intervals want percentiles of each replication too.
+    """
+    ranked = _ranked(waits, _levels(keys, measures))
+    return {level: percentiles.bucket_values(each, level) for level, each in ranked.items()}
+
+
+def finished(
+    counted: pa.Table,
+    values: Values,
+    keys: Sequence[str],
+    measures: Collection[str],
+    *,
+    exact: bool,
+    confidence: float,
+) -> dict[str, pa.Table]:
+    """The tables `queues`, `delays`, `losses` and, where wanted, `intervals`.
+
+    Args:
+        counted: counters by these keys and replication.
+        values: of `Search.values` or `bucket_values`.
+        keys: the columns grouped by.
+        measures: whether `intervals` is among them.
+        exact: whether the values are.
+        confidence: of the intervals.
+    """
+    error = 0.0 if exact else BUCKET_ERROR
+    figures = {
+        level: percentiles.with_percentiles(counters.summed(counted, level), values[level], level, error)
+        for level in values
+    }
+    figures = {level: with_columns(each, {"loss_ratio": counters.loss_ratio(each)}) for level, each in figures.items()}
+    queues = figures[tuple(keys)]
+    made = {"queues": queues, "losses": queues, "delays": queues.filter(pc.greater(queues["messages"], 0))}
+    if "intervals" in measures:
+        groups = [key for key in keys if key != "replication"]
+        finest = figures[_levels(keys, measures)[-1]]
+        made["intervals"] = intervals.intervals(intervals.measures(finest, groups), groups, confidence)
+    return made
+
+
+def _levels(keys: Sequence[str], measures: Collection[str]) -> list[Level]:
+    """What percentiles are of: the groups, and for intervals their replications, the finest last."""
+    finest = (*keys, "replication") if "intervals" in measures and "replication" not in keys else tuple(keys)
+    return list(dict.fromkeys([tuple(keys), finest]))
+
+
+def _ranked(waits: pa.Table, levels: Sequence[Level]) -> dict[Level, pa.Table]:
+    return {level: percentiles.ranks(grouped(waits, [*level, "bucket"], messages="sum"), level) for level in levels}

@@ -1,0 +1,167 @@
+"""Which ranks are wanted, and what was found at them: nearest-rank percentiles of each group's delivered waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS
+from qsctl.summary.finishing.arrow import Whole, columns, grouped, joined, ordered, starts_of, whole, with_columns
+
+PERCENTILES: Final[dict[str, tuple[int, int]]] = {
+    "p50_ns": (50, 100),
+    "p90_ns": (90, 100),
+    "p95_ns": (95, 100),
+    "p99_ns": (99, 100),
+    "p999_ns": (999, 1000),
+}
+"""Each percentile as an exact fraction: a rank computed from 0.999 would be one off now and then."""
+
+BUCKET_ERROR: Final = 2.0**-BUCKETS_PER_OCTAVE_BITS
+"""A figure read from a bucket is its last duration: at most this share above the true one."""
+
+MOST_SPANS: Final = 12
+"""Spans of waits that the second pass tells apart before it looks a bucket up; more would cost more than they save."""
+
+Level = tuple[str, ...]
+"""The columns that percentiles are of: the groups, and for intervals each group's replications."""
+
+
+def ranks(histogram: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """For each group and percentile: the bucket that holds its nearest rank, and the rank inside that bucket.
+
+    Args:
+        histogram: delivered messages by these keys and `bucket`.
+        keys: the columns grouped by, at least one.
+
+    Returns:
+        The keys, `percentile` (the name), `bucket` and `rank` (from 1).
+    """
+    rows = ordered(histogram, [*keys, "bucket"])
+    messages = whole(rows, "messages")
+    up_to = np.cumsum(messages)
+    first = starts_of(rows, keys)
+    before = up_to[first] - messages[first]
+    inside = np.append(up_to[first[1:] - 1], up_to[-1:]) - before
+    names = rows.select(list(keys)).take(pa.array(first))
+    parts = []
+    for percentile, (part, of) in PERCENTILES.items():
+        # ceil(n × part / of) in integers, counted from the first row.
+        wanted = before + (inside * part + of - 1) // of
+        at = np.searchsorted(up_to, wanted)
+        made = {
+            "percentile": pa.array([percentile] * len(first), pa.string()),
+            "bucket": rows["bucket"].take(pa.array(at)).cast(pa.int32()),
+            "rank": pa.array(wanted - up_to[at] + messages[at]),
+        }
+        parts.append(with_columns(names, made))
+    return pa.concat_tables(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What the second pass looks for: `places`, `wanted` and `spans` of `summary.ranks`, and whose each cell's is."""
+
+    places: pa.Table
+    wanted: pa.Table
+    spans: tuple[tuple[int, int], ...]
+    owners: Mapping[Level, pa.Table]
+
+    def values(self, found: pa.Table) -> dict[Level, pa.Table]:
+        """For each level its keys, `percentile` and `value_ns`.
+
+        Args:
+            found: of `tables.RANKED`.
+        """
+        return {
+            level: joined(owner, found, ["cell", "rank"], "inner").select([*level, "percentile", "value_ns"])
+            for level, owner in self.owners.items()
+        }
+
+
+def search_for(ranked: Mapping[Level, pa.Table], histogram: pa.Table) -> Search:
+    """The buckets that hold a rank, as cells numbered over all levels, and the ranks inside them.
+
+    Args:
+        ranked: of `ranks`, by the keys that they are of.
+        histogram: delivered messages by the finest level's keys, replication and bucket: where a cell's messages are.
+    """
+    places, owners, before = [], {}, 0
+    finest = [name for name in histogram.column_names if name not in {"bucket", "messages"}]
+    for level, each in ranked.items():
+        at = [*level, "bucket"]
+        cells = each.select(at).group_by(at, use_threads=False).aggregate([])
+        cells = with_columns(cells, {"cell": pa.array(np.arange(before, before + cells.num_rows), pa.int32())})
+        before += cells.num_rows
+        owners[level] = joined(each, cells, at, "inner")
+        whole_place = histogram.select([*finest, "bucket"])
+        places.append(joined(whole_place, cells, at, "inner").select([*finest, "bucket", "cell"]))
+    wanted = pa.concat_tables([owner.select(["cell", "rank"]) for owner in owners.values()])
+    return Search(
+        pa.concat_tables(places),
+        wanted.group_by(["cell", "rank"], use_threads=False).aggregate([]),
+        tuple(_spans_of(ranked.values())),
+        owners,
+    )
+
+
+def _spans_of(ranked: Iterable[pa.Table]) -> list[tuple[int, int]]:
+    """The buckets that hold a rank, as a few spans from a first to a last one; some cover a little more."""
+    buckets = sorted({bucket for table in ranked for bucket in table["bucket"].to_pylist()})
+    spans: list[tuple[int, int]] = []
+    for bucket in buckets:
+        if spans and spans[-1][1] + 1 == bucket:
+            spans[-1] = (spans[-1][0], bucket)
+        else:
+            spans.append((bucket, bucket))
+    while len(spans) > MOST_SPANS:
+        gaps = [after[0] - before[1] for before, after in pairwise(spans)]
+        at = gaps.index(min(gaps))
+        spans[at : at + 2] = [(spans[at][0], spans[at + 1][1])]
+    return spans
+
+
+def bucket_values(ranked: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The last duration of the histogram's bucket at each rank: within `BUCKET_ERROR` above the exact one."""
+    ends = bucket_end_ns(whole(ranked, "bucket"))
+    return with_columns(ranked.select([*keys, "percentile"]), {"value_ns": pa.array(ends)})
+
+
+def bucket_end_ns(bucket: Whole) -> Whole:
+    """The last duration of each bucket, as `eventlog.schema.bucket_bounds_ns` computes it."""
+    shift = np.maximum(0, (bucket >> BUCKETS_PER_OCTAVE_BITS) - 1)
+    return np.asarray(((bucket - (shift << BUCKETS_PER_OCTAVE_BITS) + 1) << shift) - 1, np.int64)
+
+
+def with_percentiles(counters: pa.Table, values: pa.Table, keys: Sequence[str], relative_error: float) -> pa.Table:
+    """The counters of each group with its mean wait and its percentiles, null where nothing was delivered.
+
+    Args:
+        counters: of `counters.summed`, with these keys.
+        values: these keys, `percentile` and `value_ns`.
+        keys: the columns grouped by.
+        relative_error: 0 for exact values, else `BUCKET_ERROR`.
+    """
+    value_ns = values["value_ns"]
+    wide = {name: pc.if_else(pc.equal(values["percentile"], name), value_ns, None) for name in PERCENTILES}
+    spread = grouped(pa.table({**columns(values, keys), **wide}), keys, **dict.fromkeys(PERCENTILES, "max"))
+    rows = joined(counters, spread, keys, "left outer")
+    delivered = rows["delivered_messages"].cast(pa.float64())
+    mean_ns = pc.divide(rows["wait_sum_ns"].cast(pa.float64(), safe=False), delivered)
+    return with_columns(
+        rows,
+        {
+            # The end of the last bucket may lie above the largest duration, which is known exactly.
+            **{name: pc.min_element_wise(rows[name], rows["wait_max_ns"], skip_nulls=False) for name in PERCENTILES},
+            "messages": rows["delivered_messages"],
+            "max_ns": rows["wait_max_ns"],
+            "mean_ns": pc.if_else(pc.greater(delivered, 0), mean_ns, None),
+            "relative_error": pa.array(np.full(rows.num_rows, relative_error)),
+        },
+    )
