@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
@@ -18,6 +17,7 @@ from qsctl.cli.summarize_results import MOST_LINES, short_duration
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from qsctl.eventlog.location import Location
     from qsctl.summary.compare import Comparison, Difference
 
 SHOWN = ("discards", "loss_ratio", "throughput", "latency_mean", "latency_p99")
@@ -152,10 +152,13 @@ def _text(measure: str, value: float) -> str:
 
 def compare(
     a: Annotated[
-        Path, typer.Argument(metavar="A", help="A run folder or a sweep folder; with --client-profile a scenario.")
+        str,
+        typer.Argument(
+            metavar="A", help="A run folder or a sweep folder, by path or URI; with --client-profile a scenario."
+        ),
     ],
     b: Annotated[
-        Path | None, typer.Argument(metavar="[B]", help="Another of the same kind.", show_default=False)
+        str | None, typer.Argument(metavar="[B]", help="Another of the same kind.", show_default=False)
     ] = None,
     confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals of the differences.")] = 0.95,
     client_profile: ClientProfileOption = None,
@@ -167,9 +170,12 @@ def compare(
         typer.Option("--seed", min=0, help="Instead of the scenario's, with --client-profile.", show_default=False),
     ] = None,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "--out", metavar="DIR", help="Where the runs a and b go, with --client-profile.", show_default=False
+            "--out",
+            metavar="DIR",
+            help="Folder or URI where the runs a and b go, with --client-profile.",
+            show_default=False,
         ),
     ] = None,
     assignments: SetOption = None,
@@ -181,6 +187,7 @@ def compare(
     --client-profile A --client-profile B a scenario is simulated with each of two profiles, under one load.
     """
     from qsctl.cli.sweep_input import checked_confidence
+    from qsctl.eventlog.location import location
     from qsctl.summary.compare import compare as compare_folders
     from qsctl.summary.compare import sentence
 
@@ -191,12 +198,15 @@ def compare(
                 "two client profiles are compared under one scenario",
                 remedy="As in: qsctl compare SCENARIO --client-profile old.json --client-profile new.json.",
             )
-        a, b = compared_runs(
-            str(a), client_profile, replications, seed, variables_of(var), assignments_of(assignments), out
-        )
-    if b is None:
+        sides: Sequence[Location] = compared_runs(
+            a, client_profile, replications, seed, variables_of(var), assignments_of(assignments),
+            None if out is None else location(out),
+        )  # fmt: skip
+    elif b is None:
         raise UsageError("B is missing", remedy="Name two folders, or a scenario and two --client-profile.")
-    comparison = compare_folders(a, b, confidence)
+    else:
+        sides = (location(a), location(b))
+    comparison = compare_folders(sides[0], sides[1], confidence)
     return Compared(sentence(comparison), comparison)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.summarize_results import MOST_LINES, short_duration
 
 if TYPE_CHECKING:
+    from qsctl.eventlog.location import Location
     from qsctl.summary.points import PointMeasure
     from qsctl.summary.statistics import Interval
 
@@ -29,7 +29,7 @@ HEADINGS = {
 class SweepTable(Result):
     """The measures of every point and queue."""
 
-    folder: Path
+    folder: Location
     scenario: str
     replications: int
     points: int

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any, Final
 
 from qsctl.errors import InvalidInput, NotFound
+from qsctl.eventlog.location import Location
 from qsctl.report.charts import Picture, difference_chart, line_chart, picture
 from qsctl.report.page import Page, Table
 from qsctl.report.words import count_text, measure_text
@@ -16,7 +16,7 @@ HEADLINES: Final = ("loss_ratio", "latency_p99", "latency_mean", "throughput", "
 _MOST_BARS: Final = 24
 
 
-def document_page(file: Path) -> Page:
+def document_page(file: Location) -> Page:
     """The page of a comparison's or a sizing's JSON.
 
     Raises:
@@ -42,7 +42,7 @@ def document_page(file: Path) -> Page:
     )
 
 
-def _comparison_page(document: dict[str, Any], file: Path) -> Page:
+def _comparison_page(document: dict[str, Any], file: Location) -> Page:
     shown = [row for row in document["differences"] if row["measure"] in HEADLINES]
     confidence = document["confidence"]
     bars = []
@@ -102,7 +102,7 @@ def _signed(row: dict[str, Any]) -> str:
     return text if row["half_width"] is None else f"{text} ± {measure_text(row['measure'], row['half_width'])}"
 
 
-def _sizing_page(document: dict[str, Any], file: Path) -> Page:
+def _sizing_page(document: dict[str, Any], file: Location) -> Page:
     candidates = document["candidates"]
     answer = document["answer"]
     targets = list(document["targets"])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from qsctl.eventlog.checked_files import checked_text
 from qsctl.eventlog.explained import peak_text, reason_of
+from qsctl.eventlog.location import Location
 from qsctl.eventlog.outcomes import LOSS_WORDS, LOSSES, column_of
 from qsctl.eventlog.reader import counters_of
 from qsctl.eventlog.run_folder import SCENARIO_FILE, Happening, RunInfo, read_run_info
@@ -27,7 +27,7 @@ _SHARES_SHOWN: Final = 250
 _WORST_ROWS: Final = 20
 
 
-def run_page(folder: Path, options: SparkOptions | None = None) -> Page:
+def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
     """The page of a run folder; computed by Spark.
 
     Raises:
@@ -135,7 +135,7 @@ def verdict(by_queue: RunSummary, by_client: RunSummary) -> list[str]:
 
 
 def _pictures(
-    folder: Path,
+    folder: Location,
     info: RunInfo,
     by_queue: RunSummary,
     by_client: RunSummary,
@@ -197,7 +197,7 @@ def _depth_picture(alone: RunSummary, by_client: RunSummary, worst: str) -> Pict
     return picture("Depth over time", caption, lambda: depth_chart(depths, limits, discards))
 
 
-def latency_shares(folder: Path, info: RunInfo) -> list[dict[str, Any]]:
+def latency_shares(folder: Location, info: RunInfo) -> list[dict[str, Any]]:
     """For each queue the share of delivered messages that waited longer than a time, from the histograms."""
     histograms: dict[str, dict[int, int]] = {}
     for row in counters_of(folder, info).select(["queue", "histogram_bucket", "histogram_count"]).to_pylist():

@@ -9,6 +9,7 @@ adjustment (`statistics.py`), of the measures of the sentence among themselves, 
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,10 +18,12 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from qsctl.errors import InvalidInput, NotFound, QsctlError
+from qsctl.eventlog.location import Location
 from qsctl.eventlog.reader import counters_of
 from qsctl.eventlog.run_folder import RUN_FILE, SCENARIO_FILE, read_run_info
 from qsctl.sim.figures import Figures, figures_of
 from qsctl.sim.randomness import is_deterministic
+from qsctl.sim.scenario_text import SERVICE_FILE
 from qsctl.sim.scenario_xml import read_scenario
 from qsctl.sim.sweep import Point, scenario_at
 from qsctl.summary.points import LARGER_IS_BETTER, MEASURES
@@ -62,15 +65,15 @@ class Difference:
 class Comparison:
     """Every difference, and what of either side has no counterpart."""
 
-    a: Path
-    b: Path
+    a: Location
+    b: Location
     confidence: float
     differences: tuple[Difference, ...]
     only_in_a: tuple[str, ...]
     only_in_b: tuple[str, ...]
 
 
-def compare(a: Path, b: Path, confidence: float) -> Comparison:
+def compare(a: Location, b: Location, confidence: float) -> Comparison:
     """Compare two run folders or two sweep folders.
 
     Raises:
@@ -99,7 +102,7 @@ def compare(a: Path, b: Path, confidence: float) -> Comparison:
     )
 
 
-def read_figures(folder: Path) -> list[PointResult]:
+def read_figures(folder: Location) -> list[PointResult]:
     """The figures of every replication of a run or of a sweep.
 
     Raises:
@@ -138,15 +141,18 @@ def _grouped(results: Sequence[PointResult]) -> dict[tuple[str, str], _Group]:
     return groups
 
 
-def _without_chance(folder: Path, groups: dict[tuple[str, str], _Group]) -> set[str]:
+def _without_chance(folder: Location, groups: dict[tuple[str, str], _Group]) -> set[str]:
     """The keys of the points at which nothing is random, so that one replication says everything."""
-    file = folder / SCENARIO_FILE
     try:
-        # Neither variables nor the environment: the text is canonical.
-        scenario = read_scenario(file, {}, {})
+        with tempfile.TemporaryDirectory(prefix="qsctl-") as here:
+            for name in (SCENARIO_FILE, SERVICE_FILE):
+                if (folder / name).is_file():
+                    (Path(here) / name).write_bytes((folder / name).read_bytes())
+            # Neither variables nor the environment: the text is canonical.
+            scenario = read_scenario(Path(here) / SCENARIO_FILE, {}, {})
         points = {group.point.key: group.point for group in groups.values()}
         return {key for key, point in points.items() if is_deterministic(scenario_at(scenario, point))}
-    except QsctlError:
+    except (QsctlError, OSError):
         # Written by hand, or its trace is elsewhere: its replications are compared as any others.
         return set()
 

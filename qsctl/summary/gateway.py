@@ -1,8 +1,8 @@
 """Start the Java machine that PySpark talks to, by PySpark's own launcher.
 
-Decides: what the Java machine may print (nothing: it goes to a file, whose last lines are shown when it fails to start),
-its options, and how it ends. Spark's script asks for the module jdk.incubator.vector, which Spark can do without and a
-runtime made small does not have: such a runtime is started through a script that leaves the request out.
+Decides: what the Java machine may print (nothing: it goes to a file, whose last lines are shown when it fails to
+start), its options, and how it ends. Spark's script asks for the module jdk.incubator.vector, which Spark
+can do without and a runtime made small does not have: such a one is started by a script that leaves the request out.
 
 A gateway of our own, which took one Java start instead of two, saved no time that could be measured (session ready
 after a median of 10.1 s, with Spark's script 7.5 s, on two busy processors), so there is none.

@@ -186,7 +186,7 @@ def _knock(master: str, places: list[tuple[str, int]], hello: bytes) -> None:
     if silent:
         raise NoAnswer(
             f"{master} does not answer within {ANSWER_SECONDS:g} s",
-            remedy="Check that the address is that of the master and that it is not stuck; --master local[*] needs none.",
+            remedy="Check the address, and that the master is not stuck; --master local[*] needs none.",
         )
     raise NoAnswer(
         f"nobody listens at {master}", remedy="Start the master, or use --master local[*], which needs none."

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from qsctl.config.document import parse_document
 from qsctl.errors import Damaged
 from qsctl.eventlog.checked_files import TABLES, Part, checked_parts, checked_text
+from qsctl.eventlog.location import Location
 from qsctl.eventlog.run_folder import SCENARIO_FILE, RunInfo, read_run_info
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
@@ -26,7 +26,7 @@ class RecordedRun:
     table, which were compared with their checksums: nothing else in the folder is read.
     """
 
-    folder: Path
+    folder: Location
     info: RunInfo
     replications: tuple[int, ...]
     parts: Mapping[str, Sequence[Part]]
@@ -74,7 +74,7 @@ class RecordedRun:
         return egress and self.info.log_level == LogLevel.EVENTS and bool(self.parts["events"])
 
 
-def read_run(folder: Path) -> RecordedRun:
+def read_run(folder: Location) -> RecordedRun:
     """Read what a run folder says of itself, and compare its files with their checksums.
 
     Raises:
@@ -122,7 +122,7 @@ def holding_of(run: RecordedRun) -> Holding:
     return Holding(frozenset(holders))
 
 
-def _check_rows(folder: Path, info: RunInfo, parts: Mapping[str, Sequence[Part]]) -> None:
+def _check_rows(folder: Location, info: RunInfo, parts: Mapping[str, Sequence[Part]]) -> None:
     """Every replication has the rows that it counted while it wrote them."""
     for each in info.done:
         for table, written in (("messages", each.message_rows), ("events", each.event_rows)):

@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from qsctl.errors import InvalidInput, QsctlError, Unavailable
+from qsctl.eventlog.location import Location
 from qsctl.sim.figures import Figures
 from qsctl.sim.scenario import Scenario
 from qsctl.sim.sweep import SweepPlan, Task, run_task
@@ -44,7 +44,7 @@ class SweepProgress:
 
 def run_sweep(
     plan: SweepPlan,
-    folder: Path,
+    folder: Location,
     options: SparkOptions | None = None,
     progress: Callable[[SweepProgress], None] | None = None,
     *,
@@ -105,7 +105,7 @@ class TaskRunner:
         self._spark = spark or spark_session(options)
         self._scenario = scenario
         with spark_faults():
-            # What a range is split into by default is how many tasks run at once; a remote session tells it this way too.
+            # What a range is split into by default is how many tasks run at once, on a remote session too.
             parts = self._spark.range(_PROBE_ROWS).selectExpr("spark_partition_id() as part").distinct().count()
         self.slots: int = max(1, parts)
         check_executors(self._spark, self.slots)
