@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from qsctl.errors import Damaged
-from qsctl.eventlog.location import Location, listed, path_within
+from qsctl.eventlog.location import Location, RemotePath, listed, path_within
 from qsctl.eventlog.run_folder import RUN_FILE, FileInfo, RunInfo, RunStatus, describe_file, describe_text
 
 TABLES: Final = ("messages", "counters", "events")
@@ -90,7 +90,7 @@ def check_all(parts: Sequence[Part]) -> None:
     Raises:
         Damaged: one was changed, or cannot be read.
     """
-    if len(parts) < _THREADS:
+    if len(parts) < _THREADS or any(isinstance(part.path, RemotePath) and part.path.one_at_a_time for part in parts):
         for part in parts:
             part.check()
         return

@@ -175,6 +175,11 @@ class RemotePath:
             if self.is_dir():
                 self._filesystem.delete_dir(self._path)
 
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether its files must not be read by several threads: some of fsspec's filesystems have one connection."""
+        return str(self._filesystem.type_name).startswith("py::")
+
     def for_spark(self) -> str:
         """Return the URI by which Spark reads and writes it."""
         scheme, colon, rest = str(self).partition(":")

@@ -104,6 +104,11 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         "spark.driver.memory": environment.get(MEMORY_VARIABLE, "") or f"{_default_memory_mebibytes()}m",
         "spark.log.level": "ERROR",
     }
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    if endpoint:
+        # What the event log's own client of the store heeds, Spark's does not look at.
+        settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
+        settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
     if local:
         settings["spark.local.dir"] = str(folder / "local")
         settings["spark.sql.shuffle.partitions"] = str(max(2, 2 * cores_of(master)))

@@ -204,3 +204,41 @@ def test_a_store_that_does_not_answer_is_one_error(monkeypatch: pytest.MonkeyPat
 def test_help_does_not_load_the_clients_of_stores() -> None:
     program = "import sys, qsctl.eventlog.location; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def s3a_settings() -> tuple[str, ...] | None:
+    """The options by which Spark reads s3a:, where its connector is at hand."""
+    import pyspark
+
+    if named := os.environ.get("QSCTL_TEST_S3A_JARS"):
+        return ("--conf", f"spark.jars={named}")
+    return () if list((Path(pyspark.__file__).parent / "jars").glob("hadoop-aws-*.jar")) else None
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_summary_of_a_run_in_the_store_is_that_of_the_folder(store: str, tmp_path: Path) -> None:
+    settings = s3a_settings()
+    if settings is None:
+        pytest.skip("Spark has no connector for s3a: the pyspark wheel brings none; name it with QSCTL_TEST_S3A_JARS")
+    shown = []
+    for out in (store, tmp_path / "run"):
+        assert qsctl("simulate", "burst", *SMALL, "--replications", "2", "--out", out).exit_code == 0
+        tables = f"{store}-tables" if out == store else str(tmp_path / "tables")
+        done = qsctl("summarize", out, "--by", "queue", "--master", "local[2]", *settings, "--out", tables, "-o", "csv")
+        assert done.exit_code == 0, done.stderr
+        shown.append(done.stdout)
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_spark_without_the_store_s_connector_says_which_one_to_give_it(store: str) -> None:
+    if s3a_settings() is not None:
+        pytest.skip("this Spark has the connector")
+    assert qsctl("simulate", "burst", *SMALL, "--out", store).exit_code == 0
+    done = qsctl("summarize", store, "--master", "local[2]")
+    assert done.exit_code == 7
+    said = " ".join(done.stderr.split())
+    assert "this Spark has nothing that reads and writes the class org.apache.hadoop.fs.s3a.S3AFileSystem" in said
+    assert "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:" in said
