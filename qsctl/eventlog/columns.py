@@ -76,9 +76,9 @@ def message_table(rows: Rows | Mapping[str, npt.NDArray[Any]], run_id: str, queu
     """Message rows as a table of `MESSAGES`.
 
     Args:
-        rows: a structured array or columns: enqueued_ns, enter_ns, wait_ns, send_ns, acknowledge_ns (int64, negative for
-            never), client_id, topic_id, size_bytes (int32), queue (index into `queues`), outcome (index of `Outcome`),
-            discard_indication, attempts.
+        rows: a structured array or columns: enqueued_ns, enter_ns, wait_ns, send_ns, acknowledge_ns (int64, negative
+            for never), client_id, topic_id, size_bytes (int32), queue (index into `queues`), outcome (index of
+            `Outcome`), discard_indication, attempts.
         run_id: the run's.
         queues: names of the queues by index.
     """

@@ -73,6 +73,10 @@ class RemotePath:
         """The folder that this is in."""
         return RemotePath(self._root, str(PurePosixPath(self._path).parent), self._filesystem)
 
+    def absolute(self) -> RemotePath:
+        """Return the same: a URI is absolute."""
+        return self
+
     def resolve(self) -> RemotePath:
         """Return the same: a URI is absolute."""
         return self
@@ -154,6 +158,21 @@ class RemotePath:
     def write_text(self, content: str, encoding: str = "utf-8") -> int:
         """Write the content anew."""
         return self.write_bytes(content.encode(encoding))
+
+    def touch(self, *, exist_ok: bool = True) -> None:
+        """Make an empty file; of two that do so at once in an object store, both may believe that it was not there."""
+        if self.is_file():
+            if not exist_ok:
+                raise FileExistsError(f"{self} exists")
+            return
+        self.write_bytes(b"")
+
+    def unlink(self, *, missing_ok: bool = False) -> None:
+        """Delete the file."""
+        if missing_ok and not self.is_file():
+            return
+        with self._told():
+            self._filesystem.delete_file(self._path)
 
     def replace(self, target: RemotePath) -> RemotePath:
         """Move a file, over one that is there."""

@@ -25,8 +25,7 @@ DEFAULT_PARENT: Final = Path("qsctl-runs")
 FORMAT: Final = 3
 """The version of this layout; a reader refuses any other one.
 
-Format 1 had no checksum of each file, format 2 no `enter_ns`.
-"""
+Format 1 had no checksum of each file, format 2 did not say when a message entered its queue."""
 
 CHECKSUM_BYTES: Final = 16
 
@@ -131,8 +130,13 @@ def new_folder(name: str, parent: Location = DEFAULT_PARENT) -> Location:
         return folder
 
 
+_CLAIM: Final = ".claimed"
+
+
 def claim_folder(folder: Location) -> Location:
-    """Make `folder`, or take it when it is empty.
+    """Make `folder`, or take it when it is empty; of two that try at once, one gets it.
+
+    The claim is a hidden file, which goes once `run.json` says whose the folder is (`release_claim`).
 
     Raises:
         InvalidInput: something is in it already, or it cannot be made.
@@ -140,6 +144,13 @@ def claim_folder(folder: Location) -> Location:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         taken = any(folder.iterdir())
+        if not taken:
+            (folder / _CLAIM).touch(exist_ok=False)
+            taken = any(path.name != _CLAIM for path in folder.iterdir())
+    except FileExistsError:
+        taken = folder.is_dir()
+        if not taken:
+            raise InvalidInput(f"{folder}: no folder can be made there: it is a file") from None
     except OSError as error:
         raise InvalidInput(f"{folder}: no folder can be made there: {error.strerror}") from None
     if taken:
@@ -147,6 +158,11 @@ def claim_folder(folder: Location) -> Location:
             f"{folder} is not empty", remedy="A run never overwrites: name a new folder, or leave --out away."
         )
     return folder
+
+
+def release_claim(folder: Location) -> None:
+    """The folder has its `run.json`: nobody else takes it for an empty one."""
+    (folder / _CLAIM).unlink(missing_ok=True)
 
 
 def write_run_info(folder: Location, info: RunInfo) -> None:
@@ -196,7 +212,7 @@ def _other_format(path: Location, found: int) -> Damaged:
     if found > FORMAT:
         return Damaged(f"{path} has format {found}, this qsctl reads {FORMAT}", remedy="Use the qsctl that wrote it.")
     return Damaged(
-        f"{path} has format {found}, without a checksum of each file; this qsctl reads {FORMAT}",
+        f"{path} has format {found}, which lacks what this qsctl needs; it reads {FORMAT}",
         remedy="Run the scenario again: the command is in the file, as `reproduce`.",
     )
 

@@ -99,10 +99,10 @@ became of them is in `delivered_messages`, `elided_messages`, a column a loss (`
 `waiting_messages`: without a warm-up these add up to it. `first_discard_ns` is that of the first of
 `outcomes.DISCARDS`. `evicted_messages` were discarded from G-1 and came again from their endpoint: no loss.
 `length_messages` and `length_work_units` are of rows `held`; of them `unacknowledged_messages` were sent and G-1 holds
-them until they are acknowledged. A guaranteed message counts as delivered when it leaves G-1: when it is acknowledged,
-if it was sent after the end of the warm-up; its wait ends, like that of every message, when it enters the TCP transmit
-queue. (With `GuaranteedOverflow.REDELIVER` it counts when it enters that, and one that a disconnect brought back from
-there counts again, while its row tells of the last time.)
+them until they are acknowledged. A guaranteed message counts as delivered when it is acknowledged, once and by its last
+sending, if that was after the end of the warm-up; its wait ends, like that of every message, when it enters the TCP
+transmit queue. One that was sent again after an absence or an eviction is in `redelivered_messages` besides. (With
+`GuaranteedOverflow.REDELIVER` one that was sent counts at the end of the run without an acknowledgment.)
 The histogram is sparse: bucket i of `wait_ns` holds count i, see `bucket_of`; `observed_ns` is horizon less warm-up.
 """
 

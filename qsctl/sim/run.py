@@ -27,6 +27,7 @@ from qsctl.eventlog.run_folder import (
     claim_folder,
     describe_text,
     fingerprint_of,
+    release_claim,
     write_run_info,
 )
 from qsctl.eventlog.schema import LogLevel
@@ -113,6 +114,7 @@ def run(
     )
     info = msgspec.structs.replace(info, files=_write_texts(folder, scenario))
     write_run_info(folder, info)
+    release_claim(folder)
     outcomes: list[Outcome] = []
     next_note_at = 0.0
 

@@ -53,6 +53,13 @@ def _worker(match: re.Match[str]) -> QsctlError:
 
 
 RULES: Final[tuple[Rule, ...]] = (
+    (
+        re.compile(r"ARITHMETIC_OVERFLOW"),
+        lambda _: Damaged(
+            "a group's times or counts add up to more than 64 bits hold",
+            remedy="Group by more, as in --by client,queue,replication, or simulate a shorter time.",
+        ),
+    ),
     (re.compile(r"OutOfMemoryError|GC overhead limit|Cannot allocate memory"), _memory),
     (re.compile(r"Could not parse Master URL: '?(?P<master>[^'\s]*)'?"), _master),
     (re.compile(r"Invalid master URL: (?P<master>\S+)"), _master),

@@ -34,7 +34,7 @@ from qsctl.summary.littles_law import littles_law
 from qsctl.summary.observation import Holding, Observation, listed_numbers, literal
 from qsctl.summary.output import Output, output_folder
 from qsctl.summary.ranks import waits_at_ranks
-from qsctl.summary.recorded_run import RecordedRun, holding_of, read_run
+from qsctl.summary.recorded_run import RecordedRun, holding_of, marks_of, read_run
 from qsctl.summary.run_summary import RunFacts, RunSummary, queue_figures
 from qsctl.summary.session import SparkOptions, spark_session, tune
 from qsctl.summary.settled import settled
@@ -241,7 +241,7 @@ def _tables_of_run(
         )
     keys = tables.key_columns(asked.by)
     measures = asked.measures if len(run.replications) > 1 else asked.measures - {"intervals"}
-    marks = recorded_counters.marks(_read(spark, run, label, "counters")).toArrow()
+    marks = marks_of(run, label)
     names = dict(zip(marks["client_id"].to_pylist(), marks["client"].to_pylist(), strict=True))
     numbers = [number for number, name in names.items() if name in asked.clients]
     chosen = f"client_id in ({listed_numbers(numbers)})" if numbers else "false" if asked.clients else "true"
@@ -261,11 +261,9 @@ def _tables_of_run(
             yield name, table
     if run.has_messages:
         messages = _read(spark, run, label, "messages").where(chosen)
-        clients = spark.createDataFrame(
-            pa.table({"client_id": pa.array(names, pa.int32()), "client": [*names.values()]})
-        )
+        clients = pa.table({"client_id": pa.array(names, pa.int32()), "client": pa.array(names.values(), pa.string())})
         for name, frame in _frames_of_messages(spark, messages, run, label, keys, measures, asked):
-            shaped = tables.shaped(frame, tables.SCHEMAS[name], asked.by, clients)
+            shaped = tables.shaped(frame, tables.SCHEMAS[name], asked.by, spark.createDataFrame(clients))
             if output is not None:
                 shaped = output.write(name, shaped, tables.SCHEMAS[name])
             yield name, shaped.limit(MOST_ROWS_SHOWN + 1).toArrow() if name in SERIES else shaped.toArrow()

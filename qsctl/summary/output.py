@@ -70,6 +70,7 @@ def output_folder(folder: Location | None) -> Iterator[Output | None]:
         yield None
         return
     try:
+        folder = folder.absolute()  # Java has a working directory of its own
         folder.mkdir(parents=True, exist_ok=True)
         lock = _lock(folder)
         lock.acquire(blocking=False)

@@ -1,4 +1,4 @@
-"""The simulator's own counters: what a run without a message log is summarized from, and what no message tells."""
+"""The simulator's own counters: what a run without a message log is summarized from."""
 
 from __future__ import annotations
 
@@ -8,21 +8,6 @@ from pyspark.sql import DataFrame
 
 from qsctl.summary.observation import listed
 from qsctl.summary.run_summary import COUNTS
-
-MARKS = (
-    "run_id", "replication", "client_id", "client", "queue", "high_water_mark_work_units", "max_depth_work_units",
-    "observed_ns", "evicted_messages",
-)  # fmt: skip
-"""Of each client's queue and replication: marks, limits and observed time, and the clients' names."""
-
-
-def marks(counters: DataFrame) -> DataFrame:
-    """What only the counters tell: the columns of `MARKS`, one row a client, queue and replication.
-
-    Args:
-        counters: of `tables.COUNTERS`.
-    """
-    return counters.selectExpr(*MARKS)
 
 
 def recorded(counters: DataFrame, keys: Sequence[str]) -> DataFrame:

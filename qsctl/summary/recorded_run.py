@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
 
 from qsctl.config.document import parse_document
 from qsctl.errors import Damaged
 from qsctl.eventlog.checked_files import TABLES, Part, checked_parts, checked_text
 from qsctl.eventlog.location import Location
+from qsctl.eventlog.reader import part_batches
 from qsctl.eventlog.run_folder import SCENARIO_FILE, RunInfo, read_run_info
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
@@ -93,6 +97,36 @@ def read_run(folder: Location) -> RecordedRun:
         )
     _check_rows(folder, info, parts)
     return RecordedRun(folder, info, replications, parts)
+
+
+def marks_of(run: RecordedRun, label: str) -> pa.Table:
+    """Of each client's queue and replication the marks, limits and observed time, which no message tells.
+
+    Their files are small, as `run.json` is, and read here: a job of Spark would take a second or two to start with.
+
+    Args:
+        run: whose counters are read.
+        label: what the tables call the run.
+
+    Raises:
+        Damaged: a file of counters cannot be read.
+    """
+    batches = [
+        batch.select([*MARKS, "replication"])
+        for part in run.parts["counters"]
+        for batch in part_batches(part.path, part.replication, "counters", MARKS)
+    ]
+    rows = pa.Table.from_batches(batches)
+    made = {
+        name: rows[name].cast(pa.string()) if name in {"client", "queue"} else rows[name] for name in rows.column_names
+    }
+    return pa.table({**made, "run_id": pa.array([label] * rows.num_rows, pa.string())})
+
+
+MARKS: Final = (
+    "client_id", "client", "queue", "high_water_mark_work_units", "max_depth_work_units", "observed_ns",
+    "evicted_messages",
+)  # fmt: skip
 
 
 def holding_of(run: RecordedRun) -> Holding:

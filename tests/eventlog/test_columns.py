@@ -24,9 +24,10 @@ def row(**changes: int) -> tuple[int, ...]:
 def test_a_message_row_becomes_a_row_of_the_log() -> None:
     rows = np.array(
         [
-            row(enqueued_ns=5, wait_ns=1, send_ns=2, acknowledge_ns=3, client_id=9, topic_id=4, size_bytes=2049,
-                queue=1),
-            row(wait_ns=NEVER, send_ns=NEVER, acknowledge_ns=NEVER, outcome=5, discard_indication=1, attempts=255),
+            row(enqueued_ns=5, enter_ns=1, wait_ns=1, send_ns=2, acknowledge_ns=3, client_id=9, topic_id=4,
+                size_bytes=2049, queue=1),
+            row(enter_ns=NEVER, wait_ns=NEVER, send_ns=NEVER, acknowledge_ns=NEVER, outcome=5,
+                    discard_indication=1, attempts=255),
         ],
         LOG_ROW,
     )  # fmt: skip
@@ -34,11 +35,11 @@ def test_a_message_row_becomes_a_row_of_the_log() -> None:
     assert table.schema.equals(MESSAGES)
     assert table.to_pylist() == [
         {"run_id": "run", "client_id": 9, "queue": "D-1", "topic_id": 4, "size_bytes": 2049, "work_units": 2,
-         "enqueued_ns": 5, "wait_ns": 1, "send_ns": 2, "acknowledge_ns": 3, "outcome": "delivered",
+         "enqueued_ns": 5, "enter_ns": 1, "wait_ns": 1, "send_ns": 2, "acknowledge_ns": 3, "outcome": "delivered",
          "discard_indication": False, "attempts": 1},
         {"run_id": "run", "client_id": 0, "queue": "G-1", "topic_id": 0, "size_bytes": 1, "work_units": 1,
-         "enqueued_ns": 0, "wait_ns": None, "send_ns": None, "acknowledge_ns": None, "outcome": "held",
-         "discard_indication": True, "attempts": 255},
+         "enqueued_ns": 0, "enter_ns": None, "wait_ns": None, "send_ns": None, "acknowledge_ns": None,
+         "outcome": "held", "discard_indication": True, "attempts": 255},
     ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from qsctl.eventlog.schema import COUNTERS, LogLevel, bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.sim.models.queue_peers import hosted_queues
 from qsctl.sim.run import run, simulate_counters
-from qsctl.sim.scenario import GuaranteedOverflow, Scenario
+from qsctl.sim.scenario import GuaranteedOverflow, Interval, Scenario
 from qsctl.sim.scenario_xml import find_scenario, read_scenario, ready_scenarios
 from tests.sim.random_scenarios import solace_scenarios
 
@@ -141,6 +141,20 @@ def test_the_rows_of_random_scenarios_add_up_to_their_counters_for_every_loss(tm
         if not missing:
             break
     assert missing == []
+
+
+@pytest.mark.parametrize("overflow", GuaranteedOverflow)
+def test_a_message_sent_again_after_an_absence_is_delivered_once(overflow: GuaranteedOverflow, tmp_path: Path) -> None:
+    scenario = read_scenario(find_scenario("guaranteed"))
+    profiles = tuple(dataclasses.replace(each, guaranteed_overflow=overflow) for each in scenario.profiles)
+    away = (Interval(SECOND_NS, SECOND_NS // 2), Interval(2 * SECOND_NS, SECOND_NS // 10))
+    groups = tuple(dataclasses.replace(each, absences=away) for each in scenario.groups)
+    scenario = dataclasses.replace(
+        scenario, profiles=profiles, groups=groups, horizon_ns=3 * SECOND_NS, warm_up_ns=SECOND_NS // 2, replications=1
+    )
+    total = rows_add_up_to_counters(scenario, tmp_path / "run")
+    assert total["redelivered_messages"] > 0
+    assert total["delivered_messages"] > 0
 
 
 def test_scenarios_redeliver_before_and_after_the_warm_up(tmp_path: Path) -> None:

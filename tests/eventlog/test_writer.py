@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -22,6 +24,7 @@ from qsctl.eventlog.run_folder import (
     describe_file,
     parts_of,
     read_run_info,
+    release_claim,
     write_run_info,
 )
 from qsctl.eventlog.schema import MESSAGES
@@ -126,10 +129,10 @@ def test_a_later_format_and_an_unknown_status_are_refused(tmp_path: Path) -> Non
     write_run_info(tmp_path, info())
     document = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps(document | {"format": 99}))
-    with pytest.raises(Damaged, match="has format 99, this qsctl reads 2"):
+    with pytest.raises(Damaged, match="has format 99, this qsctl reads 3"):
         read_run_info(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps(document | {"format": 1}))
-    with pytest.raises(Damaged, match="has format 1, without a checksum of each file; this qsctl reads 2"):
+    with pytest.raises(Damaged, match="has format 1, which lacks what this qsctl needs; it reads 3"):
         read_run_info(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps(document | {"status": "odd"}))
     with pytest.raises(Damaged, match=r"run\.json is damaged"):
@@ -145,6 +148,27 @@ def test_a_folder_is_claimed_only_when_it_is_empty(tmp_path: Path) -> None:
         claim_folder(tmp_path / "file")
     with pytest.raises(InvalidInput, match="is not empty"):
         claim_folder(tmp_path)
+
+
+def test_of_many_commands_that_claim_an_empty_folder_one_gets_it(tmp_path: Path) -> None:
+    for attempt in range(20):
+        folder = tmp_path / f"run-{attempt}"
+        together = threading.Barrier(8)
+
+        def claim(folder: Path = folder, together: threading.Barrier = together) -> bool:
+            together.wait()
+            try:
+                claim_folder(folder)
+            except InvalidInput as error:
+                assert "is not empty" in error.message
+                return False
+            return True
+
+        with ThreadPoolExecutor(8) as threads:
+            claims = [threads.submit(claim) for _ in range(8)]
+        assert sum(each.result() for each in claims) == 1
+        release_claim(folder)
+        assert not any(folder.iterdir())
 
 
 def test_a_part_of_another_version_is_named(tmp_path: Path) -> None:

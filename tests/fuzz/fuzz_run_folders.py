@@ -29,11 +29,7 @@ from qsctl.sim.scenario import ClientGroup, PoissonArrivals, Port, Profile, Scen
 from qsctl.sim.sweep import parse_axes, plan_sweep
 from qsctl.summary import sweep_folder
 from qsctl.summary.compare import read_figures
-from qsctl.summary.data_source import QsctlDataSource
-from qsctl.summary.log_pass import Log, Piece, counted, log_of
-from qsctl.summary.reading import read_limits
-from qsctl.summary.recorded_run import read_run
-from qsctl.summary.throughput import Windows
+from qsctl.summary.recorded_run import holding_of, marks_of, read_run
 from tests.fuzz.target import MEMORY
 
 DICTIONARY = (
@@ -118,22 +114,10 @@ def _seal_again(folder: Path) -> bool:
 
 
 def _summary(folder: Path) -> Any:
-    """What `summarize` reads before Spark, and what one of its tasks counts."""
+    """What `summarize` reads before Spark."""
     run = read_run(folder / "run")
-    log: Log = log_of(run)
-    pieces: list[Piece] = list(log.pieces)
-    windows = counted(log, pieces, {"windows": Windows(("queue",), 50)})["windows"]
-    limits = read_limits(run)
-    return (run.horizon_ns, run.warm_up_ns, run.message_rows, run.counter_rows), windows.to_pydict(), limits.to_pydict()
-
-
-def _data_source(table: str, folder: Path) -> Any:
-    """What `spark.read.format("qsctl")` gives, without Spark."""
-    source = QsctlDataSource({"path": str(folder / "run"), "table": table})
-    if not (folder / "run/run.json").exists():
-        raise NotFound("a scenario of that name would be simulated")
-    reader = source.reader(source.schema())
-    return [batch.to_pydict() for part in reader.partitions() for batch in reader.read(part)]
+    marks = marks_of(run, run.info.run_id).to_pydict()
+    return (run.horizon_ns, run.warm_up_ns, run.message_rows, run.replications), marks, holding_of(run)
 
 
 READERS: dict[str, Callable[[Path], Any]] = {
@@ -143,8 +127,6 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "scenario": lambda folder: checked_text(folder / "run", open_run(folder / "run").info, "scenario.xml"),
     "compare": lambda folder: read_figures(folder / "run"),
     "summary": _summary,
-    "source of messages": functools.partial(_data_source, "messages"),
-    "source of counters": functools.partial(_data_source, "counters"),
     "sweep": lambda folder: read_figures(folder / "sweep"),
     "sweep's scenario": lambda folder: sweep_folder.sweep_scenario(
         folder / "sweep", sweep_folder.read_sweep(folder / "sweep")

@@ -132,9 +132,13 @@ class WholeBroker:
         for connection in self.connections:
             guaranteed = "held" if connection.holds else "delivered"
             for message in connection.reading:
+                if not connection.holds:
+                    self.count_guaranteed(message)
                 self.row(message, guaranteed, message.moved - message.born)
             for place, message in enumerate(connection.tcp):
                 tracked = message.queue == 0 and connection.tracked
+                if tracked and not connection.holds:
+                    self.count_guaranteed(message)
                 if place >= connection.sent or tracked:
                     message.acked = NEVER
                     self.row(message, guaranteed if tracked else "delivered", message.moved - message.born)
@@ -194,9 +198,13 @@ class WholeBroker:
             budget -= 1
             self.pump(connection)
 
+    def count_guaranteed(self, message: Message) -> None:
+        """It counts once, by its last sending: when it is acknowledged, or sent at the end."""
+        if message.moved >= self.counted_from:
+            self.count_delivered(message, message.moved - message.born)
+
     def retire(self, connection: Connection, message: Message) -> None:
         connection.outstanding -= 1
         connection.held -= 1
-        if connection.holds and message.moved >= self.counted_from:
-            self.count_delivered(message, message.moved - message.born)
+        self.count_guaranteed(message)
         self.row(message, "delivered", message.moved - message.born)

@@ -337,7 +337,7 @@ class SolaceOracle(WholeBroker):
             message = self.choose(connection, take=True)
             if message is None:
                 return
-            if not (message.queue == 0 and connection.holds):
+            if not (message.queue == 0 and connection.tracked):
                 self.count_delivered(message, self.now - message.born)
             message.moved = self.now
             message.sent = message.acked = NEVER

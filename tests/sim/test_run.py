@@ -54,7 +54,7 @@ class EveryMillisecond:
             self.messages += 1
             at = self.messages * MILLISECOND
             size = int(self._random.integers(1, 5000))
-            self._rows.append((at, 5, 10, 1000, 0, 7, size, 1, 1, 0, 0))
+            self._rows.append((at, 0, 5, 10, 1000, 0, 7, size, 1, 1, 0, 0))
             if self.messages % 10 == 0:
                 self._events.append((at, 1, -1, -1, 0))
         self.now_ns = until_ns
@@ -128,8 +128,8 @@ def test_rows_reach_the_log_as_the_model_wrote_them(tmp_path: Path) -> None:
     run(small_scenario(), tmp_path / "a", model=FakeModel())
     rows = [row for batch in open_run(tmp_path / "a").messages() for row in batch.to_pylist()]
     first, last = rows[0], rows[-1]
-    assert (first["enqueued_ns"], first["wait_ns"], first["send_ns"], first["acknowledge_ns"]) == (
-        MILLISECOND, 5, 10, 1000,
+    assert (first["enqueued_ns"], first["enter_ns"], first["wait_ns"], first["send_ns"], first["acknowledge_ns"]) == (
+        MILLISECOND, 0, 5, 10, 1000,
     )  # fmt: skip
     assert (first["queue"], first["outcome"], first["topic_id"], first["attempts"]) == ("D-1", "delivered", 7, 1)
     assert first["work_units"] == max(1, -(-first["size_bytes"] // 2048))

@@ -55,7 +55,7 @@ def message(**values: Any) -> dict[str, Any]:
     """A message row; what is not said is a plain delivered message."""
     row = {
         "run_id": "made", "replication": 0, "client_id": 0, "queue": "D-1", "topic_id": 0, "size_bytes": 100,
-        "work_units": 1, "enqueued_ns": 0, "wait_ns": 0, "send_ns": None, "acknowledge_ns": None,
+        "work_units": 1, "enqueued_ns": 0, "enter_ns": 0, "wait_ns": 0, "send_ns": None, "acknowledge_ns": None,
         "outcome": "delivered", "discard_indication": False, "attempts": 1,
     }  # fmt: skip
     assert set(values) <= set(row)
@@ -139,7 +139,8 @@ def random_messages(seed: int, count: int, replications: int, horizon_ns: int) -
                 replication=number % replications, client_id=draw.randrange(3),
                 queue=draw.choice(["G-1", "D-1", "C-1"]),
                 topic_id=draw.randrange(4), size_bytes=size, work_units=-(-size // 2048), enqueued_ns=enqueued,
-                wait_ns=wait, outcome=outcome, discard_indication=draw.random() < 0.05,
+                enter_ns=None if outcome == "waiting" else 0, wait_ns=wait, outcome=outcome,
+                discard_indication=draw.random() < 0.05,
                 attempts=draw.choice([1, 1, 1, 2, 3]),
             )
         )  # fmt: skip

@@ -1,18 +1,21 @@
-"""`spark.read.format("qsctl")`: a run folder or a scenario as a table."""
+"""Tables for notebooks: `spark.read.format("qsctl")` simulates a scenario, a run folder is Parquet."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException, PythonException
+from pyspark.errors import AnalysisException
 
+from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.overrides import apply_overrides
 from qsctl.sim.run import run, simulate_counters
 from qsctl.sim.scenario_xml import find_scenario, read_scenario
+from qsctl.summary import tables
 from qsctl.summary.data_source import QsctlDataSource
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -27,13 +30,10 @@ def reader(spark: Any) -> Any:
     return spark.read.format("qsctl")
 
 
-def test_a_run_folder_and_its_scenario_give_the_counters_of_the_simulator(reader: Any, tmp_path: Path) -> None:
+def test_a_scenario_gives_the_counters_of_the_simulator(reader: Any) -> None:
     scenario = apply_overrides(read_scenario(find_scenario("burst")), SMALL)
-    report = run(scenario, tmp_path / "run", replications=2)
-    logged = reader.option("table", "messages").load(str(tmp_path / "run"))
-    assert logged.count() == report.info.arrived_messages
     options = {f"set.{path}": value for path, value in SMALL.items()}
-    simulated = reader.option("table", "counters").options(**options, replications=2).load("burst")
+    simulated = reader.options(**options, replications=2).load("burst")
     found = {
         (row["replication"], row["client"], row["queue"]): row["delivered_messages"] for row in simulated.collect()
     }
@@ -44,43 +44,59 @@ def test_a_run_folder_and_its_scenario_give_the_counters_of_the_simulator(reader
     }
 
 
-def test_what_cannot_be_read_is_told_when_it_is_loaded(reader: Any) -> None:
+def test_what_cannot_be_simulated_is_reported_when_it_is_loaded(reader: Any, spark: Any, tmp_path: Path) -> None:
+    run(apply_overrides(read_scenario(find_scenario("burst")), SMALL), tmp_path / "run")
     for options, path, message in (
-        ({"table": "messages"}, "burst", "messages are read from a run folder"),
-        ({"table": "none"}, "burst", "no table 'none'"),
+        ({"table": "messages"}, "burst", "there is no option 'table'"),
+        ({"replications": "many"}, "burst", "option replications is 'many'"),
+        ({"replications": "0"}, "burst", "option replications is '0'"),
+        ({"set.horizon": "long"}, "burst", "horizon"),
         ({}, "no-such", "no-such"),
+        ({}, str(tmp_path / "run"), r"is a run folder.*spark\.read\.schema"),
     ):
-        with pytest.raises(AnalysisException, match=message):
-            reader.options(**{"table": "counters", **options}).load(path).collect()
+        with pytest.raises(AnalysisException, match=f"(?s){message}"):
+            spark.read.format("qsctl").options(**options).load(path).collect()
 
 
-@pytest.mark.parametrize("table", ["counters", "messages"])
-def test_a_changed_missing_or_added_file_is_an_error(reader: Any, tmp_path: Path, table: str) -> None:
-    scenario = apply_overrides(read_scenario(find_scenario("burst")), SMALL)
-    run(scenario, tmp_path / "run", replications=2)
-    part = tmp_path / f"run/{table}/replication=1/part-00000.parquet"
-    whole = part.read_bytes()
-
-    def refuses(message: str) -> None:
-        with pytest.raises((AnalysisException, PythonException), match=message):
-            reader.option("table", table).load(str(tmp_path / "run")).collect()
-
-    part.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
-    refuses(r"part-00000\.parquet was changed after it was written")
-    part.unlink()
-    refuses(r"part-00000\.parquet is missing")
-    part.write_bytes(whole)
-    part.with_name("part-00001.parquet").write_bytes(whole)
-    refuses(r"part-00001\.parquet does not belong to this run")
+@pytest.mark.parametrize("table", ["messages", "counters", "events"])
+def test_a_run_folder_is_parquet_in_the_declared_schema(table: str, spark: Any, tmp_path: Path) -> None:
+    scenario = apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "1s", "group[*]/count": "4"})
+    report = run(scenario, tmp_path / "run", replications=2, level=LogLevel.EVENTS)
+    shape = {"messages": tables.MESSAGES, "counters": tables.COUNTERS, "events": tables.EVENTS}[table]
+    found = spark.read.parquet(str(tmp_path / "run" / table))
+    assert {field.name: field.dataType.typeName().replace("short", "integer") for field in found.schema} == {
+        field.name: field.dataType.typeName() for field in shape
+    }
+    declared = spark.read.schema(shape).parquet(str(tmp_path / "run" / table))
+    rows = {"messages": sum(each.message_rows for each in report.info.done), "counters": report.counters.num_rows,
+            "events": sum(each.event_rows for each in report.info.done)}  # fmt: skip
+    assert declared.count() == rows[table] > 0
+    assert {row["replication"] for row in declared.select("replication").distinct().collect()} == {0, 1}
 
 
-def test_the_readme_s_notebook_example_runs(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "spark.read" in block]
-    example = example.replace("spark = spark_session()", "spark = given")
-    exec(compile(example, "README.md", "exec"), {"given": spark})
-    shown = capsys.readouterr().out
+def test_the_schema_file_is_the_declared_schema() -> None:
+    written = json.loads((Path(__file__).parent.parent.parent / "schemas/qsctl_event_log.json").read_text())
+    assert written == {"messages": tables.MESSAGES.jsonValue(), "counters": tables.COUNTERS.jsonValue(),
+                       "events": tables.EVENTS.jsonValue()}  # fmt: skip
+
+
+def test_the_readme_s_notebook_examples_run(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "spark" in block]
+    assert len(blocks) == 2
+    monkeypatch.chdir(tmp_path)
     scenario = apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "1s"})
-    delivered = Counter[str]()
-    for row in simulate_counters(scenario, 0).to_pylist():
-        delivered[row["queue"]] += row["delivered_messages"]
-    assert {cells[0]: int(cells[1]) for cells in re.findall(r"([A-Z]-\d)\s*\|\s*(\d+)", shown)} == dict(delivered)
+    run(scenario, tmp_path / "qsctl-runs/burst-1", level=LogLevel.MESSAGES)
+    for block in blocks:
+        example = block.replace("spark = spark_session()", "spark = given").replace(
+            '"qsctl-runs/', f'"{tmp_path}/qsctl-runs/'
+        )
+        exec(compile(example, "README.md", "exec"), {"given": spark})
+        shown = capsys.readouterr().out
+        delivered = Counter[str]()
+        for row in simulate_counters(scenario, 0).to_pylist():
+            delivered[row["queue"]] += row["delivered_messages"]
+        found = {cells[0]: int(cells[1]) for cells in re.findall(r"([A-Z]-\d)\W+(\d+)", shown)}
+        assert found == {queue: count for queue, count in delivered.items() if queue in found}
+        assert found

@@ -8,11 +8,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType
 
-from qsctl.errors import Damaged, NotFound, UsageError
+from qsctl.errors import Damaged, InvalidInput, NotFound, UsageError
 from qsctl.eventlog.run_folder import RunStatus, read_run_info, write_run_info
 from qsctl.instant import SECOND_NS
 from qsctl.summary import job
+from qsctl.summary.output import output_folder
 from qsctl.summary.run_summary import COUNTS
 from qsctl.summary.session import SparkOptions
 from qsctl.summary.tables import SCHEMAS
@@ -104,12 +106,71 @@ def test_depth_over_time_is_what_waits_at_each_window_s_end(made_run: Any, optio
         waiting = [
             each for each in made_run.messages
             if each["queue"] == row["queue"] and each["replication"] == row["replication"]
-            and each["enqueued_ns"] < row["at_ns"]
+            and each["outcome"] != "waiting" and each["enqueued_ns"] < row["at_ns"]
             and (each["wait_ns"] is None or each["enqueued_ns"] + each["wait_ns"] >= row["at_ns"])
         ]  # fmt: skip
         assert row["depth_messages"] == len(waiting)
         assert row["depth_work_units"] == sum(each["work_units"] for each in waiting)
     assert sum(row["arrived_messages"] for row in summary.tables["windows"]) == len(made_run.messages)
+
+
+def test_two_commands_never_write_one_folder_and_a_failed_one_leaves_it_as_it_was(spark: Any, tmp_path: Path) -> None:
+    shape = StructType([StructField("n", LongType())])
+
+    def written() -> list[int]:
+        return sorted(row["n"] for row in spark.read.parquet(str(tmp_path / "out/losses")).collect())
+
+    with output_folder(tmp_path / "out") as output:
+        assert output is not None
+        output.write("losses", spark.range(3).selectExpr("id as n"), shape)
+        with pytest.raises(InvalidInput, match="another qsctl command"), output_folder(tmp_path / "out"):
+            pass
+        assert not (tmp_path / "out/losses").exists()
+    assert written() == [0, 1, 2]
+    with pytest.raises(ZeroDivisionError), output_folder(tmp_path / "out") as output:
+        assert output is not None
+        output.write("losses", spark.range(9).selectExpr("id as n"), shape)
+        raise ZeroDivisionError
+    assert written() == [0, 1, 2]
+    with output_folder(tmp_path / "out") as output:
+        assert output is not None
+        assert output.write("losses", spark.range(1).selectExpr("id as n"), shape).count() == 1
+        assert output.write("losses", spark.range(2).selectExpr("id as n"), shape).count() == 2
+    assert written() == [0, 0, 1]
+    assert {path.name for path in (tmp_path / "out").iterdir()} <= {"losses", ".qsctl.lock"}
+
+
+def test_the_public_function_works_on_a_session_of_the_caller_s_and_keeps_its_settings(
+    made_run: Any, spark: Any, options: SparkOptions
+) -> None:
+    before = spark.conf.getAll
+    mine = job.summarize(spark, [str(made_run.folder)], by=["queue"])
+    assert spark.conf.getAll == before
+    ours = job.summarize_run(made_run.folder, by=("queue",), measures=job.ALL, options=options)
+    assert mine.queues == ours.queues
+    assert {name: sorted(map(str, rows)) for name, rows in mine.tables.items()} == {
+        name: sorted(map(str, rows)) for name, rows in ours.tables.items()
+    }
+
+
+def test_runs_of_the_same_scenario_and_seed_keep_their_own_names_and_facts(
+    make_run: Callable[..., Any], made_run: Any, options: SparkOptions
+) -> None:
+    runs = [
+        make_run(made_run.messages[:500], horizon_ns=made_run.horizon_ns, warm_up_ns=seconds * SECOND_NS)
+        for seconds in (0, 30)
+    ]
+    for each in runs:
+        write_run_info(each.folder, msgspec.structs.replace(read_run_info(each.folder), run_id="same"))
+    summary = job.summarize_runs([each.folder for each in runs], by=("queue",), options=options)
+    labels = [f"same {each.folder.name}" for each in runs]
+    assert [facts.run_id for facts in summary.facts] == labels
+    assert [facts.warm_up_ns for facts in summary.facts] == [0, 30 * SECOND_NS]
+    arrived = {label: sum(each.arrived_messages for each in summary.queues if each.run_id == label) for label in labels}
+    assert arrived == {
+        label: sum(row["enqueued_ns"] >= each.warm_up_ns for row in each.messages)
+        for label, each in zip(labels, runs, strict=True)
+    }
 
 
 def test_several_runs_are_told_apart(make_run: Callable[..., Any], made_run: Any, options: SparkOptions) -> None:

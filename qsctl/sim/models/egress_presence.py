@@ -37,7 +37,7 @@ from qsctl.sim.kernel.records import (
 from qsctl.sim.kernel.rows import entered_after, log_delivered, log_sent, release, undelivered_row
 from qsctl.sim.models.egress_eliding import forget_topics
 from qsctl.sim.models.egress_endpoint import want_next_due
-from qsctl.sim.models.egress_queue import log_loss, unlink_head
+from qsctl.sim.models.egress_queue import count_guaranteed, log_loss, unlink_head
 from qsctl.sim.models.egress_serve import serve, settle
 
 
@@ -139,17 +139,37 @@ def connect(state: Any, c: int, t: int) -> None:
 
 
 @kernel
-def count_rest(state: Any, count: int) -> None:
-    """Count, at the end of the run, what of each client's G-1 was sent and what waits at its endpoint."""
+def count_rest(state: Any, first: int, count: int) -> int:
+    """Count, at the end of the run, what of each client's G-1 was sent and what waits at its endpoint.
+
+    Returns the client to go on with once there is room for another one's histogram; `count` when all are done.
+    """
     broker = row(state, 0, STATE)
-    for c in range(count):
+    for c in range(first, count):
+        if broker.short != 0:
+            return wide(c)
         loss = row(broker.losses, c * 5, LOSS)
         endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
         loss.waiting = list_length(state, wide(endpoint.waiting_head))
         loss.waiting += list_length(state, wide(endpoint.returned_head))
-        if row(broker.clients, c, CLIENT).traits & HOLD:
+        client = row(broker.clients, c, CLIENT)
+        if client.traits & HOLD:
             queue = row(broker.queues, c * 5, QUEUE)
             loss.unacknowledged = queue.length - list_length(state, wide(queue.head))
+        elif client.traits & TRACKED:
+            count_sent(state, c, wide(endpoint.reading_head))
+            count_sent(state, c, wide(client.head))
+    return wide(count)
+
+
+@kernel
+def count_sent(state: Any, c: int, node: int) -> None:
+    """Count the guaranteed messages of a list that left G-1 and are not acknowledged when the run ends."""
+    nodes = row(state, 0, STATE).nodes
+    while node != NONE:
+        if row(nodes, node, NODE).tag >> SIZE_BITS == 0:
+            count_guaranteed(state, c, node)
+        node = wide(row(nodes, node, NODE).next)
 
 
 @kernel

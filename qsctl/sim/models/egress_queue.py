@@ -16,7 +16,6 @@ from qsctl.sim.kernel.records import (
     ELIDED,
     ELIDING,
     FIT,
-    HOLD,
     LATER,
     LIFE,
     LIFE_INDICATION,
@@ -30,6 +29,7 @@ from qsctl.sim.kernel.records import (
     TAIL,
     TALLY,
     TOPIC,
+    TRACKED,
 )
 from qsctl.sim.kernel.rows import allocate, release, undelivered_row
 from qsctl.sim.models.egress_endpoint import return_to_endpoint
@@ -204,6 +204,19 @@ def count_delivery(
 
 
 @inlined
+def count_guaranteed(state: Any, c: int, node: int) -> None:
+    """A guaranteed message is acknowledged, or was sent when the run ended: it counts once, by its last sending."""
+    broker = row(state, 0, STATE)
+    life = row(broker.lives, node, LIFE)
+    if life.moved >= broker.counted_from:
+        size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
+        count_delivery(
+            state, broker.queues, broker.tallies, broker.octaves, broker.blocks, c * 5, size,
+            wide(life.moved - life.born),
+        )  # fmt: skip
+
+
+@inlined
 def count_departure(
     state: Any, queues: Any, tallies: Any, octaves: Any, blocks: Any, index: int, size: int, wait: int
 ) -> int:
@@ -224,14 +237,14 @@ def count_departure(
 def to_transmit_queue(state: Any, c: int, q: int, t: int, node: int) -> None:
     """Move a message that left its queue's list to the end of the TCP transmit queue.
 
-    A guaranteed one that G-1 holds until it is acknowledged counts as delivered only then.
+    A guaranteed one behind an endpoint counts as delivered once it is acknowledged: until then it may come back.
     """
     broker = row(state, 0, STATE)
     moved = row(broker.nodes, node, NODE)
     size = wide(moved.tag & SIZE_MASK)
     born = wide(moved.time)
     indication = wide(0)
-    if q != 0 or row(broker.clients, c, CLIENT).traits & HOLD == 0:
+    if q != 0 or row(broker.clients, c, CLIENT).traits & TRACKED == 0:
         indication = count_departure(
             state, broker.queues, broker.tallies, broker.octaves, broker.blocks, c * 5 + q, size, t - born
         )

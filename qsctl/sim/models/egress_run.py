@@ -164,7 +164,9 @@ class EgressRun:
         if not self._finished:
             self._finished = True
             self._drain(self.now_ns - 1 if self.now_ns >= self._scenario.horizon_ns else self.now_ns)
-            arrays.kernel(count_rest, len(self.names))
+            counted = 0
+            while (counted := arrays.kernel(count_rest, counted, len(self.names))) < len(self.names):
+                arrays.grow()
             self._at_ingress = self._count_at_ingress()
             for row in total_events(self.now_ns, arrays, self._slow.percent):
                 self._tell(*row)

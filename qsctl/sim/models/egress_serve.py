@@ -58,7 +58,7 @@ from qsctl.sim.models.egress_plain import enter_queue, pump_plain
 from qsctl.sim.models.egress_queue import (
     append,
     buffer_bytes,
-    count_delivery,
+    count_guaranteed,
     detach_head,
     enqueue,
     log_loss,
@@ -173,14 +173,9 @@ def retire(state: Any, c: int, node: int, acknowledged: int) -> None:
         queue = row(broker.queues, c * 5, QUEUE)
         queue.length -= 1
         queue.work -= work_units(size)
-        life = row(broker.lives, node, LIFE)
-        if life.moved >= broker.counted_from:
-            count_delivery(
-                state, broker.queues, broker.tallies, broker.octaves, broker.blocks, c * 5, size,
-                wide(life.moved - life.born),
-            )  # fmt: skip
     else:
         endpoint.outstanding -= 1
+    count_guaranteed(state, c, node)
     if broker.logging != 0:
         log_delivered(state, c, node, wide(row(broker.later, node, LATER).sent), acknowledged)
     release(state, node)

@@ -29,7 +29,7 @@ def counted(
 
     Args:
         cells: of `tables.CELLS`, with these keys.
-        marks: of `recorded_counters.marks`.
+        marks: of `recorded_run.marks_of`.
         keys: the columns grouped by.
         replications: those that ended.
         observed_ns: of a group that no counter knows.
