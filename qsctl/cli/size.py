@@ -39,6 +39,7 @@ class Sized(Result):
         "memory_bytes": "what all queues of all clients may hold at most, bursts of the largest messages included",
         "deterministic": "-o json and yaml: nothing in the scenario is random, one replication of each is certain",
         "settings": "each varied path with its value",
+        "sentence": "-o json and yaml: the answer in words, with what is stated of it",
         "evidence": "each target: what is stated, on which basis (mean, share, exact), mean, half_width, bound, runs",
         "reproduce": "the command that finds this again",
     }
@@ -53,6 +54,7 @@ class Sized(Result):
         answer = self.sizing.answer
         return {
             "scenario": self.scenario,
+            "sentence": answer_text(self.sizing),
             "confidence": self.sizing.confidence,
             "targets": [target.text for target in self.sizing.targets],
             "answer": None if answer is None else self._row(answer),

@@ -108,14 +108,7 @@ def _sizing_page(document: dict[str, Any], file: Location) -> Page:
     targets = list(document["targets"])
     paths = list(candidates[0]["settings"]) if candidates else []
     confidence = 100 * document["confidence"]
-    if answer is None:
-        verdict = [f"No setting in the range meets {' and '.join(targets)} with {confidence:g} % confidence."]
-    else:
-        settings = ", ".join(f"{path} = {value}" for path, value in answer["settings"].items())
-        verdict = [
-            f"{settings} is the smallest that meets {' and '.join(targets)} with {confidence:g} % confidence.",
-            f"All queues together may then hold {count_text(answer['memory_bytes'] / 2**20)} MiB.",
-        ]
+    verdict = [document["sentence"]]
     rows = [
         [
             *(count_text(row["settings"][path]) for path in paths),
@@ -147,6 +140,8 @@ def _sizing_page(document: dict[str, Any], file: Location) -> Page:
 
 
 def _evidence(each: dict[str, Any]) -> str:
+    if each["basis"] == "share":
+        return f"{each['violating_runs']} of {each['runs']} runs violate"
     measure = each["target"].partition("(")[0]
     text = measure_text(measure, each["mean"])
     return text if each["half_width"] is None else f"{text} ± {measure_text(measure, each['half_width'])}"

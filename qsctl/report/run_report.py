@@ -165,14 +165,16 @@ def _pictures(
                 lambda: latency_chart(shares),
             )
         )
-    windows = [
-        {**row, "all_lost_messages": row["discarded_messages"] + row["lost_messages"]}
-        for row in by_queue.tables.get("windows", ())
-    ]
+    windows = by_queue.tables.get("windows", ())
     if windows:
         for field, title, caption in (
             ("delivered_messages", "Throughput", "Delivered messages a second, all clients together."),
-            ("all_lost_messages", "Losses", "Lost messages a second, whatever the cause, all clients together."),
+            ("discarded_messages", "Congestion discards", "Messages discarded a second from full queues, all clients."),
+            (
+                "lost_messages",
+                "Other losses",
+                "Messages lost a second by disconnection, refusal or expiry, all clients together.",
+            ),
         ):
             rates = _rates(windows, field, info)
             if any(rate["per_second"] for rate in rates):
@@ -200,7 +202,9 @@ def _depth_picture(alone: RunSummary, by_client: RunSummary, worst: str) -> Pict
         {"seconds": row["at_ns"] / SECOND_NS, "queue": row["queue"], "work_units": row["depth_work_units"]}
         for row in sorted(rows, key=lambda row: row["at_ns"])
     ]
-    caption = f"The queues of {worst}, the client that lost the most or came nearest to a limit, in replication {first}."
+    caption = (
+        f"The queues of {worst}, the client that lost the most or came nearest to a limit, in replication {first}."
+    )
     if limits:
         caption += " Dashed: a queue's limit."
     if discards:

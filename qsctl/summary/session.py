@@ -8,11 +8,15 @@ precedence (`--master` and `--conf`, then `QSCTL_SPARK_*`, then ours), and that 
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
+import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -221,9 +225,24 @@ def _connect(settings: Mapping[str, str], given: frozenset[str]) -> SparkSession
         return builder.getOrCreate()
 
 
+def _check_python(settings: Mapping[str, str]) -> None:
+    """Refuse a Python for the tasks that this machine does not have: each task would fail in a trace of Java's."""
+    for source, program in (
+        ("spark.pyspark.python", settings.get("spark.pyspark.python")),
+        ("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON")),
+    ):
+        if program and shutil.which(program) is None:
+            raise UsageError(
+                f"{source} names {program}, which cannot be run: Spark's tasks would not start",
+                remedy="Unset it, or name a Python that has qsctl.",
+            )
+
+
 def _start(settings: dict[str, str], folder: Path, *, brief: bool) -> tuple[SparkSession, Gateway]:
-    java = find_java()
     master = settings["spark.master"]
+    if is_local(master):
+        _check_python(settings)
+    java = find_java()
     environment: dict[str, str] = {}
     if is_local(master) or is_loopback(master):
         # Java would look the host name up; a container's often resolves to nothing.
@@ -243,11 +262,31 @@ def _start(settings: dict[str, str], folder: Path, *, brief: bool) -> tuple[Spar
             conf = pyspark.SparkConf(loadDefaults=False)
             for name, value in settings.items():
                 conf.set(name, value)
-            pyspark.SparkContext(conf=conf, gateway=gateway.connection)
+            logging.getLogger().addFilter(_not_of_py4j)
+            with _own_interrupts():
+                pyspark.SparkContext(conf=conf, gateway=gateway.connection)
             return SparkSession.builder.getOrCreate(), gateway
     except BaseException:
         _forget(gateway)
         raise
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether a line of the root logger is no trace of py4j's, which logs every interrupt there before it raises it."""
+    return Path(record.pathname).parent.name != "py4j"
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep this process's way to take Ctrl-C: PySpark's asks Java on a line that is in use, and prints the trace."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _forget(gateway: Gateway | None) -> None:
