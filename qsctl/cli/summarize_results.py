@@ -75,6 +75,7 @@ class Summary(Result):
         "lost_messages": "messages that never reach their client, all causes together",
         "loss_ratio": "share of the messages with a settled fate that were lost",
         "delivered_per_second": "delivered messages a second",
+        "facts": "-o json and yaml: of each run its name in run_id, scenario, seed, level, times and replications",
         "events": "-o json and yaml: events by kind: count, clients, first_ns, first_client, peak, reason",
         "tables": "-o json and yaml: the other measures, as --out writes them",
     }
@@ -84,6 +85,7 @@ class Summary(Result):
         summary = self.summary
         return {
             "runs": list(summary.runs),
+            "facts": [plain(dataclasses.asdict(each)) for each in summary.facts],
             "complete": summary.complete,
             "level": summary.level,
             "by": list(summary.by),

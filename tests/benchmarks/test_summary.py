@@ -29,6 +29,7 @@ from qsctl.instant import SECOND_NS
 from qsctl.summary import job
 from qsctl.summary.recorded_run import read_run
 from qsctl.summary.session import SparkOptions, spark_session
+from qsctl.summary.tables import MESSAGES as MESSAGES_SHAPE
 
 MESSAGES_WANTED = int(os.environ.get("QSCTL_BENCHMARK_MESSAGES", "1000000"))
 HORIZON_NS = 100 * SECOND_NS
@@ -51,6 +52,7 @@ def chunk(number: int, count: int, draw: np.random.Generator) -> pa.Table:
         "size_bytes": pa.array(sizes),
         "work_units": pa.array(((sizes + 2047) // 2048).astype(np.int32)),
         "enqueued_ns": pa.array(enqueued),
+        "enter_ns": pa.array(np.zeros(count, np.int64)),
         "wait_ns": pa.array(wait),
         "send_ns": pa.array(wait + 1000),
         "acknowledge_ns": pa.array(wait + 1_000_000),
@@ -106,54 +108,84 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def duckdb_summary(folder: Path) -> int:
-    """Counters, exact percentiles, windows and depth, as Spark computes them."""
+    """Every measure as Spark computes it: counters, percentiles, windows, depth, Little's law, blocked seconds."""
     import duckdb
 
     log = f"read_parquet('{folder}/messages/*/*.parquet')"
     connection = duckdb.connect()
     figures = connection.execute(
         f"""select client_id, queue, count(*), count(*) filter (outcome = 'delivered'),
-        count(*) filter (outcome = 'discarded'), sum(size_bytes), sum(wait_ns), max(wait_ns),
+        count(*) filter (outcome = 'discarded'), count(*) filter (outcome = 'elided'),
+        count(*) filter (outcome = 'held'), sum(greatest(attempts - 1, 0)), count(*) filter (discard_indication),
+        sum(size_bytes) filter (outcome = 'delivered'), sum(work_units) filter (outcome = 'held'),
+        sum(wait_ns) filter (outcome = 'delivered'), max(wait_ns) filter (outcome = 'delivered'),
         min(enqueued_ns + wait_ns) filter (outcome = 'discarded'),
         quantile_disc(wait_ns, [0.5, 0.9, 0.95, 0.99, 0.999]) filter (outcome = 'delivered')
         from {log} group by all"""
     ).fetchall()
+    keys = "client_id, queue, w"
     connection.execute(
-        f"""with entered as (select client_id, queue, enqueued_ns // {SECOND_NS} w, count(*) n, sum(work_units) u
+        f"""with arrived as (select client_id, queue, enqueued_ns // {SECOND_NS} w, count(*) n from {log} group by all),
+        entered as (select client_id, queue, (enqueued_ns + enter_ns) // {SECOND_NS} w, count(*) en, sum(work_units) eu
             from {log} group by all),
-        gone as (select client_id, queue, (enqueued_ns + wait_ns) // {SECOND_NS} w, count(*) n, sum(work_units) u,
-            sum(size_bytes) b from {log} group by all)
-        select client_id, queue, w, sum(coalesce(entered.u, 0) - coalesce(gone.u, 0))
-            over (partition by client_id, queue order by w)
-        from entered full join gone using (client_id, queue, w)"""
+        gone as (select client_id, queue, (enqueued_ns + wait_ns) // {SECOND_NS} w, count(*) gn, sum(work_units) gu,
+            count(*) filter (outcome = 'delivered') dn, count(*) filter (outcome = 'discarded') xn,
+            sum(size_bytes) filter (outcome = 'delivered') b from {log} group by all)
+        select {keys}, n, dn, xn, b, sum(coalesce(en, 0) - coalesce(gn, 0)) over so_far,
+            sum(coalesce(eu, 0) - coalesce(gu, 0)) over so_far
+        from arrived full join entered using ({keys}) full join gone using ({keys})
+        window so_far as (partition by client_id, queue order by w)"""
+    ).fetchall()
+    connection.execute(
+        f"""select client_id, queue, count(*), sum(wait_ns - enter_ns),
+        sum(greatest(0, least(coalesce(enqueued_ns + wait_ns, {HORIZON_NS}), {HORIZON_NS}) - (enqueued_ns + enter_ns)))
+        from {log} group by all"""
+    ).fetchall()
+    half = SECOND_NS // 2
+    connection.execute(
+        f"""with steps as (
+            select client_id, unnest([start, stop]) as half, unnest([n, -n]) as step from (
+                select client_id, (enqueued_ns + enter_ns + {half - 1}) // {half} as start,
+                    coalesce(enqueued_ns + wait_ns, {HORIZON_NS}) // {half} as stop, count(*) as n
+                from {log} group by all)
+            where start < stop),
+        levels as (
+            select client_id, half, sum(sum(step)) over (partition by client_id order by half) as level,
+                lead(half) over (partition by client_id order by half) as until
+            from steps group by client_id, half),
+        blocked as (select distinct client_id, unnest(range(half, until)) // 2 as second from levels where level > 0)
+        select client_id, count(*), max(recent) from (
+            select client_id, count(*) over (partition by client_id order by second range 59 preceding) as recent
+            from blocked) group by client_id"""
     ).fetchall()
     return len(figures)
 
 
-def test_a_summary_takes_at_most_four_times_duckdb(folder: Path, benchmark: Any) -> None:
+def test_a_summary_takes_at_most_five_times_duckdb(folder: Path, benchmark: Any) -> None:
+    """All measures, warm. QSCTL_BENCHMARK_RUN names a run folder of the simulator's own instead of the made one."""
+    pytest.importorskip("duckdb")
+    folder = Path(os.environ.get("QSCTL_BENCHMARK_RUN", folder))
     spark = spark_session(OPTIONS)
     run = read_run(folder)
-    measures = {"queues", "delays", "windows", "depth"}
-    job.summarize_run(folder, measures=measures, options=OPTIONS)  # Java compiles what it needs
+    asked = {"measures": job.ALL, "options": OPTIONS}
+    job.summarize_run(folder, **asked)  # Java compiles what it needs
     began = time.perf_counter()
-    scan = job.read_messages(spark, run)
+    scan = spark.read.schema(MESSAGES_SHAPE).parquet(str(folder / "messages"))
     scan.selectExpr("sum(client_id)", "sum(enqueued_ns)", "sum(wait_ns)", "sum(work_units)", "max(queue)").collect()
     scanned = time.perf_counter() - began
     duckdb_summary(folder)
     began = time.perf_counter()
-    assert duckdb_summary(folder) == 500
+    assert duckdb_summary(folder) > 0
     other = time.perf_counter() - began
-    benchmark.pedantic(
-        job.summarize_run, (folder,), {"measures": measures, "options": OPTIONS}, rounds=2 if run.bytes < 1e9 else 1
-    )
+    benchmark.pedantic(job.summarize_run, (folder,), asked, rounds=3 if run.bytes < 1e9 else 1)
     ours = benchmark.stats.stats.min
     began = time.perf_counter()
     read_run(folder)
     checked = time.perf_counter() - began
-    assert checked <= 0.05 * ours, "what compares the files with their checksums"
+    assert checked <= 0.1 * ours, "what compares the files with their checksums"
     benchmark.extra_info |= {
-        "messages": MESSAGES_WANTED, "spark_seconds": ours, "duckdb_seconds": other, "scan_seconds": scanned,
+        "messages": run.message_rows, "spark_seconds": ours, "duckdb_seconds": other, "scan_seconds": scanned,
         "ratio_to_duckdb": ours / other, "ratio_to_scan": ours / scanned, "check_seconds": checked,
     }  # fmt: skip
-    if MESSAGES_WANTED >= 100_000_000:
-        assert ours <= 4 * other
+    if run.message_rows >= 10_000_000:
+        assert ours <= 5 * other

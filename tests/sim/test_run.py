@@ -75,7 +75,7 @@ class EveryMillisecond:
             return Stop.LOG_FULL
         if self._held:
             self._held = 0
-            self._rows.append((self.now_ns, -1, -1, -1, 0, 7, 100, 0, 1, 5, 0))
+            self._rows.append((self.now_ns, 0, -1, -1, -1, 0, 7, 100, 0, 1, 5, 0))
         return Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:

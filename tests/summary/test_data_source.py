@@ -60,7 +60,7 @@ def test_what_cannot_be_simulated_is_reported_when_it_is_loaded(reader: Any, spa
 
 @pytest.mark.parametrize("table", ["messages", "counters", "events"])
 def test_a_run_folder_is_parquet_in_the_declared_schema(table: str, spark: Any, tmp_path: Path) -> None:
-    scenario = apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "1s", "group[*]/count": "4"})
+    scenario = apply_overrides(read_scenario(find_scenario("neighbor")), {"horizon": "1s"})
     report = run(scenario, tmp_path / "run", replications=2, level=LogLevel.EVENTS)
     shape = {"messages": tables.MESSAGES, "counters": tables.COUNTERS, "events": tables.EVENTS}[table]
     found = spark.read.parquet(str(tmp_path / "run" / table))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -69,6 +71,31 @@ def test_every_measure_has_its_declared_schema(spark: Any) -> None:
     ):
         made = {field.name: field.dataType for field in found.schema}
         assert made == {field.name: field.dataType for field in table}
+
+
+def test_every_measure_scans_the_log_once_and_joins_and_sorts_in_groups(spark: Any, tmp_path: Path) -> None:
+    frame(spark, [row()]).write.parquet(str(tmp_path / "log"))
+    messages = spark.read.schema(tables.MESSAGES).parquet(str(tmp_path / "log"))
+    seen, keys, holding = Observation(S, 2 * S), ("client_id", "queue"), Holding(frozenset({1}))
+    places = spark.createDataFrame([(1, "a", 0, 7, 1)], tables.measured(tables.PLACES, (*keys, "replication")))
+    wanted = spark.createDataFrame([(1, 1)], tables.WANTED_RANKS)
+    series = windows(messages, keys, S, holding)
+    for name, found in (
+        ("cells", cells(messages, seen, keys, exact=True)),
+        ("ranks", waits_at_ranks(messages, places, wanted, seen, keys, [(1, 2)])),
+        ("windows", series),
+        ("depth", depth(series, keys)),
+        ("littles_law", littles_law(messages, seen, keys, holding)),
+        ("slow_subscribers", slow_subscribers(messages, seen, ["client_id"])),
+    ):
+        plan = found._jdf.queryExecution().executedPlan().toString()
+        assert plan.count("FileScan") == 1, (name, plan)
+        for never in ("CartesianProduct", "BroadcastNestedLoopJoin", "SortMergeJoin", "SinglePartition"):
+            assert never not in plan, (name, plan)
+        if name != "cells":  # which needs nearly all of them
+            read = re.search(r"ReadSchema: struct<(.*?)>", plan)
+            assert read is not None
+            assert "topic_id" not in read[1], (name, plan)
 
 
 def test_buckets_are_those_of_the_simulator_and_coarse_ones_never_fall(spark: Any) -> None:
