@@ -30,6 +30,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep groups in the order given below; left to itself, xdist puts those of few and long tests last."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
 ON_REAL_TIME = ("dds", "transport")
 """Folders whose tests start services and wait for them: they begin first, so that none is left for the end."""
 

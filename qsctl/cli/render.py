@@ -253,9 +253,8 @@ def show_csv(rows: Sequence[Row], *, heading: bool = True) -> None:
 class _Lines:
     """Where a CSV writer puts its lines.
 
-    The writer quotes what its own line terminator contains and, with ``\\n`` alone, leaves a carriage return bare, which
-    every reader takes for the end of a row. So it is given both, and the lines end with the one that the rest of
-    the output ends with.
+    The writer quotes what its own line terminator contains. With a line feed alone it leaves a carriage return bare,
+    which every reader takes for the end of a row. So it is given both, and the lines end as the rest of the output.
     """
 
     @staticmethod

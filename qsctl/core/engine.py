@@ -380,12 +380,12 @@ class ServiceEngine(HostedService):
         ]
 
     def _replay_queue(self, record: QueueRecord) -> None:
-        queue = self._queues.get(record.queue)
-        if queue is None or not self._restores(queue):
-            self.ignored_record_count += 1
-            return
         replay = self._replays.get(record.queue)
         if replay is None:
+            queue = self._queues.get(record.queue)
+            if queue is None or not self._restores(queue):
+                self.ignored_record_count += 1
+                return
             replay = self._replays[record.queue] = Replay(queue.held)
         if not replay.play(record):
             self.ignored_record_count += 1

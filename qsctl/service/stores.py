@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
@@ -217,10 +218,13 @@ class Stores:
         Dead-letter queues come first and are synced at once, so that no sample is gone from its queue before it is in
         the other; a change of the configuration waits for the records before it.
         """
-        if not changes_service and len(names := set(map(_QUEUE, records))) == 1:
-            # Nearly always: nothing but what happened in one queue.
-            (name,) = names
-            return self._writes.write({name: records} if name in self.queues else {}, rides=rides)
+        if not changes_service:
+            # Nearly always, and records of a queue come in a row.
+            runs: dict[QueueName, list[Record]] = {}
+            for name, run in groupby(records, _QUEUE):
+                if name in self.queues:
+                    runs.setdefault(name, []).extend(run)
+            return self._writes.write(runs, rides=rides)
         batch: dict[QueueName, list[Record]] = {}
         for record in records:
             if isinstance(record, ServiceRecord):

@@ -16,6 +16,7 @@ from qsctl.config.filesystem import Synchronization
 from qsctl.storage.base import Extent
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.deletions import Deletions
+from qsctl.storage.direct_tail import SECTORS_BYTES, DirectTail
 from qsctl.storage.file_sequence import SEAL, FileSequence, existing_indexes
 from qsctl.storage.frames import frame
 from qsctl.storage.names import open_private, sync_directory
@@ -54,6 +55,7 @@ class SegmentLog:
         file_max_size_bytes: a file at least this long is followed by a new one; a batch is never split.
         begins_anywhere: whether the oldest files may have been dropped; else there is a base that says so.
         judge: decides about the content of the last file where its end does not say enough of itself.
+        in_sectors: under FULL what is appended goes to the disk with the next sync, see `direct_tail`; else at once.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class SegmentLog:
         synchronization: Synchronization,
         begins_anywhere: bool = False,
         judge: Callable[[SegmentContent], SegmentContent] = lambda content: content,
+        in_sectors: bool = False,
     ) -> None:
         self.stem = stem
         self.letter = letter
@@ -86,6 +89,8 @@ class SegmentLog:
         """Whether nobody knows what is on the disk: it must be opened again."""
         self._begins_anywhere = begins_anywhere
         self._judge = judge
+        self._in_sectors = in_sectors and synchronization is Synchronization.FULL
+        self._tail: DirectTail | None = None
         self._stream = stream_of(self.path(0))
         self._descriptor = -1
         self._reserved_bytes = 0
@@ -177,7 +182,10 @@ class SegmentLog:
         end = offset + len(frames)
         try:
             self._reserve(end)
-            write_all(self._descriptor, frames, offset)
+            if self._in_sectors:
+                self._append(frames, index, offset)
+            else:
+                write_all(self._descriptor, frames, offset)
         except OSError:
             self.cut(index, offset, self.next_number)
             raise
@@ -186,6 +194,8 @@ class SegmentLog:
     def cut(self, index: int, size_bytes: int, next_number: int) -> None:
         """Take back what was written to the last file past `size_bytes`, where the frame of this number began."""
         assert index == self.last_index, "only the last file is written to"
+        if self._tail is not None:
+            self._tail.cut(size_bytes)
         with self._failing():
             os.ftruncate(self._descriptor, size_bytes)
         self.sizes[index] = self._reserved_bytes = size_bytes
@@ -200,11 +210,22 @@ class SegmentLog:
         if self._descriptor < 0 or self.synchronization is Synchronization.OFF:
             return
         if critical or self.synchronization is Synchronization.FULL:
+            self.flush()
             with self._failing():
                 os.fdatasync(self._descriptor)
                 if self._needs_directory_sync:
                     sync_directory(self.stem.parent)
                     self._needs_directory_sync = False
+
+    def flush(self) -> None:
+        """Hand to the operating system what waits for a sync.
+
+        Raises:
+            OSError: the disk refuses; what was written since the last sync may or may not be there.
+        """
+        if self._tail is not None:
+            with self._failing():
+                self._tail.flush()
 
     @property
     def last_index(self) -> int:
@@ -239,6 +260,7 @@ class SegmentLog:
             OSError: the file is gone or the disk refuses.
         """
         if index == self.last_index and self._descriptor >= 0:
+            self.flush()
             return read_frame(self._descriptor, offset)
         return read_frame_of(self.path(index), offset)
 
@@ -338,11 +360,20 @@ class SegmentLog:
         if header.version != FORMAT_VERSION or header.file_index != index or header.is_reused:
             self._release()
 
+    def _append(self, frames: bytes, index: int, offset: int) -> None:
+        """Have the frames wait for the next sync; where there may be no room for them then, write them now."""
+        if self._tail is None:
+            self._tail = DirectTail(self.path(index), self._descriptor, offset)
+        self._tail.append(frames)
+        if offset + len(frames) > self._reserved_bytes:
+            self._tail.flush()
+
     def _reserve(self, size_bytes: int) -> None:
         """Under FULL, allocate room ahead: a sync then has no block to allocate. Nothing is written for it."""
         if self.synchronization is not Synchronization.FULL or size_bytes <= self._reserved_bytes:
             return
         until = reserved_until(self._reserved_bytes, size_bytes, self.file_max_size_bytes)
+        until += -until % SECTORS_BYTES[-1]
         if allocate(self._descriptor, self._reserved_bytes, until - self._reserved_bytes):
             self._reserved_bytes = until
 
@@ -391,10 +422,14 @@ class SegmentLog:
 
     def _trim(self) -> None:
         """Give back the room behind the content."""
-        if self._descriptor >= 0 and self._reserved_bytes > self.sizes[self.last_index]:
+        has_more = self._reserved_bytes > self.sizes.get(self.last_index, 0) or self._tail is not None
+        if self._descriptor >= 0 and has_more:
             self.cut(self.last_index, self.sizes[self.last_index], self.next_number)
 
     def _release(self) -> None:
+        if self._tail is not None:
+            self._tail.close()
+            self._tail = None
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

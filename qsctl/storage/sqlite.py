@@ -92,16 +92,12 @@ class SqliteStorage(WritesThenSyncs):
         try:
             os.close(open_private(path, os.O_RDWR))
             self._connection = self._open()
+            self._count()
         except OSError as error:
             raise refusal(path, error, is_clean=True) from error
         except FAILURES as error:
             raise self._refusal(error) from error
         self._kept_count = 0
-        self._held_count = self._number("SELECT count(*) FROM payload")
-        self._record_count = self._number(
-            "SELECT total(record_count) FROM batch WHERE typeof(record_count) = 'integer'"
-        )
-        self._next_number = self._number(_LAST_NUMBER) + 1
         self._compare(known)
 
     @property
@@ -348,6 +344,14 @@ class SqliteStorage(WritesThenSyncs):
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             raise self._refusal(error) from error
+
+    def _count(self) -> None:
+        """What the file holds, and the number of the next batch."""
+        self._held_count = self._number("SELECT count(*) FROM payload")
+        self._record_count = self._number(
+            "SELECT total(record_count) FROM batch WHERE typeof(record_count) = 'integer'"
+        )
+        self._next_number = self._number(_LAST_NUMBER) + 1
 
     def _number(self, query: str) -> int:
         return int(self._connection.execute(query).fetchone()[0])

@@ -33,6 +33,8 @@ _TABLES: Final = (
     "CREATE TABLE batch (number INTEGER PRIMARY KEY AUTOINCREMENT, record_count INTEGER NOT NULL, body BLOB NOT NULL)",
     "CREATE TABLE payload (position INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, body BLOB NOT NULL)",
 )
+_SEQUENCE: Final = "CREATE TABLE sqlite_sequence(name,seq)"
+"""What the library makes beside a table that never gives a number twice."""
 _AUTO_VACUUM: Final = {Vacuum.NONE: 0, Vacuum.FULL: 1}
 
 
@@ -127,7 +129,7 @@ def is_sound(path: Path) -> bool:
     try:
         rows = connection.execute("PRAGMA quick_check(1)").fetchall()
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        tables = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name <> 'sqlite_sequence'")}
+        tables = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_schema")}
     except sqlite3.OperationalError as error:
         if "locked" in str(error):
             raise
@@ -136,7 +138,9 @@ def is_sound(path: Path) -> bool:
         return False
     finally:
         connection.close()
-    if tables and (tables != {statement.encode() for statement in _TABLES} and version == FORMAT_VERSION):
+    if tables and _SEQUENCE.encode() not in tables:
+        return False
+    if version == FORMAT_VERSION and tables not in (set(), {each.encode() for each in (*_TABLES, _SEQUENCE)}):
         return False
     return rows == [(b"ok",)] and (0 < version <= _FORMAT_VERSION_MAX if tables else version == 0)
 

@@ -96,9 +96,9 @@ class WriteAheadLog:
 
     @property
     def extent(self) -> Extent:
-        """How far it reaches, for the register."""
-        index = self._log.last_index
-        return Extent("log", index, self._log.sizes.get(index, 0))
+        """How far it reaches durably, for the register."""
+        index, size_bytes, _ = self._durable
+        return Extent("log", index, size_bytes)
 
     @property
     def files(self) -> Sequence[int]:
@@ -180,8 +180,7 @@ class WriteAheadLog:
         Raises:
             Damaged: the disk refuses; what was written since the last sync may or may not be there.
         """
-        index = self._log.last_index
-        reached = (index, self._log.sizes.get(index, 0), self._log.next_number)
+        reached = self._reached
         if reached == self._durable and not critical:
             return
         try:
@@ -294,9 +293,10 @@ class WriteAheadLog:
             if not self.has_failed and self._log.last_index >= 0:
                 if self._log.written_index >= 0 or self._changed:
                     self._log.sync(critical=True)
-                    self._durable = (self._log.last_index, self.extent.size_bytes, self._log.next_number)
+                    self._durable = self._reached
                     self._put(self._heads())
                 self._log.close()
+                self._durable = self._reached
             else:
                 self._log.abandon()
         except OSError as error:
@@ -316,6 +316,7 @@ class WriteAheadLog:
             synchronization=self.settings.synchronization,
             begins_anywhere=True,
             judge=without_unfinished_tail,
+            in_sectors=True,
         )
         content, buffers = LogContent(), dict[int, bytes]()
         for index, found in log.open():
@@ -334,13 +335,13 @@ class WriteAheadLog:
                 self.entries[entry.number] = entry
                 self._numbers[entry.name] = entry.number
         self._content = (content, buffers)
-        last = log.last_index
-        self._durable = (last, log.sizes.get(last, 0), log.next_number)
+        self._durable = _reached(log)
         return log
 
     def _read(self) -> _Read:
         """What is in the log now."""
         if self._content is None:
+            self._log.flush()
             content: _Read = (LogContent(), {})
             for index in self._log.sizes:
                 self._read_into(content, index)
@@ -369,6 +370,10 @@ class WriteAheadLog:
         self._numbers[entry.name] = entry.number
         self._changed.add(entry.number)
 
+    @property
+    def _reached(self) -> tuple[int, int, int]:
+        return _reached(self._log)
+
     def _heads(self) -> list[bytes]:
         """What a group begins with: its mark, and what is new in the table; in a new file all of it."""
         begins_file = self._log.is_full
@@ -396,5 +401,11 @@ class WriteAheadLog:
         self._forgotten = []
         self._noted_oldest_file = self._oldest_file
         if self.settings.synchronization is not Synchronization.FULL:
-            self._durable = (batch.file_index, self._log.sizes[batch.file_index], self._log.next_number)
+            self._durable = self._reached
         return batch.file_index, batch.offset
+
+
+def _reached(log: SegmentLog) -> tuple[int, int, int]:
+    """The newest file, how much of it was written, and how many frames that is."""
+    index = log.last_index
+    return index, log.sizes.get(index, 0), log.next_number

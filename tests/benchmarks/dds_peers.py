@@ -12,6 +12,8 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import cycle
+from threading import Event, Lock, Thread
 from typing import Any
 
 WINDOW = 1000
@@ -52,6 +54,8 @@ class Seen:
     def __init__(self) -> None:
         self.count = 0
         self.first_s = 0.0
+        self.last_s = 0.0
+        """When the last came; 0: when this is shown."""
         self.latencies: list[float] = []
 
     def take(self, payloads: list[bytes]) -> None:
@@ -68,40 +72,70 @@ class Seen:
                 {
                     "count": self.count,
                     "first_s": self.first_s,
-                    "last_s": time.time(),
+                    "last_s": self.last_s or time.time(),
                     "latencies_ms": self.latencies or [0.0],
                 }
             )
         )
 
 
+def qsctl_topics(where: str) -> tuple[int, list[str]]:
+    """The domain and the topics: of one queue, or (`DOMAIN/COUNT`) of so many."""
+    domain, _, count = where.partition("/")
+    return int(domain), [f"Orders{number}" for number in range(int(count))] if count else ["Orders"]
+
+
 def qsctl_produce(where: str, count: int, size: int, rate: float) -> None:
     from qsctl.client.blocking import QueueProducer
 
-    with QueueProducer[bytes]("Orders", int(where), window_count=WINDOW) as producer:
-        producer.wait_for_queue(30)
+    domain, topics = qsctl_topics(where)
+    with contextlib.ExitStack() as stack:
+        producers = [stack.enter_context(QueueProducer[bytes](topic, domain, window_count=WINDOW)) for topic in topics]
+        for producer in producers:
+            producer.wait_for_queue(30)
         begin_together()
-        for burst in paced(count, rate):
+        for burst, producer in zip(paced(count, rate), cycle(producers), strict=False):
             for _ in range(burst):
                 producer.write(stamped(size))
             producer.flush()
-        assert producer.wait_for_acknowledgments(120) == 0
+        for producer in producers:
+            assert producer.wait_for_acknowledgments(120) == 0
 
 
 def qsctl_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
     from qsctl.client.blocking import QueueConsumer
 
-    seen = Seen()
-    with QueueConsumer[bytes]("Orders", "S", int(where)) as consumer:
-        consumer.wait_for_queue(30)
-        ready()
-        while seen.count < count:
-            samples = consumer.receive(min(1000, count - seen.count), 60)
-            if not samples:
+    seen, lock, is_over = Seen(), Lock(), Event()
+    domain, topics = qsctl_topics(where)
+
+    def receive(consumer: QueueConsumer[bytes]) -> None:
+        while not is_over.is_set():
+            samples = consumer.receive(min(1000, count - seen.count), 0.5 if len(topics) > 1 else 60)
+            if not samples and len(topics) == 1:
                 break
-            seen.take([sample.value for sample in samples])
-            consumer.acknowledge_all()
-            consumer.flush()
+            if samples:
+                with lock:
+                    seen.take([sample.value for sample in samples])
+                    if seen.count >= count:
+                        is_over.set()
+                consumer.acknowledge_all()
+                consumer.flush()
+
+    with contextlib.ExitStack() as stack:
+        consumers = [stack.enter_context(QueueConsumer[bytes](topic, "S", domain)) for topic in topics]
+        for consumer in consumers:
+            consumer.wait_for_queue(30)
+        ready()
+        if len(consumers) == 1:
+            receive(consumers[0])
+        else:
+            threads = [Thread(target=receive, args=(consumer,), daemon=True) for consumer in consumers]
+            for thread in threads:
+                thread.start()
+            is_over.wait(120)
+            seen.last_s = time.time()
+            for thread in threads:
+                thread.join(5)
     return seen
 
 

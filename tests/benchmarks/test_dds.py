@@ -220,3 +220,24 @@ def test_twice_as_fast_as_redis_streams_and_99_of_100_samples_in_3_ms(tmp_path: 
     )
     assert times >= TIMES_THE_PEER
     assert latencies["qsctl"] <= P99_MS
+
+
+def test_ten_persistent_queues_together_take_nine_tenths_of_what_one_takes(tmp_path: Path) -> None:
+    """One producer and one consumer process for all of them: the queues share one write-ahead log."""
+    one = QUEUE.format(kind="PERSISTENT")
+    ten = "".join(one.replace("Orders", f"Orders{number}") for number in range(10))
+    rates: dict[str, list[float]] = {"": [], "/10": []}
+    for turn in range(ROUNDS):
+        for suffix, queues in (("", one), ("/10", ten)):
+            directory = tmp_path / f"{turn}{len(suffix)}"
+            directory.mkdir()
+            domain = next(DOMAINS)
+            arguments = ("--persistent-storage-path", str(directory))
+            service = ServiceProcess(directory, domain, *arguments, service=FULL, queues=queues)
+            figures = run_peers(("qsctl", f"{domain}{suffix}"), SAMPLE_COUNT, 256, 1, 0)
+            stop_service(service)
+            rates[suffix].append(figures["samples_per_second"])
+    ratio = median(ten / one for one, ten in zip(*rates.values(), strict=True))
+    one_rate, ten_rate = (median(each) for each in rates.values())
+    sys.stdout.write(f"\none queue {one_rate:,.0f} samples/s, ten together {ten_rate:,.0f}: {ratio:.2f} times\n")
+    assert ratio >= 0.9

@@ -153,7 +153,6 @@ def test_restore(directory: Path, record_property: Callable[[str, object], None]
     stores = Stores(directory, filesystem, "app", keeps_service_state=False)
     restore(engine, stores, 1)
     elapsed, cpu = time.perf_counter() - started, time.process_time() - cpu_started
-    gc.unfreeze()
     (resource,) = engine.queues()
     assert sum(1 for _ in engine.samples(resource)) == RESTORED
     stores.close()

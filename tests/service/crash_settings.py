@@ -46,7 +46,13 @@ def with_dead_letters(*, in_memory_state: bool) -> ServiceConfiguration:
     return replace(given, service=service)
 
 
-def configuration(*, in_memory_state: bool, persistent: bool = True, mode: JournalMode) -> ServiceConfiguration:
+def configuration(
+    *,
+    in_memory_state: bool,
+    persistent: bool = True,
+    mode: JournalMode = JournalMode.DELETE,
+    synchronization: Synchronization = Synchronization.FULL,
+) -> ServiceConfiguration:
     kind = PersistenceKind.PERSISTENT if persistent else PersistenceKind.VOLATILE
     queue = SharedReaderQueueSettings(
         "orders",
@@ -55,7 +61,7 @@ def configuration(*, in_memory_state: bool, persistent: bool = True, mode: Journ
         persistence=PersistenceSettings(kind, in_memory_state=in_memory_state),
     )
     participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", queues=(queue,)),))
-    filesystem = FilesystemSettings(file_max_size_kb=8, synchronization=Synchronization.FULL, journal_mode=mode)
+    filesystem = FilesystemSettings(file_max_size_kb=8, synchronization=synchronization, journal_mode=mode)
     return ServiceConfiguration("crash", ServiceSettings("crash", (participant,)), filesystem=filesystem)
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import pytest
 
-from qsctl.config.filesystem import JournalMode
+from qsctl.config.filesystem import JournalMode, Synchronization
 from qsctl.service.embedded import EmbeddedService, open_embedded
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import scan
@@ -103,10 +103,12 @@ def held_keys(service: EmbeddedService) -> set[str]:
 
 
 KINDS = {
-    "segments": configuration(in_memory_state=True, mode=JournalMode.DELETE),
-    "database": configuration(in_memory_state=False, mode=JournalMode.DELETE),
+    "segments": configuration(in_memory_state=True),
+    "segments-normal": configuration(in_memory_state=True, synchronization=Synchronization.NORMAL),
+    "database": configuration(in_memory_state=False),
+    "database-normal": configuration(in_memory_state=False, synchronization=Synchronization.NORMAL),
     "database-wal": configuration(in_memory_state=False, mode=JournalMode.WAL),
-    "volatile": configuration(in_memory_state=True, persistent=False, mode=JournalMode.DELETE),
+    "volatile": configuration(in_memory_state=True, persistent=False),
 }
 
 
@@ -154,7 +156,7 @@ def damage_some_file(directory: Path, chance: random.Random) -> str:
     return f"{path.name} bit flipped at {at} of {size}"
 
 
-@pytest.mark.parametrize("kind", ["segments", "database"])
+@pytest.mark.parametrize("kind", ["segments", "segments-normal", "database"])
 def test_damage_is_restored_around_and_never_silent(program: Program, tmp_path: Path, kind: str) -> None:
     chance = random.Random(11)
     damaged_count = 0

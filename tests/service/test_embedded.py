@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -232,6 +234,27 @@ def test_files_stand_in_the_configured_directory(tmp_path: Path) -> None:
     }
     with open_embedded(tmp_path / "s") as service:
         assert len(messages(service, "P")) == 1, "the instance knows where its files are"
+
+
+def test_a_closed_service_leaves_no_objects_behind(tmp_path: Path, persistence: PersistenceSettings) -> None:
+    """One process may open a directory 100,000 times: nothing is kept from the garbage collector."""
+
+    def objects_after(openings: int) -> int:
+        for _ in range(openings):
+            with open_embedded(tmp_path / "s") as service:
+                assert len(messages(service)) == 20
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    with open_embedded(tmp_path / "s") as service:
+        create(service, queue(persistence=persistence))
+        write(service, *[b"x"] * 20)
+    gc.collect()
+    frozen_before = gc.get_freeze_count()
+    before = objects_after(10)
+    each = (objects_after(20) - before) / 20
+    assert each < 50, "of more than 500 that it has while it is open"
+    assert gc.get_freeze_count() == frozen_before
 
 
 def test_a_store_does_not_grow_without_bounds(tmp_path: Path, persistence: PersistenceSettings) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,6 +24,7 @@ from tests.storage.power_loss import Disk, PowerFailed, kill
 from tests.storage.test_logged import WithItsLog
 
 FAILURES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "100"))
+STORIES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "40"))
 TINY = FilesystemSettings(file_max_size_kb=2, synchronization=Synchronization.FULL)
 CONSUMER = Guid(b"c" * 16)
 
@@ -62,6 +64,10 @@ class Story:
         self.settles = chance.choice([0, 8])
         """How often metadata is synced for its own sake; never: only copies stand for it, until its file is full."""
         self.held: dict[int, bytes] = {}
+        self.ever: dict[int, bytes] = {}
+        """Every sample that was to be stored."""
+        self.critical: set[int] = set()
+        """What was held when a compaction, which is a critical moment, was over, and was not settled since."""
         self.unsure: set[int] = set()
         """Samples that may be there or not: of the batch under way, or settled without a sync."""
         self.next_position = 0
@@ -98,6 +104,7 @@ class Story:
         gone = self.some(2 if self.settles else 6)
         records += [removed(position) for position in gone]
         self.held |= fresh
+        self.ever |= fresh
         before, self.unsure = self.unsure, self.unsure | fresh.keys() | gone
         self.store.append(records)
         self.unsure = before - gone
@@ -121,6 +128,7 @@ class Story:
         kept = {position: payload for position, payload in self.held.items() if position not in self.unsure}
         self.store.compact([Remembered(QUEUE, self.next_position, ()), *map(enqueued, kept)])
         self.held, self.unsure = kept, set()
+        self.critical = set(kept)
 
     def compact_on(self) -> None:
         """A share more of a compaction that goes on beside all the rest; a new one where there is none."""
@@ -222,5 +230,37 @@ def test_what_an_append_returned_for_survives_a_power_failure(tmp_path: Path, se
     again.append([enqueued(10_000, b"goes on")])
     again.close()
     once_more = make(left)
+    assert alive(once_more.load()) == found | {10_000: b"goes on"}
+    once_more.close()
+
+
+def normal(directory: Path) -> LoggedStorage:
+    return WithItsLog(directory, replace(TINY, synchronization=Synchronization.NORMAL))
+
+
+@pytest.mark.parametrize("seed", range(STORIES))
+def test_under_normal_what_was_there_at_a_critical_moment_survives_a_power_failure(tmp_path: Path, seed: int) -> None:
+    """Of what came since any part may be gone, whole samples only; what was settled may come again."""
+    chance = random.Random(seed)
+    directory, left = tmp_path / "before", tmp_path / "after"
+    directory.mkdir()
+    with Disk(directory) as disk:
+        story = Story(directory, chance, normal)
+        with contextlib.suppress(PowerFailed):
+            for _ in range(chance.randint(0, 120)):
+                story.step()
+            disk.fails_after = chance.randint(0, 6)
+            for _ in range(30):
+                story.step()
+        kill(story.store)
+        disk.leave(left, chance)
+    again = normal(left)
+    found = alive(again.load())
+    assert all(found[position] == story.ever.get(position) for position in found), "nothing is new"
+    lost = story.critical & story.held.keys() - story.unsure - found.keys()
+    assert not lost, "of what was there at a critical moment"
+    again.append([enqueued(10_000, b"goes on")])
+    again.close()
+    once_more = normal(left)
     assert alive(once_more.load()) == found | {10_000: b"goes on"}
     once_more.close()

@@ -201,6 +201,27 @@ def test_a_damaged_database_gives_what_is_whole_and_tells_the_rest(
     again.close()
 
 
+@pytest.mark.parametrize(
+    ("was", "became"),
+    [
+        (b"sqlite_sequence(name,seq)", b"sqlite_sequence(name,sex)"),
+        (b"batch (number", b"botch (number"),
+        (b"checksum INTEGER", b"checkers INTEGER"),
+    ],
+)
+def test_a_table_that_is_not_what_it_was_is_damage(tmp_path: Path, was: bytes, became: bytes) -> None:
+    filled(tmp_path)
+    path = tmp_path / NAME
+    content = path.read_bytes()
+    assert was in content
+    path.write_bytes(content.replace(was, became))
+    store = opened(tmp_path)
+    assert store.damage
+    assert sum(isinstance(each, Enqueued) for each in store.load()) in {0, 40}
+    store.append([enqueued(100)])
+    store.close()
+
+
 def test_a_full_disk_takes_nothing_of_the_batch(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.append([enqueued(0)])

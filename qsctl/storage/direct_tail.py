@@ -1,0 +1,144 @@
+"""What is appended to a file between two syncs, and goes to the disk past the page cache with the next one (2.14.2).
+
+Decides: in which pieces. A sync of what went through the page cache writes whole pages, 4,096 octets for a record of
+300; past it only the sectors are written that have something new.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+SECTORS_BYTES: Final = (512, 4096)
+"""What a disk is written in: the smaller, where it takes that."""
+
+_PIECE_BYTES: Final = 1 << 20
+_NO_DIRECT: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
+"""What a file system answers that knows no way past the page cache, or not for pieces of this size."""
+
+
+class DirectTail:
+    """The end of one file, which is only appended to. One thread appends, another one may flush.
+
+    Where the file system knows no other way, it goes through the page cache.
+
+    Args:
+        path: of the file, which is not a link.
+        descriptor: the same file, open for reading and writing; it stays the caller's.
+        size_bytes: how much of it is in use; what follows reads as zeros, or is beyond its end.
+    """
+
+    def __init__(self, path: Path, descriptor: int, size_bytes: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._direct = -1
+        self._sectors = list(SECTORS_BYTES)
+        self._buffer: mmap.mmap | None = None
+        self._lock = Lock()
+        self._pending: list[bytes] = []
+        self._written_bytes = size_bytes
+        self._sector = b""
+        """The last octets that were written: those of the sector that is not full."""
+        self._knows_sector = False
+
+    def append(self, data: bytes) -> None:
+        """Have this follow; it is in memory only until `flush`."""
+        with self._lock:
+            self._pending.append(data)
+
+    def cut(self, size_bytes: int) -> None:
+        """Take back what is beyond; the caller truncates the file."""
+        with self._lock:
+            kept = b"".join(self._pending)[: max(0, size_bytes - self._written_bytes)]
+            self._pending = [kept] if kept else []
+            if size_bytes < self._written_bytes:
+                self._written_bytes, self._knows_sector = size_bytes, False
+
+    def flush(self) -> None:
+        """Write what was appended. It is durable after `fdatasync`.
+
+        Raises:
+            OSError: the disk refuses; any part may be there.
+        """
+        with self._lock:
+            if not self._pending:
+                return
+            data = b"".join(self._pending)
+            while self._sectors and not self._is_written_directly(data):
+                self._sectors.pop(0)
+                self._knows_sector = False
+            if not self._sectors:
+                self._write(self._descriptor, memoryview(data), self._written_bytes)
+            self._pending.clear()
+            self._written_bytes += len(data)
+            self._remember(data)
+
+    def close(self) -> None:
+        """Let go of it; what was not flushed is forgotten."""
+        self._pending.clear()
+        if self._direct >= 0:
+            os.close(self._direct)
+            self._direct = -1
+        self._buffer = None
+
+    def _is_written_directly(self, data: bytes) -> bool:
+        """Write whole sectors, what was in the first of them before it; False: not in sectors of this size."""
+        size = self._sectors[0]
+        start = self._written_bytes // size * size
+        try:
+            if self._direct < 0:
+                self._direct = self._opened()
+            if self._direct < 0:
+                return False
+            if not self._knows_sector:
+                self._sector = os.pread(self._descriptor, self._written_bytes - start, start)
+                self._knows_sector = True
+            left = memoryview(self._sector + data)
+            while left:
+                piece, left = left[:_PIECE_BYTES], left[_PIECE_BYTES:]
+                self._write(self._direct, self._aligned(piece, size), start, size)
+                start += len(piece)
+        except OSError as error:
+            if error.errno in _NO_DIRECT:
+                return False
+            raise
+        return True
+
+    def _opened(self) -> int:
+        """The file once more, for writing past the page cache; -1: that cannot be, or another one has its name now."""
+        with suppress(OSError):
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC | os.O_NOFOLLOW)
+            if os.path.samestat(os.fstat(descriptor), os.fstat(self._descriptor)):
+                return descriptor
+            os.close(descriptor)
+        return -1
+
+    def _aligned(self, piece: memoryview, size: int) -> memoryview:
+        """The piece where the disk can fetch it, with zeros up to the end of its last sector."""
+        whole = -(-len(piece) // size) * size
+        if self._buffer is None or len(self._buffer) < whole:
+            self._buffer = mmap.mmap(-1, max(mmap.PAGESIZE * 16, 1 << (whole - 1).bit_length()))
+        self._buffer[: len(piece)] = piece
+        self._buffer[len(piece) : whole] = bytes(whole - len(piece))
+        return memoryview(self._buffer)[:whole]
+
+    @staticmethod
+    def _write(descriptor: int, data: memoryview, offset: int, unit_bytes: int = 1) -> None:
+        """All of it, however often the operating system takes only a part."""
+        with data:
+            done = 0
+            while done < len(data):
+                written = os.pwrite(descriptor, data[done:], offset + done) // unit_bytes * unit_bytes
+                if not written:
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                done += written
+
+    def _remember(self, data: bytes) -> None:
+        if self._sectors and self._knows_sector:
+            count = self._written_bytes % self._sectors[0]
+            self._sector = (self._sector + data[-self._sectors[0] :])[-count:] if count else b""
