@@ -120,7 +120,8 @@ def paired_difference(differences: Sequence[float], confidence: float, *, exact:
     if count == 1:
         return TestedDifference(Interval(mean, math.inf, 1, PAIRED), 1.0)
     if error == 0.0:
-        return TestedDifference(Interval(mean, 0.0, count, SIGNS), 2.0 ** (1 - count) if mean else 1.0)
+        p_value = 2.0 ** (1 - count) if mean else 1.0
+        return TestedDifference(Interval(mean, 0.0, count, SIGNS if mean else PAIRED), p_value)
     half_width = t_quantile(confidence, count - 1) * error
     return TestedDifference(Interval(mean, half_width, count, PAIRED), two_sided_p(abs(mean) / error, count - 1))
 
@@ -145,7 +146,8 @@ def difference_of_means(
     error = math.hypot(error_a, error_b)
     if error == 0.0:
         # Each side gave one value throughout: as many signs as the smaller side has observations.
-        return TestedDifference(Interval(difference, 0.0, count, SIGNS), 2.0 ** (1 - count) if difference else 1.0)
+        p_value = 2.0 ** (1 - count) if difference else 1.0
+        return TestedDifference(Interval(difference, 0.0, count, SIGNS if difference else WELCH), p_value)
     freedom = error**4 / (error_a**4 / (len(a) - 1) + error_b**4 / (len(b) - 1))
     degrees = max(1, math.floor(freedom))
     half_width = t_quantile(confidence, degrees) * error

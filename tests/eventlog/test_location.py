@@ -9,7 +9,6 @@ import csv
 import io
 import os
 import pickle
-import shutil
 import socket
 import subprocess
 import sys
@@ -36,10 +35,10 @@ def qsctl(*arguments: str | Path) -> Result:
 
 
 def moto_server() -> str | None:
-    """The program, installed beside this Python or elsewhere on the path, or named by QSCTL_TEST_MOTO_SERVER."""
+    """The program, installed beside this Python, or named by QSCTL_TEST_MOTO_SERVER; old ones take no empty file."""
     beside = Path(sys.executable).parent / "moto_server"
     named = os.environ.get("QSCTL_TEST_MOTO_SERVER")
-    return named or (str(beside) if beside.exists() else shutil.which("moto_server"))
+    return named or (str(beside) if beside.exists() else None)
 
 
 @pytest.fixture(scope="module")

@@ -176,7 +176,8 @@ def test_a_comparison_and_a_sizing_are_told_from_their_json(tmp_path: Path) -> N
     }  # fmt: skip
     sizing = tmp_path / "s.json"
     document = {
-        "sentence": "p = 5: the smallest that was shown.", "scenario": "x", "confidence": 0.95, "targets": ["discards(D-1)=0"], "answer": candidate, "monotone": True,
+        "sentence": "p = 5: the smallest that was shown.",
+        "scenario": "x", "confidence": 0.95, "targets": ["discards(D-1)=0"], "answer": candidate, "monotone": True,
         "candidates": [candidate], "reproduce": "qsctl size x --target 'discards(D-1)=0' --vary p=1..9",
     }  # fmt: skip
     sizing.write_text(json.dumps(document))

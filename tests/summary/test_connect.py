@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from qsctl.errors import Unavailable
+from qsctl.sim.overrides import apply_overrides
+from qsctl.sim.run import run
+from qsctl.sim.scenario_xml import find_scenario, read_scenario
 from qsctl.sim.sweep import parse_axes, plan_sweep
 from qsctl.summary.gateway import java_home
 from qsctl.summary.java import find_java
@@ -18,7 +21,7 @@ from qsctl.summary.session import SparkOptions, spark_session, stop_spark
 from qsctl.summary.sweep import TaskRunner, check_executors, run_sweep
 from tests import processes
 from tests.patience import eventually
-from tests.summary.test_cluster import answers, free_port
+from tests.summary.test_cluster import answers, everything_of, free_port
 from tests.summary.test_sweep import DEPTH, overloaded, results_here
 
 pytest.importorskip("grpc", reason="Spark Connect's packages are not installed: pip install 'qsctl[connect]'")
@@ -91,3 +94,10 @@ def test_an_executor_with_another_qsctl_is_named(server: str, monkeypatch: pytes
     monkeypatch.setattr("qsctl.summary.sweep.self_report", lambda: here)
     with pytest.raises(Unavailable, match=r"the executor on \S+ has qsctl \S+; this process has qsctl 9\.9"):
         check_executors(session, 2)
+
+
+def test_a_summary_there_is_the_summary_here(server: str, tmp_path: Path) -> None:
+    run(apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "1s"}), tmp_path / "run", replications=3)
+    there = everything_of(tmp_path / "run", SparkOptions(server))
+    stop_spark()
+    assert there == everything_of(tmp_path / "run", SparkOptions("local[2]"))

@@ -94,7 +94,7 @@ def test_the_second_of_two_masters_is_enough(answering: str) -> None:
 
 def test_spark_connect_without_its_packages_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(master_module, "_importable", lambda name: name != "grpc")
-    with pytest.raises(Unavailable, match="not installed: grpc$") as caught:
+    with pytest.raises(Unavailable, match=r"not installed: grpc$") as caught:
         check_master("sc://127.0.0.1:15002")
     assert caught.value.remedy == "pip install 'qsctl[connect]'"
 
