@@ -93,8 +93,9 @@ def test_every_measure_scans_the_log_once_and_joins_and_sorts_in_groups(spark: A
         for never in ("CartesianProduct", "BroadcastNestedLoopJoin", "SortMergeJoin", "SinglePartition"):
             assert never not in plan, (name, plan)
         if name != "cells":  # which needs nearly all of them
-            read = re.search(r"ReadSchema: struct<(.*?)>", plan)
-            assert read is not None
+            read = re.search(r"FileScan parquet \[(.*?)\]", plan)
+            assert read is not None, (name, plan)
+            assert "client_id" in read[1]
             assert "topic_id" not in read[1], (name, plan)
 
 
