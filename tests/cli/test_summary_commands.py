@@ -89,6 +89,14 @@ def test_summarize_shows_what_the_simulator_counted(scenario: Path, tmp_path: Pa
         assert heading in shown.stdout
 
 
+class _NoPandas:
+    """A finder that has no pandas, wherever it is installed."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name.partition(".")[0] == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_nothing_but_spark_connect_needs_pandas(
@@ -99,7 +107,7 @@ def test_nothing_but_spark_connect_needs_pandas(
     assert [text for text in project["optional-dependencies"]["connect"] if text.startswith("pandas")]
     for name in [name for name in sys.modules if name.partition(".")[0] == "pandas"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setattr(sys, "meta_path", [_NoPandas(), *sys.meta_path])
     assert qsctl("simulate", scenario, "--spark", "--out", tmp_path / "run", *SPARK).exit_code == 0
     grid = ("--grid", f"{DEPTH}=50", "--replications", "1", *SPARK)
     assert qsctl("sweep", scenario, *grid, "--out", tmp_path / "sweep").exit_code == 0
