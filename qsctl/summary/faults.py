@@ -76,7 +76,10 @@ RULES: Final[tuple[Rule, ...]] = (
         ),
         _no_filesystem,
     ),
-    (re.compile(r"(?s)FILE_NOT_EXIST.*?(?P<path>file:/\S+?\.parquet).*?\((?P<host>\S+) executor \S+\)"), _not_seen),
+    (
+        re.compile(r"(?s)FILE_NOT_EXIST.*?(?P<path>file:/\S+?\.parquet).*?\((?P<host>\S+) executor \S+\)"),
+        _not_seen,
+    ),
     (
         re.compile(r"(?s)\((?P<host>\S+) executor \S+\).*?File (?P<path>file:/\S+?) does not exist"),
         _not_seen,

@@ -1,6 +1,6 @@
 """Means over replications with confidence intervals: how far a figure would move with other random numbers.
 
-Each replication is one independent observation after its warm-up; the interval is Student's (`statistics.py` says more).
+Each replication is one independent observation after its warm-up; the interval is Student's (`statistics.py`).
 """
 
 from __future__ import annotations
