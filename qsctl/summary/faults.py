@@ -88,7 +88,7 @@ RULES: Final[tuple[Rule, ...]] = (
         re.compile(r"Cannot run program \"(?P<program>[^\"]+)\""),
         lambda match: UsageError(
             f"Spark's tasks cannot start Python: {match['program']} cannot be run",
-            remedy="Unset PYSPARK_PYTHON, or set it, or spark.pyspark.python, to a Python with qsctl on every executor.",
+            remedy="Unset PYSPARK_PYTHON, or set it or spark.pyspark.python to a Python with qsctl on every executor.",
         ),
     ),
     (
