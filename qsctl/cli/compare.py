@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
@@ -18,6 +17,7 @@ from qsctl.cli.summarize_results import MOST_LINES, short_duration
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from qsctl.eventlog.location import Location
     from qsctl.summary.compare import Comparison, Difference
 
 SHOWN = ("discards", "loss_ratio", "throughput", "latency_mean", "latency_p99")
@@ -38,9 +38,13 @@ class Compared(Result):
         "mean_a": "mean of A over its replications",
         "mean_b": "mean of B over its replications",
         "difference": "mean of B − A",
-        "half_width": "difference ± half_width is the confidence interval; null with one replication",
+        "half_width": "difference ± half_width is its confidence interval, alone; null with one replication",
+        "replications": "how many replications of the smaller side, or pairs of them, it is from",
+        "method": "how the interval and the p-value were made",
+        "adjusted_p_value": "chance of such a difference between equals, adjusted for all shown (Holm)",
+        "relative_error": "how much too high a percentile may be, which comes from a histogram, as a share of it",
         "paired": "whether replications were paired by common random numbers",
-        "better": "A, B, same or undecided",
+        "better": "A, B, same or undecided: A or B where adjusted_p_value is at most 1 − confidence",
     }
 
     def document(self) -> Plain:
@@ -57,7 +61,7 @@ class Compared(Result):
 
     def rows(self) -> Sequence[Row]:
         """One row a point, queue and measure."""
-        from qsctl.summary.points import UNITS
+        from qsctl.summary.points import UNITS, reading_error
 
         return [
             {
@@ -69,6 +73,10 @@ class Compared(Result):
                 "mean_b": each.mean_b,
                 "difference": each.difference.mean,
                 "half_width": each.difference.half_width if math.isfinite(each.difference.half_width) else None,
+                "replications": each.difference.count,
+                "method": each.difference.method,
+                "adjusted_p_value": each.adjusted_p_value,
+                "relative_error": reading_error(each.measure),
                 "paired": each.paired,
                 "better": each.verdict.value,
             }
@@ -89,13 +97,21 @@ class Compared(Result):
             Column("better", "Better"),
         ]
         paired = all(each.paired for each in shown)
-        how = "paired by common random numbers" if paired else "not paired: the seeds differ"
+        how = "replications paired by common random numbers" if paired else "replications not paired: the seeds differ"
+        counts = {each.difference.count for each in shown}
+        several_counts = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{min(counts)}"
+        methods = ", ".join(dict.fromkeys(each.difference.method for each in shown))
         blocks: list[Block] = [
             TextBlock(self.sentence, "good"),
             TableBlock(
                 columns,
                 [_line(each) for each in shown[:MOST_LINES]],
-                title=f"{100 * self.comparison.confidence:g} % intervals, {how}",
+                title=f"{100 * self.comparison.confidence:g} % intervals ({methods}), {several_counts} {how}",
+            ),
+            TextBlock(
+                f"A winner is named where its difference stands among all {len(shown)} shown (Holm): with "
+                f"{100 * self.comparison.confidence:g} % confidence none of them is wrong.",
+                "faint",
             ),
         ]
         if len(shown) > MOST_LINES:
@@ -136,10 +152,13 @@ def _text(measure: str, value: float) -> str:
 
 def compare(
     a: Annotated[
-        Path, typer.Argument(metavar="A", help="A run folder or a sweep folder; with --client-profile a scenario.")
+        str,
+        typer.Argument(
+            metavar="A", help="A run folder or a sweep folder, by path or URI; with --client-profile a scenario."
+        ),
     ],
     b: Annotated[
-        Path | None, typer.Argument(metavar="[B]", help="Another of the same kind.", show_default=False)
+        str | None, typer.Argument(metavar="[B]", help="Another of the same kind.", show_default=False)
     ] = None,
     confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals of the differences.")] = 0.95,
     client_profile: ClientProfileOption = None,
@@ -151,9 +170,12 @@ def compare(
         typer.Option("--seed", min=0, help="Instead of the scenario's, with --client-profile.", show_default=False),
     ] = None,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "--out", metavar="DIR", help="Where the runs a and b go, with --client-profile.", show_default=False
+            "--out",
+            metavar="DIR",
+            help="Folder or URI where the runs a and b go, with --client-profile.",
+            show_default=False,
         ),
     ] = None,
     assignments: SetOption = None,
@@ -165,6 +187,7 @@ def compare(
     --client-profile A --client-profile B a scenario is simulated with each of two profiles, under one load.
     """
     from qsctl.cli.sweep_input import checked_confidence
+    from qsctl.eventlog.location import location
     from qsctl.summary.compare import compare as compare_folders
     from qsctl.summary.compare import sentence
 
@@ -175,12 +198,15 @@ def compare(
                 "two client profiles are compared under one scenario",
                 remedy="As in: qsctl compare SCENARIO --client-profile old.json --client-profile new.json.",
             )
-        a, b = compared_runs(
-            str(a), client_profile, replications, seed, variables_of(var), assignments_of(assignments), out
-        )
-    if b is None:
+        sides: Sequence[Location] = compared_runs(
+            a, client_profile, replications, seed, variables_of(var), assignments_of(assignments),
+            None if out is None else location(out),
+        )  # fmt: skip
+    elif b is None:
         raise UsageError("B is missing", remedy="Name two folders, or a scenario and two --client-profile.")
-    comparison = compare_folders(a, b, confidence)
+    else:
+        sides = (location(a), location(b))
+    comparison = compare_folders(sides[0], sides[1], confidence)
     return Compared(sentence(comparison), comparison)
 
 

@@ -13,6 +13,7 @@ from qsctl.cli.profile_options import open_file
 from qsctl.cli.render import note
 
 if TYPE_CHECKING:
+    from qsctl.eventlog.location import Location
     from qsctl.sim.scenario import Scenario
 
 ClientProfileOption = Annotated[
@@ -62,8 +63,8 @@ def with_client_profile(scenario: Scenario, option: str) -> tuple[Scenario, Mapp
 
 def compared_runs(
     name: str, options: Sequence[str], replications: int, seed: int | None, variables: Mapping[str, str],
-    assignments: Mapping[str, str], out: Path | None,
-) -> tuple[Path, ...]:  # fmt: skip
+    assignments: Mapping[str, str], out: Location | None,
+) -> tuple[Location, ...]:  # fmt: skip
     """Simulate a scenario once with each client profile, with the same seed; return the run folders.
 
     Raises:
@@ -83,7 +84,7 @@ def compared_runs(
         read = apply_overrides(changed, assignments)
         check_rules(read)
         sides.append((read, {**overrides, **assignments}))
-    folders = []
+    folders: list[Location] = []
     for side, (read, every) in zip("ab", sides, strict=True):
         folder = new_folder(f"{scenario.name}-{side}") if out is None else out / side
         asked = (("--seed", seed), ("--replications", replications), ("--level", LogLevel.COUNTERS))

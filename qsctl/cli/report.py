@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import typer
@@ -20,7 +19,7 @@ SWEEP_FILE = "sweep.json"
 class Written(Result):
     """The report that was written, and what it says first."""
 
-    file: Path
+    file: str
     bytes: int
     verdict: tuple[str, ...]
 
@@ -36,17 +35,21 @@ class Written(Result):
 
 
 def report(
-    of: Annotated[
-        Path,
+    named: Annotated[
+        str,
         typer.Argument(
-            metavar="RUN|SWEEP|JSON", help="A run folder, a sweep folder, or what compare or size printed with -o json."
+            metavar="RUN|SWEEP|JSON",
+            help="A run folder or a sweep folder, by path or URI, or what compare or size printed with -o json.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The HTML file.")] = Path("report.html"),
+    out: Annotated[str, typer.Option("--out", metavar="FILE", help="HTML file, a path or a URI.")] = "report.html",
     master: MasterOption = "",
     conf: ConfOption = None,
 ) -> Written:
     """Write one self-contained HTML file: the verdict in words, charts, tables, configuration, how to reproduce it."""
+    from qsctl.eventlog.location import location
+
+    of, file = location(named), location(out)
     if (of / SWEEP_FILE).exists():
         from qsctl.report.sweep_report import sweep_page
 
@@ -61,8 +64,8 @@ def report(
         page = document_page(of)
     from qsctl.report.html import write_page
 
-    write_page(page, out)
-    return Written(out, out.stat().st_size, tuple(page.verdict))
+    size = write_page(page, file)
+    return Written(str(file), size, tuple(page.verdict))
 
 
 def register(app: typer.Typer) -> None:

@@ -6,7 +6,6 @@ import gc
 import os
 import time
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -58,8 +57,8 @@ def simulate(
         typer.Option("--spark", help="Compute the figures with Spark, from the event log.", rich_help_panel="Spark"),
     ] = False,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="The run folder; a new one in qsctl-runs unless given."),
+        str | None,
+        typer.Option("--out", metavar="DIR", help="Run folder, a path or a URI; a new one in qsctl-runs unless given."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Instead of the scenario's.", show_default=False)
@@ -98,6 +97,7 @@ def simulate(
 
     if list_ready:
         return _ready()
+    from qsctl.eventlog.location import location
     from qsctl.eventlog.run_folder import new_folder
     from qsctl.eventlog.schema import LogLevel
     from qsctl.sim.overrides import apply_overrides
@@ -110,7 +110,7 @@ def simulate(
     read = apply_overrides(plain, overrides)
     overrides = {**of_profiles, **overrides}
     check_rules(read)
-    folder = out if out is not None else new_folder(read.name)
+    folder = location(out) if out is not None else new_folder(read.name)
     began = time.perf_counter()
     compiled = read.model not in {Model.SHARED_READER_QUEUE, Model.INTEGRATION}
     with (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +14,7 @@ from qsctl.instant import parse_duration
 
 
 def summarize(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders, as `qsctl simulate` prints them.")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders of `qsctl simulate`, paths or URIs.")],
     by: Annotated[
         str, typer.Option("--by", help="What the figures are of: some of run,replication,client,queue,topic.")
     ] = "client,queue",
@@ -25,7 +24,7 @@ def summarize(
     ] = "exact",
     confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals over replications.")] = 0.95,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Also write every table there as Parquet.")
+        str | None, typer.Option("--out", metavar="DIR", help="Folder or URI where every table is written as Parquet.")
     ] = None,
     master: MasterOption = "",
     conf: ConfOption = None,
@@ -34,19 +33,20 @@ def summarize(
     if percentiles not in {"exact", "histogram"}:
         raise UsageError(f"--percentiles {percentiles!r} is neither exact nor histogram")
     window_ns = parse_duration(window)
+    from qsctl.eventlog.location import location
     from qsctl.summary.job import ALL, summarize_runs
 
     words = tuple(word.strip() for word in by.split(",") if word.strip())
     return Summary(
         summarize_runs(
-            runs,
+            [location(run) for run in runs],
             by=words,
             window_ns=window_ns,
             measures=ALL,
             exact=percentiles == "exact",
             confidence=confidence,
             options=spark_options(master, conf),
-            out=out,
+            out=None if out is None else location(out),
         )
     )
 

@@ -31,8 +31,10 @@ def sweep(
     ] = False,
     confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Where results are kept; what is there already is not done again."),
+        str | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Folder or URI where results are kept; what is there is not done again."
+        ),
     ] = None,
     assignments: SetOption = None,
     var: VariableOption = None,
@@ -44,6 +46,7 @@ def sweep(
     Call it again with the same --out to go on after an interruption, or with more values to extend the grid.
     """
     from qsctl.cli.sweep_input import checked_confidence, open_scenario
+    from qsctl.eventlog.location import location
     from qsctl.sim.sweep import parse_axes, plan_sweep
     from qsctl.summary.points import point_measures
     from qsctl.summary.sweep import SweepProgress, run_sweep
@@ -51,7 +54,7 @@ def sweep(
     checked_confidence(confidence)
     read = open_scenario(scenario, variables_of(var), assignments_of(assignments), seed)
     plan = plan_sweep(read, parse_axes(grid), replications, common_random_numbers=common)
-    folder = out if out is not None else Path("qsctl-sweeps") / read.name
+    folder = location(out) if out is not None else Path("qsctl-sweeps") / read.name
     reused = 0
     with task_progress("replications") as tell:
 

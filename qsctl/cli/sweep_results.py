@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.summarize_results import MOST_LINES, short_duration
 
 if TYPE_CHECKING:
-    from qsctl.summary.points import Interval, PointMeasure
+    from qsctl.eventlog.location import Location
+    from qsctl.summary.points import PointMeasure
+    from qsctl.summary.statistics import Interval
 
 SHOWN = ("discards", "loss_ratio", "throughput", "latency_mean", "latency_p99")
 HEADINGS = {
@@ -28,7 +29,7 @@ HEADINGS = {
 class SweepTable(Result):
     """The measures of every point and queue."""
 
-    folder: Path
+    folder: Location
     scenario: str
     replications: int
     points: int
@@ -43,6 +44,8 @@ class SweepTable(Result):
         "unit": "the measure's unit",
         "mean": "mean over the replications",
         "half_width": "mean ± half_width is the confidence interval; null with one replication",
+        "method": "how the interval was made",
+        "relative_error": "how much too high a percentile may be, which comes from a histogram, as a share of it",
         "minimum": "smallest of the replications",
         "maximum": "largest of the replications",
         "replications": "how many replications had the measure",
@@ -72,6 +75,8 @@ class SweepTable(Result):
                 "unit": UNITS.get(each.measure, "messages"),
                 "mean": each.interval.mean,
                 "half_width": each.interval.half_width if math.isfinite(each.interval.half_width) else None,
+                "method": each.interval.method,
+                "relative_error": each.relative_error,
                 "minimum": each.smallest,
                 "maximum": each.largest,
                 "replications": each.interval.count,
@@ -98,11 +103,13 @@ class SweepTable(Result):
                 columns,
                 shown[:MOST_LINES],
                 title=f"{self.scenario}: {self.points} points × {self.replications} replications, "
-                f"{100 * self.confidence:g} % intervals",
+                f"{100 * self.confidence:g} % intervals (Student's t over the replications of a point)",
             )
         ]
         if len(shown) > MOST_LINES:
             blocks.append(TextBlock(f"… and {len(shown) - MOST_LINES} more lines: use -o csv.", "faint"))
+        if any(each.measure == "latency_p99" for each in self.measures):
+            blocks.append(TextBlock("Percentiles come from histograms and are at most 0.8 % too high.", "faint"))
         if self.reused_replications:
             blocks.append(TextBlock(f"{self.reused_replications} replications were there already.", "faint"))
         blocks.append(TextBlock(f"Results: {self.folder}"))

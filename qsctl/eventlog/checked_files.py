@@ -11,10 +11,10 @@ import re
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from qsctl.errors import Damaged
+from qsctl.eventlog.location import Location, RemotePath, listed, path_within
 from qsctl.eventlog.run_folder import RUN_FILE, FileInfo, RunInfo, RunStatus, describe_file, describe_text
 
 TABLES: Final = ("messages", "counters", "events")
@@ -27,7 +27,7 @@ _RESTORE: Final = "Restore the folder from a copy, or run the scenario again: th
 class Part:
     """One Parquet file that `run.json` lists."""
 
-    path: Path
+    path: Location
     replication: int
     info: FileInfo
 
@@ -44,7 +44,7 @@ class Part:
         _compare(self.path, self.info, found)
 
 
-def listed_parts(folder: Path, info: RunInfo, table: str) -> list[Part]:
+def listed_parts(folder: Location, info: RunInfo, table: str) -> list[Part]:
     """The parts of a table in the order of their replications, present in the folder and the only ones there.
 
     Their content is not read: `Part.check` does that, or `checked_parts`. Of a run that was killed, parts of
@@ -73,7 +73,7 @@ def listed_parts(folder: Path, info: RunInfo, table: str) -> list[Part]:
     return parts
 
 
-def checked_parts(folder: Path, info: RunInfo, tables: Collection[str]) -> dict[str, list[Part]]:
+def checked_parts(folder: Location, info: RunInfo, tables: Collection[str]) -> dict[str, list[Part]]:
     """`listed_parts` of several tables, their content compared with their checksums.
 
     Raises:
@@ -90,7 +90,7 @@ def check_all(parts: Sequence[Part]) -> None:
     Raises:
         Damaged: one was changed, or cannot be read.
     """
-    if len(parts) < _THREADS:
+    if len(parts) < _THREADS or any(isinstance(part.path, RemotePath) and part.path.one_at_a_time for part in parts):
         for part in parts:
             part.check()
         return
@@ -99,7 +99,7 @@ def check_all(parts: Sequence[Part]) -> None:
             pass
 
 
-def checked_text(folder: Path, info: RunInfo, name: str) -> str:
+def checked_text(folder: Location, info: RunInfo, name: str) -> str:
     """A small text file of the folder, such as its scenario.
 
     Raises:
@@ -116,13 +116,13 @@ def checked_text(folder: Path, info: RunInfo, name: str) -> str:
     return text.decode("utf-8")
 
 
-def _refuse_added(folder: Path, info: RunInfo, table: str, listed: set[Path]) -> None:
+def _refuse_added(folder: Location, info: RunInfo, table: str, known: set[Location]) -> None:
     """Refuse Parquet files that are not listed: whoever reads the folder as it is would count them."""
     ended = {each.replication for each in info.done}
-    for path in sorted((folder / table).rglob("*.parquet")):
-        if path in listed or path.name.startswith((".", "_")):
+    for path in listed((folder / table).rglob("*.parquet")):
+        if path in known or path.name.startswith((".", "_")):
             continue
-        place = _PART.fullmatch(path.relative_to(folder).as_posix())
+        place = _PART.fullmatch(path_within(folder, path))
         if info.status is RunStatus.RUNNING and place is not None and int(place[2]) not in ended:
             continue
         raise Damaged(
@@ -131,7 +131,7 @@ def _refuse_added(folder: Path, info: RunInfo, table: str, listed: set[Path]) ->
         )
 
 
-def _compare(path: Path, listed: FileInfo, found: FileInfo) -> None:
+def _compare(path: Location, listed: FileInfo, found: FileInfo) -> None:
     if (found.bytes, found.blake2b) != (listed.bytes, listed.blake2b):
         raise Damaged(
             f"{path} was changed after it was written: {found.bytes} bytes with BLAKE2b {found.blake2b}; "

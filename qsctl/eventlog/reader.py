@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 
 from qsctl.errors import Damaged, NotFound
 from qsctl.eventlog.checked_files import listed_parts
+from qsctl.eventlog.location import Location, parquet_source
 from qsctl.eventlog.run_folder import RunInfo, read_run_info
 from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES
 
@@ -28,7 +28,7 @@ BATCH_ROWS: Final = 1 << 17
 class RecordedRun:
     """A run folder that was opened: `info` is its `run.json`."""
 
-    folder: Path
+    folder: Location
     info: RunInfo
 
     def counters(self) -> pa.Table:
@@ -64,7 +64,7 @@ class RecordedRun:
         return batches_of(self.folder, self.info, "events", None)
 
 
-def open_run(folder: Path) -> RecordedRun:
+def open_run(folder: Location) -> RecordedRun:
     """Open a run folder.
 
     Raises:
@@ -74,7 +74,7 @@ def open_run(folder: Path) -> RecordedRun:
     return RecordedRun(folder, read_run_info(folder))
 
 
-def counters_of(folder: Path, info: RunInfo) -> pa.Table:
+def counters_of(folder: Location, info: RunInfo) -> pa.Table:
     """The counters of every replication that ended, with a column `replication`; empty when none did.
 
     Raises:
@@ -86,7 +86,7 @@ def counters_of(folder: Path, info: RunInfo) -> pa.Table:
 
 
 def batches_of(
-    folder: Path, info: RunInfo, table: str, columns: Sequence[str] | None = None
+    folder: Location, info: RunInfo, table: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """A table's rows in batches, with the replication that the folders' names give.
 
@@ -99,7 +99,7 @@ def batches_of(
 
 
 def part_batches(
-    path: Path, replication: int, table: str, columns: Sequence[str] | None = None
+    path: Location, replication: int, table: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one part, which was checked, with a column `replication`.
 
@@ -108,7 +108,7 @@ def part_batches(
     """
     schema = SCHEMAS[table]
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(parquet_source(path)) as file:
             if not file.schema_arrow.equals(schema):
                 raise Damaged(
                     f"{path} does not have the columns of {table}", remedy="Another version wrote it: run it again."

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from qsctl.errors import Damaged, InvalidInput, NotFound
+from qsctl.eventlog.location import Location, move
 
 RUN_FILE: Final = "run.json"
 SCENARIO_FILE: Final = "scenario.xml"
@@ -108,7 +109,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
         return self.status is RunStatus.COMPLETE
 
 
-def new_folder(name: str, parent: Path = DEFAULT_PARENT) -> Path:
+def new_folder(name: str, parent: Location = DEFAULT_PARENT) -> Location:
     """Make the next free `parent/name-N`; two runs at once get two folders.
 
     Raises:
@@ -132,7 +133,7 @@ def new_folder(name: str, parent: Path = DEFAULT_PARENT) -> Path:
 _CLAIM: Final = ".claimed"
 
 
-def claim_folder(folder: Path) -> Path:
+def claim_folder(folder: Location) -> Location:
     """Make `folder`, or take it when it is empty; of two that try at once, one gets it.
 
     The claim is a hidden file, which goes once `run.json` says whose the folder is (`release_claim`).
@@ -159,20 +160,20 @@ def claim_folder(folder: Path) -> Path:
     return folder
 
 
-def release_claim(folder: Path) -> None:
+def release_claim(folder: Location) -> None:
     """The folder has its `run.json`: nobody else takes it for an empty one."""
     (folder / _CLAIM).unlink(missing_ok=True)
 
 
-def write_run_info(folder: Path, info: RunInfo) -> None:
+def write_run_info(folder: Location, info: RunInfo) -> None:
     """Replace `run.json` in one step, sealed."""
     temporary = folder / f".{RUN_FILE}.tmp"
     sealed = msgspec.structs.replace(info, seal=_seal(info))
     temporary.write_bytes(msgspec.json.format(msgspec.json.encode(sealed), indent=2) + b"\n")
-    temporary.replace(folder / RUN_FILE)
+    move(temporary, folder / RUN_FILE)
 
 
-def read_run_info(folder: Path) -> RunInfo:
+def read_run_info(folder: Location) -> RunInfo:
     """Read `run.json`.
 
     Raises:
@@ -207,7 +208,7 @@ class _Format(msgspec.Struct):
     format: int
 
 
-def _other_format(path: Path, found: int) -> Damaged:
+def _other_format(path: Location, found: int) -> Damaged:
     if found > FORMAT:
         return Damaged(f"{path} has format {found}, this qsctl reads {FORMAT}", remedy="Use the qsctl that wrote it.")
     return Damaged(
@@ -221,10 +222,11 @@ def _seal(info: RunInfo) -> str:
     return _checksum(msgspec.json.encode(msgspec.structs.replace(info, seal="")))
 
 
-def describe_file(path: Path, rows: int = 0) -> FileInfo:
+def describe_file(path: Location, rows: int = 0) -> FileInfo:
     """Read a file once for its size and checksum."""
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=CHECKSUM_BYTES))
+        # A remote file is no file of Python's by its type, and reads into a buffer as one does.
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=CHECKSUM_BYTES))  # type: ignore[arg-type]
         return FileInfo(bytes=file.tell(), blake2b=digest.hexdigest(), rows=rows)
 
 
@@ -243,15 +245,15 @@ def fingerprint_of(files: Mapping[str, FileInfo]) -> str:
     return _checksum(listing.encode())
 
 
-def part_folder(folder: Path, table: str, replication: int) -> Path:
+def part_folder(folder: Location, table: str, replication: int) -> Location:
     """Where the parts of a table and replication are: `messages/replication=0`."""
     return folder / table / f"replication={replication}"
 
 
-def parts_of(folder: Path, table: str) -> list[Path]:
+def parts_of(folder: Location, table: str) -> list[Location]:
     """The finished parts of a table that are in the folder, replications in numerical order, unchecked."""
 
-    def place(path: Path) -> tuple[int, str]:
+    def place(path: Location) -> tuple[int, str]:
         _, _, number = path.parent.name.partition("=")
         return (int(number) if number.isdecimal() else -1, path.name)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 
 from qsctl.errors import QsctlError
 from qsctl.eventlog.columns import ChunkBuffers, Rows, counter_table, event_table, message_table
+from qsctl.eventlog.location import Location, RemotePath, move, parquet_sink, path_within
 from qsctl.eventlog.run_folder import FileInfo, describe_file, part_folder
 from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES
 
@@ -50,12 +50,13 @@ _DICTIONARY: Final = frozenset(
 class PartWriter:
     """The parts of one table and replication, closed one after another. Not safe for two threads at once."""
 
-    def __init__(self, folder: Path, table: str, replication: int, schema: pa.Schema) -> None:
+    def __init__(self, folder: Location, table: str, replication: int, schema: pa.Schema) -> None:
         self._folder = part_folder(folder, table, replication)
         self._schema = schema
         self._numbers = 0
         self._groups = 0
         self._writer: pq.ParquetWriter | None = None
+        self._sink: Any = None
         self._part_rows = 0
         self.rows = 0
         self.files: dict[str, FileInfo] = {}
@@ -67,8 +68,9 @@ class PartWriter:
         if self._writer is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             names = [field.name for field in self._schema]
+            self._sink = parquet_sink(self._hidden)
             self._writer = pq.ParquetWriter(
-                self._hidden,
+                self._sink,
                 self._schema,
                 compression=COMPRESSION,
                 use_dictionary=[name for name in names if name in _DICTIONARY],
@@ -84,7 +86,7 @@ class PartWriter:
             self.close()
 
     @property
-    def _hidden(self) -> Path:
+    def _hidden(self) -> Location:
         return self._folder / f".part-{self._numbers:05}.parquet.tmp"
 
     def close(self) -> None:
@@ -93,9 +95,11 @@ class PartWriter:
             return
         self._writer.close()
         self._writer = None
+        if isinstance(self._hidden, RemotePath):
+            self._sink.close()
         final = self._folder / f"part-{self._numbers:05}.parquet"
-        self._hidden.replace(final)
-        self.files[final.relative_to(self._root).as_posix()] = describe_file(final, self._part_rows)
+        move(self._hidden, final)
+        self.files[path_within(self._root, final)] = describe_file(final, self._part_rows)
         self._part_rows = 0
         self._numbers += 1
         self._groups = 0
@@ -108,7 +112,7 @@ class ReplicationWriter:
     """
 
     def __init__(
-        self, folder: Path, replication: int, run_id: str, queues: Sequence[str], events: Sequence[str] = ()
+        self, folder: Location, replication: int, run_id: str, queues: Sequence[str], events: Sequence[str] = ()
     ) -> None:
         self._run_id = run_id
         self._queues = list(queues)

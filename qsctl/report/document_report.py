@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any, Final
 
 from qsctl.errors import InvalidInput, NotFound
+from qsctl.eventlog.location import Location
 from qsctl.report.charts import Picture, difference_chart, line_chart, picture
 from qsctl.report.page import Page, Table
 from qsctl.report.words import count_text, measure_text
@@ -16,7 +16,7 @@ HEADLINES: Final = ("loss_ratio", "latency_p99", "latency_mean", "throughput", "
 _MOST_BARS: Final = 24
 
 
-def document_page(file: Path) -> Page:
+def document_page(file: Location) -> Page:
     """The page of a comparison's or a sizing's JSON.
 
     Raises:
@@ -42,7 +42,7 @@ def document_page(file: Path) -> Page:
     )
 
 
-def _comparison_page(document: dict[str, Any], file: Path) -> Page:
+def _comparison_page(document: dict[str, Any], file: Location) -> Page:
     shown = [row for row in document["differences"] if row["measure"] in HEADLINES]
     confidence = document["confidence"]
     bars = []
@@ -102,20 +102,13 @@ def _signed(row: dict[str, Any]) -> str:
     return text if row["half_width"] is None else f"{text} ± {measure_text(row['measure'], row['half_width'])}"
 
 
-def _sizing_page(document: dict[str, Any], file: Path) -> Page:
+def _sizing_page(document: dict[str, Any], file: Location) -> Page:
     candidates = document["candidates"]
     answer = document["answer"]
     targets = list(document["targets"])
     paths = list(candidates[0]["settings"]) if candidates else []
     confidence = 100 * document["confidence"]
-    if answer is None:
-        verdict = [f"No setting in the range meets {' and '.join(targets)} with {confidence:g} % confidence."]
-    else:
-        settings = ", ".join(f"{path} = {value}" for path, value in answer["settings"].items())
-        verdict = [
-            f"{settings} is the smallest that meets {' and '.join(targets)} with {confidence:g} % confidence.",
-            f"All queues together may then hold {count_text(answer['memory_bytes'] / 2**20)} MiB.",
-        ]
+    verdict = [document["sentence"]]
     rows = [
         [
             *(count_text(row["settings"][path]) for path in paths),
@@ -147,6 +140,8 @@ def _sizing_page(document: dict[str, Any], file: Path) -> Page:
 
 
 def _evidence(each: dict[str, Any]) -> str:
+    if each["basis"] == "share":
+        return f"{each['violating_runs']} of {each['runs']} runs violate"
     measure = each["target"].partition("(")[0]
     text = measure_text(measure, each["mean"])
     return text if each["half_width"] is None else f"{text} ± {measure_text(measure, each['half_width'])}"

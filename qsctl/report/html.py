@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from qsctl import __version__
 from qsctl.errors import InvalidInput
+from qsctl.eventlog.location import Location
 from qsctl.report.page import Page
 
 
@@ -23,13 +22,15 @@ def page_html(page: Page) -> str:
     return environment.get_template("page.html.j2").render(page=page, version=__version__)
 
 
-def write_page(page: Page, file: Path) -> None:
-    """Write the page.
+def write_page(page: Page, file: Location) -> int:
+    """Write the page and return its size in bytes.
 
     Raises:
         InvalidInput: the file cannot be written there.
     """
     try:
-        file.write_text(page_html(page), encoding="utf-8")
+        content = page_html(page).encode("utf-8")
+        file.write_bytes(content)
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written: {error.strerror}", remedy="Choose another with --out.") from None
+    return len(content)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from qsctl.eventlog.checked_files import checked_text
 from qsctl.eventlog.explained import peak_text, reason_of
+from qsctl.eventlog.location import Location
 from qsctl.eventlog.outcomes import LOSS_WORDS, LOSSES, column_of
 from qsctl.eventlog.reader import counters_of
 from qsctl.eventlog.run_folder import SCENARIO_FILE, Happening, RunInfo, read_run_info
@@ -27,7 +27,7 @@ _SHARES_SHOWN: Final = 250
 _WORST_ROWS: Final = 20
 
 
-def run_page(folder: Path, options: SparkOptions | None = None) -> Page:
+def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
     """The page of a run folder; computed by Spark.
 
     Raises:
@@ -116,26 +116,37 @@ def verdict(by_queue: RunSummary, by_client: RunSummary) -> list[str]:
         }
     )  # fmt: skip
     if full:
-        sentences.append(f"The limit of {listed(full)} was reached at least at one client.")
+        sentences.append(f"At least one client reached the limit of {listed(full)}.")
     waits = [each for each in by_queue.queues if each.wait_p99_ns is not None]
     if waits:
         slowest = max(waits, key=lambda each: each.wait_p99_ns or 0)
-        sentences.append(
-            f"The longest waits are in {slowest.queue}: half of its messages stay {duration_text(slowest.wait_p50_ns)} "
-            f"or less, one in a hundred longer than {duration_text(slowest.wait_p99_ns)}."
-        )
+        sentences.append(f"The longest waits are in {slowest.queue}: {_waits(slowest)}.")
     slow = [row for row in by_client.tables.get("slow_subscribers", ()) if row["slow_percent_max"] > 0]
     if slow:
         most = max(slow, key=lambda row: row["slow_percent_max"])
         sentences.append(
-            f"{count_text(len(slow))} client(s) could not take their messages at times; the slowest, {most['client']}, "
-            f"for up to {most['slow_percent_max']:.0f} % of a minute."
+            f"{_clients(len(slow))} could not take {'its' if len(slow) == 1 else 'their'} messages at times; the "
+            f"slowest, {most['client']}, for up to {most['slow_percent_max']:.0f} % of a minute."
         )
     return sentences
 
 
+def _clients(number: int) -> str:
+    return "1 client" if number == 1 else f"{count_text(number)} clients"
+
+
+def _waits(figures: QueueFigures) -> str:
+    """How long the messages of a queue wait, in words; no half of them that waits "0 ns or less"."""
+    if not figures.wait_p99_ns:
+        return f"99 of 100 messages do not wait, the longest waits {duration_text(figures.wait_max_ns)}"
+    rare = f"one in a hundred waits longer than {duration_text(figures.wait_p99_ns)}"
+    if not figures.wait_p50_ns:
+        return f"half of its messages do not wait, {rare}"
+    return f"half of its messages wait at most {duration_text(figures.wait_p50_ns)}, {rare}"
+
+
 def _pictures(
-    folder: Path,
+    folder: Location,
     info: RunInfo,
     by_queue: RunSummary,
     by_client: RunSummary,
@@ -154,14 +165,16 @@ def _pictures(
                 lambda: latency_chart(shares),
             )
         )
-    windows = [
-        {**row, "all_lost_messages": row["discarded_messages"] + row["lost_messages"]}
-        for row in by_queue.tables.get("windows", ())
-    ]
+    windows = by_queue.tables.get("windows", ())
     if windows:
         for field, title, caption in (
             ("delivered_messages", "Throughput", "Delivered messages a second, all clients together."),
-            ("all_lost_messages", "Losses", "Lost messages a second, whatever the cause, all clients together."),
+            ("discarded_messages", "Congestion discards", "Messages discarded a second from full queues, all clients."),
+            (
+                "lost_messages",
+                "Other losses",
+                "Messages lost a second by disconnection, refusal or expiry, all clients together.",
+            ),
         ):
             rates = _rates(windows, field, info)
             if any(rate["per_second"] for rate in rates):
@@ -189,7 +202,9 @@ def _depth_picture(alone: RunSummary, by_client: RunSummary, worst: str) -> Pict
         {"seconds": row["at_ns"] / SECOND_NS, "queue": row["queue"], "work_units": row["depth_work_units"]}
         for row in sorted(rows, key=lambda row: row["at_ns"])
     ]
-    caption = f"Client {worst}, which lost the most or came nearest to a limit, in replication {first}."
+    caption = (
+        f"The queues of {worst}, the client that lost the most or came nearest to a limit, in replication {first}."
+    )
     if limits:
         caption += " Dashed: a queue's limit."
     if discards:
@@ -197,7 +212,7 @@ def _depth_picture(alone: RunSummary, by_client: RunSummary, worst: str) -> Pict
     return picture("Depth over time", caption, lambda: depth_chart(depths, limits, discards))
 
 
-def latency_shares(folder: Path, info: RunInfo) -> list[dict[str, Any]]:
+def latency_shares(folder: Location, info: RunInfo) -> list[dict[str, Any]]:
     """For each queue the share of delivered messages that waited longer than a time, from the histograms."""
     histograms: dict[str, dict[int, int]] = {}
     for row in counters_of(folder, info).select(["queue", "histogram_bucket", "histogram_count"]).to_pylist():
@@ -242,7 +257,8 @@ def _rates(windows: Sequence[Any], field: str, info: RunInfo) -> list[dict[str, 
 
 
 _QUEUE_HEADINGS: Final = (
-    "Queue", "Published", "Delivered", "Congestion discards", "Lost, all causes", "Lost", "Still there",
+    "Queue", "Published", "Delivered", "Congestion discards", "Disconnection discards", "Lost, all causes", "Lost",
+    "Still there",
     "First discard", "HWMark (work, largest)", "Max (work, largest)", "p50", "p99", "p99.9",
     "longest",
 )  # fmt: skip
@@ -253,6 +269,7 @@ def _queue_table(title: str, queues: Sequence[QueueFigures]) -> Table:
         [
             str(each.queue),
             *map(count_text, (each.arrived_messages, each.delivered_messages, each.discarded_messages)),
+            count_text(each.not_connected_messages + each.disconnected_messages),
             count_text(each.lost_messages),
             percent_text(each.loss_ratio),
             count_text(each.length_messages + each.waiting_messages),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
+from qsctl.eventlog.location import Location
 from qsctl.report.charts import Picture, heat_chart, line_chart, picture
 from qsctl.report.page import Page, Table
 from qsctl.report.words import MEASURE_WORDS, listed, measure_text
@@ -16,7 +16,7 @@ CONFIDENCE: Final = 0.95
 _NANOSECONDS_A_MILLISECOND: Final = 1e6
 
 
-def sweep_page(folder: Path) -> Page:
+def sweep_page(folder: Location) -> Page:
     """The page of a sweep's folder.
 
     Raises:
@@ -148,7 +148,7 @@ def _table(measures: list[PointMeasure], axes: list[str]) -> Table:
     )
 
 
-def _command(folder: Path, document: Any) -> str:
+def _command(folder: Location, document: Any) -> str:
     grid = " ".join(f"--grid '{axis['path']}={','.join(axis['values'])}'" for axis in document["axes"])
     common = " --common-random-numbers" if document["common_random_numbers"] else ""
     return (

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from qsctl.eventlog.location import Location
 from qsctl.eventlog.run_folder import FileInfo, ReplicationInfo
 from qsctl.eventlog.schema import LogLevel
 from qsctl.eventlog.writer import ReplicationWriter
@@ -100,7 +100,7 @@ def simulate_counters(
 
 def simulate_replication(
     scenario: Scenario,
-    folder: Path,
+    folder: Location,
     run_id: str,
     replication: int,
     *,

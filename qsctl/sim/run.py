@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from qsctl import __version__
 from qsctl.errors import InvalidInput
+from qsctl.eventlog.location import Location, remove_tree
 from qsctl.eventlog.outcomes import DISCARDS, column_of
 from qsctl.eventlog.run_folder import (
     SCENARIO_FILE,
@@ -51,7 +50,7 @@ NOTE_SHARE = 20
 class RunReport:
     """A finished run: where it is and what it counted. `counters` has a column `replication` after `run_id`."""
 
-    folder: Path
+    folder: Location
     info: RunInfo
     counters: pa.Table
     compile_s: float = 0.0
@@ -60,7 +59,7 @@ class RunReport:
 
 def run(
     scenario: Scenario,
-    folder: Path,
+    folder: Location,
     *,
     seed: int | None = None,
     replications: int | None = None,
@@ -145,12 +144,12 @@ def run(
                 )
     except InvalidInput:
         if not outcomes:
-            shutil.rmtree(folder)  # it was made, or empty: a scenario that cannot run leaves nothing behind
+            remove_tree(folder)  # it was made, or empty: a scenario that cannot run leaves nothing behind
         raise
     return _finish(folder, info, outcomes)
 
 
-def _write_texts(folder: Path, scenario: Scenario) -> dict[str, FileInfo]:
+def _write_texts(folder: Location, scenario: Scenario) -> dict[str, FileInfo]:
     """Write what is simulated beside the log; returns the files by name."""
     texts = {SCENARIO_FILE: scenario_text(scenario).encode("utf-8")}
     if scenario.workload is not None:
@@ -161,7 +160,7 @@ def _write_texts(folder: Path, scenario: Scenario) -> dict[str, FileInfo]:
     return {name: describe_text(text) for name, text in texts.items()}
 
 
-def _reproduce(folder: Path) -> str:
+def _reproduce(folder: Location) -> str:
     return f"qsctl simulate {shlex.quote(str(folder / SCENARIO_FILE))}"
 
 
@@ -173,7 +172,7 @@ def _with_outcomes(info: RunInfo, outcomes: list[Outcome]) -> RunInfo:
     return msgspec.structs.replace(info, done=tuple(each.info for each in in_order), files=files)
 
 
-def _finish(folder: Path, info: RunInfo, outcomes: list[Outcome]) -> RunReport:
+def _finish(folder: Location, info: RunInfo, outcomes: list[Outcome]) -> RunReport:
     """Sum up, seal with the fingerprint, and say whether the run is whole."""
     from qsctl.eventlog.reader import counters_of
 

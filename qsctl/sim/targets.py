@@ -1,6 +1,7 @@
 """What `qsctl size` is asked: targets on measures, and the settings it may vary.
 
-A target is `measure(queue)` compared with a bound: `discards(D-1)=0`, `latency_p99(G-1)<50ms`, `loss_ratio(D-2)<0.1%`.
+A target is `measure(queue)` compared with a bound: `discards(D-1)=0`, `latency_p99(G-1)<50ms`, `loss_ratio(D-2)<0.1%`;
+or the probability of such a comparison, over runs: `P(discards(D-1)>0)<5%`.
 A setting is a path of the scenario, or the short `max-depth(D-1)` and `min-msg-burst(G-1)`, which mean every profile.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from qsctl.errors import UsageError
@@ -24,36 +26,62 @@ RANGES: Final = {"max-depth": (_DEPTH.minimum, _DEPTH.maximum), "min-msg-burst":
 _TARGET = re.compile(
     r"\s*(?P<measure>[a-z][a-z0-9_]*)\((?P<queue>[^)]+)\)\s*(?P<operator><=|>=|<|>|=)\s*(?P<bound>.+?)\s*"
 )
+_PROBABILITY = re.compile(r"\s*P\((?P<inner>.+)\)\s*(?P<operator><=|>=|<|>|=)\s*(?P<share>[^<>=()]+?)\s*")
 _SHORT = re.compile(r"(?P<setting>max-depth|min-msg-burst)\((?P<queue>[^)]+)\)")
 _RANGE = re.compile(r"(?P<low>\d+)\.\.(?P<high>\d+)")
 
 
+ALWAYS_SHARE: Final = 0.05
+"""What "always" means in a target of zero: no number of runs shows more than that less than some share differs."""
+
+
+class Kind(StrEnum):
+    """What a target is about."""
+
+    MEAN = "mean"
+    """The mean of the measure over runs."""
+    ALWAYS = "always"
+    """Every run: `measure(queue)=0`."""
+    SHARE = "share"
+    """The share of runs in which something holds: `P(…)<5%`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One condition; `bound` is in the measure's unit: messages, a ratio, nanoseconds, messages a second."""
+    """One condition; `bound` is in the measure's unit: messages, a ratio, nanoseconds, messages a second.
+
+    `share` is that of the runs which may violate the condition. Of a target `P(…)`, `wanted` says whether the
+    comparison inside is what is wanted of a run (`P(discards(D-1)=0)>95%`) or violates it (`P(discards(D-1)>0)<5%`).
+    """
 
     text: str
     measure: str
     queue: str
     operator: str
     bound: float
+    kind: Kind = Kind.MEAN
+    share: float = ALWAYS_SHARE
+    wanted: bool = True
 
     @property
     def at_most(self) -> bool:
-        """Whether small values meet it; a target of equality is met by zero alone."""
-        return self.operator in {"<", "<=", "="}
+        """Whether small values meet it."""
+        return (self.operator in {"<", "<=", "="}) == self.wanted
 
     def met_by(self, value: float) -> bool:
-        """Whether a value meets it."""
+        """Whether a run with this value, or a mean of it, is as wanted."""
         match self.operator:
             case "<":
-                return value < self.bound
-            case "<=" | "=":
-                return value <= self.bound
+                holds = value < self.bound
+            case "<=":
+                holds = value <= self.bound
             case ">":
-                return value > self.bound
+                holds = value > self.bound
+            case ">=":
+                holds = value >= self.bound
             case _:
-                return value >= self.bound
+                holds = value == self.bound
+        return holds == self.wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +99,46 @@ def parse_target(text: str, measures: Sequence[str]) -> Target:
     """Read one target.
 
     Args:
-        text: as in `latency_p99(G-1)<50ms`.
+        text: as in `latency_p99(G-1)<50ms` or `P(discards(D-1)>0)<5%`.
         measures: the names that a measure may have.
 
     Raises:
         UsageError: it is not of that form, the measure is unknown, or the bound is not of the measure's kind.
     """
-    found = _TARGET.fullmatch(text)
+    probability = _PROBABILITY.fullmatch(text)
+    if not probability:
+        measure, queue, operator, bound = _comparison(text, text, measures)
+        if operator == "=" and bound != 0.0:
+            raise UsageError(
+                f"--target {text!r} asks for one exact value", remedy="Use < or <=; only a target of zero takes =."
+            )
+        return Target(text, measure, queue, operator, bound, Kind.ALWAYS if operator == "=" else Kind.MEAN)
+    measure, queue, operator, bound = _comparison(text, probability["inner"], measures)
+    share = _number(text, probability["share"])
+    if probability["operator"] == "=" or not 0.0 < share < 1.0:
+        raise UsageError(
+            f"--target {text!r}: no number of runs shows that a probability is {probability['operator']} "
+            f"{probability['share']}",
+            remedy="Ask for less, or more, than a share between 0 and 100 %: 'P(discards(D-1)>0)<5%'.",
+        )
+    wanted = probability["operator"] in {">", ">="}
+    return Target(text, measure, queue, operator, bound, Kind.SHARE, 1.0 - share if wanted else share, wanted)
+
+
+def _comparison(text: str, inner: str, measures: Sequence[str]) -> tuple[str, str, str, float]:
+    """The measure, the queue, the operator and the bound."""
+    found = _TARGET.fullmatch(inner)
     if not found:
         raise UsageError(
             f"--target {text!r} is not MEASURE(QUEUE) and a bound",
-            remedy="Write it as in --target 'discards(D-1)=0' or --target 'latency_p99(G-1)<50ms'.",
+            remedy="Write it as in --target 'discards(D-1)=0', 'latency_p99(G-1)<50ms' or 'P(discards(D-1)>0)<5%'.",
         )
-    measure, operator = found["measure"], found["operator"]
+    measure = found["measure"]
     if measure not in measures:
         raise UsageError(f"--target {text!r}: there is no measure {measure!r}", remedy=f"Use {', '.join(measures)}.")
     in_time = measure.startswith("latency_") or measure.endswith("_ns")
     bound = float(parse_duration(found["bound"])) if in_time else _number(text, found["bound"])
-    if operator == "=" and bound != 0.0:
-        raise UsageError(
-            f"--target {text!r} asks for one exact value", remedy="Use < or <=; only a target of zero takes =."
-        )
-    return Target(text, measure, found["queue"].strip(), operator, bound)
+    return measure, found["queue"].strip(), found["operator"], bound
 
 
 def _number(text: str, bound: str) -> float:

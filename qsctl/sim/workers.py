@@ -11,9 +11,9 @@ import queue
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing.synchronize import Event
-from pathlib import Path
 from typing import Final
 
+from qsctl.eventlog.location import Location
 from qsctl.sim.replication import Outcome, Progress, simulate_replication
 from qsctl.sim.scenario import Scenario
 
@@ -32,7 +32,7 @@ def _begin(stop: Event, told: multiprocessing.Queue[Progress]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _replicate(scenario: Scenario, folder: Path, run_id: str, replication: int) -> Outcome:
+def _replicate(scenario: Scenario, folder: Location, run_id: str, replication: int) -> Outcome:
     assert _stop is not None
     assert _told is not None
     return simulate_replication(scenario, folder, run_id, replication, progress=_told.put, stop=_stop.is_set)
@@ -40,7 +40,7 @@ def _replicate(scenario: Scenario, folder: Path, run_id: str, replication: int) 
 
 def simulate_in_workers(
     scenario: Scenario,
-    folder: Path,
+    folder: Location,
     run_id: str,
     workers: int,
     note: Callable[[Outcome], None],

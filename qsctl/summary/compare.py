@@ -2,12 +2,14 @@
 
 Only counters are read, a few rows a replication, so that no Java is needed. Where the seeds of a pair of replications
 agree, the difference is taken pair by pair, which removes what the arrivals have in common; else the means are compared
-by Welch's interval.
+by Welch's interval. Many differences are looked at together: who is better is said only where that stands after Holm's
+adjustment (`statistics.py`), of the measures of the sentence among themselves, and of all others among all.
 """
 
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,30 +17,38 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from qsctl.errors import InvalidInput, NotFound
+from qsctl.errors import InvalidInput, NotFound, QsctlError
+from qsctl.eventlog.location import Location
 from qsctl.eventlog.reader import counters_of
-from qsctl.eventlog.run_folder import RUN_FILE, read_run_info
+from qsctl.eventlog.run_folder import RUN_FILE, SCENARIO_FILE, read_run_info
 from qsctl.sim.figures import Figures, figures_of
-from qsctl.sim.sweep import Point
-from qsctl.summary.points import LARGER_IS_BETTER, MEASURES, Interval, interval_of
-from qsctl.summary.student import t_quantile
+from qsctl.sim.randomness import is_deterministic
+from qsctl.sim.scenario_text import SERVICE_FILE
+from qsctl.sim.scenario_xml import read_scenario
+from qsctl.sim.sweep import Point, scenario_at
+from qsctl.summary.points import LARGER_IS_BETTER, MEASURES
+from qsctl.summary.statistics import Interval, TestedDifference, difference_of_means, holm, paired_difference
 from qsctl.summary.sweep_folder import SWEEP_FILE, PointResult, read_results
 
 
 class Verdict(StrEnum):
-    """Which of the two is better on a measure, as far as the interval tells."""
+    """Which of the two is better on a measure, as far as can be told with the confidence asked for."""
 
     A = "A"
     B = "B"
     SAME = "same"
     """Both give exactly the same in every replication."""
     UNDECIDED = "undecided"
-    """The interval of the difference holds zero."""
+    """The difference may be chance: among so many differences, one as large is to be expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """B less A on one measure of one queue at one point."""
+    """B less A on one measure of one queue at one point.
+
+    `interval` is of this difference alone; `adjusted_p_value` is adjusted for all that are looked at together, and
+    decides the verdict.
+    """
 
     point: Point
     queue: str
@@ -47,6 +57,7 @@ class Difference:
     mean_b: float
     difference: Interval
     paired: bool
+    adjusted_p_value: float
     verdict: Verdict
 
 
@@ -54,15 +65,15 @@ class Difference:
 class Comparison:
     """Every difference, and what of either side has no counterpart."""
 
-    a: Path
-    b: Path
+    a: Location
+    b: Location
     confidence: float
     differences: tuple[Difference, ...]
     only_in_a: tuple[str, ...]
     only_in_b: tuple[str, ...]
 
 
-def compare(a: Path, b: Path, confidence: float) -> Comparison:
+def compare(a: Location, b: Location, confidence: float) -> Comparison:
     """Compare two run folders or two sweep folders.
 
     Raises:
@@ -72,25 +83,26 @@ def compare(a: Path, b: Path, confidence: float) -> Comparison:
     if (a / SWEEP_FILE).exists() != (b / SWEEP_FILE).exists():
         raise InvalidInput(f"{a} and {b} are not of one kind", remedy="Compare two runs, or two sweeps.")
     left, right = _grouped(read_figures(a)), _grouped(read_figures(b))
-    differences = [
+    fixed = _without_chance(a, left) & _without_chance(b, right)
+    found = [
         difference
         for place in left
         if place in right
-        for difference in _differences(left[place], right[place], confidence)
+        for difference in _differences(left[place], right[place], confidence, exact=left[place].point.key in fixed)
     ]
-    if not differences:
+    if not found:
         raise InvalidInput(f"{a} and {b} have no queue and point in common", remedy="Sweep the same values in both.")
     return Comparison(
         a,
         b,
         confidence,
-        tuple(differences),
+        tuple(_judged(found, confidence)),
         tuple(_names(left, right)),
         tuple(_names(right, left)),
     )
 
 
-def read_figures(folder: Path) -> list[PointResult]:
+def read_figures(folder: Location) -> list[PointResult]:
     """The figures of every replication of a run or of a sweep.
 
     Raises:
@@ -129,7 +141,37 @@ def _grouped(results: Sequence[PointResult]) -> dict[tuple[str, str], _Group]:
     return groups
 
 
-def _differences(a: _Group, b: _Group, confidence: float) -> list[Difference]:
+def _without_chance(folder: Location, groups: dict[tuple[str, str], _Group]) -> set[str]:
+    """The keys of the points at which nothing is random, so that one replication says everything."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="qsctl-") as here:
+            for name in (SCENARIO_FILE, SERVICE_FILE):
+                if (folder / name).is_file():
+                    (Path(here) / name).write_bytes((folder / name).read_bytes())
+            # Neither variables nor the environment: the text is canonical.
+            scenario = read_scenario(Path(here) / SCENARIO_FILE, {}, {})
+        points = {group.point.key: group.point for group in groups.values()}
+        return {key for key, point in points.items() if is_deterministic(scenario_at(scenario, point))}
+    except (QsctlError, OSError):
+        # Written by hand, or its trace is elsewhere: its replications are compared as any others.
+        return set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A difference before it is known how many others are looked at."""
+
+    point: Point
+    queue: str
+    measure: str
+    mean_a: float
+    mean_b: float
+    tested: TestedDifference
+    paired: bool
+    same: bool
+
+
+def _differences(a: _Group, b: _Group, confidence: float, *, exact: bool) -> list[_Found]:
     common = sorted(a.figures.keys() & b.figures.keys())
     paired = len(common) == len(a.figures) == len(b.figures)
     found = []
@@ -137,56 +179,56 @@ def _differences(a: _Group, b: _Group, confidence: float) -> list[Difference]:
         if paired:
             pairs = [(measure(a.figures[place]), measure(b.figures[place])) for place in common]
             whole = [(left, right) for left, right in pairs if left is not None and right is not None]
-            if not whole:
-                continue
-            interval = interval_of([right - left for left, right in whole], confidence)
             lefts, rights = [left for left, _ in whole], [right for _, right in whole]
         else:
             lefts = [value for each in a.figures.values() if (value := measure(each)) is not None]
             rights = [value for each in b.figures.values() if (value := measure(each)) is not None]
-            if not lefts or not rights:
-                continue
-            interval = welch(lefts, rights, confidence)
-        found.append(
-            Difference(
-                a.point,
-                a.queue,
-                name,
-                math.fsum(lefts) / len(lefts),
-                math.fsum(rights) / len(rights),
-                interval,
-                paired,
-                _verdict(name, interval, same=sorted(lefts) == sorted(rights) and interval.mean == 0.0),
+        if not lefts or not rights:
+            continue
+        tested = (
+            paired_difference(
+                [right - left for left, right in zip(lefts, rights, strict=True)], confidence, exact=exact
             )
+            if paired
+            else difference_of_means(lefts, rights, confidence, exact=exact)
         )
+        same = lefts == rights if paired else min(lefts) == max(lefts) == min(rights) == max(rights)
+        mean_a, mean_b = math.fsum(lefts) / len(lefts), math.fsum(rights) / len(rights)
+        found.append(_Found(a.point, a.queue, name, mean_a, mean_b, tested, paired, same))
     return found
 
 
-def welch(a: Sequence[float], b: Sequence[float], confidence: float) -> Interval:
-    """The interval of mean(b) − mean(a) for samples with variances of their own; infinite for a single observation."""
-    difference = math.fsum(b) / len(b) - math.fsum(a) / len(a)
-    if len(a) < 2 or len(b) < 2:
-        return Interval(difference, math.inf, min(len(a), len(b)))
-    parts = []
-    for values in (a, b):
-        mean = math.fsum(values) / len(values)
-        parts.append(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
-    error = sum(parts)
-    if error == 0.0:
-        return Interval(difference, 0.0, min(len(a), len(b)))
-    # Welch and Satterthwaite; rounded down, which widens the interval a little.
-    freedom = error**2 / sum(part**2 / (len(values) - 1) for part, values in zip(parts, (a, b), strict=True))
-    half_width = t_quantile(confidence, max(1, math.floor(freedom))) * math.sqrt(error)
-    return Interval(difference, half_width, min(len(a), len(b)))
+def _judged(found: Sequence[_Found], confidence: float) -> list[Difference]:
+    """Every difference with its verdict: the headlines adjusted among themselves, the rest among all."""
+    of_all = holm([each.tested.p_value for each in found])
+    headlines = [each for each in found if each.measure in HEADLINES]
+    of_headlines = iter(holm([each.tested.p_value for each in headlines]))
+    judged = []
+    for each, among_all in zip(found, of_all, strict=True):
+        p_value = next(of_headlines) if each.measure in HEADLINES else among_all
+        judged.append(
+            Difference(
+                each.point,
+                each.queue,
+                each.measure,
+                each.mean_a,
+                each.mean_b,
+                each.tested.interval,
+                each.paired,
+                p_value,
+                _verdict(each, stands=p_value <= 1.0 - confidence),
+            )
+        )
+    return judged
 
 
-def _verdict(measure: str, difference: Interval, *, same: bool) -> Verdict:
-    if same and difference.half_width in (0.0, math.inf):
+def _verdict(found: _Found, *, stands: bool) -> Verdict:
+    if found.same:
         return Verdict.SAME
-    if difference.low <= 0.0 <= difference.high:
+    difference = found.tested.interval.mean
+    if not stands or difference == 0.0:
         return Verdict.UNDECIDED
-    b_is_larger = difference.mean > 0.0
-    return Verdict.B if b_is_larger == (measure in LARGER_IS_BETTER) else Verdict.A
+    return Verdict.B if (difference > 0.0) == (found.measure in LARGER_IS_BETTER) else Verdict.A
 
 
 def _names(of: dict[tuple[str, str], _Group], without: dict[tuple[str, str], _Group]) -> list[str]:
@@ -222,11 +264,7 @@ def sentence(comparison: Comparison) -> str:
     undecided = sum(each.verdict is Verdict.UNDECIDED for each in shown)
     parts = [f"{verdict.value} is better on {_listed(what)}" for verdict, what in wins.items() if what]
     if not parts:
-        parts = [
-            "the intervals do not tell A and B apart: simulate more replications"
-            if undecided
-            else "A and B give the same"
-        ]
+        parts = ["nothing tells A and B apart: simulate more replications" if undecided else "A and B give the same"]
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 

@@ -32,6 +32,22 @@ def _master(match: re.Match[str]) -> QsctlError:
     )
 
 
+def _no_filesystem(match: re.Match[str]) -> QsctlError:
+    what = f"the scheme {match['scheme']}:" if match["scheme"] else f"the class {match['class']}"
+    return Unavailable(
+        f"this Spark has nothing that reads and writes {what}",
+        remedy="Give it the connector of its Hadoop release, as in "
+        "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.5.0 for s3a:, or --conf spark.jars=FILE.jar.",
+    )
+
+
+def _not_seen(match: re.Match[str]) -> QsctlError:
+    return InvalidInput(
+        f"the executor on {match['host']} does not see {match['path']}, which is on this machine",
+        remedy="Put the run where every executor sees it: a shared folder, or a URI such as s3a://bucket/run.",
+    )
+
+
 def _worker(match: re.Match[str]) -> QsctlError:
     return InvalidInput(f"a task failed in Python: {match['text'].strip()[:_LONGEST_LINE]}")
 
@@ -52,6 +68,34 @@ RULES: Final[tuple[Rule, ...]] = (
         lambda _: NoAnswer(
             "the Spark master does not answer, or ended the application",
             remedy="Check that it runs and that its workers have free cores; --master local[*] needs none.",
+        ),
+    ),
+    (
+        re.compile(
+            r"No FileSystem for scheme \"?(?P<scheme>[\w.+-]+)|Class (?P<class>org\.apache\.hadoop\.fs\.\S+) not found"
+        ),
+        _no_filesystem,
+    ),
+    (
+        re.compile(r"(?s)FILE_NOT_EXIST.*?(?P<path>file:/\S+?\.parquet).*?\((?P<host>\S+) executor \S+\)"),
+        _not_seen,
+    ),
+    (
+        re.compile(r"(?s)\((?P<host>\S+) executor \S+\).*?File (?P<path>file:/\S+?) does not exist"),
+        _not_seen,
+    ),
+    (
+        re.compile(r"Cannot run program \"(?P<program>[^\"]+)\""),
+        lambda match: UsageError(
+            f"Spark's tasks cannot start Python: {match['program']} cannot be run",
+            remedy="Unset PYSPARK_PYTHON, or set it or spark.pyspark.python to a Python with qsctl on every executor.",
+        ),
+    ),
+    (
+        re.compile(r"PYTHON_VERSION_MISMATCH\S* (?P<text>[^\n]+)"),
+        lambda match: Unavailable(
+            f"Spark's tasks run another Python: {match['text'].strip()[:_LONGEST_LINE]}",
+            remedy="Unset PYSPARK_PYTHON, or set spark.pyspark.python to a Python of the same minor version.",
         ),
     ),
     (

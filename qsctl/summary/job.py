@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from qsctl.errors import UsageError
 from qsctl.eventlog.explained import merged_happenings
+from qsctl.eventlog.location import Location, location, spark_path
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.summary import recorded_counters, tables
 from qsctl.summary.cells import cells
@@ -79,7 +79,7 @@ class _Asked:
 
 
 def summarize_run(
-    folder: Path,
+    folder: Location,
     *,
     by: Sequence[str] = DEFAULT_BY,
     window_ns: Nanoseconds = SECOND_NS,
@@ -88,7 +88,7 @@ def summarize_run(
     confidence: float = DEFAULT_CONFIDENCE,
     clients: Sequence[str] = (),
     options: SparkOptions | None = None,
-    out: Path | None = None,
+    out: Location | None = None,
 ) -> RunSummary:
     """Summarize one run; see `summarize_runs`."""
     return summarize_runs(
@@ -105,7 +105,7 @@ def summarize_run(
 
 
 def summarize_runs(
-    folders: Sequence[Path],
+    folders: Sequence[Location],
     *,
     by: Sequence[str] = DEFAULT_BY,
     window_ns: Nanoseconds = SECOND_NS,
@@ -114,7 +114,7 @@ def summarize_runs(
     confidence: float = DEFAULT_CONFIDENCE,
     clients: Sequence[str] = (),
     options: SparkOptions | None = None,
-    out: Path | None = None,
+    out: Location | None = None,
 ) -> RunSummary:
     """Summarize runs as `summarize` does, on the session of this process that `options` ask for.
 
@@ -132,7 +132,7 @@ def summarize_runs(
 
 def summarize(
     spark: SparkSession,
-    runs: Sequence[Path | str],
+    runs: Sequence[Location | str],
     *,
     by: Sequence[str] = DEFAULT_BY,
     window_ns: Nanoseconds = SECOND_NS,
@@ -140,7 +140,7 @@ def summarize(
     exact: bool = True,
     confidence: float = DEFAULT_CONFIDENCE,
     clients: Sequence[str] = (),
-    out: Path | str | None = None,
+    out: Location | str | None = None,
 ) -> RunSummary:
     """Summarize runs on a session of the caller's own: in a notebook, under `spark-submit`, on Spark Connect.
 
@@ -166,12 +166,12 @@ def summarize(
         InvalidInput: `out` cannot be written, or another command is writing it.
     """
     asked = _checked(by, window_ns, measures, exact, confidence, tuple(clients), len(runs))
-    found = [read_run(Path(run)) for run in runs]
+    found = [read_run(location(run)) for run in runs]
     with spark_faults():
-        return _summary(spark, found, asked, None if out is None else Path(out))
+        return _summary(spark, found, asked, None if out is None else location(out))
 
 
-def _summary(spark: SparkSession, runs: Sequence[RecordedRun], asked: _Asked, out: Path | None) -> RunSummary:
+def _summary(spark: SparkSession, runs: Sequence[RecordedRun], asked: _Asked, out: Location | None) -> RunSummary:
     collected: dict[str, list[pa.Table]] = {}
     labels = _labels(runs)
     with output_folder(out) as output:
@@ -332,8 +332,8 @@ def _read(spark: SparkSession, run: RecordedRun, label: str, table: str) -> Data
     Whatever else lies in the folder is not read. The run's name is not read from the files, for `run.json` has it.
     """
     shape = StructType([field for field in READ[table].fields if field.name != "run_id"])
-    paths = [_escaped(str(part.path)) for part in run.parts[table]]
-    frame = spark.read.schema(shape).option("basePath", str(run.folder / table)).parquet(*paths)
+    paths = [_escaped(spark_path(part.path)) for part in run.parts[table]]
+    frame = spark.read.schema(shape).option("basePath", spark_path(run.folder / table)).parquet(*paths)
     return frame.selectExpr("*", f"{literal(label)} as run_id")
 
 

@@ -1,18 +1,17 @@
-"""What a sweep's results say: for each point and queue the mean of every measure, with Student's t interval.
+"""What a sweep's results say: for each point and queue the mean of every measure, with its interval (`statistics.py`).
 
 Small and in this process: the figures that came from the workers are few.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from qsctl.sim.figures import SUMMED, Figures
 from qsctl.sim.sweep import Point
-from qsctl.summary.student import t_quantile
+from qsctl.summary.statistics import READING_ERROR, Interval, interval_of
 from qsctl.summary.sweep_folder import PointResult
 
 MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
@@ -63,23 +62,12 @@ UNITS: Final[Mapping[str, str]] = {
 """The unit of a measure; one that is not named counts messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A mean and half the width of its confidence interval; infinite with one observation."""
+_FROM_HISTOGRAMS: Final = ("p50", "p90", "p99", "p999")
 
-    mean: float
-    half_width: float
-    count: int
 
-    @property
-    def low(self) -> float:
-        """The lower end."""
-        return self.mean - self.half_width
-
-    @property
-    def high(self) -> float:
-        """The upper end."""
-        return self.mean + self.half_width
+def reading_error(measure: str) -> float:
+    """How much too high the values of a measure may be, as a share of them: percentiles come from histograms."""
+    return READING_ERROR if any(part in _FROM_HISTOGRAMS for part in measure.split("_")) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +81,10 @@ class PointMeasure:
     smallest: float
     largest: float
 
-
-def interval_of(values: Sequence[float], confidence: float) -> Interval:
-    """The mean of independent observations with its two-sided t interval."""
-    mean = math.fsum(values) / len(values)
-    if len(values) == 1:
-        return Interval(mean, math.inf, 1)
-    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    return Interval(mean, t_quantile(confidence, len(values) - 1) * math.sqrt(variance / len(values)), len(values))
+    @property
+    def relative_error(self) -> float:
+        """How much too high every figure may be by the way it is read, as a share of it; besides the interval."""
+        return reading_error(self.measure)
 
 
 def point_measures(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow as pa
 from qsctl.config.document import parse_document
 from qsctl.errors import Damaged
 from qsctl.eventlog.checked_files import TABLES, Part, checked_parts, checked_text
+from qsctl.eventlog.location import Location
 from qsctl.eventlog.reader import part_batches
 from qsctl.eventlog.run_folder import SCENARIO_FILE, RunInfo, read_run_info
 from qsctl.eventlog.schema import LogLevel
@@ -30,7 +30,7 @@ class RecordedRun:
     table, which were compared with their checksums: nothing else in the folder is read.
     """
 
-    folder: Path
+    folder: Location
     info: RunInfo
     replications: tuple[int, ...]
     parts: Mapping[str, Sequence[Part]]
@@ -78,7 +78,7 @@ class RecordedRun:
         return egress and self.info.log_level == LogLevel.EVENTS and bool(self.parts["events"])
 
 
-def read_run(folder: Path) -> RecordedRun:
+def read_run(folder: Location) -> RecordedRun:
     """Read what a run folder says of itself, and compare its files with their checksums.
 
     Raises:
@@ -156,7 +156,7 @@ def holding_of(run: RecordedRun) -> Holding:
     return Holding(frozenset(holders))
 
 
-def _check_rows(folder: Path, info: RunInfo, parts: Mapping[str, Sequence[Part]]) -> None:
+def _check_rows(folder: Location, info: RunInfo, parts: Mapping[str, Sequence[Part]]) -> None:
     """Every replication has the rows that it counted while it wrote them."""
     for each in info.done:
         for table, written in (("messages", each.message_rows), ("events", each.event_rows)):

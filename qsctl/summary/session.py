@@ -1,28 +1,31 @@
 """One quiet Spark session a process, from options, environment and defaults.
 
 Decides: the settings (small jobs start fast, offline too, and in containers whose host name resolves to nothing), their
-precedence (`--master` and `--conf`, then `QSCTL_SPARK_*`, then ours), and that nothing is left behind at exit.
+precedence (`--master` and `--conf`, then `QSCTL_SPARK_*`, then ours), and that nothing is left behind at exit. A master
+`sc://…` is a Spark Connect server: there is no Java here then, and the server's own settings stay.
 """
 
 from __future__ import annotations
 
 import atexit
+import logging
 import os
-import re
 import shutil
-import socket
+import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from qsctl.errors import NoAnswer, Unavailable, UsageError
-from qsctl.identity import decimal_from_text
 from qsctl.summary.faults import spark_faults
-from qsctl.summary.gateway import Gateway, start_gateway
+from qsctl.summary.gateway import Gateway, changed_environment, start_gateway
 from qsctl.summary.java import find_java
+from qsctl.summary.master import check_master, cores_of, is_local, is_loopback, is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,9 +36,6 @@ CONF_VARIABLE: Final = "QSCTL_SPARK_CONF"
 """Settings as `name=value`, separated by semicolons or line ends."""
 MEMORY_VARIABLE: Final = "QSCTL_SPARK_DRIVER_MEMORY"
 
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
-_MASTER_ANSWER_SECONDS: Final = 5.0
-_MASTER: Final = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[[\d,\s]+\]|spark://.+|yarn|k8s://.+")
 _MEBIBYTE: Final = 1 << 20
 _SPLIT_BYTES: Final = "32m"
 """About two row groups of the log a task: of a file of ten million messages every core gets the same part."""
@@ -93,7 +93,7 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
     named = options.master or environment.get(MASTER_VARIABLE, "") or from_environment.get("spark.master", "")
     master = options.conf.get("spark.master", "") if not options.master and "spark.master" in options.conf else named
     master = master or DEFAULT_MASTER
-    local = master.startswith("local")
+    local = is_local(master)
     settings = {
         "spark.master": master,
         "spark.app.name": "qsctl",
@@ -110,11 +110,16 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         "spark.driver.memory": environment.get(MEMORY_VARIABLE, "") or f"{_default_memory_mebibytes()}m",
         "spark.log.level": "ERROR",
     }
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    if endpoint:
+        # What the event log's own client of the store heeds, Spark's does not look at.
+        settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
+        settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
     if local:
         settings["spark.sql.files.maxPartitionBytes"] = _SPLIT_BYTES
         settings["spark.local.dir"] = str(folder / "local")
-        settings["spark.sql.shuffle.partitions"] = str(max(2, 2 * _cores(master)))
-    if local or _is_loopback(master):
+        settings["spark.sql.shuffle.partitions"] = str(max(2, 2 * cores_of(master)))
+    if local or is_loopback(master):
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
     return {**settings, **from_environment, **options.conf, "spark.master": master}
@@ -138,9 +143,9 @@ def spark_session(options: SparkOptions | None = None, *, brief: bool = False) -
         brief: there is little to do: Java compiles quickly instead of well. It counts only when Java starts here.
 
     Raises:
-        Unavailable: no usable Java, or pyspark is not installed.
+        Unavailable: no usable Java, or pyspark, or what Spark Connect needs, is not installed.
         UsageError: the master or a setting is not one.
-        NoAnswer: nobody listens at the master's address.
+        NoAnswer: nobody listens at the master's address, or whoever does is silent.
     """
     global _running  # noqa: PLW0603 - one Java machine a process is Spark's own rule
     options = options or SparkOptions()
@@ -152,12 +157,16 @@ def spark_session(options: SparkOptions | None = None, *, brief: bool = False) -
                 shutil.rmtree(folder, ignore_errors=True)
                 return _running.session
             stop_spark()
-        _check_master(settings["spark.master"])
-        session, gateway = _start(settings, folder, brief=brief)
+        check_master(settings["spark.master"])
+        given = _given(options, os.environ)
+        if is_remote(settings["spark.master"]):
+            session, gateway = _connect(settings, given), None
+        else:
+            session, gateway = _start(settings, folder, brief=brief)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    _running = _Running(session, settings, _given(options, os.environ), gateway, folder)
+    _running = _Running(session, settings, given, gateway, folder)
     return session
 
 
@@ -169,11 +178,18 @@ def tune(spark: SparkSession, *, brief: bool) -> None:
         brief: the tables are small: one task a stage and no planning anew between stages, each of which costs more
             than the work. Settings that the user gave stay as they are.
     """
-    if _running is None or not _running.settings["spark.master"].startswith("local"):
+    if _running is None or not is_local(_running.settings["spark.master"]):
         return
     for name, value in {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}.items():
         if name not in _running.given:
             spark.conf.set(name, value if brief else _running.settings[name])
+
+
+def runs_here(spark: SparkSession) -> bool:
+    """Whether a session's tasks run in processes of this machine with this very Python."""
+    if _running is None or spark is not _running.session or not is_local(_running.settings["spark.master"]):
+        return False
+    return os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
 
 
 def stop_spark() -> None:
@@ -188,23 +204,55 @@ def stop_spark() -> None:
     except (Unavailable, NoAnswer):
         pass  # Java is gone already: there is nothing left to stop.
     finally:
-        _forget_gateway(ending.gateway)
+        _forget(ending.gateway)
         shutil.rmtree(ending.folder, ignore_errors=True)
 
 
 atexit.register(stop_spark)
 
 
-def _start(settings: dict[str, str], folder: Path, *, brief: bool) -> tuple[SparkSession, Gateway | None]:
-    java = find_java()
+_SESSION_SETTINGS: Final = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
+"""What the measures rely on and a session may set on somebody else's server."""
+
+_CONNECT_VARIABLES: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")
+
+
+def _connect(settings: Mapping[str, str], given: frozenset[str]) -> SparkSession:
+    """A session of a Spark Connect server: of the settings only what the user gave, and what a session may set."""
+    with spark_faults():
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.remote(settings["spark.master"])
+        for name in sorted({*_SESSION_SETTINGS, *given} - {"spark.master"}):
+            builder = builder.config(name, settings[name])
+        return builder.getOrCreate()
+
+
+def _check_python(settings: Mapping[str, str]) -> None:
+    """Refuse a Python for the tasks that this machine does not have: each task would fail in a trace of Java's."""
+    for source, program in (
+        ("spark.pyspark.python", settings.get("spark.pyspark.python")),
+        ("PYSPARK_PYTHON", os.environ.get("PYSPARK_PYTHON")),
+    ):
+        if program and shutil.which(program) is None:
+            raise UsageError(
+                f"{source} names {program}, which cannot be run: Spark's tasks would not start",
+                remedy="Unset it, or name a Python that has qsctl.",
+            )
+
+
+def _start(settings: dict[str, str], folder: Path, *, brief: bool) -> tuple[SparkSession, Gateway]:
     master = settings["spark.master"]
-    environment = dict(os.environ)
-    if master.startswith("local") or _is_loopback(master):
+    if is_local(master):
+        _check_python(settings)
+    java = find_java()
+    environment: dict[str, str] = {}
+    if is_local(master) or is_loopback(master):
         # Java would look the host name up; a container's often resolves to nothing.
         environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "localhost"}
-        environment.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "spark.pyspark.python" in settings:
-        environment["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
+        os.environ["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
     try:
         import pyspark
         from pyspark.sql import SparkSession
@@ -212,39 +260,50 @@ def _start(settings: dict[str, str], folder: Path, *, brief: bool) -> tuple[Spar
         raise Unavailable(f"pyspark is not usable: {error}", remedy="pip install pyspark") from None
     home = Path(pyspark.__file__).parent
     gateway = start_gateway(java, home, settings, folder, environment, brief=brief)
-    python = environment.get("PYSPARK_PYTHON")
-    kept = {name: os.environ.get(name) for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")}
-    os.environ |= {"PYSPARK_GATEWAY_PORT": str(gateway.port), "PYSPARK_GATEWAY_SECRET": gateway.secret}
-    if python:
-        os.environ["PYSPARK_PYTHON"] = python
     try:
-        with spark_faults():
-            builder = SparkSession.builder
+        with spark_faults(), changed_environment(environment):
+            conf = pyspark.SparkConf(loadDefaults=False)
             for name, value in settings.items():
-                builder = builder.config(name, value)
-            return builder.getOrCreate(), gateway
+                conf.set(name, value)
+            logging.getLogger().addFilter(_not_of_py4j)
+            with _own_interrupts():
+                pyspark.SparkContext(conf=conf, gateway=gateway.connection)
+            return SparkSession.builder.getOrCreate(), gateway
     except BaseException:
-        _forget_gateway(gateway)
+        _forget(gateway)
         raise
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether a line of the root logger is no trace of py4j's, which logs every interrupt there before it raises it."""
+    return Path(record.pathname).parent.name != "py4j"
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep this process's way to take Ctrl-C: PySpark's asks Java on a line that is in use, and prints the trace."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
     finally:
-        for name, former in kept.items():
-            if former is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = former
+        signal.signal(signal.SIGINT, handler)
 
 
-def _forget_gateway(gateway: Gateway | None) -> None:
+def _forget(gateway: Gateway | None) -> None:
     """Close the connection and the Java machine, so that the next session starts its own."""
+    for name in _CONNECT_VARIABLES:
+        os.environ.pop(name, None)
+    if gateway is None:
+        return
     from pyspark import SparkContext
 
-    connection = SparkContext._gateway
-    if connection is not None:
-        connection.shutdown()
-    SparkContext._gateway = None
-    SparkContext._jvm = None
-    if gateway is not None:
-        gateway.close()
+    if SparkContext._gateway is gateway.connection:
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+    gateway.close()
 
 
 def _same(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:
@@ -253,46 +312,6 @@ def _same(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:
     return {name: value for name, value in wanted.items() if name not in own} == {
         name: value for name, value in have.items() if name not in own
     }
-
-
-def _check_master(master: str) -> None:
-    """Refuse what is no master, and knock at a standalone master's door: Spark itself would try for a minute."""
-    if not _MASTER.fullmatch(master):
-        raise UsageError(
-            f"{master!r} is not a Spark master",
-            remedy="Write local[*], local[4], spark://host:7077, yarn or k8s://https://host:port.",
-        )
-    if not master.startswith("spark://"):
-        return
-    places = master.removeprefix("spark://").split(",")
-    for place in places:
-        host, _, port = place.rpartition(":")
-        if not host or decimal_from_text(port, _PORT_MAX) is None:
-            raise UsageError(f"{master!r} is not a Spark master", remedy="Write it as in spark://host:7077.")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=_MASTER_ANSWER_SECONDS).close()
-        except OSError:
-            continue
-        return
-    raise NoAnswer(
-        f"nobody listens at {master}", remedy="Start the master, or use --master local[*], which needs none."
-    )
-
-
-_PORT_MAX: Final = 65535
-_CORES_MAX: Final = 1_000_000
-
-
-def _is_loopback(master: str) -> bool:
-    return master.startswith("spark://") and master.removeprefix("spark://").rpartition(":")[0] in _LOOPBACK
-
-
-def _cores(master: str) -> int:
-    inside = master.partition("[")[2].rstrip("]").split(",")[0]
-    cores = decimal_from_text(inside, _CORES_MAX)
-    if cores is not None:
-        return cores
-    return (os.cpu_count() or 1) if inside == "*" else 1
 
 
 def _default_memory_mebibytes() -> int:

@@ -37,10 +37,15 @@ def t_quantile(confidence: float, degrees_of_freedom: int) -> float:
     return (low + high) / 2.0
 
 
+def two_sided_p(t: float, degrees_of_freedom: int) -> float:
+    """The probability of |T| > t, for t ≥ 0: exact to about ten digits, small values too."""
+    x = degrees_of_freedom / (degrees_of_freedom + t * t)
+    return _incomplete_beta(degrees_of_freedom / 2.0, 0.5, x)
+
+
 def _two_sided(t: float, degrees_of_freedom: int) -> float:
     """The probability of |T| ≤ t."""
-    x = degrees_of_freedom / (degrees_of_freedom + t * t)
-    return 1.0 - _incomplete_beta(degrees_of_freedom / 2.0, 0.5, x)
+    return 1.0 - two_sided_p(t, degrees_of_freedom)
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:

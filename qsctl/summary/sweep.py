@@ -9,19 +9,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from qsctl.errors import InvalidInput, QsctlError
+import msgspec
+
+from qsctl.errors import InvalidInput, QsctlError, Unavailable
+from qsctl.eventlog.location import Location
 from qsctl.sim.figures import Figures
 from qsctl.sim.scenario import Scenario
 from qsctl.sim.sweep import SweepPlan, Task, run_task
+from qsctl.summary.executors import reports_of, self_report
 from qsctl.summary.faults import spark_faults
-from qsctl.summary.session import SparkOptions, spark_session
+from qsctl.summary.session import SparkOptions, runs_here, spark_session
 from qsctl.summary.sweep_folder import PointResult, finished, open_sweep, read_results, write_results
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 BATCH_SECONDS: Final = 5.0
 """A batch is made to last about this long: what a killed driver loses, and how often progress is told."""
@@ -41,9 +44,11 @@ class SweepProgress:
 
 def run_sweep(
     plan: SweepPlan,
-    folder: Path,
+    folder: Location,
     options: SparkOptions | None = None,
     progress: Callable[[SweepProgress], None] | None = None,
+    *,
+    spark: SparkSession | None = None,
 ) -> list[PointResult]:
     """Do what is not done yet of a sweep.
 
@@ -52,6 +57,7 @@ def run_sweep(
         folder: where results are kept; an earlier part of the same sweep is taken over.
         options: where Spark runs.
         progress: called after every batch.
+        spark: a session of the caller's own instead of one by `options`: of a notebook, or of `spark-submit`.
 
     Returns:
         The results of the plan's points: those that were there and those computed now.
@@ -68,7 +74,7 @@ def run_sweep(
     told = progress or (lambda _: None)
     told(SweepProgress(reused, len(tasks), reused))
     if left:
-        runner = TaskRunner(plan.scenario, options)
+        runner = TaskRunner(plan.scenario, options, spark=spark)
         count = reused
         for results in runner.batches(left):
             write_results(folder, results)
@@ -81,13 +87,28 @@ def run_sweep(
 
 
 class TaskRunner:
-    """Runs tasks of one scenario on Spark; the scenario travels once."""
+    """Runs tasks of one scenario on Spark."""
 
-    def __init__(self, scenario: Scenario, options: SparkOptions | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, options: SparkOptions | None = None, *, spark: SparkSession | None = None
+    ) -> None:
+        """Open the session and, where others than this machine's processes run tasks, check that they can.
+
+        Args:
+            scenario: what is simulated.
+            options: where Spark runs.
+            spark: a session of the caller's own instead.
+
+        Raises:
+            Unavailable: an executor has another version of qsctl or of Python, or none; the message names it.
+        """
+        self._spark = spark or spark_session(options)
+        self._scenario = scenario
         with spark_faults():
-            self._context: SparkContext = spark_session(options).sparkContext
-            self._scenario = self._context.broadcast(scenario)
-            self.slots: int = self._context.defaultParallelism
+            # What a range is split into by default is how many tasks run at once, on a remote session too.
+            parts = self._spark.range(_PROBE_ROWS).selectExpr("spark_partition_id() as part").distinct().count()
+        self.slots: int = max(1, parts)
+        check_executors(self._spark, self.slots)
 
     def batches(self, tasks: Sequence[Task]) -> Iterable[list[PointResult]]:
         """Results of the tasks, batch by batch, in their order; a batch's size follows the speed."""
@@ -107,23 +128,59 @@ class TaskRunner:
         Raises:
             InvalidInput: a task's scenario cannot be simulated; the message names the point.
         """
-        scenario = self._scenario
+        from pyspark.sql.functions import udf
+
         slices = min(len(tasks), self.slots * TASKS_A_SLOT)
+        scenario, handed = self._scenario, tuple(tasks)
+        # A row is a simulation: what a row costs besides is nothing.
+        attempt = udf(lambda number: _attempt(scenario, handed[number]), _ANSWER, useArrow=False)
         with spark_faults():
-            numbered = self._context.parallelize(list(enumerate(tasks)), slices)
-            answers = numbered.map(lambda each: (each[0], _attempt(scenario.value, each[1]))).collect()
+            numbers = self._spark.range(0, len(tasks), 1, slices)
+            rows = numbers.select(numbers["id"], attempt(numbers["id"]).alias("answer")).collect()
         results = []
-        for number, answer in sorted(answers):
-            task = tasks[number]
-            if isinstance(answer, str):
-                raise InvalidInput(f"{task.point}: {answer}")
-            results.append(PointResult(task.point, task.replication, task.seed, tuple(answer)))
+        for row in sorted(rows, key=lambda row: row["id"]):
+            task, (figures, problem) = tasks[row["id"]], row["answer"]
+            if problem is not None:
+                raise InvalidInput(f"{task.point}: {problem}")
+            read = msgspec.msgpack.decode(bytes(figures), type=tuple[Figures, ...])
+            results.append(PointResult(task.point, task.replication, task.seed, read))
         return results
 
 
-def _attempt(scenario: Scenario, task: Task) -> list[Figures] | str:
+_PROBE_ROWS: Final = 100_000
+_ANSWER: Final = "struct<figures binary, problem string>"
+
+
+def _attempt(scenario: Scenario, task: Task) -> tuple[bytes | None, str | None]:
     """The figures, or the message of what is wrong with the scenario: Spark would try that again in vain."""
     try:
-        return run_task(scenario, task)
+        return msgspec.msgpack.encode(run_task(scenario, task)), None
     except QsctlError as error:
-        return error.message
+        return None, error.message
+
+
+def check_executors(spark: SparkSession, slots: int) -> None:
+    """Ask the executors for their Python and their qsctl, unless they are processes of this machine's own Python.
+
+    Raises:
+        Unavailable: one has another version of either, or none; the message names it and says what is there.
+    """
+    here = self_report()
+    if runs_here(spark):
+        return
+    with spark_faults():
+        reports = reports_of(spark.range(0, slots, 1, slots))
+    wanted = here["python"].rpartition(".")[0]
+    for each in sorted(reports, key=lambda report: report["host"]):
+        place = f"the executor on {each['host']}"
+        if each["python"].rpartition(".")[0] != wanted:
+            raise Unavailable(
+                f"{place} runs Python {each['python']}; this process runs {here['python']}",
+                remedy="Set spark.pyspark.python to a Python of the same minor version there, with qsctl installed.",
+            )
+        if each["version"] != here["version"]:
+            what = f"cannot run qsctl ({each['problem']})" if each["problem"] else f"has qsctl {each['version']}"
+            raise Unavailable(
+                f"{place} {what}; this process has qsctl {here['version']}",
+                remedy=f"Install qsctl {here['version']} for the Python that spark.pyspark.python names there.",
+            )

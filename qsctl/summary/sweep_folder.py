@@ -11,7 +11,6 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qsctl.errors import Damaged, InvalidInput, NotFound
+from qsctl.eventlog.location import Location, move
 from qsctl.eventlog.run_folder import describe_text
 from qsctl.sim.figures import Figures
 from qsctl.sim.scenario_text import scenario_digest, scenario_text
@@ -59,7 +59,7 @@ class PointResult:
     figures: tuple[Figures, ...]
 
 
-def open_sweep(folder: Path, plan: SweepPlan) -> None:
+def open_sweep(folder: Location, plan: SweepPlan) -> None:
     """Make the folder of a sweep, or check that it holds an earlier part of the same one.
 
     Raises:
@@ -89,7 +89,7 @@ def open_sweep(folder: Path, plan: SweepPlan) -> None:
         raise InvalidInput(f"{folder} cannot be written: {error.strerror}", remedy="Choose another --out.") from None
 
 
-def read_sweep(folder: Path) -> Mapping[str, Any]:
+def read_sweep(folder: Location) -> Mapping[str, Any]:
     """What a sweep's folder says of itself.
 
     Raises:
@@ -147,7 +147,7 @@ class _Document(msgspec.Struct):
     parts: dict[str, _Listing]
 
 
-def sweep_scenario(folder: Path, document: Mapping[str, Any]) -> str:
+def sweep_scenario(folder: Location, document: Mapping[str, Any]) -> str:
     """The text of the scenario that was swept.
 
     Raises:
@@ -159,7 +159,7 @@ def sweep_scenario(folder: Path, document: Mapping[str, Any]) -> str:
     return text.decode("utf-8")
 
 
-def write_results(folder: Path, results: Sequence[PointResult]) -> None:
+def write_results(folder: Location, results: Sequence[PointResult]) -> None:
     """Add a finished batch; it is there whole or not at all.
 
     The part is named by its checksum before `sweep.json` lists it, so that one of a driver that was killed in between
@@ -188,11 +188,11 @@ def write_results(folder: Path, results: Sequence[PointResult]) -> None:
     name = f"part-{listing['blake2b']}.parquet"
     hidden = folder / POINTS_FOLDER / f".{name}.tmp"
     hidden.write_bytes(content)
-    hidden.replace(folder / POINTS_FOLDER / name)
+    move(hidden, folder / POINTS_FOLDER / name)
     _write_document(folder, document | {"parts": document["parts"] | {name: listing}})
 
 
-def read_results(folder: Path) -> list[PointResult]:
+def read_results(folder: Location) -> list[PointResult]:
     """Every finished replication, in the order of points and replications.
 
     Raises:
@@ -222,7 +222,7 @@ def read_results(folder: Path) -> list[PointResult]:
     return [result for _, result in sorted(found.items())]
 
 
-def _results_of(path: Path, content: bytes, identity: str) -> list[PointResult]:
+def _results_of(path: Location, content: bytes, identity: str) -> list[PointResult]:
     try:
         table = pq.read_table(pa.BufferReader(content))
         metadata = table.schema.metadata or {}
@@ -243,12 +243,12 @@ def _results_of(path: Path, content: bytes, identity: str) -> list[PointResult]:
     ]
 
 
-def _write_document(folder: Path, document: Mapping[str, Any]) -> None:
+def _write_document(folder: Location, document: Mapping[str, Any]) -> None:
     """Replace `sweep.json` in one step, sealed."""
     sealed = {**document, "seal": _seal(document)}
     temporary = folder / f".{SWEEP_FILE}.tmp"
     temporary.write_text(json.dumps(sealed, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.replace(folder / SWEEP_FILE)
+    move(temporary, folder / SWEEP_FILE)
 
 
 def _seal(document: Mapping[str, Any]) -> str:
@@ -266,7 +266,7 @@ def _listing(content: bytes) -> dict[str, Any]:
     return {"bytes": len(content), "blake2b": describe_text(content).blake2b}
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Location) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -275,7 +275,7 @@ def _content(path: Path) -> bytes:
         raise Damaged(f"{path} cannot be read: {error.strerror}", remedy=_RESTORE) from None
 
 
-def _compare(path: Path, listed: Mapping[str, Any] | None, found: Mapping[str, Any]) -> None:
+def _compare(path: Location, listed: Mapping[str, Any] | None, found: Mapping[str, Any]) -> None:
     if listed is not None and dict(listed) != dict(found):
         raise Damaged(
             f"{path} was changed after it was written: {found['bytes']} bytes with BLAKE2b {found['blake2b']}; "

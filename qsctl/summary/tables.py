@@ -219,10 +219,16 @@ INTERVALS: Final = _result(
         "standard_deviation": _DOUBLE,
         "half_width": _DOUBLE,
         "confidence": _DOUBLE,
+        "method": _STRING,
+        "relative_error": _DOUBLE,
     },
     nullable=["standard_deviation", "half_width"],
 )
-"""Means over replications with Student's t interval: mean ± half_width. Null with one replication."""
+"""Means over replications with their interval: mean ± half_width, null with one replication.
+
+`replications` is how many values there were, `method` how the interval was made, and `relative_error` how much too high
+the values may be besides, as a share of them: 0 but for percentiles out of a histogram.
+"""
 
 CELLS: Final = _result(
     {

@@ -169,16 +169,21 @@ def test_a_comparison_and_a_sizing_are_told_from_their_json(tmp_path: Path) -> N
     checked(page_html(made))
     candidate = {
         "settings": {"p": 5}, "met": True, "chosen": True, "replications": 5, "memory_bytes": 1 << 20,
-        "evidence": [{"target": "discards(D-1)=0", "mean": 0.0, "half_width": 0.0, "bound": 0.0, "met": True}],
+        "evidence": [
+            {"target": "discards(D-1)=0", "basis": "share", "runs": 59, "violating_runs": 0, "mean": 0.0,
+             "half_width": 0.0, "bound": None, "met": True},
+        ],
     }  # fmt: skip
     sizing = tmp_path / "s.json"
     document = {
+        "sentence": "p = 5: the smallest that was shown.",
         "scenario": "x", "confidence": 0.95, "targets": ["discards(D-1)=0"], "answer": candidate, "monotone": True,
         "candidates": [candidate], "reproduce": "qsctl size x --target 'discards(D-1)=0' --vary p=1..9",
     }  # fmt: skip
     sizing.write_text(json.dumps(document))
     made = document_page(sizing)
-    assert "p = 5 is the smallest" in made.verdict[0]
+    assert made.verdict == ["p = 5: the smallest that was shown."]
+    assert made.tables[0].rows[0][1] == "0 of 59 runs violate"
     assert made.reproduce == "qsctl size x --target 'discards(D-1)=0' --vary p=1..9 -o json > s.json"
     checked(page_html(document_page(sizing)))
 
@@ -217,7 +222,7 @@ def test_a_run_s_report_says_what_was_lost_and_opens_in_a_browser(tmp_path: Path
     assert made.verdict[0].startswith("D-1 lost ")
     assert not made.good
     titles = [each.title for each in made.pictures]
-    assert titles == ["Depth over time", "Latency by priority", "Throughput", "Losses"]
+    assert titles == ["Depth over time", "Latency by priority", "Throughput", "Congestion discards"]
     assert made.facts["Fingerprint"] == report.info.fingerprint
     discarded = {row[0]: row[3] for row in made.tables[0].rows}
     assert discarded == {"D-1": count_text(report.info.discarded_messages), "D-3": "0"}

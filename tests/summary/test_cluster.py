@@ -16,9 +16,13 @@ from typing import IO, Any
 import pytest
 
 from qsctl.instant import SECOND_NS
+from qsctl.sim.overrides import apply_overrides
+from qsctl.sim.run import run
 from qsctl.sim.scenario import ClientGroup, ConstantSize, PoissonArrivals, Port, Profile, Scenario, Traffic
+from qsctl.sim.scenario_xml import find_scenario, read_scenario
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.summary.java import JavaRuntime, find_java
+from qsctl.summary.job import ALL, summarize_runs
 from qsctl.summary.session import SparkOptions, stop_spark
 from qsctl.summary.sweep import SweepProgress, run_sweep
 from qsctl.summary.sweep_folder import PointResult
@@ -154,3 +158,45 @@ def test_a_sweep_on_a_cluster_gives_what_the_tasks_give_here(
     settings: dict[str, Any] = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.cores.max": "2"}
     assert run_sweep(plan, tmp_path / "sweep", SparkOptions(master, settings), told) == expected
     assert killed.is_set() is kill
+
+
+def test_a_summary_is_the_same_on_a_cluster_that_loses_a_worker(
+    cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    master, workers = cluster
+    run(apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "3s"}), tmp_path / "run", replications=4)
+    settings: dict[str, Any] = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.cores.max": "2"}
+    options = SparkOptions(master, settings)
+    # The first call starts the executors; of the second one of them dies.
+    whole = everything_of(tmp_path / "run", options)
+    victims = [*executors_of(workers[0]), workers[0].pid]
+
+    def kill() -> None:
+        for process in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+    timer = threading.Timer(1.0, kill)
+    timer.start()
+    maimed = everything_of(tmp_path / "run", options)
+    timer.join()
+    assert workers[0].wait(30) == -signal.SIGKILL
+    stop_spark()
+    here = everything_of(tmp_path / "run", SparkOptions("local[2]"))
+    assert whole == here
+    assert maimed == here
+
+
+def everything_of(folder: Path, options: SparkOptions) -> dict[str, Any]:
+    """Every table of a summary, its rows in an order of their own."""
+    made = summarize_runs([folder], measures=ALL, options=options)
+    # The order in which replications arrive decides the last digits of a sum of fractions.
+    found = {
+        name: sorted(
+            str({key: float(f"{value:.12g}") if isinstance(value, float) else value for key, value in row.items()})
+            for row in rows
+        )
+        for name, rows in made.tables.items()
+    }
+    assert found.keys() >= {"windows", "depth", "delays", "losses", "slow_subscribers", "littles_law", "intervals"}
+    return {**found, "queues": sorted(map(str, made.queues))}

@@ -87,13 +87,21 @@ def test_a_replication_without_a_message_counts_as_zero_and_a_lost_one_not_at_al
 
 def test_intervals_over_replications_are_student_s() -> None:
     measured = pa.table(
-        {"queue": ["D-1", "D-1", "D-1", "G-1"], "measure": ["loss_ratio"] * 4, "value": [1.0, 2.0, 4.0, 5.0]}
+        {
+            "queue": ["D-1", "D-1", "D-1", "G-1"],
+            "measure": ["loss_ratio"] * 4,
+            "value": [1.0, 2.0, 4.0, 5.0],
+            "relative_error": [0.0, 0.0078125, 0.0, 0.0],
+        }
     )
     found = {each["queue"]: each for each in intervals(measured, ["queue"]).to_pylist()}
     deviation = (((1 - 7 / 3) ** 2 + (2 - 7 / 3) ** 2 + (4 - 7 / 3) ** 2) / 2) ** 0.5
     assert found["D-1"]["mean"] == pytest.approx(7 / 3)
     assert found["D-1"]["half_width"] == pytest.approx(4.302652729911275 * deviation / 3**0.5, rel=1e-9)
     assert found["D-1"]["confidence"] == 0.95
+    assert (found["D-1"]["replications"], found["D-1"]["method"]) == (3, "Student's t")
+    # What a percentile may be off comes along with its mean.
+    assert (found["D-1"]["relative_error"], found["G-1"]["relative_error"]) == (0.0078125, 0.0)
     assert found["G-1"]["half_width"] is None
     assert found["G-1"]["standard_deviation"] is None
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from qsctl.errors import NoAnswer, Unavailable, UsageError
+from qsctl.errors import Unavailable, UsageError
 from qsctl.summary import java as java_module
 from qsctl.summary.faults import translate
-from qsctl.summary.gateway import java_command, last_words
+from qsctl.summary.gateway import java_home, java_options, last_words
 from qsctl.summary.java import JavaRuntime, feature_of, find_java, search_java, supported_features, version_in
 from qsctl.summary.session import SparkOptions, parse_conf, resolve_settings, spark_session
 
@@ -81,17 +83,27 @@ def test_an_old_hadoop_client_bounds_the_java_it_runs_on(monkeypatch: pytest.Mon
     assert 24 not in supported_features()
 
 
-@pytest.mark.parametrize(("modules", "named"), [("java.base", False), ("java.base jdk.incubator.vector", True)])
-def test_the_vector_module_is_asked_for_only_where_the_runtime_has_it(
-    tmp_path: Path, modules: str, named: bool
-) -> None:
-    home = pretend_java(tmp_path / "home", "25.0.1", modules=modules)
-    java = find_java({"JAVA_HOME": str(home), "PATH": ""})
-    command = java_command(java, tmp_path, {"spark.driver.memory": "1g"}, tmp_path / "log4j")
-    assert ("--add-modules=jdk.incubator.vector" in command) is named
-    assert "-Xmx1g" in command
+def test_a_java_without_the_vector_module_is_started_without_asking_for_it(tmp_path: Path) -> None:
+    """Spark's own script asks for it, and such a Java then ends at once."""
+    whole = pretend_java(tmp_path / "whole", "25.0.1", modules="java.base jdk.incubator.vector")
+    assert java_home(find_java({"JAVA_HOME": str(whole), "PATH": ""}), tmp_path) == whole
+    small = pretend_java(tmp_path / "it's small", "25.0.1")
+    (small / "bin" / "java").write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    home = java_home(find_java({"JAVA_HOME": str(small), "PATH": ""}), tmp_path)
+    arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-Dname=a b", "Main"]
+    done = subprocess.run([home / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout == "-Xmx1g|-Dname=a b|Main|"
 
 
+def test_the_user_s_java_options_come_after_ours(tmp_path: Path) -> None:
+    settings = {"spark.driver.extraJavaOptions": "-Duser.timezone=CET"}
+    options = java_options(settings, tmp_path / "log4j", brief=True).split()
+    assert options[-1] == "-Duser.timezone=CET"
+    assert "-XX:TieredStopAtLevel=1" in options
+    assert "-XX:TieredStopAtLevel=1" not in java_options({}, tmp_path / "log4j", brief=False)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_java_that_cannot_start_spark_ends_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = pretend_java(tmp_path / "home", "17.0.1")
     (home / "bin" / "java").write_text("#!/bin/sh\necho 'Error: no room\n\tat Some.where(X.java)' >&2\nexit 1\n")
@@ -101,6 +113,8 @@ def test_a_java_that_cannot_start_spark_ends_in_one_message(tmp_path: Path, monk
     monkeypatch.setattr("qsctl.summary.session._running", None)
     with pytest.raises(Unavailable, match=r"could not start Spark: Error: no room$"):
         spark_session(SparkOptions(master="local[1]"))
+    # PySpark leaves the pipe to the process that ended to the garbage collector.
+    gc.collect()
 
 
 def test_last_words_leave_stack_traces_out(tmp_path: Path) -> None:
@@ -108,21 +122,6 @@ def test_last_words_leave_stack_traces_out(tmp_path: Path) -> None:
     log.write_text("Exception: first\n\tat some.Class\n    at other\nWARNING: noise\nCaused by: second\n")
     assert last_words(log) == "Exception: first; Caused by: second"
     assert last_words(tmp_path / "none") == ""
-
-
-@pytest.mark.parametrize("master", ["locl", "spark://", "http://x:1", "local[x]", "spark://nowhere"])
-def test_a_master_that_is_none_is_a_usage_error_before_java_starts(
-    master: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("qsctl.summary.session._running", None)
-    with pytest.raises(UsageError, match="is not a Spark master"):
-        spark_session(SparkOptions(master=master))
-
-
-def test_a_master_that_nobody_answers_at_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qsctl.summary.session._running", None)
-    with pytest.raises(NoAnswer, match=r"nobody listens at spark://127\.0\.0\.1:1"):
-        spark_session(SparkOptions(master="spark://127.0.0.1:1"))
 
 
 def test_options_come_before_the_environment_and_that_before_the_defaults(tmp_path: Path) -> None:

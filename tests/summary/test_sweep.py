@@ -27,11 +27,12 @@ from qsctl.sim.scenario import (
     Traffic,
 )
 from qsctl.sim.sweep import Point, Task, parse_axes, plan_sweep, point_seed, run_task
-from qsctl.sim.targets import parse_setting, parse_target
+from qsctl.sim.targets import Kind, parse_setting, parse_target
 from qsctl.summary.compare import Verdict, compare, read_figures, sentence
-from qsctl.summary.points import EVERY_MEASURE, MEASURES, interval_of, point_measures
+from qsctl.summary.points import EVERY_MEASURE, MEASURES, point_measures
 from qsctl.summary.session import SparkOptions
 from qsctl.summary.size import size
+from qsctl.summary.statistics import interval_of
 from qsctl.summary.sweep import SweepProgress, TaskRunner, run_sweep
 from qsctl.summary.sweep_folder import PointResult, finished, open_sweep, read_results, write_results
 
@@ -259,6 +260,16 @@ def test_targets_and_settings_are_read_as_written() -> None:
     setting = parse_setting("max-depth(D-1)")
     assert (setting.path, setting.low, setting.high) == ("profile[*]/queue[D-1]/max-depth", 2, 262_144)
     assert parse_setting("group[c]/count=1,5,3").choices == (1, 3, 5)
+    share = parse_target("P(discards(D-1) > 0) < 5%", tuple(MEASURES))
+    assert (share.kind, share.share, share.wanted, share.at_most) == (Kind.SHARE, 0.05, False, True)
+    assert (share.met_by(0.0), share.met_by(1.0)) == (True, False)
+    wanted = parse_target("P(latency_p99(G-1)<50ms)>=90%", tuple(MEASURES))
+    assert (wanted.kind, wanted.wanted, wanted.at_most) == (Kind.SHARE, True, True)
+    assert wanted.share == pytest.approx(0.1)
+    assert (wanted.met_by(49e6), wanted.met_by(50e6)) == (True, False)
+    for text in ("P(discards(D-1)>0)=0", "P(discards(D-1)>0)<0", "P(discards)<5%", "P(discards(D-1)>0)<x"):
+        with pytest.raises(UsageError):
+            parse_target(text, tuple(MEASURES))
     for text in ("max-depth(Z-9)", "max-depth(D-1)=1..5", "group[c]/count", "max-depth(D-1)=a..b"):
         with pytest.raises(UsageError):
             parse_setting(text)
@@ -338,8 +349,9 @@ def test_a_candidate_needs_one_replication_where_its_own_settings_leave_nothing_
 ) -> None:
     targets = [parse_target("discards(D-1)=0", tuple(MEASURES))]
     topics = parse_setting("traffic[t]/topics=1,5")
-    sizing = size(paused_client(), targets, [topics], confidence=0.95, most_replications=2, options=options)
-    assert {each.values: each.replications for each in sizing.candidates} == {(1,): 1, (5,): 2}
+    sizing = size(paused_client(), targets, [topics], confidence=0.95, options=options)
+    # The other draws topics, so that its losing nothing takes as many runs as show that.
+    assert {each.values: each.replications for each in sizing.candidates} == {(1,): 1, (5,): 59}
     assert not sizing.deterministic
 
 

@@ -1,6 +1,6 @@
 """Means over replications with confidence intervals: how far a figure would move with other random numbers.
 
-Each replication is one independent observation after its warm-up; the interval is Student's.
+Each replication is one independent observation after its warm-up; the interval is Student's (`statistics.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from qsctl.instant import SECOND_NS
 from qsctl.summary.finishing.arrow import columns, whole, with_columns
+from qsctl.summary.statistics import STUDENT
 from qsctl.summary.student import t_quantile
 
 DEFAULT_CONFIDENCE: Final = 0.95
@@ -46,12 +47,20 @@ def measures(figures: pa.Table, keys: Sequence[str]) -> pa.Table:
                 **columns(figures, keys),
                 "measure": pa.array([measure] * figures.num_rows, pa.string()),
                 "value": figures[column].cast(pa.float64(), safe=False),
+                "relative_error": _reading_error(figures, column),
             }
         )
         for measure, column in MEASURES.items()
     ]
     stacked = pa.concat_tables(parts)
     return stacked.filter(pc.is_valid(stacked["value"]))
+
+
+def _reading_error(figures: pa.Table, column: str) -> pa.Array | pa.ChunkedArray:
+    """How much too high the values of a column may be by the way they are read: percentiles out of a histogram."""
+    if column == MEASURES["p99_wait_ns"] and "relative_error" in figures.column_names:
+        return pc.fill_null(figures["relative_error"].cast(pa.float64()), 0.0)
+    return pa.array(np.zeros(figures.num_rows))
 
 
 def intervals(measured: pa.Table, keys: Sequence[str], confidence: float = DEFAULT_CONFIDENCE) -> pa.Table:
@@ -64,7 +73,12 @@ def intervals(measured: pa.Table, keys: Sequence[str], confidence: float = DEFAU
     """
     place = [*keys, "measure"]
     found = measured.group_by(place, use_threads=False).aggregate(
-        [("value", "count"), ("value", "mean"), ("value", "stddev", pc.VarianceOptions(ddof=1, min_count=2))]
+        [
+            ("value", "count"),
+            ("value", "mean"),
+            ("value", "stddev", pc.VarianceOptions(ddof=1, min_count=2)),
+            ("relative_error", "max"),
+        ]
     )
     counts = whole(found, "value_count")
     # One replication leaves no freedom; its deviation is null already.
@@ -78,5 +92,7 @@ def intervals(measured: pa.Table, keys: Sequence[str], confidence: float = DEFAU
             "standard_deviation": found["value_stddev"],
             "half_width": pc.multiply(found["value_stddev"], pa.array(scale)),
             "confidence": pa.array(np.full(len(counts), confidence)),
+            "method": pa.array([STUDENT] * len(counts), pa.string()),
+            "relative_error": found["relative_error_max"],
         },
     )

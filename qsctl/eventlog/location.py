@@ -1,0 +1,369 @@
+"""Where a run, a sweep or a table is: a path of this machine, or a URI of another filesystem.
+
+`location` reads what a user writes. A plain path and `file:` become a `pathlib.Path`; `s3:`, `s3a:`, `gs:`, `abfs:`,
+`hdfs:` and, where fsspec is installed, whatever it knows become a `RemotePath`, which has the part of a path's methods
+that the event log and the sweeps use, over `pyarrow.fs`. Credentials, regions and endpoints come from each store's own
+environment variables (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on), which Spark's connectors read too.
+
+An object store has no rename: a file is whole when it appears, and replacing one is a copy and a deletion.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Final, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from qsctl.errors import InvalidInput, Unavailable, UsageError
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
+_NATIVE: Final = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
+_SPARK_SCHEME: Final = {"s3": "s3a", "gcs": "gs"}
+"""Hadoop's name of a store where it differs from what is written."""
+
+
+class RemotePath:
+    """A file or folder of a remote filesystem, with the methods of `pathlib.Path` that are needed here."""
+
+    __slots__ = ("_filesystem", "_path", "_root")
+
+    def __init__(self, root: str, path: str, filesystem: Any) -> None:
+        """Name a file or folder.
+
+        Args:
+            root: the URI's part before the path, as in `s3a://` or `hdfs://head:9000`.
+            path: as the filesystem names it.
+            filesystem: of `pyarrow.fs`.
+        """
+        self._root, self._path, self._filesystem = root, path, filesystem
+
+    def __str__(self) -> str:
+        return f"{self._root}{self._path}"
+
+    def __repr__(self) -> str:
+        return f"RemotePath({str(self)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return location, (str(self),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemotePath) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __lt__(self, other: RemotePath) -> bool:
+        return str(self) < str(other)
+
+    def __truediv__(self, name: str) -> RemotePath:
+        return RemotePath(self._root, f"{self._path.rstrip('/')}/{name}", self._filesystem)
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return PurePosixPath(self._path).name
+
+    @property
+    def parent(self) -> RemotePath:
+        """The folder that this is in."""
+        return RemotePath(self._root, str(PurePosixPath(self._path).parent), self._filesystem)
+
+    def absolute(self) -> RemotePath:
+        """Return the same: a URI is absolute."""
+        return self
+
+    def resolve(self) -> RemotePath:
+        """Return the same: a URI is absolute."""
+        return self
+
+    def relative_to(self, other: RemotePath) -> PurePosixPath:
+        """Return the path from a folder that this is in."""
+        return PurePosixPath(self._path).relative_to(other._path)
+
+    def exists(self) -> bool:
+        """Whether there is such a file or folder."""
+        return self.is_file() or self.is_dir()
+
+    def is_file(self) -> bool:
+        """Whether this is a file."""
+        return bool(self._info().is_file)
+
+    def is_dir(self) -> bool:
+        """Whether this is a folder: in an object store, whether anything is in it."""
+        from pyarrow.fs import FileType
+
+        return bool(self._info().type == FileType.Directory)
+
+    def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
+        """Make the folder; its parents are made too."""
+        del parents
+        if not exist_ok and self.exists():
+            raise FileExistsError(f"{self} exists")
+        with self._told():
+            self._filesystem.create_dir(self._path, recursive=True)
+
+    def iterdir(self) -> Iterator[RemotePath]:
+        """What is in the folder."""
+        return self._listed(recursive=False)
+
+    def glob(self, pattern: str) -> Iterator[RemotePath]:
+        """The files and folders below that match a pattern, part by part, sorted."""
+        depth = len(PurePosixPath(pattern).parts)
+        for each in self._listed(recursive=depth > 1):
+            below = each.relative_to(self)
+            if len(below.parts) == depth and below.match(pattern):
+                yield each
+
+    def rglob(self, pattern: str) -> Iterator[RemotePath]:
+        """The files and folders at any depth whose name matches a pattern, sorted."""
+        return (each for each in self._listed(recursive=True) if PurePosixPath(each.name).match(pattern))
+
+    def stat(self) -> FileSize:
+        """Return the size.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        info = self._info()
+        if not info.is_file:
+            raise FileNotFoundError(2, "No such file", str(self))
+        return FileSize(int(info.size))
+
+    def open(self, mode: str = "rb") -> IO[bytes]:
+        """Open for reading, or for writing anew, bytes."""
+        with self._told():
+            if mode == "wb":
+                return self._filesystem.open_output_stream(self._path)  # type: ignore[no-any-return]
+            return self._filesystem.open_input_file(self._path)  # type: ignore[no-any-return]
+
+    def read_bytes(self) -> bytes:
+        """Return the content."""
+        with self.open() as file:
+            return bytes(file.read())
+
+    def read_text(self, encoding: str = "utf-8") -> str:
+        """Return the content as text."""
+        return self.read_bytes().decode(encoding)
+
+    def write_bytes(self, content: bytes) -> int:
+        """Write the content anew."""
+        with self.open("wb") as file:
+            return file.write(content)
+
+    def write_text(self, content: str, encoding: str = "utf-8") -> int:
+        """Write the content anew."""
+        return self.write_bytes(content.encode(encoding))
+
+    def touch(self, *, exist_ok: bool = True) -> None:
+        """Make an empty file; of two that do so at once in an object store, both may believe that it was not there."""
+        if self.is_file():
+            if not exist_ok:
+                raise FileExistsError(f"{self} exists")
+            return
+        self.write_bytes(b"")
+
+    def unlink(self, *, missing_ok: bool = False) -> None:
+        """Delete the file."""
+        if missing_ok and not self.is_file():
+            return
+        with self._told():
+            self._filesystem.delete_file(self._path)
+
+    def replace(self, target: RemotePath) -> RemotePath:
+        """Move a file, over one that is there."""
+        with self._told():
+            self._filesystem.move(self._path, target._path)
+        return target
+
+    def rename(self, target: RemotePath) -> RemotePath:
+        """Move a folder with what is in it, file by file where the store has no folders."""
+        for each in list(self._listed(recursive=True)):
+            if each.is_file():
+                each.replace(target / str(each.relative_to(self)))
+        self.remove()
+        return target
+
+    def remove(self) -> None:
+        """Delete the folder with what is in it; one that is not there is no error."""
+        with self._told():
+            if self.is_dir():
+                self._filesystem.delete_dir(self._path)
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether its files must not be read by several threads: some of fsspec's filesystems have one connection."""
+        return str(self._filesystem.type_name).startswith("py::")
+
+    def for_spark(self) -> str:
+        """Return the URI by which Spark reads and writes it."""
+        scheme, colon, rest = str(self).partition(":")
+        return f"{_SPARK_SCHEME.get(scheme, scheme)}{colon}{rest}"
+
+    def _info(self) -> Any:
+        with self._told():
+            return self._filesystem.get_file_info(self._path)
+
+    def _listed(self, *, recursive: bool) -> Iterator[RemotePath]:
+        from pyarrow.fs import FileSelector
+
+        with self._told():
+            found = self._filesystem.get_file_info(FileSelector(self._path, allow_not_found=True, recursive=recursive))
+        for each in sorted(found, key=lambda info: info.path):
+            yield RemotePath(self._root, each.path, self._filesystem)
+
+    def _told(self) -> _Told:
+        return _Told(str(self))
+
+
+@dataclass(frozen=True, slots=True)
+class FileSize:
+    """What `stat` says of a remote file."""
+
+    st_size: int
+
+
+Location: TypeAlias = Path | RemotePath
+"""A file or folder, here or elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Gives an error of a store the form of an error of this machine's files: with a short reason."""
+
+    place: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and not error.strerror:
+            reason = " ".join(str(error).split())[:300]
+            raise type(error)(error.errno or 5, reason, self.place) from error
+
+
+def location(text: str | Location) -> Location:
+    """Return what a path or URI names.
+
+    Raises:
+        UsageError: no filesystem has the URI's scheme, or it names no bucket or host.
+        Unavailable: what speaks to that filesystem is not installed.
+    """
+    if not isinstance(text, str):
+        return text if isinstance(text, RemotePath) else location(_uri_again(str(text)))
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return Path(text)
+    name = scheme[1].lower()
+    parts = urlsplit(text)
+    if name == "file":
+        if parts.netloc not in {"", "localhost"}:
+            raise UsageError(f"{text!r} names a file of another host", remedy="Write it as in file:///data/run.")
+        return Path(unquote(parts.path))
+    if not parts.netloc:
+        raise UsageError(f"{text!r} names no bucket or host", remedy=f"Write it as in {name}://bucket/run.")
+    return _remote(text, name, parts.netloc, parts.path)
+
+
+def spark_path(place: Location) -> str:
+    """Return what Spark is given to read or write a place."""
+    return place.for_spark() if isinstance(place, RemotePath) else str(place)
+
+
+def move(source: Location, target: Location) -> None:
+    """Move a file over one that may be there, or a folder to where none is; both are of one filesystem."""
+    if isinstance(source, RemotePath) and isinstance(target, RemotePath):
+        if source.is_dir():
+            source.rename(target)
+        else:
+            source.replace(target)
+        return
+    assert isinstance(source, Path), f"{source} and {target} are of two filesystems"
+    assert isinstance(target, Path), f"{source} and {target} are of two filesystems"
+    source.replace(target)
+
+
+def path_within(folder: Location, place: Location) -> str:
+    """Return the path of a place from a folder that it is in, with slashes."""
+    if isinstance(place, RemotePath) and isinstance(folder, RemotePath):
+        return place.relative_to(folder).as_posix()
+    assert isinstance(place, Path), f"{place} is not in {folder}"
+    assert isinstance(folder, Path), f"{place} is not in {folder}"
+    return place.relative_to(folder).as_posix()
+
+
+def listed(places: Iterable[Location]) -> list[Location]:
+    """Return places in the order of their names."""
+    return sorted(places, key=str)
+
+
+def parquet_source(place: Location) -> Any:
+    """Return what pyarrow reads a Parquet file from."""
+    return place.open() if isinstance(place, RemotePath) else place
+
+
+def parquet_sink(place: Location) -> Any:
+    """Return what pyarrow writes a Parquet file to; one that is open is closed with its writer."""
+    return place.open("wb") if isinstance(place, RemotePath) else place
+
+
+def remove_tree(place: Location) -> None:
+    """Delete a folder with what is in it."""
+    if isinstance(place, RemotePath):
+        place.remove()
+    else:
+        shutil.rmtree(place)
+
+
+def _uri_again(text: str) -> str:
+    """A URI that went through `pathlib`, which makes one slash of two."""
+    return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])", r"\1://", text) if not text.startswith("file:") else text
+
+
+def _remote(text: str, scheme: str, host: str, path: str) -> RemotePath:
+    written = text.partition("://")[0]
+    if scheme in {"s3", "s3a", "s3n"}:
+        return RemotePath(f"{written}://", f"{host}{path}", _s3())
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+
+        if scheme in _NATIVE:
+            filesystem, inside = FileSystem.from_uri(text)
+            root = f"{written}://" if inside.startswith(host) else f"{written}://{host}"
+            return RemotePath(root, inside, filesystem)
+        import fsspec  # type: ignore[import-not-found]
+
+        opened, inside = fsspec.core.url_to_fs(text)
+        return RemotePath(text.removesuffix(inside), inside, PyFileSystem(FSSpecHandler(opened)))
+    except ImportError as error:
+        raise Unavailable(
+            f"{text}: what speaks to {scheme}: is not installed ({error})",
+            remedy=f"Use s3a:, gs:, abfs: or hdfs:, or install fsspec with its package for {scheme}:.",
+        ) from None
+    except ValueError as error:
+        raise UsageError(f"{text}: {error}", remedy="Use file:, s3a:, gs:, abfs: or hdfs:.") from None
+    except (OSError, ArrowException) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise InvalidInput(
+            f"{text} cannot be reached: {reason}", remedy="Check the address and the store's environment variables."
+        ) from None
+
+
+def _s3() -> Any:
+    """A client of S3, or of a store that AWS_ENDPOINT_URL names and that speaks as S3 does."""
+    from pyarrow.fs import S3FileSystem
+
+    options: dict[str, Any] = {}
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
+    if endpoint:
+        parts = urlsplit(endpoint)
+        options = {"endpoint_override": parts.netloc, "scheme": parts.scheme or "https"}
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if region or endpoint:
+        options["region"] = region or "us-east-1"
+    return S3FileSystem(connect_timeout=5, request_timeout=10, allow_bucket_creation=False, **options)

@@ -1,0 +1,51 @@
+"""Whether every executor can run qsctl: asked before the first task, so that one that cannot is named.
+
+This module is sent to the executors by value, for it must run where there is no qsctl: it imports nothing of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ANSWER = "struct<host string, python string, version string, problem string>"
+"""What an executor says of itself: its host, its Python, its qsctl, and why it has none."""
+
+
+def self_report() -> dict[str, str]:
+    """Return what the process that runs this is; on an executor, of that."""
+    import platform
+    import socket
+
+    found = {"host": socket.gethostname(), "python": platform.python_version(), "version": "", "problem": ""}
+    try:
+        import qsctl
+        import qsctl.sim.kernel.jit
+        import qsctl.sim.run
+
+        found["version"] = qsctl.__version__
+    except Exception as error:
+        found["problem"] = f"{type(error).__name__}: {error}"
+    return found
+
+
+def reports_of(tasks: DataFrame) -> list[dict[str, str]]:
+    """Ask whatever runs the tasks of a frame.
+
+    Args:
+        tasks: a frame with a partition a task, one row in each.
+    """
+    from pyspark import cloudpickle
+    from pyspark.sql.functions import udf
+
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    try:
+        ask = udf(lambda _: self_report(), ANSWER, useArrow=False)
+        rows = tasks.select(ask(tasks[0]).alias("report")).distinct().collect()
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    return [row["report"].asDict() for row in rows]

@@ -1,0 +1,214 @@
+"""The statistics of sweeps, sizing and comparisons: what is stated, with which error, by which method.
+
+One observation is one replication: a number that a measure has of a queue after the warm-up. Replications have random
+numbers of their own and are independent; messages within one are not, and are never counted as observations.
+
+Intervals. The mean of n replications has Student's two-sided t interval ("The probable error of a mean", Biometrika
+6, 1908); the difference of two sides with common random numbers is the mean of the differences pair by pair, with the
+same interval; without them it is Welch's ("The generalization of Student's problem", Biometrika 34, 1947) with the
+degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946), rounded down. With one observation there is no
+width. A mean of percentiles that were read from a histogram carries the histogram's error besides (`READING_ERROR`).
+
+Many differences at once (`compare`). Each has a two-sided p-value; Holm's step-down method ("A simple sequentially
+rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979) adjusts them, whatever depends on what:
+with the stated confidence none of the winners that are named is wrong. Where all differences are the same number and
+not zero, their spread of nothing proves nothing: they are counted as signs (the sign test, p = 2^(1 − n)), unless both
+sides are without chance: every replication of each gave exactly the same figures.
+
+One-sided bounds of means (`size`). The t statistic is corrected for skewness by Hall's cubic transformation ("On the
+removal of skewness by transformation", Journal of the Royal Statistical Society B 54, 1992). A mean is looked at
+after 20, 40, 80, … replications; each of k looks spends 1/k of the error (alpha spending: Lan and DeMets,
+"Discrete sequential boundaries for clinical trials", Biometrika 70, 1983; that the looks depend on each other is not
+made use of, so the true error is smaller). No method bounds the mean of whatever distribution (Bahadur and Savage,
+Annals of Mathematical Statistics 27, 1956): what happens in a few runs only and outweighs all others is not seen. So
+where fewer than `LEAST_DIFFERENT` of the values differ from the commonest one, nothing is said of the mean: the runs
+that violate the bound are counted, and the statement is of their share. Measured error of a stated 5 %: 4 % for normal
+values, 5 % for exponential ones, 10 % for lognormal ones with σ = 1.
+
+Shares of runs (`size`: targets of zero, `P(…)<5%`). No run of n violated: if a share s or more did, that had the
+probability (1 − s)^n at most, so n = ln(error) ÷ ln(1 − s) runs are needed: 59 for 5 % with 95 % confidence (the rule
+of three: Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983). A target of zero
+is refuted by the first run that violates it. A target `P(…)<s` allows some: after every run the count is compared with
+an exact binomial boundary, which spends half of the error where no violation is enough and the rest evenly up to the
+last run; how often it is crossed at s is computed exactly, run by run.
+
+Several targets must all be shown; each is tested with the whole error (intersection-union: Berger, "Multiparameter
+hypothesis testing and acceptance sampling", Technometrics 24, 1982).
+
+Many candidates (`size`). All see the same arrivals, and a larger setting does not do worse, run by run: so of
+candidates in one order, none that should not passes unless the largest such would have, and all together have one
+candidate's error. Several settings are searched one after the other, each with arrivals of its own and its part of the
+error; a grid of listed values is covered by as few orders as it needs (Dilworth, Annals of Mathematics 51, 1950), and
+the error is divided among these. Whether larger did worse anywhere is checked and reported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS
+from qsctl.summary.student import t_quantile, two_sided_p
+
+READING_ERROR: Final = 2.0**-BUCKETS_PER_OCTAVE_BITS
+"""How much too high a percentile from a histogram may be, as a share of it (`eventlog.schema.bucket_of`)."""
+
+LEAST_DIFFERENT: Final = 10
+"""So many values must differ from the commonest one before an interval of their mean means anything."""
+
+STUDENT: Final = "Student's t"
+PAIRED: Final = "Student's t of paired differences"
+WELCH: Final = "Welch's t"
+SIGNS: Final = "sign test"
+EXACT: Final = "exact: nothing is random"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A mean and half the width of its two-sided confidence interval; infinite with one observation.
+
+    `count` is the number of observations (of the smaller side, where two are compared), `method` how it was made.
+    """
+
+    mean: float
+    half_width: float
+    count: int
+    method: str = STUDENT
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        return self.mean + self.half_width
+
+
+@dataclass(frozen=True, slots=True)
+class TestedDifference:
+    """The interval of a difference and the two-sided p-value of there being none; 1 where nothing can be said."""
+
+    interval: Interval
+    p_value: float
+
+
+def interval_of(values: Sequence[float], confidence: float) -> Interval:
+    """Return the mean of independent observations with its two-sided t interval."""
+    mean, error = _mean_and_error(values)
+    if len(values) == 1:
+        return Interval(mean, math.inf, 1)
+    return Interval(mean, t_quantile(confidence, len(values) - 1) * error, len(values))
+
+
+def paired_difference(differences: Sequence[float], confidence: float, *, exact: bool = False) -> TestedDifference:
+    """Test the mean of differences that were taken pair by pair.
+
+    Args:
+        differences: B − A, one a pair.
+        confidence: of the interval.
+        exact: nothing is random on either side, so that one pair says everything.
+    """
+    mean, error = _mean_and_error(differences)
+    count = len(differences)
+    if exact:
+        return TestedDifference(Interval(mean, 0.0, count, EXACT), 0.0 if mean else 1.0)
+    if count == 1:
+        return TestedDifference(Interval(mean, math.inf, 1, PAIRED), 1.0)
+    if error == 0.0:
+        p_value = 2.0 ** (1 - count) if mean else 1.0
+        return TestedDifference(Interval(mean, 0.0, count, SIGNS if mean else PAIRED), p_value)
+    half_width = t_quantile(confidence, count - 1) * error
+    return TestedDifference(Interval(mean, half_width, count, PAIRED), two_sided_p(abs(mean) / error, count - 1))
+
+
+def difference_of_means(
+    a: Sequence[float], b: Sequence[float], confidence: float, *, exact: bool = False
+) -> TestedDifference:
+    """Test mean(b) − mean(a) of samples with variances of their own.
+
+    Args:
+        a: one side's observations.
+        b: the other's.
+        confidence: of the interval.
+        exact: nothing is random on either side.
+    """
+    (mean_a, error_a), (mean_b, error_b) = _mean_and_error(a), _mean_and_error(b)
+    difference, count = mean_b - mean_a, min(len(a), len(b))
+    if exact:
+        return TestedDifference(Interval(difference, 0.0, count, EXACT), 0.0 if difference else 1.0)
+    if count == 1:
+        return TestedDifference(Interval(difference, math.inf, 1, WELCH), 1.0)
+    error = math.hypot(error_a, error_b)
+    if error == 0.0:
+        # Each side gave one value throughout: as many signs as the smaller side has observations.
+        p_value = 2.0 ** (1 - count) if difference else 1.0
+        return TestedDifference(Interval(difference, 0.0, count, SIGNS if difference else WELCH), p_value)
+    freedom = error**4 / (error_a**4 / (len(a) - 1) + error_b**4 / (len(b) - 1))
+    degrees = max(1, math.floor(freedom))
+    half_width = t_quantile(confidence, degrees) * error
+    return TestedDifference(
+        Interval(difference, half_width, count, WELCH), two_sided_p(abs(difference) / error, degrees)
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return the p-values adjusted by Holm's method, in their order.
+
+    A difference whose adjusted value is at most 1 − confidence stands.
+    """
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    adjusted = [1.0] * len(p_values)
+    largest = 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted
+
+
+def runs_without_violation(share: float, error: float) -> int:
+    """Return how many runs without one violation show, up to this error, that less than this share of runs violates.
+
+    Raises:
+        ValueError: the share or the error is not inside (0, 1).
+    """
+    if not (0.0 < share < 1.0 and 0.0 < error < 1.0):
+        raise ValueError(f"no number of runs for a share of {share} and an error of {error}")
+    runs = math.ceil(math.log(error) / math.log1p(-share))
+    # The quotient may be a hair above a whole number.
+    return runs - 1 if runs > 1 and (1.0 - share) ** (runs - 1) <= error else runs
+
+
+def upper_bound_of_mean(values: Sequence[float], error: float) -> float:
+    """Return the bound that the mean is below but for this error; of two or more values that are not all equal."""
+    count = len(values)
+    mean, error_of_mean = _mean_and_error(values)
+    deviation = error_of_mean * math.sqrt(count)
+    # With the population's standard deviation, as the expansion has it.
+    spread = deviation * math.sqrt((count - 1) / count)
+    skewness = math.fsum(((value - mean) / spread) ** 3 for value in values) / count
+    quantile = -t_quantile(1.0 - 2.0 * error, count - 1) / math.sqrt(count)
+    if abs(skewness) < 1e-6:
+        return mean - deviation * quantile
+    inside = 1.0 + skewness * (quantile - skewness / (6.0 * count))
+    return mean - deviation * 3.0 / skewness * (math.copysign(abs(inside) ** (1.0 / 3.0), inside) - 1.0)
+
+
+def varied_enough(values: Sequence[float]) -> bool:
+    """Whether enough of the values differ for an interval of their mean to mean anything."""
+    ((_, commonest),) = Counter(values).most_common(1)
+    return len(values) - commonest >= min(LEAST_DIFFERENT, len(values) - 1)
+
+
+def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """The mean and its standard error; 0 of one value."""
+    mean = math.fsum(values) / len(values)
+    if len(values) == 1 or min(values) == max(values):
+        # Equal values may have a mean that differs from them by rounding.
+        return (values[0] if min(values) == max(values) else mean), 0.0
+    variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return mean, math.sqrt(variance / len(values))

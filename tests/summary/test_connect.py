@@ -1,0 +1,103 @@
+"""A Spark Connect server on loopback: what runs there is what runs here, without Java in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qsctl.errors import Unavailable
+from qsctl.sim.overrides import apply_overrides
+from qsctl.sim.run import run
+from qsctl.sim.scenario_xml import find_scenario, read_scenario
+from qsctl.sim.sweep import parse_axes, plan_sweep
+from qsctl.summary.gateway import java_home
+from qsctl.summary.java import find_java
+from qsctl.summary.session import SparkOptions, spark_session, stop_spark
+from qsctl.summary.sweep import TaskRunner, check_executors, run_sweep
+from tests import processes
+from tests.patience import eventually
+from tests.summary.test_cluster import answers, everything_of, free_port
+from tests.summary.test_sweep import DEPTH, overloaded, results_here
+
+pytest.importorskip("grpc", reason="Spark Connect's packages are not installed: pip install 'qsctl[connect]'")
+pytest.importorskip("pandas", reason="Spark Connect needs pandas")
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.environ.get("HYPOTHESIS_PROFILE") != "nightly",
+        reason="starts a server of its own: run at night, or with HYPOTHESIS_PROFILE=nightly",
+    ),
+    # Of PySpark's, about the newest pandas; no frame of ours goes through it.
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that the jar of the pyspark wheel holds."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    if not list((home / "jars").glob("spark-connect_*.jar")):
+        pytest.skip("this pyspark has no Spark Connect server")
+    folder = tmp_path_factory.mktemp("connect")
+    port = free_port()
+    environment = {
+        **os.environ, "JAVA_HOME": str(java_home(find_java(), folder)), "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "localhost", "PYSPARK_PYTHON": sys.executable,
+    }  # fmt: skip
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.memory": "1g",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.sql.catalogImplementation": "in-memory",
+        "spark.local.dir": str(folder / "local"),
+    }  # fmt: skip
+    stop_spark()
+    with (folder / "server.log").open("wb") as log, contextlib.ExitStack() as stack:
+        command = [str(home / "bin" / "spark-submit"), "--master", "local[2]"]
+        for name, value in settings.items():
+            command += ["--conf", f"{name}={value}"]
+        command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+        process = processes.start(command, stdout=log, stderr=log, env=environment, cwd=folder)
+        stack.callback(processes.end, process)
+        stack.callback(stop_spark)
+        assert eventually(lambda: answers(port) or process.poll() is not None)
+        assert process.poll() is None, (folder / "server.log").read_text()[-2000:]
+        yield f"sc://127.0.0.1:{port}"
+
+
+def test_a_sweep_there_gives_what_the_tasks_give_here(server: str, tmp_path: Path) -> None:
+    plan = plan_sweep(overloaded(), parse_axes([f"{DEPTH}=100,400"]), 3)
+    assert run_sweep(plan, tmp_path / "sweep", SparkOptions(server)) == results_here(plan)
+
+
+def test_no_java_starts_in_this_process(server: str) -> None:
+    from pyspark import SparkContext
+
+    session = spark_session(SparkOptions(server))
+    assert type(session).__module__.startswith("pyspark.sql.connect")
+    assert SparkContext._active_spark_context is None
+    assert TaskRunner(overloaded(), spark=session).slots == 2
+
+
+def test_an_executor_with_another_qsctl_is_named(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = spark_session(SparkOptions(server))
+    here = {"host": "here", "python": ".".join(map(str, sys.version_info[:3])), "version": "9.9", "problem": ""}
+    monkeypatch.setattr("qsctl.summary.sweep.self_report", lambda: here)
+    with pytest.raises(Unavailable, match=r"the executor on \S+ has qsctl \S+; this process has qsctl 9\.9"):
+        check_executors(session, 2)
+
+
+def test_a_summary_there_is_the_summary_here(server: str, tmp_path: Path) -> None:
+    run(apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "1s"}), tmp_path / "run", replications=3)
+    there = everything_of(tmp_path / "run", SparkOptions(server))
+    stop_spark()
+    assert there == everything_of(tmp_path / "run", SparkOptions("local[2]"))
