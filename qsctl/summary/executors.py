@@ -27,7 +27,7 @@ def self_report() -> dict[str, str]:
         import qsctl.sim.run
 
         found["version"] = qsctl.__version__
-    except Exception as error:
+    except (ImportError, AttributeError, OSError, RuntimeError, TypeError, ValueError) as error:
         found["problem"] = f"{type(error).__name__}: {error}"
     return found
 

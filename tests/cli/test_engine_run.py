@@ -16,7 +16,8 @@ from qsctl.cli.app import build_app
 from qsctl.core.integration.message import Message
 from qsctl.errors import ExitStatus
 from qsctl.storage.recovery_store import read_recovery_database
-from tests.patience import eventually
+from tests.patience import PATIENCE_S, eventually
+from tests.processes import running
 
 SMALL = """<scenario name="small" model="integration" horizon="20s">
   <engine icl-delay="1ms">
@@ -91,17 +92,13 @@ def held(path: Path) -> list[Message]:
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_engine_loses_nothing_that_was_answered(small: Path, signal_number: int) -> None:
     command = [sys.executable, "-m", "qsctl", "engine", "run", str(small), "--database", "r.db", "--speed", "5"]
-    with subprocess.Popen(command, cwd=small.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            eventually(
-                lambda: Path("r.db").exists() and len(read_recovery_database(Path("r.db")).database.messages()) > 3
-            )
-            refused = run("run", small, "--database", "r.db")
-            assert refused.exit_code == ExitStatus.REFUSED
-            assert "in use by another process" in refused.output
-        finally:
-            process.send_signal(signal_number)
-            process.wait()
+    with running(command, cwd=small.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        eventually(lambda: Path("r.db").exists() and len(held(Path("r.db"))) > 3)
+        refused = run("run", small, "--database", "r.db")
+        assert refused.exit_code == ExitStatus.REFUSED
+        assert "in use by another process" in refused.output
+        process.send_signal(signal_number)
+        process.wait(PATIENCE_S)
     left = held(Path("r.db"))
     after = document("run", small, "--database", "r.db", "--drain")
     assert after["recovered"] == len(left) > 3

@@ -165,7 +165,7 @@ class VisitLog:
         if self._keeps_rows:
             self._rows.append(
                 (
-                    entered_ns, wait_ns, NEVER, NEVER, self._clients[owner], 0, size_bytes,
+                    entered_ns, 0, wait_ns, NEVER, NEVER, self._clients[owner], 0, size_bytes,
                     int(outcome is Outcome.DELIVERED), _INDEX[queue], OUTCOMES.index(outcome), 0,
                 )
             )  # fmt: skip
