@@ -81,7 +81,9 @@ def shortened(name: str) -> Scenario:
         overflow = GuaranteedOverflow.REDELIVER
         profiles = tuple(dataclasses.replace(each, guaranteed_overflow=overflow) for each in scenario.profiles)
         scenario = dataclasses.replace(scenario, profiles=profiles)
-    horizon_ns = {"shared-reader-queue": 4 * SECOND_NS, "guaranteed": 8 * SECOND_NS}.get(scenario.name, SECOND_NS // 2)
+    horizon_ns = {"shared-reader-queue": 4 * SECOND_NS, "guaranteed": 8 * SECOND_NS, "ward": 28 * SECOND_NS}.get(
+        scenario.name, SECOND_NS // 2
+    )
     horizon_ns = min(horizon_ns, scenario.horizon_ns)
     return dataclasses.replace(scenario, horizon_ns=horizon_ns, warm_up_ns=3 * horizon_ns // 4, replications=1)
 
