@@ -139,7 +139,7 @@ def counter_table(columns: Mapping[str, Any], run_id: str) -> pa.Table:
 
 
 def _numbers(values: npt.NDArray[Any], kind: pa.DataType, valid: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    data = np.ascontiguousarray(values, dtype=kind.to_pandas_dtype())
+    data = np.ascontiguousarray(values, dtype=str(kind))
     present = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(kind, len(data), [present, pa.py_buffer(data)])
 
