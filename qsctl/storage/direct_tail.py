@@ -14,6 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from qsctl.storage.segment_file import write_all
+
 SECTORS_BYTES: Final = (512, 4096)
 """What a disk is written in: the smaller, where it takes that."""
 
@@ -42,9 +44,8 @@ class DirectTail:
         self._lock = Lock()
         self._pending: list[bytes] = []
         self._written_bytes = size_bytes
-        self._sector = b""
-        """The last octets that were written: those of the sector that is not full."""
-        self._knows_sector = False
+        self._sector: bytes | None = None
+        """The last octets that were written: those of the sector that is not full; None: to be read from the file."""
 
     def append(self, data: bytes) -> None:
         """Have this follow; it is in memory only until `flush`."""
@@ -57,7 +58,7 @@ class DirectTail:
             kept = b"".join(self._pending)[: max(0, size_bytes - self._written_bytes)]
             self._pending = [kept] if kept else []
             if size_bytes < self._written_bytes:
-                self._written_bytes, self._knows_sector = size_bytes, False
+                self._written_bytes, self._sector = size_bytes, None
 
     def flush(self) -> None:
         """Write what was appended. It is durable after `fdatasync`.
@@ -71,9 +72,9 @@ class DirectTail:
             data = b"".join(self._pending)
             while self._sectors and not self._is_written_directly(data):
                 self._sectors.pop(0)
-                self._knows_sector = False
+                self._sector = None
             if not self._sectors:
-                self._write(self._descriptor, memoryview(data), self._written_bytes)
+                write_all(self._descriptor, data, self._written_bytes)
             self._pending.clear()
             self._written_bytes += len(data)
             self._remember(data)
@@ -95,13 +96,12 @@ class DirectTail:
                 self._direct = self._opened()
             if self._direct < 0:
                 return False
-            if not self._knows_sector:
+            if self._sector is None:
                 self._sector = os.pread(self._descriptor, self._written_bytes - start, start)
-                self._knows_sector = True
             left = memoryview(self._sector + data)
             while left:
                 piece, left = left[:_PIECE_BYTES], left[_PIECE_BYTES:]
-                self._write(self._direct, self._aligned(piece, size), start, size)
+                write_all(self._direct, self._aligned(piece, size), start, size)
                 start += len(piece)
         except OSError as error:
             if error.errno in _NO_DIRECT:
@@ -127,18 +127,7 @@ class DirectTail:
         self._buffer[len(piece) : whole] = bytes(whole - len(piece))
         return memoryview(self._buffer)[:whole]
 
-    @staticmethod
-    def _write(descriptor: int, data: memoryview, offset: int, unit_bytes: int = 1) -> None:
-        """All of it, however often the operating system takes only a part."""
-        with data:
-            done = 0
-            while done < len(data):
-                written = os.pwrite(descriptor, data[done:], offset + done) // unit_bytes * unit_bytes
-                if not written:
-                    raise OSError(errno.EIO, os.strerror(errno.EIO))
-                done += written
-
     def _remember(self, data: bytes) -> None:
-        if self._sectors and self._knows_sector:
+        if self._sector is not None:
             count = self._written_bytes % self._sectors[0]
             self._sector = (self._sector + data[-self._sectors[0] :])[-count:] if count else b""

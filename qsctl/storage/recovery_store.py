@@ -23,10 +23,10 @@ from qsctl.storage.damage import DamageReport
 from qsctl.storage.integration_codec import INTEGRATION_CODEC
 from qsctl.storage.names import refuse_link
 from qsctl.storage.sqlite import SqliteStorage
+from qsctl.storage.sqlite_file import MAGIC
 
 _SETTINGS: Final = FilesystemSettings(journal_mode=JournalMode.WAL, synchronization=Synchronization.FULL)
 LOCK_SUFFIX: Final = ".lock"
-_MAGIC: Final = b"SQLite format 3\0"
 _WAL: Final = "-wal"
 _SIDE_FILES: Final = (_WAL, "-journal")
 """What a copy needs; the index of the log is made anew."""
@@ -135,9 +135,9 @@ def _check_place(path: Path) -> None:
 
 def _is_database(path: Path) -> bool:
     with path.open("rb") as file:
-        start = file.read(len(_MAGIC))
+        start = file.read(len(MAGIC))
     # What is not in the file yet is in its log, or an engine is about to write it.
-    return start == _MAGIC or (not start and (path.with_name(f"{path.name}{_WAL}").exists() or is_in_use(path)))
+    return start == MAGIC or (not start and (path.with_name(f"{path.name}{_WAL}").exists() or is_in_use(path)))
 
 
 def read_recovery_database(path: Path) -> RecoveryContent:

@@ -235,11 +235,17 @@ def allocate(descriptor: int, offset: int, size_bytes: int) -> bool:
     return True
 
 
-def write_all(descriptor: int, data: bytes, offset: int) -> None:
-    """Write every byte at `offset`, however often the operating system takes only a part."""
+def write_all(descriptor: int, data: bytes | memoryview, offset: int, unit_bytes: int = 1) -> None:
+    """Write every byte at `offset`, however often the operating system takes only a part: so many whole units of it.
+
+    Raises:
+        OSError: the disk refuses, or takes nothing.
+    """
     view = memoryview(data)
     while view:
-        written = os.pwrite(descriptor, view, offset)
+        written = os.pwrite(descriptor, view, offset) // unit_bytes * unit_bytes
+        if not written:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
         offset += written
         view = view[written:]
 

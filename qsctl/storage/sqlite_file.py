@@ -28,7 +28,9 @@ BUSY_TIMEOUT_S: Final = 5.0
 FAILURES: Final = (sqlite3.Error, MemoryError)
 """What the library raises where the disk refuses or the file is damaged: an absurd length in it is memory it lacks."""
 
-_MAGIC: Final = b"SQLite format 3\0"
+MAGIC: Final = b"SQLite format 3\0"
+"""What every file of the library begins with."""
+
 _TABLES: Final = (
     "CREATE TABLE batch (number INTEGER PRIMARY KEY AUTOINCREMENT, record_count INTEGER NOT NULL, body BLOB NOT NULL)",
     "CREATE TABLE payload (position INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, body BLOB NOT NULL)",
@@ -122,7 +124,7 @@ def is_sound(path: Path) -> bool:
     """
     with path.open("rb") as file:
         head = file.read(20)
-    if head[:16] != _MAGIC or not {*head[18:20]} <= {1, 2}:  # the latter: formats that can be written and read
+    if head[:16] != MAGIC or not {*head[18:20]} <= {1, 2}:  # the latter: formats that can be written and read
         return False
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     connection.text_factory = bytes  # what is damaged need not be text
