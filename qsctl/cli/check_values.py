@@ -93,13 +93,13 @@ def _listings(run: Path | None, listing: Path | None, replication: int, measure:
     if listing is not None:
         return load_listing(listing), str(listing)
     from qsctl.profiles.listings.model import Listings
-    from qsctl.sim import run_listings
+    from qsctl.sim.listings import broker_listings
 
     state = load_run(run, replication)
     where = str(state.run.folder)
     if measure == BLOCKED:
-        return Listings(connections=tuple(run_listings.connections(state))), where
-    clients, neighbors = tuple(run_listings.client_queues(state)), tuple(run_listings.neighbor_queues(state))
+        return Listings(connections=tuple(broker_listings.connections(state))), where
+    clients, neighbors = tuple(broker_listings.client_queues(state)), tuple(broker_listings.neighbor_queues(state))
     return Listings(clients=clients, neighbors=neighbors), where
 
 

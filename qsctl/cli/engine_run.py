@@ -15,7 +15,7 @@ from qsctl.cli.simulate_progress import stop_on_interrupt
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from qsctl.sim.scenario import Scenario
+    from qsctl.sim.scenario.scenario import Scenario
 
 ScenarioArgument = Annotated[
     str,
@@ -138,10 +138,10 @@ def add(group: typer.Typer) -> None:
 def _read(scenario: str, seed: int | None, assignments: list[str] | None, var: list[str] | None) -> Scenario:
     import dataclasses
 
-    from qsctl.sim.overrides import apply_overrides
-    from qsctl.sim.scenario import Model
-    from qsctl.sim.scenario_rules import check_rules
-    from qsctl.sim.scenario_xml import find_scenario, read_scenario
+    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.scenario.scenario import Model
+    from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
     read = apply_overrides(read_scenario(find_scenario(scenario), variables_of(var)), assignments_of(assignments))
     if read.model is not Model.INTEGRATION:

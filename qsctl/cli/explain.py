@@ -16,7 +16,7 @@ from qsctl.cli.results import Block, Column, Plain, Result, Row, TableBlock, Tex
 
 if TYPE_CHECKING:
     from qsctl.profiles.listings.model import Listings
-    from qsctl.sim.run_discards import Explained
+    from qsctl.sim.listings.discards import Explained
 
 READY_COMMANDS: Final = {
     "transmit_congestion": "qsctl size burst --target 'discards({queue})=0' --vary 'max-depth({queue})'",
@@ -142,7 +142,7 @@ def discards(
     The total of egress discards that a broker states is mostly not congestion: causes are told apart.
     """
     if not is_standard_input(source) and source.is_dir():
-        from qsctl.sim.run_discards import explain_run
+        from qsctl.sim.listings.discards import explain_run
 
         return ExplainedDiscards(str(source), tuple(explain_run(source)))
     found = load_listing(source)
@@ -165,7 +165,7 @@ def discards(
 
 def _of_statistics(found: Listings) -> list[Explained]:
     from qsctl.profiles.listings.discards import BY_KEY
-    from qsctl.sim.run_discards import Explained as Made
+    from qsctl.sim.listings.discards import Explained as Made
 
     return [
         Made(each.of, BY_KEY[key], count, command=READY_COMMANDS.get(key, "").format(queue=_DIRECT))
@@ -178,7 +178,7 @@ def _of_statistics(found: Listings) -> list[Explained]:
 def _of_queues(found: Listings) -> list[Explained]:
     """Congestion by queue: what the listings of queues know."""
     from qsctl.profiles.listings.discards import BY_KEY
-    from qsctl.sim.run_discards import Explained as Made
+    from qsctl.sim.listings.discards import Explained as Made
 
     lost: dict[str, list[tuple[int, str]]] = {}
     for name, queues in [

@@ -18,7 +18,7 @@ from qsctl.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from qsctl.profiles.listings.model import Listings
-    from qsctl.sim.run_state import RunState
+    from qsctl.sim.listings.run_state import RunState
 
 SOURCE_PANEL: Final = "Source"
 RunOption = Annotated[
@@ -74,7 +74,7 @@ def load_run(run: Path | None, replication: int) -> RunState:
         Damaged: a file of it is missing or was changed.
         Refused: it is no run of a broker's egress queues.
     """
-    from qsctl.sim.run_state import newest_run, read_run_state
+    from qsctl.sim.listings.run_state import newest_run, read_run_state
 
     return read_run_state(newest_run() if run is None else run, replication)
 

@@ -114,7 +114,7 @@ def size(
     from qsctl.profiles.ranges import default_profile
     from qsctl.profiles.sizing import Load, difference_from_simulation, levers
     from qsctl.profiles.sizing import size as compute
-    from qsctl.sim.values import BIT_RATE
+    from qsctl.sim.scenario.values import BIT_RATE
 
     profile = default_profile() if file is None else open_profile(file, form, name, message_vpn).profile
     round_trip_ns, bits = parse_duration(round_trip), BIT_RATE.parse(rate)
@@ -124,8 +124,8 @@ def size(
     load = Load(flows, window, message_size, clients, round_trip_ns, bits)
     sizing = compute(profile, load)
     if scenario is not None:
-        from qsctl.sim.load_scenario import scenario_of
-        from qsctl.sim.scenario_text import scenario_text
+        from qsctl.sim.scenario.text import scenario_text
+        from qsctl.sim.sizing.offered_load import scenario_of
 
         written(scenario_text(scenario_of(profile, load)), scenario, force=force)
     return SizedProfile(

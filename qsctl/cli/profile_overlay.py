@@ -14,7 +14,7 @@ from qsctl.cli.render import note
 
 if TYPE_CHECKING:
     from qsctl.eventlog.location import Location
-    from qsctl.sim.scenario import Scenario
+    from qsctl.sim.scenario.scenario import Scenario
 
 ClientProfileOption = Annotated[
     list[str] | None,
@@ -46,7 +46,7 @@ def with_client_profiles(scenario: Scenario, options: Sequence[str] | None) -> t
 def with_client_profile(scenario: Scenario, option: str) -> tuple[Scenario, Mapping[str, str]]:
     """Return the scenario with the values of one client profile; see `with_client_profiles`."""
     from qsctl.profiles.formats.file import choose
-    from qsctl.sim.client_profiles import overlay
+    from qsctl.sim.scenario.overlay import overlay
 
     target, equals, name = option.partition("=")
     if not equals or target not in {profile.name for profile in scenario.profiles}:
@@ -73,9 +73,9 @@ def compared_runs(
     from qsctl.cli.sweep_input import open_scenario
     from qsctl.eventlog.run_folder import new_folder
     from qsctl.eventlog.schema import LogLevel
-    from qsctl.sim.overrides import apply_overrides
     from qsctl.sim.run import run
-    from qsctl.sim.scenario_rules import check_rules
+    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.scenario.rules import check_rules
 
     scenario = open_scenario(name, variables, {}, seed)
     sides = []

@@ -27,7 +27,7 @@ from qsctl.cli.show_results import ListedProfile, ShownListing, ShownProfiles
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from qsctl.sim.run_state import RunState
+    from qsctl.sim.listings.run_state import RunState
 
 NameArgument = Annotated[
     str,
@@ -99,7 +99,7 @@ def show_cspf(
         neighbors = chosen(found.neighbors, name, "neighbor", str(listing))
         return _noted(ShownListing(only(found, neighbors=neighbors), found.notes))
     from qsctl.profiles.listings.model import Listings
-    from qsctl.sim.run_listings import neighbor_queues
+    from qsctl.sim.listings.broker_listings import neighbor_queues
 
     state = load_run(run, replication)
     links = list(neighbor_queues(state))
@@ -145,9 +145,9 @@ def _captured_profiles(file: Path) -> list[ListedProfile]:
 
 def _run_profiles(run: Path | None) -> list[ListedProfile]:
     from qsctl.errors import Refused
-    from qsctl.sim.broker_profile import broker_profile, users_of
-    from qsctl.sim.run_listings import MESSAGE_VPN
-    from qsctl.sim.scenario import Model
+    from qsctl.sim.listings.broker_listings import MESSAGE_VPN
+    from qsctl.sim.listings.broker_profile import broker_profile, users_of
+    from qsctl.sim.scenario.scenario import Model
 
     state = load_run(run, 0)
     if state.scenario.model is not Model.SOLACE:
@@ -191,18 +191,18 @@ def _captured_clients(file: Path, name: str, kind: str) -> ShownListing:
 def _run_clients(run: Path | None, replication: int, name: str, kind: str) -> ShownListing:
     from qsctl.profiles.listings.model import Listings
     from qsctl.profiles.listings.wildcard import matches
-    from qsctl.sim import run_listings
+    from qsctl.sim.listings import broker_listings
 
     state = load_run(run, replication)
     where = str(state.run.folder)
     if kind == STATS:
-        clients = chosen(run_listings.client_queues(state), name, "client", where)
+        clients = chosen(broker_listings.client_queues(state), name, "client", where)
         return ShownListing(Listings(clients=tuple(clients)), _notes(state))
     chosen([client for client in state.clients if not client.group.neighbor], name, "client", where)
     if kind == CONNECTIONS:
-        rows = tuple(row for row in run_listings.connections(state) if matches(name, row.name))
+        rows = tuple(row for row in broker_listings.connections(state) if matches(name, row.name))
         return ShownListing(Listings(connections=rows), _notes(state), empty="No client that fits is connected.")
-    slow = tuple(row for row in run_listings.slow_subscribers(state) if matches(name, row.name))
+    slow = tuple(row for row in broker_listings.slow_subscribers(state) if matches(name, row.name))
     return ShownListing(Listings(slow_subscribers=slow), _notes(state), empty=_none_is_slow(name))
 
 

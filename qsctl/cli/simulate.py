@@ -20,7 +20,7 @@ from qsctl.cli.spark_options import ConfOption, MasterOption, spark_options
 
 if TYPE_CHECKING:
     from qsctl.sim.run import RunReport
-    from qsctl.sim.scenario import Scenario
+    from qsctl.sim.scenario.scenario import Scenario
     from qsctl.summary.run_summary import QueueFigures
 
 FEW_CLIENTS = 8
@@ -93,17 +93,17 @@ def simulate(
     Ctrl-C stops it; what was simulated until then stays readable and is shown.
     """
     _start_light()
-    from qsctl.sim.scenario_xml import find_scenario, read_scenario
+    from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
     if list_ready:
         return _ready()
     from qsctl.eventlog.location import location
     from qsctl.eventlog.run_folder import new_folder
     from qsctl.eventlog.schema import LogLevel
-    from qsctl.sim.overrides import apply_overrides
     from qsctl.sim.run import run
-    from qsctl.sim.scenario import Model
-    from qsctl.sim.scenario_rules import check_rules
+    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.scenario.scenario import Model
 
     variables, overrides = variables_of(var), assignments_of(assignments)
     plain, of_profiles = with_client_profiles(read_scenario(find_scenario(scenario), variables), client_profile)
@@ -202,7 +202,7 @@ def _result(
 
 
 def _ready() -> ReadyScenarios:
-    from qsctl.sim.scenario_xml import read_scenario, ready_scenarios
+    from qsctl.sim.scenario.xml import read_scenario, ready_scenarios
 
     found = []
     for name, path in ready_scenarios().items():

@@ -15,7 +15,7 @@ from qsctl.summary.run_summary import COUNTS, QUEUE_ORDER, QueueFigures
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from qsctl.sim.scenario import Scenario
+    from qsctl.sim.scenario.scenario import Scenario
 
 PERCENTILE_ERROR: Final = 2.0**-7
 """The width of a histogram's bucket against its start."""

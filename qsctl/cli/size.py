@@ -20,7 +20,7 @@ from qsctl.cli.task_progress import task_progress
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.sim.targets import Target
+    from qsctl.sim.sizing.targets import Target
     from qsctl.summary.size import Candidate, Sizing, TargetEvidence
 
 
@@ -199,7 +199,7 @@ def _violation(target: Target) -> str:
 
 def evidence_text(evidence: TargetEvidence) -> str:
     """The runs that violate a target that is about runs, else a mean with its interval in the measure's unit."""
-    from qsctl.sim.targets import Kind
+    from qsctl.sim.sizing.targets import Kind
     from qsctl.summary.size import Basis
 
     if evidence.basis is Basis.NOTHING:
@@ -282,8 +282,8 @@ def size(
     """
     from qsctl.cli.sweep_input import checked_confidence, open_scenario
     from qsctl.errors import UsageError
-    from qsctl.sim.overrides import apply_overrides
-    from qsctl.sim.targets import parse_setting, parse_target
+    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.sizing.targets import parse_setting, parse_target
     from qsctl.summary.points import EVERY_MEASURE
     from qsctl.summary.size import size as find_size
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from qsctl.sim.scenario import Scenario
+    from qsctl.sim.scenario.scenario import Scenario
 
 
 def open_scenario(
@@ -21,8 +21,8 @@ def open_scenario(
         NotFound: there is no such scenario.
         InvalidInput: the file, or a value set, is not valid.
     """
-    from qsctl.sim.overrides import apply_overrides
-    from qsctl.sim.scenario_xml import find_scenario, read_scenario
+    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
     scenario = apply_overrides(read_scenario(find_scenario(name), variables), assignments)
     return scenario if seed is None else dataclasses.replace(scenario, seed=seed)

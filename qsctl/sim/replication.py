@@ -15,8 +15,8 @@ from qsctl.eventlog.location import Location
 from qsctl.eventlog.run_folder import FileInfo, ReplicationInfo
 from qsctl.eventlog.schema import LogLevel
 from qsctl.eventlog.writer import ReplicationWriter
-from qsctl.sim.models.base import EVENT_NAMES, CompiledModel, ModelRun, Stop
-from qsctl.sim.scenario import QUEUE_ORDER, Model, Scenario
+from qsctl.sim.model import EVENT_NAMES, CompiledModel, ModelRun, Stop
+from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Scenario
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,19 +51,19 @@ def model_of(scenario: Scenario) -> CompiledModel:
     """The model that simulates the scenario; its compiler is imported only now."""
     match scenario.model:
         case Model.SOLACE:
-            from qsctl.sim.models import solace
+            from qsctl.sim.egress import solace
 
             return solace
         case Model.TIBCO:
-            from qsctl.sim.models import tibco
+            from qsctl.sim.egress import tibco
 
             return tibco
         case Model.SHARED_READER_QUEUE:
-            from qsctl.sim.models import shared_reader_queue
+            from qsctl.sim.service import run as shared_reader_queue
 
             return shared_reader_queue
         case Model.INTEGRATION:
-            from qsctl.sim.models import integration
+            from qsctl.sim.engine import run as integration
 
             return integration
 
@@ -88,7 +88,7 @@ def simulate_counters(
         InvalidInput: the scenario cannot be simulated.
     """
     from qsctl.eventlog.columns import counter_table
-    from qsctl.sim.scenario_text import scenario_digest
+    from qsctl.sim.scenario.text import scenario_digest
 
     run = (model or model_of(scenario)).prepare(scenario, replication, LogLevel.COUNTERS)
     while run.step(scenario.horizon_ns) is Stop.LOG_FULL:

@@ -31,11 +31,11 @@ from qsctl.eventlog.run_folder import (
     write_run_info,
 )
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.models.base import CompiledModel
+from qsctl.sim.model import CompiledModel
 from qsctl.sim.replication import Outcome, Progress, simulate_counters, simulate_replication
-from qsctl.sim.scenario import Scenario
-from qsctl.sim.scenario_rules import check_rules
-from qsctl.sim.scenario_text import SERVICE_FILE, scenario_digest, scenario_text
+from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.scenario.text import SERVICE_FILE, scenario_digest, scenario_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

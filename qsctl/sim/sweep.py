@@ -16,9 +16,9 @@ from typing import Final
 
 from qsctl.errors import InvalidInput, QsctlError, UsageError
 from qsctl.sim.figures import Figures, figures_of
-from qsctl.sim.overrides import apply_overrides
-from qsctl.sim.scenario import Scenario
-from qsctl.sim.scenario_rules import check_rules
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.scenario import Scenario
 
 SEED_BITS: Final = 48
 MOST_POINTS: Final = 1_000_000

@@ -15,7 +15,7 @@ from typing import Final
 
 from qsctl.eventlog.location import Location
 from qsctl.sim.replication import Outcome, Progress, simulate_replication
-from qsctl.sim.scenario import Scenario
+from qsctl.sim.scenario.scenario import Scenario
 
 POLL_SECONDS: Final = 0.1
 

@@ -22,9 +22,9 @@ from qsctl.eventlog.location import Location
 from qsctl.eventlog.reader import counters_of
 from qsctl.eventlog.run_folder import RUN_FILE, SCENARIO_FILE, read_run_info
 from qsctl.sim.figures import Figures, figures_of
-from qsctl.sim.randomness import is_deterministic
-from qsctl.sim.scenario_text import SERVICE_FILE
-from qsctl.sim.scenario_xml import read_scenario
+from qsctl.sim.scenario.randomness import is_deterministic
+from qsctl.sim.scenario.text import SERVICE_FILE
+from qsctl.sim.scenario.xml import read_scenario
 from qsctl.sim.sweep import Point, scenario_at
 from qsctl.summary.points import LARGER_IS_BETTER, MEASURES
 from qsctl.summary.statistics import Interval, TestedDifference, difference_of_means, holm, paired_difference

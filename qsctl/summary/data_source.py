@@ -28,7 +28,7 @@ from qsctl.summary.tables import COUNTERS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from qsctl.sim.scenario import Scenario
+    from qsctl.sim.scenario.scenario import Scenario
 
 FORMAT: Final = "qsctl"
 OVERRIDE: Final = "set."
@@ -64,9 +64,9 @@ class QsctlDataSource(DataSource):
             NotFound: there is no such scenario.
             InvalidInput: the scenario is not valid.
         """
-        from qsctl.sim.overrides import apply_overrides
-        from qsctl.sim.scenario_rules import check_rules
-        from qsctl.sim.scenario_xml import find_scenario, read_scenario
+        from qsctl.sim.scenario.overrides import apply_overrides
+        from qsctl.sim.scenario.rules import check_rules
+        from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
         for name in self.options:
             if name not in OPTIONS and not name.startswith(OVERRIDE):

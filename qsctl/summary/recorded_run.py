@@ -16,7 +16,7 @@ from qsctl.eventlog.reader import part_batches
 from qsctl.eventlog.run_folder import SCENARIO_FILE, RunInfo, read_run_info
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
-from qsctl.sim.scenario import GuaranteedOverflow, Model
+from qsctl.sim.scenario.scenario import GuaranteedOverflow, Model
 from qsctl.summary.observation import Holding
 
 

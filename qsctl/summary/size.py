@@ -18,11 +18,11 @@ from typing import Final, Protocol
 
 from qsctl.errors import UsageError
 from qsctl.sim.figures import Figures
-from qsctl.sim.memory import memory_bytes
-from qsctl.sim.randomness import is_deterministic
-from qsctl.sim.scenario import Scenario
+from qsctl.sim.scenario.randomness import is_deterministic
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.sizing.memory import memory_bytes
+from qsctl.sim.sizing.targets import ALWAYS_SHARE, Kind, Setting, Target
 from qsctl.sim.sweep import Point, Task, scenario_at
-from qsctl.sim.targets import ALWAYS_SHARE, Kind, Setting, Target
 from qsctl.summary.points import EVERY_MEASURE, reading_error
 from qsctl.summary.sequential import (
     EARLIEST_REFUSAL,

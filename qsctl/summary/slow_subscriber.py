@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from qsctl.instant import SECOND_NS
-from qsctl.sim.models.base import EVENT_NAMES, Event
+from qsctl.sim.model import EVENT_NAMES, Event
 from qsctl.summary.observation import ENTERED_NS, LEFT_NS, Observation, listed
 
 MINUTE_SECONDS: Final = 60

@@ -16,7 +16,7 @@ import msgspec
 from qsctl.errors import InvalidInput, QsctlError, Unavailable
 from qsctl.eventlog.location import Location
 from qsctl.sim.figures import Figures
-from qsctl.sim.scenario import Scenario
+from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import SweepPlan, Task, run_task
 from qsctl.summary.executors import reports_of, self_report
 from qsctl.summary.faults import spark_faults

@@ -9,8 +9,8 @@ import pytest
 
 from qsctl.eventlog.columns import message_table
 from qsctl.eventlog.writer import ReplicationWriter
-from qsctl.sim.models.base import LOG_ROW
-from qsctl.sim.scenario import QUEUE_ORDER
+from qsctl.sim.model import LOG_ROW
+from qsctl.sim.scenario.scenario import QUEUE_ORDER
 
 ROWS = 1 << 20
 CHUNKS = 8

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from qsctl.sim.scenario_xml import read_scenario
+from qsctl.sim.scenario.xml import read_scenario
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.summary.session import SparkOptions
 from qsctl.summary.sweep import run_sweep

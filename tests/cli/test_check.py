@@ -16,9 +16,9 @@ from qsctl.cli.app import build_app
 from qsctl.cli.nagios import CheckStatus, Range, number, parse_range, performance, status_of
 from qsctl.errors import UsageError
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.overrides import apply_overrides
 from qsctl.sim.run import run as simulate
-from qsctl.sim.scenario_xml import read_scenario
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.xml import read_scenario
 
 LISTING = str(Path(__file__).parents[2] / "fixtures" / "listings" / "clients.txt")
 WIDE = str(Path(__file__).parents[2] / "fixtures" / "listings" / "connections_wide.txt")

@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 from qsctl.cli.app import build_app
 from qsctl.profiles.formats.kinds import Format
 from qsctl.shipped import shipped
-from qsctl.sim.scenario import Queue
-from qsctl.sim.scenario_xml import read_scenario, schema_problems
+from qsctl.sim.scenario.scenario import Queue
+from qsctl.sim.scenario.xml import read_scenario, schema_problems
 
 FIXTURES = shipped("fixtures/profiles")
 WEB, BROKER, LISTING = (str(FIXTURES / name) for name in ("web.json", "broker.cfg", "listing.txt"))

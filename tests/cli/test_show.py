@@ -20,7 +20,7 @@ from qsctl.profiles.formats.file import parse_profiles
 from qsctl.profiles.listings.model import QueueStatistics
 from qsctl.profiles.listings.read import read_listings
 from qsctl.sim.run import run as simulate
-from qsctl.sim.scenario_xml import read_scenario
+from qsctl.sim.scenario.xml import read_scenario
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "listings"
 SCENARIO = """<scenario name="shown" horizon="20s" seed="3" replications="2">

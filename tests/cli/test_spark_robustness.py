@@ -14,7 +14,7 @@ import pytest
 
 from qsctl.errors import UsageError
 from qsctl.sim.run import run as simulate
-from qsctl.sim.scenario_xml import read_scenario
+from qsctl.sim.scenario.xml import read_scenario
 from qsctl.summary.faults import translate
 from qsctl.summary.session import SparkOptions, spark_session
 from tests.cli.test_summary_commands import SCENARIO, SPARK, qsctl

@@ -16,9 +16,9 @@ from typer.testing import CliRunner, Result
 
 from qsctl.cli.app import build_app
 from qsctl.instant import SECOND_NS
-from qsctl.sim.overrides import apply_overrides
 from qsctl.sim.run import run
-from qsctl.sim.scenario_xml import find_scenario, read_scenario
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
 SPARK = ("--master", "local[2]")
 SCENARIO = """<?xml version="1.0" encoding="UTF-8"?>

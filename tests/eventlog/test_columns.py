@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qsctl.eventlog.columns import ChunkBuffers, counter_table, event_table, message_table
 from qsctl.eventlog.schema import BUCKET_COUNT, COUNTERS, EVENTS, MESSAGES, Outcome, bucket_bounds_ns, bucket_of
-from qsctl.sim.models.base import EVENT_ROW, LOG_ROW, NEVER, OUTCOMES
+from qsctl.sim.model import EVENT_ROW, LOG_ROW, NEVER, OUTCOMES
 
 QUEUES = ["G-1", "D-1"]
 

@@ -19,10 +19,10 @@ from qsctl.eventlog.outcomes import DISCARDS, Outcome, column_of
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.schema import COUNTERS, LogLevel, bucket_of
 from qsctl.instant import SECOND_NS
-from qsctl.sim.models.queue_peers import hosted_queues
 from qsctl.sim.run import run, simulate_counters
-from qsctl.sim.scenario import GuaranteedOverflow, Interval, Scenario
-from qsctl.sim.scenario_xml import find_scenario, read_scenario, ready_scenarios
+from qsctl.sim.scenario.scenario import GuaranteedOverflow, Interval, Scenario
+from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
+from qsctl.sim.service.peers import hosted_queues
 from tests.sim.random_scenarios import solace_scenarios
 
 SETTINGS = SharedReaderQueueSettings("Q", "T", type_name="X")

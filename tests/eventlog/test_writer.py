@@ -29,7 +29,7 @@ from qsctl.eventlog.run_folder import (
 )
 from qsctl.eventlog.schema import MESSAGES
 from qsctl.eventlog.writer import PartWriter, ReplicationWriter
-from qsctl.sim.models.base import LOG_ROW
+from qsctl.sim.model import LOG_ROW
 
 
 def message_rows(count: int, start: int = 0) -> np.ndarray:

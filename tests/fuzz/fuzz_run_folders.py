@@ -24,8 +24,8 @@ from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import ReplicationInfo, RunInfo, RunStatus, describe_text, fingerprint_of
 from qsctl.eventlog.writer import ReplicationWriter
 from qsctl.sim.figures import Figures
-from qsctl.sim.models.base import EVENT_NAMES, EVENT_ROW, LOG_ROW
-from qsctl.sim.scenario import ClientGroup, PoissonArrivals, Port, Profile, Scenario, Traffic
+from qsctl.sim.model import EVENT_NAMES, EVENT_ROW, LOG_ROW
+from qsctl.sim.scenario.scenario import ClientGroup, PoissonArrivals, Port, Profile, Scenario, Traffic
 from qsctl.sim.sweep import parse_axes, plan_sweep
 from qsctl.summary import sweep_folder
 from qsctl.summary.compare import read_figures

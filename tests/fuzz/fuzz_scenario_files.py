@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from qsctl.errors import QsctlError
-from qsctl.sim.scenario_text import scenario_text
-from qsctl.sim.scenario_xml import read_scenario
+from qsctl.sim.scenario.text import scenario_text
+from qsctl.sim.scenario.xml import read_scenario
 from tests.fuzz.target import MEMORY
 
 DICTIONARY = (

@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 
 from qsctl.errors import InvalidInput
+from qsctl.sim.arrivals.trace import read_trace
 from qsctl.sim.kernel.records import SIZE_MASK
-from qsctl.sim.scenario import QUEUE_ORDER
-from qsctl.sim.trace import read_trace
+from qsctl.sim.scenario.scenario import QUEUE_ORDER
 from tests.fuzz.target import MEMORY
 
 DICTIONARY = (

@@ -10,9 +10,9 @@ from qsctl.profiles.client_profile import ClientProfile, Queue, Threshold, work_
 from qsctl.profiles.names import suggestion
 from qsctl.profiles.ranges import BY_FIELD, BY_SEMP_V2, SETTINGS, default_profile
 from qsctl.profiles.setting import Kind, Setting
-from qsctl.sim.forms import PROFILE
-from qsctl.sim.overrides import paths_of
-from qsctl.sim.scenario import Profile, Scenario
+from qsctl.sim.scenario.forms import PROFILE
+from qsctl.sim.scenario.overrides import paths_of
+from qsctl.sim.scenario.scenario import Profile, Scenario
 
 
 def test_the_table_has_a_row_for_each_field_of_a_profile() -> None:

@@ -12,10 +12,10 @@ from qsctl.instant import MILLISECOND_NS
 from qsctl.profiles.client_profile import ClientProfile
 from qsctl.profiles.ranges import default_profile
 from qsctl.profiles.sizing import Load, admitted_messages, levers, size
-from qsctl.sim.load_scenario import scenario_of
-from qsctl.sim.memory import memory_bytes
-from qsctl.sim.scenario import Scenario
-from qsctl.sim.scenario_rules import check_rules
+from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.sizing.memory import memory_bytes
+from qsctl.sim.sizing.offered_load import scenario_of
 from tests.profiles.drawn import PROFILES
 
 DEFAULT = default_profile()

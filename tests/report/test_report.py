@@ -22,7 +22,7 @@ from qsctl.report.run_report import latency_shares, nice_window, run_page
 from qsctl.report.sweep_report import sweep_page
 from qsctl.report.words import count_text, duration_text, listed
 from qsctl.sim.run import run
-from qsctl.sim.scenario import (
+from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantSize,
     PoissonArrivals,

@@ -6,9 +6,9 @@ from typing import Any
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
-from qsctl.sim.models.base import Stop
-from qsctl.sim.models.egress_run import EgressRun
-from qsctl.sim.scenario import (
+from qsctl.sim.egress.run import EgressRun
+from qsctl.sim.model import Stop
+from qsctl.sim.scenario.scenario import (
     ClientGroup,
     Endpoint,
     Port,

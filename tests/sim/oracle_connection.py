@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
-from qsctl.sim.scenario import Endpoint, GuaranteedOverflow
+from qsctl.sim.scenario.scenario import Endpoint, GuaranteedOverflow
 
 NEVER = -1
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from qsctl.instant import INFINITE_NS, later
 from qsctl.sim.kernel.random import stream_key, uniform_bits
-from qsctl.sim.models.changes import PortChange, read_changes
-from qsctl.sim.scenario import QUEUE_ORDER, Admission, GuaranteedOverflow, Scenario, Scheduler
+from qsctl.sim.scenario.changes import PortChange, read_changes
+from qsctl.sim.scenario.scenario import QUEUE_ORDER, Admission, GuaranteedOverflow, Scenario, Scheduler
 from tests.sim.oracle_broker import CONNECT, CONTROL, WholeBroker
 from tests.sim.oracle_connection import NEVER, Connection, Message
 

@@ -6,7 +6,7 @@ import heapq
 from math import ceil
 from typing import Any
 
-from qsctl.sim.scenario import Queue, Scenario
+from qsctl.sim.scenario.scenario import Queue, Scenario
 
 
 class TibcoOracle:

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
-from qsctl.sim.arrivals import ArrivalStreams
+from qsctl.sim.arrivals.streams import ArrivalStreams
+from qsctl.sim.egress.run import EgressRun
 from qsctl.sim.kernel.records import ARRIVAL_ELIGIBLE
-from qsctl.sim.models.base import EVENT_NAMES, OUTCOMES, Stop
-from qsctl.sim.models.egress_run import EgressRun
-from qsctl.sim.scenario import (
+from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Stop
+from qsctl.sim.scenario.scenario import (
     Admission,
     Broker,
     ClientGroup,

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from qsctl.errors import InvalidInput, NotFound
 from qsctl.eventlog import schema
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
-from qsctl.sim.arrivals import ArrivalStreams, zipf_shares
+from qsctl.sim.arrivals.streams import ArrivalStreams, zipf_shares
+from qsctl.sim.arrivals.trace import read_trace
 from qsctl.sim.kernel.histogram import bucket_of
 from qsctl.sim.kernel.random import exponential, logarithm, uniform, uniform_bits
-from qsctl.sim.scenario import (
+from qsctl.sim.scenario.scenario import (
     Arrivals,
     ClientGroup,
     ConstantArrivals,
@@ -37,7 +38,6 @@ from qsctl.sim.scenario import (
     Traffic,
     UniformSize,
 )
-from qsctl.sim.trace import read_trace
 
 
 def scenario(*traffic: Traffic, clients: int = 1, seconds: int = 100, seed: int = 1) -> Scenario:

@@ -17,8 +17,8 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
 from qsctl.sim.figures import figures_of
 from qsctl.sim.run import run, simulate_counters
-from qsctl.sim.scenario import GuaranteedOverflow, Scenario
-from qsctl.sim.scenario_xml import find_scenario, read_scenario, ready_scenarios
+from qsctl.sim.scenario.scenario import GuaranteedOverflow, Scenario
+from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
 from tests.sim.random_scenarios import solace_scenarios
 
 HORIZONS_NS = {

@@ -15,8 +15,8 @@ from qsctl.core.integration.translation_thread import TranslationThread
 from qsctl.errors import InvalidInput
 from qsctl.instant import MILLISECOND_NS
 from qsctl.sim.engine.crash_points import CrashReport, explore
-from qsctl.sim.scenario import Interval, Scenario
-from qsctl.sim.scenario_xml import find_scenario, read_scenario
+from qsctl.sim.scenario.scenario import Interval, Scenario
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
 IS_LONG = bool(os.environ.get("QSCTL_CRASH_POINTS"))
 """Every point, and every point of each recovery, under several seeds: about two minutes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qsctl.instant import MILLISECOND_NS
-from qsctl.sim.scenario import (
+from qsctl.sim.scenario.scenario import (
     Broker,
     ClientGroup,
     ConstantArrivals,

@@ -14,12 +14,11 @@ from qsctl.core.integration.message import MessageId, State
 from qsctl.core.integration.routes import DetailKind
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
+from qsctl.sim.engine.run import client_names
 from qsctl.sim.engine.visit_log import QUEUE_NAMES, QUEUES
 from qsctl.sim.engine.world import EngineWorld
-from qsctl.sim.models.integration import client_names
 from qsctl.sim.replication import simulate_counters
-from qsctl.sim.scenario import ConstantArrivals, ConstantSize, Interval, Model, PoissonArrivals, Scenario
-from qsctl.sim.scenario_engine import (
+from qsctl.sim.scenario.engine import (
     Behaviour,
     Engine,
     EngineDetail,
@@ -32,7 +31,8 @@ from qsctl.sim.scenario_engine import (
     EngineTranslation,
     Spread,
 )
-from qsctl.sim.scenario_xml import find_scenario, read_scenario
+from qsctl.sim.scenario.scenario import ConstantArrivals, ConstantSize, Interval, Model, PoissonArrivals, Scenario
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
 
 def scenario_of(

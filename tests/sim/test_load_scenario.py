@@ -9,7 +9,7 @@ import pytest
 from qsctl.instant import MILLISECOND_NS
 from qsctl.profiles.ranges import default_profile
 from qsctl.profiles.sizing import Load, size
-from qsctl.sim.load_scenario import scenario_of
+from qsctl.sim.sizing.offered_load import scenario_of
 from tests.sim.brokers import run
 
 

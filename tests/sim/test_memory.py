@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from qsctl.instant import SECOND_NS
-from qsctl.sim.memory import memory_bytes
-from qsctl.sim.randomness import is_deterministic
-from qsctl.sim.scenario import (
+from qsctl.sim.scenario.randomness import is_deterministic
+from qsctl.sim.scenario.scenario import (
     Admission,
     ConstantArrivals,
     ConstantSize,
@@ -22,6 +21,7 @@ from qsctl.sim.scenario import (
     Scenario,
     Traffic,
 )
+from qsctl.sim.sizing.memory import memory_bytes
 from tests.sim.brokers import ONE_AT_A_TIME, broker, run
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from qsctl.config.problems import ConfigError
 from qsctl.errors import InvalidInput
-from qsctl.sim.overrides import apply_overrides
-from qsctl.sim.scenario import Scenario
-from qsctl.sim.scenario_places import Places, parts, place_of
-from qsctl.sim.scenario_rules import check_rules
-from qsctl.sim.scenario_text import scenario_text
-from qsctl.sim.scenario_xml import read_scenario, ready_scenarios
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.places import Places, parts, place_of
+from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.scenario.text import scenario_text
+from qsctl.sim.scenario.xml import read_scenario, ready_scenarios
 from qsctl.sim.sweep import Axis, plan_sweep
 
 TEXT = """<scenario name="placed" horizon="10s">

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.models import egress_arrays
-from qsctl.sim.scenario import Scenario
+from qsctl.sim.egress import arrays as egress_arrays
+from qsctl.sim.scenario.scenario import Scenario
 from tests.processes import run
 from tests.sim.random_scenarios import Ran, solace_scenarios, tibco_scenarios
 from tests.sim.test_solace_oracle import kernel_counted
@@ -59,7 +59,7 @@ import warnings
 from dataclasses import replace
 from hypothesis import HealthCheck, given, seed, settings
 from qsctl.sim.kernel.jit import COMPILED, row
-from qsctl.sim.models import egress_arrays
+from qsctl.sim.egress import arrays as egress_arrays
 from tests.sim.random_scenarios import solace_scenarios
 from tests.sim.test_solace_oracle import compare
 import numpy as np

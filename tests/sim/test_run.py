@@ -14,9 +14,9 @@ from qsctl.errors import Damaged, InvalidInput, NotFound
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import RunStatus, new_folder, read_run_info
 from qsctl.eventlog.schema import COUNTERS, LogLevel
-from qsctl.sim.models.base import CHUNK_ROWS, EVENT_ROW, LOG_ROW, Stop
+from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, LOG_ROW, Stop
 from qsctl.sim.run import Progress, run, simulate_counters
-from qsctl.sim.scenario import ClientGroup, PoissonArrivals, Port, Profile, Scenario, Traffic
+from qsctl.sim.scenario.scenario import ClientGroup, PoissonArrivals, Port, Profile, Scenario, Traffic
 
 MILLISECOND = 1_000_000
 COUNTS = [field.name for field in COUNTERS if pa.types.is_int64(field.type) and field.name != "first_discard_ns"]

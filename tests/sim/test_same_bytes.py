@@ -9,11 +9,11 @@ import pytest
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
-from qsctl.sim.models import solace
-from qsctl.sim.models.base import CHUNK_ROWS
-from qsctl.sim.models.egress_run import EgressRun
+from qsctl.sim.egress import solace
+from qsctl.sim.egress.run import EgressRun
+from qsctl.sim.model import CHUNK_ROWS
 from qsctl.sim.run import run
-from qsctl.sim.scenario import Eliding, Interval, PoissonArrivals, Queue, Scenario, Traffic
+from qsctl.sim.scenario.scenario import Eliding, Interval, PoissonArrivals, Queue, Scenario, Traffic
 from tests.sim.brokers import broker, limits
 
 REPLICATIONS = 3

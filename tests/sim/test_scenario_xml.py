@@ -17,12 +17,12 @@ from qsctl.config.problems import ConfigError
 from qsctl.errors import InvalidInput, NotFound, UsageError
 from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.shipped import shipped
-from qsctl.sim import scenario as s
-from qsctl.sim.forms import SCENARIO, Form
-from qsctl.sim.overrides import apply_overrides, paths_of
-from qsctl.sim.scenario_rules import breaches_of, check_rules
-from qsctl.sim.scenario_text import scenario_digest, scenario_text
-from qsctl.sim.scenario_xml import SCHEMA, find_scenario, read_scenario, ready_scenarios
+from qsctl.sim.scenario import scenario as s
+from qsctl.sim.scenario.forms import SCENARIO, Form
+from qsctl.sim.scenario.overrides import apply_overrides, paths_of
+from qsctl.sim.scenario.rules import breaches_of, check_rules
+from qsctl.sim.scenario.text import scenario_digest, scenario_text
+from qsctl.sim.scenario.xml import SCHEMA, find_scenario, read_scenario, ready_scenarios
 
 READY = ready_scenarios()
 XS = "{http://www.w3.org/2001/XMLSchema}"
@@ -356,7 +356,7 @@ def test_rules_hold_after_overrides_too() -> None:
 def test_values_are_written_so_that_they_read_back(
     duration: int, bits: int, size: int, probability: float, rate: float
 ) -> None:
-    from qsctl.sim import values
+    from qsctl.sim.scenario import values
 
     for value, number in (
         (values.DURATION, duration), (values.BIT_RATE, bits), (values.size(), size),

@@ -22,9 +22,8 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
-from qsctl.sim.models import shared_reader_queue
-from qsctl.sim.models.base import EVENT_NAMES, OUTCOMES, Stop
-from qsctl.sim.scenario import (
+from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Stop
+from qsctl.sim.scenario.scenario import (
     ConstantArrivals,
     ConstantSize,
     Interval,
@@ -36,6 +35,7 @@ from qsctl.sim.scenario import (
     WorkloadConsumer,
     WorkloadProducer,
 )
+from qsctl.sim.service import run as shared_reader_queue
 
 DELAY = 50_000
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 
 from qsctl.eventlog.schema import bucket_of
-from qsctl.sim.scenario import QUEUE_ORDER, Scenario
+from qsctl.sim.scenario.scenario import QUEUE_ORDER, Scenario
 from tests.sim.oracle_solace import SolaceOracle
 from tests.sim.random_scenarios import Ran, arrivals_of, solace_scenarios
 

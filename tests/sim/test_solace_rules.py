@@ -15,11 +15,11 @@ from qsctl.errors import InvalidInput
 from qsctl.eventlog.outcomes import Outcome
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
+from qsctl.sim.egress.eliding import MAX_ELIDING_TOPICS_EVENT
+from qsctl.sim.egress.run import EgressRun
 from qsctl.sim.kernel import records
-from qsctl.sim.models.base import EVENT_NAMES, OUTCOMES, Event, Stop
-from qsctl.sim.models.egress_eliding import MAX_ELIDING_TOPICS_EVENT
-from qsctl.sim.models.egress_run import EgressRun
-from qsctl.sim.scenario import (
+from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Event, Stop
+from qsctl.sim.scenario.scenario import (
     Broker,
     ConstantArrivals,
     ConstantSize,
@@ -287,7 +287,7 @@ def test_an_unknown_port_or_profile_is_refused_by_name() -> None:
 
 
 def test_the_models_are_told_apart() -> None:
-    from qsctl.sim.models import solace, tibco
+    from qsctl.sim.egress import solace, tibco
 
     with pytest.raises(InvalidInput, match="not solace"):
         solace.prepare(replace(broker(), model=Model.TIBCO), 0, LogLevel.COUNTERS)

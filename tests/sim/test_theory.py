@@ -14,7 +14,7 @@ import pytest
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
-from qsctl.sim.scenario import (
+from qsctl.sim.scenario.scenario import (
     QUEUE_ORDER,
     ConstantArrivals,
     ConstantSize,

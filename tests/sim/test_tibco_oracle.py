@@ -7,8 +7,8 @@ from hypothesis import given, settings
 
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.models import tibco
-from qsctl.sim.scenario import (
+from qsctl.sim.egress import tibco
+from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantArrivals,
     Model,

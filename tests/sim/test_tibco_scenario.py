@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from qsctl.errors import InvalidInput, UsageError
-from qsctl.sim import scenario as s
-from qsctl.sim.overrides import apply_overrides, paths_of
-from qsctl.sim.scenario_xml import read_scenario
+from qsctl.sim.scenario import scenario as s
+from qsctl.sim.scenario.overrides import apply_overrides, paths_of
+from qsctl.sim.scenario.xml import read_scenario
 from tests.sim.test_scenario_xml import problems_of, written
 
 TIBCO = """<scenario name="good" model="tibco" horizon="2s">

@@ -15,8 +15,8 @@ import pytest
 from qsctl.eventlog.outcomes import Outcome, column_of
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS
-from qsctl.sim.models.base import OUTCOMES, Event
-from qsctl.sim.scenario import (
+from qsctl.sim.model import OUTCOMES, Event
+from qsctl.sim.scenario.scenario import (
     ConstantArrivals,
     ConstantSize,
     Endpoint,

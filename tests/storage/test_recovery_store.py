@@ -19,8 +19,8 @@ from qsctl.errors import Damaged, NotFound, Refused
 from qsctl.sim.engine.crash_points import _expected, _item, _source
 from qsctl.sim.engine.interruption import recover_and_drain
 from qsctl.sim.engine.world import EngineWorld, Received
-from qsctl.sim.scenario import Scenario
-from qsctl.sim.scenario_xml import find_scenario, read_scenario
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.recovery_store import RecoveryStore, read_recovery_database
 

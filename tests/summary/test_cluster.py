@@ -16,10 +16,10 @@ from typing import IO, Any
 import pytest
 
 from qsctl.instant import SECOND_NS
-from qsctl.sim.overrides import apply_overrides
 from qsctl.sim.run import run
-from qsctl.sim.scenario import ClientGroup, ConstantSize, PoissonArrivals, Port, Profile, Scenario, Traffic
-from qsctl.sim.scenario_xml import find_scenario, read_scenario
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.scenario import ClientGroup, ConstantSize, PoissonArrivals, Port, Profile, Scenario, Traffic
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.summary.java import JavaRuntime, find_java
 from qsctl.summary.job import ALL, summarize_runs

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from qsctl.errors import Unavailable
-from qsctl.sim.overrides import apply_overrides
 from qsctl.sim.run import run
-from qsctl.sim.scenario_xml import find_scenario, read_scenario
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.sweep import parse_axes, plan_sweep
 from qsctl.summary.gateway import java_home
 from qsctl.summary.java import find_java

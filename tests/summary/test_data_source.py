@@ -12,9 +12,9 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from qsctl.eventlog.schema import LogLevel
-from qsctl.sim.overrides import apply_overrides
 from qsctl.sim.run import run, simulate_counters
-from qsctl.sim.scenario_xml import find_scenario, read_scenario
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary import tables
 from qsctl.summary.data_source import QsctlDataSource
 

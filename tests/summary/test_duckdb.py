@@ -12,10 +12,10 @@ import pytest
 
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
-from qsctl.sim.overrides import apply_overrides
 from qsctl.sim.run import RunReport, run
-from qsctl.sim.scenario import Model, Scenario
-from qsctl.sim.scenario_xml import find_scenario, read_scenario, ready_scenarios
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.scenario import Model, Scenario
+from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
 from qsctl.summary import job
 from qsctl.summary.run_summary import COUNTS, RunSummary
 from qsctl.summary.session import SparkOptions

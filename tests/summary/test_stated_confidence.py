@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from qsctl.instant import SECOND_NS
-from qsctl.sim.scenario import (
+from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantSize,
     Interval,
@@ -28,8 +28,8 @@ from qsctl.sim.scenario import (
     Scenario,
     Traffic,
 )
+from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.sim.sweep import Point, Task, plan_sweep, run_task
-from qsctl.sim.targets import parse_setting, parse_target
 from qsctl.summary.compare import Verdict, compare, sentence
 from qsctl.summary.points import EVERY_MEASURE
 from qsctl.summary.size import Sizing, size

@@ -13,7 +13,7 @@ import pytest
 from qsctl.errors import Damaged, InvalidInput, UsageError
 from qsctl.instant import SECOND_NS
 from qsctl.report.sweep_report import sweep_page
-from qsctl.sim.scenario import (
+from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantArrivals,
     ConstantSize,
@@ -26,8 +26,8 @@ from qsctl.sim.scenario import (
     Scenario,
     Traffic,
 )
+from qsctl.sim.sizing.targets import Kind, parse_setting, parse_target
 from qsctl.sim.sweep import Point, Task, parse_axes, plan_sweep, point_seed, run_task
-from qsctl.sim.targets import Kind, parse_setting, parse_target
 from qsctl.summary.compare import Verdict, compare, read_figures, sentence
 from qsctl.summary.points import EVERY_MEASURE, MEASURES, point_measures
 from qsctl.summary.session import SparkOptions

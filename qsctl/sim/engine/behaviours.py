@@ -19,7 +19,7 @@ from qsctl.core.integration.procedures import Mode, Output, ProcedureFailed
 from qsctl.core.integration.routes import ErrorControl, Produced, Step, XpmError
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.kernel.random import logarithm, stream_key, uniform
-from qsctl.sim.scenario_engine import Behaviour, EngineProcedure, EngineTranslation, Spread
+from qsctl.sim.scenario.engine import Behaviour, EngineProcedure, EngineTranslation, Spread
 
 _ROOT: Final = "m"
 

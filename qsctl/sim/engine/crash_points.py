@@ -30,8 +30,8 @@ from qsctl.instant import Nanoseconds
 from qsctl.sim.engine.behaviours import Label, label_of
 from qsctl.sim.engine.interruption import REPLY_STEP, Outcome, Source, Turn, named, recover_and_drain, timeline_of
 from qsctl.sim.engine.world import EngineWorld, Received
-from qsctl.sim.scenario import Scenario
-from qsctl.sim.scenario_engine import Engine
+from qsctl.sim.scenario.engine import Engine
+from qsctl.sim.scenario.scenario import Scenario
 
 Item: TypeAlias = tuple[str, str]
 """What comes of it: a destination, or an error, and the path of the result."""

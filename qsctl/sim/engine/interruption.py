@@ -18,7 +18,7 @@ from qsctl.core.integration.settings import EngineSettings
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.engine.behaviours import label_of
 from qsctl.sim.engine.world import EngineWorld, Received
-from qsctl.sim.scenario import Scenario
+from qsctl.sim.scenario.scenario import Scenario
 
 Source: TypeAlias = tuple[str, int]
 """An inbound message: its thread and number."""

@@ -15,9 +15,9 @@ from qsctl.core.integration.events import Changed, Ended, Entered, Event, Fate, 
 from qsctl.core.integration.message import STATE_NAMES, MessageId, State
 from qsctl.eventlog.outcomes import Outcome
 from qsctl.instant import Nanoseconds
-from qsctl.sim.models.base import EVENT_ROW, LOG_ROW, NEVER, OUTCOMES, Rows
-from qsctl.sim.models.base import Event as LogEvent
-from qsctl.sim.models.queue_counts import QueueCounts, counter_columns
+from qsctl.sim.model import EVENT_ROW, LOG_ROW, NEVER, OUTCOMES, Rows
+from qsctl.sim.model import Event as LogEvent
+from qsctl.sim.recording.queue_counts import QueueCounts, counter_columns
 
 QUEUES: Final = (
     State.INBOUND_PRE_TPS,

@@ -36,13 +36,14 @@ from qsctl.core.integration.messages import (
 )
 from qsctl.core.integration.records import Record
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
-from qsctl.sim.arrivals import ArrivalStreams
+from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.engine.behaviours import label_of, new_payload
 from qsctl.sim.engine.build import engine_settings
-from qsctl.sim.intervals import occurrences
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.random import logarithm, stream_key, uniform
-from qsctl.sim.scenario import (
+from qsctl.sim.scenario.engine import EngineInbound, EngineOutbound
+from qsctl.sim.scenario.intervals import occurrences
+from qsctl.sim.scenario.scenario import (
     ClientGroup,
     ConstantArrivals,
     ConstantSize,
@@ -50,7 +51,6 @@ from qsctl.sim.scenario import (
     Scenario,
     Traffic,
 )
-from qsctl.sim.scenario_engine import EngineInbound, EngineOutbound
 
 DEFAULT_SIZE_BYTES: Final = 256
 

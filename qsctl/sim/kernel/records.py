@@ -237,7 +237,7 @@ LOG_ROW: Final = np.dtype(
     align=False,
 )
 """One message, 60 bytes without padding: the same rows are the same bytes. `queue` indexes `scenario.QUEUE_ORDER`,
-`outcome` indexes `models.base.OUTCOMES`; the four durations count from `enqueued_ns` and are `models.base.NEVER` where
+`outcome` indexes `sim.model.OUTCOMES`; the four durations count from `enqueued_ns` and are `sim.model.NEVER` where
 it did not happen; work units are max(1, ceil(size / 2048)). `attempts` restarts with the statistics, see
 `eventlog.schema.MESSAGES`."""
 
@@ -263,14 +263,14 @@ OUTCOME_SHIFT: Final = 8 if sys.byteorder == "little" else 16
 
 EVENT_ROW: Final = np.dtype([("at_ns", "i8"), ("value", "i8"), ("client_id", "i4"), ("queue", "i1"), ("event", "u1")])
 """One event; `queue` is -1 where none is meant, `client_id` is -1 for the whole broker, `event` is a
-`models.base.Event`."""
+`sim.model.Event`."""
 
 ARRAYS: Final = (
     "arrivals", "clients", "queues", "tallies", "more", "ports", "nodes", "topics", "lives", "later", "log", "heap",
     "timers", "octaves", "blocks", "recent", "endpoints", "pauses", "elided", "events", "losses",
 )  # fmt: skip
 """What the state record knows by address. `heap`: acknowledgments of clients that wait for one; `timers`: redeliveries,
-consumers' acknowledgments, ends of eliding delays; `events`: rows of `models.base.EVENT_ROW` that kernels write."""
+consumers' acknowledgments, ends of eliding delays; `events`: rows of `sim.model.EVENT_ROW` that kernels write."""
 
 SCALARS: Final = (
     "position", "count", "until", "until_acknowledged", "log_count", "log_limit", "logging", "free", "heap_count",
@@ -281,7 +281,7 @@ SCALARS: Final = (
 STATE: Final = np.dtype([(name, "i8") for name in (*ARRAYS, *SCALARS)])
 """All that the kernels know of a run, in one record whose address they hand to one another.
 
-position, count: the next of the arrivals and how many there are; until, until_acknowledged: see `egress_kernel.advance`
+position, count: the next of the arrivals and how many there are; until, until_acknowledged: see `egress.advance`
 log_count, log_limit: rows in the log, and at how many to stop; logging: 1 while messages are logged, those of the
     warm-up too, 0 at level counters
 free: the first node of the free list
@@ -316,7 +316,7 @@ LOG_FULL: Final = 2
 GROW: Final = 3
 LOAD_CHANGED: Final = 4
 
-# Indices of `models.base.OUTCOMES`; a test holds them equal.
+# Indices of `sim.model.OUTCOMES`; a test holds them equal.
 DELIVERED: Final = 0
 DISCARDED: Final = 1
 OUTCOME_ELIDED: Final = 2

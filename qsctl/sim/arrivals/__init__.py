@@ -1,0 +1,1 @@
+"""Arrivals: who is sent what, and when, the same for every model."""

@@ -1,0 +1,284 @@
+"""Arrivals of a scenario: one stream a client (or a fan-out), merged window by window into time order.
+
+Every stream has keys of its own for gaps, stays, sizes and topics, hashed from seed, replication, traffic, group and
+the client's number in it. So a variant that changes a limit, a profile or another group sees the same arrivals.
+Times are rounded to whole nanoseconds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from qsctl.errors import InvalidInput
+from qsctl.instant import SECOND_NS, Nanoseconds, later
+from qsctl.sim.arrivals.draw import (
+    CONSTANT,
+    MODULATED,
+    POISSON,
+    SIZE_CONSTANT,
+    SIZE_EXPONENTIAL,
+    SIZE_LOGNORMAL,
+    SIZE_MIXED,
+    SIZE_PARETO,
+    SIZE_UNIFORM,
+    STREAM,
+    TRACE,
+    TRACE_ROW,
+    fill_window,
+    start_streams,
+)
+from qsctl.sim.arrivals.merge import DIGITS, merge_by_time
+from qsctl.sim.arrivals.trace import read_trace
+from qsctl.sim.kernel.jit import as_records
+from qsctl.sim.kernel.random import exponential, logarithm, stream_key
+from qsctl.sim.kernel.records import ARRIVAL, ARRIVAL_ELIGIBLE, ARRIVAL_TRAFFIC_SHIFT, FOREVER
+from qsctl.sim.scenario.scenario import (
+    QUEUE_ORDER,
+    ConstantArrivals,
+    ConstantSize,
+    ExponentialSize,
+    LognormalSize,
+    MixedSize,
+    MmppArrivals,
+    OnOffArrivals,
+    ParetoSize,
+    PoissonArrivals,
+    Queue,
+    Scenario,
+    Size,
+    TraceArrivals,
+    Traffic,
+    UniformSize,
+)
+
+WINDOW_ROWS: Final = 1 << 16
+"""Arrivals that a window aims at: enough to amortise the merge, few enough to stay in the cache."""
+
+
+def client_ranges(scenario: Scenario) -> dict[str, tuple[int, int]]:
+    """The first client number and the number of clients of each group, in the order of the scenario."""
+    ranges: dict[str, tuple[int, int]] = {}
+    first = 0
+    for group in scenario.groups:
+        ranges[group.name] = (first, group.count)
+        first += group.count
+    return ranges
+
+
+class ArrivalStreams:
+    """The arrivals of one replication: windows of rows, each in time order."""
+
+    def __init__(self, scenario: Scenario, replication: int) -> None:
+        """Lay out the streams.
+
+        Raises:
+            InvalidInput: traffic to an unknown group, a rate, size or share that cannot be, a bad trace.
+        """
+        self._table: list[float] = []
+        self._traces: list[npt.NDArray[Any]] = []
+        self._trace_rows = 0
+        self.client_ranges = client_ranges(scenario)
+        """The first client number and the number of clients of each group."""
+        self.topic_ranges: dict[str, tuple[int, int]] = {}
+        """The first topic number of a group's traffic and the number after its last."""
+        self.topics: list[tuple[int, int]] = []
+        """The first topic number and the number of topics of each traffic."""
+        guaranteed: set[str] = set()
+        rows: list[npt.NDArray[Any]] = []
+        rate = 0.0
+        topic_base = 0
+        for number, traffic in enumerate(scenario.traffic):
+            if traffic.to not in self.client_ranges:
+                known = ", ".join(self.client_ranges) or "none"
+                raise InvalidInput(
+                    f"traffic {traffic.name!r} goes to the group {traffic.to!r}; the groups are: {known}",
+                    remedy="Name a group of the scenario.",
+                )
+            streams, topics, per_second = self._streams(scenario, replication, number, traffic, topic_base)
+            low, high = self.topic_ranges.get(traffic.to, (topic_base, topic_base))
+            self.topic_ranges[traffic.to] = (min(low, topic_base), max(high, topic_base + topics))
+            self.topics.append((topic_base, topics))
+            topic_base += topics
+            rate += per_second
+            rows.append(streams)
+            if traffic.queue is Queue.G_1 or (
+                isinstance(traffic.arrivals, TraceArrivals) and (self._traces[-1]["queue"] == 0).any()
+            ):
+                guaranteed.add(traffic.to)
+        self.guaranteed_groups = frozenset(guaranteed)
+        """Groups to which messages of G-1 come."""
+        self.streams = as_records(np.concatenate(rows) if rows else np.zeros(0, STREAM))
+        self.trace = as_records(np.concatenate([*self._traces, np.zeros(1, TRACE_ROW)]))
+        self.table = np.array(self._table or [0.0], np.float64)
+        self.now_ns: Nanoseconds = 0
+        """Windows were given up to here."""
+        self.width_ns: Nanoseconds = max(1, int(WINDOW_ROWS / rate * SECOND_NS)) if rate > 0 else SECOND_NS
+        self._allocate(WINDOW_ROWS + WINDOW_ROWS // 4)
+        with np.errstate(over="ignore"):
+            start_streams(self.streams, self.table, self.trace)
+
+    def _allocate(self, capacity: int) -> None:
+        self._rows = as_records(np.zeros(capacity, ARRIVAL))
+        self._ordered = as_records(np.zeros(capacity, ARRIVAL))
+        self._keys = np.zeros(capacity, np.int64)
+        self._order = np.zeros(capacity, np.int32)
+        self._spare = np.zeros(capacity, np.int32)
+        self._counts = np.zeros(DIGITS, np.int64)
+
+    def window(self, until_ns: Nanoseconds) -> npt.NDArray[Any]:
+        """The next arrivals, at most up to `until_ns` (exclusive), in time order; `now_ns` says up to when.
+
+        The rows are overwritten by the next call. How the time is cut into windows changes no row.
+        """
+        start = self.now_ns
+        end = min(until_ns, start + self.width_ns)
+        count, stream = 0, 0
+        while True:
+            with np.errstate(over="ignore"):  # for the wrapping integers of kernels that are plain Python
+                count, stream = fill_window(self.streams, stream, end, self._rows, count, self.table, self.trace)
+            if stream == len(self.streams):
+                break
+            kept = self._rows[:count].copy()
+            self._allocate(2 * len(self._rows) + int(self.streams["count"].max()))
+            self._rows[:count] = kept
+        merge_by_time(self._rows, count, start, self._ordered, self._keys, self._order, self._spare, self._counts)
+        self.now_ns = end
+        if count > 2 * WINDOW_ROWS and self.width_ns > 1:
+            self.width_ns //= 2
+        elif count < WINDOW_ROWS // 2 and end - start == self.width_ns:
+            self.width_ns = min(2 * self.width_ns, FOREVER // 4)
+        return self._ordered[:count]
+
+    def _streams(
+        self, scenario: Scenario, replication: int, number: int, traffic: Traffic, topic_base: int
+    ) -> tuple[npt.NDArray[Any], int, float]:
+        first, clients = self.client_ranges[traffic.to]
+        arrivals = traffic.arrivals
+        whole = traffic.fan_out or isinstance(arrivals, TraceArrivals)
+        streams = np.zeros(1 if whole else clients, STREAM)
+        streams["first"] = first if whole else np.arange(first, first + clients)
+        streams["count"] = clients if whole else 1
+        streams["start"] = traffic.start_ns
+        streams["stop"] = min(traffic.stop_ns, scenario.horizon_ns)
+        eligible = ARRIVAL_ELIGIBLE if traffic.discard_eligible else 0
+        streams["tag"] = QUEUE_ORDER.index(traffic.queue) | eligible | (number << ARRIVAL_TRAFFIC_SHIFT)
+        streams["topic_base"] = topic_base
+        for purpose in ("gap", "stay", "size", "topic"):
+            streams[f"key_{purpose}"] = [
+                stream_key(scenario.seed, replication, traffic.name, traffic.to, i, purpose)
+                for i in range(len(streams))
+            ]
+        topics, rate = max(1, traffic.topics), 0.0
+        streams["topics"] = topics
+        if topics > 1:
+            streams["topic_table"] = len(self._table)
+            self._table.extend(zipf_shares(topics, traffic.topic_skew))
+        self._set_size(streams, traffic)
+        match arrivals:
+            case TraceArrivals(path):
+                rows = read_trace(Path(path), clients)
+                rows["time"] += traffic.start_ns
+                streams["kind"] = TRACE
+                streams["cursor"], streams["cursor_end"] = self._trace_rows, self._trace_rows + len(rows)
+                self._traces.append(rows)
+                self._trace_rows += len(rows)
+                topics = max(topics, int(rows["topic"].max(initial=0)) + 1)
+                span = max(1, int(rows["time"].max(initial=0)) - traffic.start_ns)
+                rate = len(rows) / span * SECOND_NS * clients
+            case PoissonArrivals(rate_per_second):
+                streams["kind"] = POISSON
+                streams["mean_gap"] = SECOND_NS / _positive(traffic, rate_per_second)
+                rate = rate_per_second * clients
+            case ConstantArrivals(rate_per_second):
+                streams["kind"] = CONSTANT
+                streams["mean_gap"] = SECOND_NS / _positive(traffic, rate_per_second)
+                streams["offset"] = np.arange(len(streams)) / len(streams)
+                rate = rate_per_second * clients
+            case OnOffArrivals(rate_per_second, on_ns, off_ns, fixed):
+                _positive(traffic, rate_per_second)
+                self._modulate(streams, traffic, (rate_per_second, 0.0), (on_ns, off_ns))
+                streams["fixed"] = fixed
+                rate = rate_per_second * clients * on_ns / (on_ns + off_ns)
+            case MmppArrivals(rates, stays):
+                self._modulate(streams, traffic, rates, stays)
+                rate = sum(r * s for r, s in zip(rates, stays, strict=True)) / sum(stays) * clients
+        if later(traffic.start_ns, 1) >= streams["stop"][0]:
+            rate = 0.0
+        return streams, topics, rate
+
+    def _modulate(
+        self, streams: npt.NDArray[Any], traffic: Traffic, rates: tuple[float, ...], stays: tuple[Nanoseconds, ...]
+    ) -> None:
+        if len(rates) != len(stays) or not rates or min(rates) < 0 or max(rates) <= 0 or min(stays) <= 0:
+            raise InvalidInput(
+                f"traffic {traffic.name!r}: rates {rates} with mean stays {stays} ns describe no arrivals",
+                remedy="Give as many stays as rates, each stay above 0, no rate below 0 and one above.",
+            )
+        streams["kind"] = MODULATED
+        streams["states"] = len(rates)
+        streams["state_table"] = len(self._table)
+        self._table.extend(SECOND_NS / rate if rate > 0 else 0.0 for rate in rates)
+        self._table.extend(float(stay) for stay in stays)
+
+    def _set_size(self, streams: npt.NDArray[Any], traffic: Traffic) -> None:
+        size: Size = traffic.size
+        match size:
+            case ConstantSize(size_bytes):
+                least = size_bytes
+                streams["size_kind"], streams["size_max"] = SIZE_CONSTANT, size_bytes
+            case UniformSize(minimum_bytes, maximum_bytes):
+                least = min(minimum_bytes, maximum_bytes - minimum_bytes + 1)
+                streams["size_kind"], streams["size_max"] = SIZE_UNIFORM, maximum_bytes
+                streams["size_a"], streams["size_b"] = minimum_bytes, maximum_bytes
+            case LognormalSize(median_bytes, sigma, maximum_bytes):
+                least = min(median_bytes, maximum_bytes, 1 if sigma >= 0 else 0)
+                streams["size_kind"], streams["size_max"] = SIZE_LOGNORMAL, maximum_bytes
+                streams["size_a"], streams["size_b"] = logarithm(float(max(1, median_bytes))), sigma
+            case ExponentialSize(mean_bytes, maximum_bytes):
+                least = min(mean_bytes, maximum_bytes)
+                streams["size_kind"], streams["size_max"] = SIZE_EXPONENTIAL, maximum_bytes
+                streams["size_a"] = mean_bytes
+            case ParetoSize(minimum_bytes, shape, maximum_bytes):
+                least = min(minimum_bytes, maximum_bytes - minimum_bytes + 1, 1 if shape > 0 else 0)
+                streams["size_kind"], streams["size_max"] = SIZE_PARETO, maximum_bytes
+                streams["size_a"], streams["size_b"] = minimum_bytes, shape
+            case MixedSize(sizes_bytes, weights):
+                usable = len(sizes_bytes) == len(weights) and all(w >= 0 for w in weights) and sum(weights) > 0
+                least = min(sizes_bytes, default=0) if usable else 0
+                streams["size_kind"], streams["size_max"] = SIZE_MIXED, max(sizes_bytes, default=0)
+                streams["size_table"], streams["size_entries"] = len(self._table), len(sizes_bytes)
+                if usable:
+                    self._table.extend(_cumulative(list(weights)))
+                    self._table.extend(float(value) for value in sizes_bytes)
+        if least < 1:
+            raise InvalidInput(
+                f"traffic {traffic.name!r}: the sizes {size} describe no message of at least 1 byte",
+                remedy="Give sizes of at least 1 byte, minimum ≤ maximum, and a weight for each size.",
+            )
+
+
+def _positive(traffic: Traffic, rate_per_second: float) -> float:
+    if not 0 < rate_per_second <= SECOND_NS:
+        raise InvalidInput(
+            f"traffic {traffic.name!r}: a rate of {rate_per_second} messages a second is not above 0 and at most 1e9",
+            remedy="Correct the rate; for no traffic leave the element out.",
+        )
+    return rate_per_second
+
+
+def _cumulative(weights: list[float]) -> list[float]:
+    total = sum(weights)
+    shares, reached = [], 0.0
+    for weight in weights:
+        reached += weight
+        shares.append(reached / total)
+    return shares
+
+
+def zipf_shares(topics: int, skew: float) -> list[float]:
+    """Cumulative shares of topics 0, 1, …: the weight of topic i is (i + 1) to the power −skew."""
+    return _cumulative([float(exponential(-skew * logarithm(float(i + 1)))) for i in range(topics)])

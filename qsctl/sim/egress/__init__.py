@@ -1,0 +1,1 @@
+"""The egress queues of message brokers: Solace and the TIBCO appliance, in one compiled loop."""

@@ -1,0 +1,90 @@
+"""Messages entering the broker: first come first served at a limited rate, publishers held to a fair share of buffers.
+
+Seed 004, "Ingress Data Buffer Management": a publishing client cannot take ingress resources at the expense of
+others. Our reading: the buffers are shared in equal parts by the publishers (one a traffic); a message that would
+carry its publisher past its part is refused. A message too big is refused with an event. Fanned-out copies of one
+message enter once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from qsctl.sim.egress.transmit import serialization
+from qsctl.sim.kernel.jit import kernel
+from qsctl.sim.kernel.records import ARRIVAL_FIRST, ARRIVAL_TRAFFIC_SHIFT
+
+TOO_BIG_REASON: Final = 2
+
+
+@kernel
+def admit_ingress(
+    rows: Any,
+    count: int,
+    size_max: int,
+    numerator: int,
+    denominator: int,
+    share: int,
+    held: Any,
+    ring: Any,
+    cursor: Any,
+    refusals: Any,
+    turned: Any,
+) -> tuple[int, int, int]:
+    """Keep the rows that the broker takes in, at the time when it has them whole.
+
+    Arrays and numbers:
+        rows: ARRIVAL in time order; the first `count` are compacted in place.
+        numerator, denominator: nanoseconds a byte, or a numerator of 0 for no limit.
+        share: bytes of ingress buffers a publisher, or 0 for no limit.
+        held: int64[publishers] bytes in the buffers. ring: int64[n, 3] (departure, bytes, publisher) of messages in
+            the buffers. cursor: int64[4]: first and next place in the ring (both ever growing), when the input is
+            free, whether the message of the current fan-out was refused (1: by the share, 2: too big).
+        refusals: int64[n, 4] filled with time, bytes, publisher and 1 for too big, 0 for the share.
+        turned: ARRIVAL, filled with the refused rows, every copy of a fanned-out message, with the reason as `tag`'s
+            traffic: 1 the share, 2 too big.
+
+    Returns:
+        Rows kept, refusals, rows turned away. The ring's length must exceed `count` plus the messages in it.
+    """
+    kept = 0
+    refused = 0
+    away = 0
+    places = len(ring)
+    for i in range(count):
+        row = rows[i]
+        t = row.time
+        size = row.bytes
+        publisher = row.tag >> ARRIVAL_TRAFFIC_SHIFT
+        if row.tag & ARRIVAL_FIRST:
+            while cursor[0] < cursor[1] and ring[cursor[0] % places, 0] <= t:
+                first = cursor[0] % places
+                held[ring[first, 2]] -= ring[first, 1]
+                cursor[0] += 1
+            too_big = size > size_max
+            full = share > 0 and numerator > 0 and held[publisher] + size > share
+            cursor[3] = TOO_BIG_REASON if too_big else (1 if full else 0)
+            if cursor[3] != 0:
+                refusals[refused, 0] = t
+                refusals[refused, 1] = size
+                refusals[refused, 2] = publisher
+                refusals[refused, 3] = 1 if too_big else 0
+                refused += 1
+            elif numerator > 0:
+                cursor[2] = max(cursor[2], t) + serialization(size, numerator, denominator)
+                place = cursor[1] % places
+                ring[place, 0] = cursor[2]
+                ring[place, 1] = size
+                ring[place, 2] = publisher
+                held[publisher] += size
+                cursor[1] += 1
+        if cursor[3] == 0:
+            rows[kept] = row
+            if numerator > 0:
+                rows[kept].time = cursor[2]
+            kept += 1
+        else:
+            turned[away] = row
+            turned[away].tag = (row.tag & 7) | (cursor[3] << ARRIVAL_TRAFFIC_SHIFT)
+            away += 1
+    return kept, refused, away

@@ -1,0 +1,198 @@
+"""The loop of the egress models: arrivals in time order, blocked clients' acknowledgments and timers between them.
+
+There is no heap of all events. A client that can send needs none of its acknowledgments before its own next message,
+so they are taken then; only blocked clients wait in a heap, keyed by their next acknowledgment. The port is a FIFO,
+hence Lindley's recursion and no event for the end of a transmission. At equal times: acknowledgments (by client), then
+timers (by client), then what the caller does at `until` (configured changes), then arrivals in stream order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from qsctl.sim.egress.plain import (
+    acknowledge_plain,
+    enter_queue,
+    goes_through,
+    pass_through,
+    pump_plain,
+    settle_plain,
+)
+from qsctl.sim.egress.serve import HELD_ONLY, acknowledge, arrive, take_event
+from qsctl.sim.kernel.jit import inlined, kernel, prefetch, row, wide
+from qsctl.sim.kernel.records import (
+    ARRIVAL,
+    ARRIVAL_ELIGIBLE,
+    CLIENT,
+    FOREVER,
+    GROW,
+    HEAP,
+    LOAD_CHANGED,
+    LOG_FULL,
+    NONE,
+    QUEUE,
+    REACHED,
+    STATE,
+)
+from qsctl.sim.kernel.rows import delivered_row
+
+AHEAD: Final = 8
+"""Arrivals after the one in hand: whose client and queue the caches are told of, for with many they lie in none."""
+
+
+@inlined
+def next_due(state: Any) -> int:
+    """When the first blocked client's acknowledgment or the first timer comes."""
+    broker = row(state, 0, STATE)
+    due = wide(FOREVER)
+    if broker.heap_count > 0:
+        due = wide(row(broker.heap, 0, HEAP).time)
+    if broker.timer_count > 0:
+        due = min(due, wide(row(broker.timers, 0, HEAP).time))
+    return due
+
+
+@inlined
+def first_not_before(arrivals: Any, first: int, end: int, time: int) -> int:
+    """The first of the arrivals `first` … `end` that comes at `time` or later."""
+    while first < end:
+        middle = (first + end) >> 1
+        if row(arrivals, middle, ARRIVAL).time < time:
+            first = middle + 1
+        else:
+            end = middle
+    return first
+
+
+@kernel
+def advance(state: Any, rare: Any) -> int:
+    """Simulate the arrivals before `until` and what else happens up to `until_acknowledged` (included).
+
+    Args:
+        state: a STATE record: arrivals ascending in time, from `position` to `count`; `until`, exclusive: the caller
+            has supplied every arrival before it; `until_acknowledged`: `until`, or one nanosecond less at the
+            horizon; a log with room for `log_limit` rows and all nodes; see `kernel.records`. Changed in place.
+        rare: None when every client is plain and the broker's buffers are not counted: a kernel of its own is compiled
+            then, in a third of the time. Else anything.
+
+    Returns:
+        REACHED, LOG_FULL, GROW (an array is short: enlarge it and call again), LOAD_CHANGED (the egress buffers
+        crossed a bound that the caller set).
+
+    Source: seeds 000, 003 and 004; queue disciplines in `queue`, service in `serve`.
+    """
+    broker = row(state, 0, STATE)
+    arrivals, clients, queues, tallies = broker.arrivals, broker.clients, broker.queues, broker.tallies
+    ports, nodes, log, heap = broker.ports, broker.nodes, broker.log, broker.heap
+    begin = wide(broker.position)
+    position = begin
+    stop = first_not_before(arrivals, begin, wide(broker.count), wide(broker.until))
+    last = wide(broker.until_acknowledged)
+    logging = broker.logging != 0
+    if logging and broker.log_count >= broker.log_limit:
+        return LOG_FULL
+    due = next_due(state)
+    result = REACHED
+    while True:
+        if position < stop and row(arrivals, position, ARRIVAL).time < due:
+            arrival = row(arrivals, position, ARRIVAL)
+            t = wide(arrival.time)
+            c = wide(arrival.client)
+            size = wide(arrival.bytes)
+            q = wide(arrival.tag & 7)
+            client = row(clients, c, CLIENT)
+            coming = row(arrivals, min(position + AHEAD, stop - 1), ARRIVAL)
+            prefetch(clients, wide(coming.client), CLIENT)
+            prefetch(queues, wide(coming.client) * 5 + (coming.tag & 7), QUEUE)
+            if rare is None or client.traits == 0:
+                if client.queued == 0:
+                    while client.next_ack <= t:
+                        acknowledge_plain(state, clients, nodes, c)
+                node = wide(broker.free)
+                if node == NONE:
+                    result = GROW
+                    break
+                if goes_through(clients, c, size):
+                    depart, time, indication = pass_through(
+                        state, clients, queues, tallies, ports, nodes, c, q, t, size, node
+                    )
+                    position += 1
+                    if logging:
+                        cursor = wide(broker.log_count)
+                        broker.log_count = cursor + 1
+                        delivered_row(
+                            log, cursor, t, wide(0), wide(0), depart - t, time - t, c, wide(arrival.topic), size, q,
+                            indication, wide(1),
+                        )  # fmt: skip
+                        if cursor + 1 >= broker.log_limit:
+                            result = LOG_FULL
+                            break
+                    continue
+                if broker.short != 0:
+                    result = GROW
+                    break
+                position += 1
+                enter_queue(state, clients, queues, nodes, c, q, t, size, wide(arrival.topic))
+                if client.queued == 0 or client.tcp_bytes < client.tcp_limit:
+                    settle_plain(state, clients, heap, c, t, pump_plain(state, c, t), bool(0))
+                due = next_due(state)
+            if rare is not None and client.traits == HELD_ONLY and q != 0:
+                # A direct message to a client whose only trait is that G-1 holds what it has not acknowledged.
+                if broker.short != 0 or broker.free == NONE:
+                    result = GROW
+                    break
+                while client.queued == 0 and client.next_ack <= t:
+                    acknowledge(state, c)
+                if goes_through(clients, c, size):
+                    depart, time, indication = pass_through(
+                        state, clients, queues, tallies, ports, nodes, c, q, t, size, wide(broker.free)
+                    )
+                    position += 1
+                    if logging:
+                        cursor = wide(broker.log_count)
+                        broker.log_count = cursor + 1
+                        delivered_row(
+                            log, cursor, t, wide(0), wide(0), depart - t, time - t, c, wide(arrival.topic), size, q,
+                            indication, wide(1),
+                        )  # fmt: skip
+                    if logging and broker.log_count >= broker.log_limit:
+                        result = LOG_FULL
+                        break
+                    continue
+            if rare is not None and client.traits != 0:
+                if broker.short != 0 or broker.free == NONE:
+                    result = GROW
+                    break
+                position += 1
+                broker.now = t
+                eligible = arrival.tag & ARRIVAL_ELIGIBLE != 0
+                arrive(state, c, q, t, size, wide(arrival.topic), eligible)
+                due = next_due(state)
+        elif due <= last:
+            if broker.short != 0:
+                result = GROW
+                break
+            c = wide(row(heap, 0, HEAP).client)
+            client = row(clients, c, CLIENT)
+            plain = bool(1)
+            if rare is not None:
+                plain = client.traits == 0 and broker.heap_count > 0 and row(heap, 0, HEAP).time == due
+            if plain:
+                acknowledge_plain(state, clients, nodes, c)
+                settle_plain(state, clients, heap, c, due, pump_plain(state, c, due), bool(1))
+            if rare is not None and not plain:
+                broker.now = due
+                take_event(state, due)
+            due = next_due(state)
+        else:
+            break
+        if rare is not None:  # noqa: SIM102 - a condition of its own is what the compiler leaves out
+            if broker.buffers != 0 and not broker.load_fall < broker.egress_bytes < broker.load_rise:
+                result = LOAD_CHANGED  # before the full log, which the caller sees by itself: the load cannot wait
+                break
+        if logging and broker.log_count >= broker.log_limit:
+            result = LOG_FULL
+            break
+    broker.arrived += position - begin
+    broker.position = position
+    return result

@@ -1,0 +1,202 @@
+"""The arrays of an egress run: made from a layout, enlarged when a kernel asks, reset at the end of the warm-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from qsctl.eventlog.schema import LogLevel
+from qsctl.sim.egress.layout import Layout
+from qsctl.sim.kernel import records as r
+from qsctl.sim.kernel.histogram import BLOCK, OCTAVES
+from qsctl.sim.kernel.jit import COMPILED, address_of, as_records
+from qsctl.sim.model import EVENT_ROW, LOG_ROW, Rows
+
+FIRST_NODES: Final = 1 << 12
+FIRST_BLOCKS: Final = 1 << 10
+FIRST_BLOCK: Final = 1
+"""Block 0 counts for nobody."""
+CACHE_LINE: Final = 64
+
+
+class PlainState:
+    """The state record where kernels are plain Python: arrays as they are, numbers as in the record."""
+
+    def __init__(self, numbers: Any, arrays: dict[str, Any]) -> None:
+        vars(self).update(_numbers=numbers, _arrays=arrays)
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> PlainState:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return self._arrays[name] if name in r.ARRAYS else int(self._numbers[name])
+
+    def __setattr__(self, name: str, value: int) -> None:
+        self._numbers[name] = value
+
+
+class EgressArrays:
+    """What the kernels change in place."""
+
+    def __init__(self, layout: Layout, level: LogLevel, chunk_rows: int) -> None:
+        count = len(layout.names)
+        record = np.zeros(1, r.STATE)
+        self.state: Any = record[0]
+        self._arrays: dict[str, npt.NDArray[Any]] = {}
+        self._known = address_of(record) if COMPILED else PlainState(self.state, self._arrays)
+        self._record = record
+        for name, array in (
+            ("clients", layout.clients),
+            ("queues", layout.queues),
+            ("tallies", layout.tallies),
+            ("losses", layout.losses),
+            ("more", layout.more),
+            ("ports", layout.ports),
+            ("nodes", np.zeros(0, r.NODE)),
+            ("topics", np.zeros(0, r.TOPIC)),
+            ("lives", np.zeros(0, r.LIFE)),
+            ("later", np.zeros(0, r.LATER)),
+            ("log", np.zeros(0, LOG_ROW)),
+            ("heap", np.zeros(count + 16, r.HEAP)),
+            ("timers", np.zeros(count + 16, r.HEAP)),
+            ("octaves", np.full(count * r.QUEUES * OCTAVES, r.NONE, np.int32).view(r.OCTAVE)),
+            ("blocks", np.zeros(FIRST_BLOCKS * BLOCK, r.BUCKET)),
+            ("recent", np.zeros(r.RECENT_WAITS, r.RECENT)),
+            ("endpoints", layout.endpoints),
+            ("pauses", layout.pauses),
+            ("elided", layout.elided),
+            ("events", np.zeros(count + 16, EVENT_ROW)),
+        ):
+            self._place(name, array)
+        logged = level is not LogLevel.COUNTERS
+        self._chunk_rows = chunk_rows if logged else 0
+        self.state["free"] = r.NONE
+        self.state["blocks_used"] = FIRST_BLOCK
+        self.state["logging"] = logged
+        self.state["log_limit"] = chunk_rows if logged else r.FOREVER
+        self._enlarge_nodes(max(FIRST_NODES, 4 * count))
+        self._measure_room()
+        self.rare: int | None = 1 if layout.rare else None
+
+    def __getattr__(self, name: str) -> npt.NDArray[Any]:
+        """An array by the name that the state record has for it."""
+        if name in r.ARRAYS:
+            return self._arrays[name]
+        raise AttributeError(name)
+
+    def kernel(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a kernel on the state; without compilation its wrapping integers must not warn."""
+        with np.errstate(over="ignore"):
+            return function(self._known, *arguments)
+
+    def call(self, function: Callable[..., int], rows: Rows, count: int, until: int, until_acknowledged: int) -> int:
+        """Run the main kernel over arrivals."""
+        self._place("arrivals", rows, moved=False)
+        self.state["count"] = count
+        self.state["until"] = until
+        self.state["until_acknowledged"] = until_acknowledged
+        return int(self.kernel(function, self.rare))
+
+    def take_log(self) -> Rows:
+        """The rows written since the last call: a view."""
+        rows: Rows = self.log[: self.state["log_count"]]
+        self.state["log_count"] = 0
+        return rows
+
+    def take_kernel_events(self) -> Rows:
+        """The events that kernels wrote since the last call: a view."""
+        rows: Rows = self.events[: self.state["event_count"]]
+        self.state["event_count"] = 0
+        return rows
+
+    def ensure_room(self) -> None:
+        """Before a kernel that is not the main loop: have room for one event."""
+        if self.state["free"] == r.NONE or self.state["short"]:
+            self.grow()
+
+    def grow(self) -> None:
+        """Double whatever may be too small for the next event."""
+        state = self.state
+        if state["free"] == r.NONE:
+            self._enlarge_nodes(2 * len(self.nodes))
+        for name, used, limit in (
+            ("heap", "heap_count", "heap_limit"),
+            ("timers", "timer_count", "timer_limit"),
+            ("blocks", "blocks_used", "blocks_limit"),
+        ):
+            if state[used] + r.ROOM_AN_EVENT[name] >= state[limit]:
+                self._place(name, _longer(self._arrays[name], 2 * len(self._arrays[name])))
+        self._measure_room()
+
+    def reset_counters(self, now_ns: int) -> None:
+        """The warm-up is over: counters restart, the state stays; the high-water mark restarts at the depth."""
+        self.state["counted_from"] = now_ns
+        for array, fields in zip((self.queues, self.tallies, self.endpoints, self.losses), r.COUNTERS, strict=True):
+            for field in fields:
+                array[field] = 0
+        self.queues["high_water"] = self.queues["work"]
+        self.tallies["first_discard"] = r.NONE
+        # Deliveries begun before are no redeliveries of the observation; the first one stays the first.
+        np.minimum(self.lives["attempts"], 1, out=self.lives["attempts"])
+        self.octaves["block"] = r.NONE
+        self.recent["place"] = 0
+        self.blocks["messages"] = 0
+        self.state["blocks_used"] = FIRST_BLOCK
+
+    def settle_waits(self) -> None:
+        """Count the waits that the ring remembers: before anybody reads the histograms."""
+        np.add.at(self.blocks["messages"], self.recent["place"], 1)
+        self.recent["place"] = 0
+        self.blocks["messages"][:BLOCK] = 0
+
+    def histogram(self, queue: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Sparse buckets and counts of one queue, of settled waits; waits of zero are what the blocks did not count."""
+        octaves = self.octaves["block"][queue * OCTAVES : (queue + 1) * OCTAVES]
+        blocks = self.blocks["messages"].reshape(-1, BLOCK)
+        buckets, counts = [], []
+        for octave in np.flatnonzero(octaves >= 0):
+            block = blocks[octaves[octave]]
+            here = np.flatnonzero(block)
+            buckets.append(here + int(octave) * BLOCK)
+            counts.append(block[here])
+        bucket = np.concatenate(buckets) if buckets else np.zeros(0, np.int64)
+        count = np.concatenate(counts) if counts else np.zeros(0, np.int64)
+        return bucket.astype(np.int32), count.astype(np.int64)
+
+    def _place(self, name: str, array: npt.NDArray[Any], moved: bool = True) -> None:
+        """Keep an array, in whole cache lines when it is to be moved, and tell the kernels where it is."""
+        self._arrays[name] = placed = as_records(_longer(array, len(array)) if moved else array)
+        if COMPILED:
+            self.state[name] = address_of(placed)
+
+    def _measure_room(self) -> None:
+        state = self.state
+        state["heap_limit"], state["timer_limit"] = len(self.heap), len(self.timers)
+        state["blocks_limit"] = len(self.blocks) // BLOCK
+        state["short"] = 0
+
+    def _enlarge_nodes(self, count: int) -> None:
+        old = len(self.nodes)
+        for name in ("nodes", "topics", "lives", "later"):
+            self._place(name, _longer(self._arrays[name], count), moved=False)
+        self.nodes["next"][old:] = np.arange(old + 1, count + 1)
+        self.nodes["next"][count - 1] = self.state["free"]
+        self.state["free"] = old
+        if self._chunk_rows:
+            # One event may settle every message there is, beyond the limit that the loop checks.
+            self._place("log", _longer(self.log, self._chunk_rows + count + 16), moved=False)
+
+
+def _longer(array: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    """A longer copy that begins at a cache line: rows of 64 bytes then lie in one line each."""
+    memory = np.zeros(count * array.dtype.itemsize + CACHE_LINE, np.uint8)
+    begin = -memory.ctypes.data % CACHE_LINE
+    longer = memory[begin : begin + count * array.dtype.itemsize].view(array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -1,0 +1,93 @@
+"""What an egress run counted: the rows of the event log's counters, and the totals told as events at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from qsctl.instant import Nanoseconds
+from qsctl.sim.egress.arrays import EgressArrays
+from qsctl.sim.kernel import records as r
+from qsctl.sim.model import Event
+
+_RARE_LOSSES: Final = ("not_connected", "disconnected", "spool_refused", "ingress_refused", "too_big", "expired")
+"""Fields of the LOSS record, each the name of an outcome."""
+
+
+def counter_columns(
+    names: list[str], queue_names: Sequence[str], arrays: EgressArrays, observed_ns: Nanoseconds
+) -> dict[str, Any]:
+    """The columns of `eventlog.schema.COUNTERS`, less the run's id, for queues that carried traffic."""
+    arrays.settle_waits()
+    queues, tallies, rare = arrays.queues, arrays.tallies, arrays.losses
+    turned_away = rare["ingress_refused"] + rare["too_big"]
+    arrived = queues["arrived"] + turned_away
+    used = np.flatnonzero((arrived > 0) | (queues["delivered"] > 0) | (queues["length"] > 0) | (rare["waiting"] > 0))
+    rows, losses = queues[used], tallies[used]
+    redelivered = np.where(used % r.QUEUES == 0, arrays.endpoints["redelivered"][used // r.QUEUES], 0)
+    client = (used // r.QUEUES).astype(np.int32)
+    histograms = [_histogram(arrays, int(queue)) for queue in used]
+    return {
+        "client_id": client,
+        "client": [names[c] for c in client],
+        "queue": [queue_names[int(queue) % r.QUEUES] for queue in used],
+        "arrived_messages": arrived[used],
+        "delivered_messages": rows["delivered"].copy(),
+        "discarded_messages": losses["discarded"].copy(),
+        **{f"{name}_messages": rare[name][used] for name in _RARE_LOSSES},
+        "dead_messages": np.zeros(len(used), np.int64),
+        "elided_messages": losses["elided"].copy(),
+        "evicted_messages": losses["evicted"].copy(),
+        "redelivered_messages": redelivered,
+        "discard_indications": losses["indications"].copy(),
+        "delivered_bytes": rows["delivered_bytes"].copy(),
+        "length_messages": rows["length"].astype(np.int64),
+        "length_work_units": rows["work"].copy(),
+        "unacknowledged_messages": rare["unacknowledged"][used],
+        "waiting_messages": rare["waiting"][used],
+        "high_water_mark_work_units": rows["high_water"].copy(),
+        "max_depth_work_units": rows["max_depth"].astype(np.int64),
+        "first_discard_ns": _first_discards(losses["first_discard"], rare["first_refused"][used]),
+        "wait_sum_ns": losses["wait_sum"].copy(),
+        "wait_max_ns": losses["wait_max"].copy(),
+        "observed_ns": np.full(len(used), observed_ns, np.int64),
+        "histogram_bucket": [buckets for buckets, _ in histograms],
+        "histogram_count": [counts for _, counts in histograms],
+    }
+
+
+def _first_discards(egress: Any, ingress: Any) -> Any:
+    """The earlier of the two; NONE where neither lost anything. Egress has NONE for never, ingress FOREVER."""
+    first = np.minimum(np.where(egress < 0, r.FOREVER, egress), ingress)
+    return np.where(first == r.FOREVER, r.NONE, first)
+
+
+def _histogram(arrays: EgressArrays, queue: int) -> tuple[Any, Any]:
+    """Sparse buckets and counts of one queue, waits of zero among them."""
+    bucket, count = arrays.histogram(queue)
+    zeros = int(arrays.queues["delivered"][queue]) - int(count.sum())
+    if zeros > 0:
+        bucket, count = np.concatenate([[0], bucket]), np.concatenate([[zeros], count])
+    return bucket.astype(np.int32), count.astype(np.int64)
+
+
+def total_events(
+    now_ns: Nanoseconds, arrays: EgressArrays, slow_percent: Any
+) -> Iterator[tuple[int, int, int, int, Event]]:
+    """Discards by cause, messages that went back to their endpoint, retransmissions and slowness, where not zero."""
+    tallies, losses, more = arrays.tallies, arrays.losses, arrays.more
+    for event, values in (
+        (Event.CONGESTION_DISCARDS, tallies["discarded"]),
+        (Event.NOT_CONNECTED_DISCARDS, losses["not_connected"]),
+        (Event.DISCONNECT_DISCARDS, losses["disconnected"]),
+        (Event.SPOOL_DISCARDS, losses["spool_refused"]),
+        (Event.RETURNED, tallies["evicted"]),
+    ):
+        for queue in np.flatnonzero(values):
+            yield now_ns, int(queue) // r.QUEUES, int(queue) % r.QUEUES, int(values[queue]), event
+    for c in np.flatnonzero(more["retransmissions"]):
+        yield now_ns, int(c), -1, int(more["retransmissions"][c]), Event.RETRANSMISSIONS
+    for c in np.flatnonzero(slow_percent):
+        yield now_ns, int(c), -1, round(100 * slow_percent[c]), Event.SLOW_PERCENT

@@ -1,0 +1,354 @@
+"""A scenario laid out as the record arrays of the egress kernels, with every check that this needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import gcd
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from qsctl.errors import InvalidInput
+from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.sim.arrivals.streams import client_ranges
+from qsctl.sim.kernel.random import stream_key
+from qsctl.sim.kernel.records import (
+    ABSENCES,
+    CLIENT,
+    DEPTH,
+    EAGER,
+    ELIDED,
+    ELIDING,
+    ENDPOINT,
+    FIT,
+    FOREVER,
+    HOLD,
+    LINK,
+    LOSS,
+    LOSSY,
+    MORE,
+    NONE,
+    PAUSE,
+    PAUSES,
+    PORT,
+    QUEUE,
+    QUEUES,
+    TAIL,
+    TALLY,
+    TRACKED,
+    WEIGHTED,
+)
+from qsctl.sim.scenario.changes import Outages
+from qsctl.sim.scenario.scenario import (
+    QUEUE_ORDER,
+    Admission,
+    ClientGroup,
+    Endpoint,
+    GuaranteedOverflow,
+    Model,
+    Profile,
+    Queue,
+    Scenario,
+    Scheduler,
+)
+
+PORTS_MAX: Final = 2**15 - 1
+WINDOW_BYTES_MAX: Final = 2**30
+"""The largest window that TCP's window scale option can say (RFC 7323)."""
+LIMIT_MAX: Final = 2**31 - 1
+"""Of a depth in work units, and of a burst in messages."""
+NS_A_BYTE_AT_ONE_BIT: Final = 8_000_000_000
+Named = TypeVar("Named")
+
+
+@dataclass(slots=True)
+class Layout:
+    """Arrays of one replication, before anything happened."""
+
+    names: list[str]
+    clients: npt.NDArray[Any]
+    more: npt.NDArray[Any]
+    queues: npt.NDArray[Any]
+    ports: npt.NDArray[Any]
+    tallies: npt.NDArray[Any]
+    losses: npt.NDArray[Any]
+    endpoints: npt.NDArray[Any]
+    pauses: npt.NDArray[Any]
+    elided: npt.NDArray[Any]
+    rare: bool = False
+    """Whether a client has a trait, or guaranteed messages come, which may go back to their endpoint."""
+
+
+def client_names(scenario: Scenario) -> list[str]:
+    """A group's name for its only client, else name/1, name/2 and so on."""
+    return [
+        group.name if group.count == 1 else f"{group.name}/{i + 1}"
+        for group in scenario.groups
+        for i in range(group.count)
+    ]
+
+
+def line_rate(what: str, bits_per_second: int) -> tuple[int, int]:
+    """Nanoseconds a byte as a reduced fraction.
+
+    Raises:
+        InvalidInput: the rate is not above zero.
+    """
+    if not 0 < bits_per_second <= 10**15:
+        raise InvalidInput(f"{what}: {bits_per_second} bits a second is no line rate", remedy="Give a rate above 0.")
+    divisor = gcd(NS_A_BYTE_AT_ONE_BIT, bits_per_second)
+    return NS_A_BYTE_AT_ONE_BIT // divisor, bits_per_second // divisor
+
+
+def by_name(kind: str, things: Iterable[Named]) -> dict[str, tuple[int, Named]]:
+    """Index and thing by name.
+
+    Raises:
+        InvalidInput: two have the same name.
+    """
+    found: dict[str, tuple[int, Named]] = {}
+    for index, thing in enumerate(things):
+        name = getattr(thing, "name")  # noqa: B009 - Named has no common base
+        if name in found:
+            raise InvalidInput(f"two {kind}s are named {name!r}", remedy="Give each its own name.")
+        found[name] = index, thing
+    return found
+
+
+def look_up(of: str, kind: str, name: str, known: Mapping[str, tuple[int, Named]]) -> tuple[int, Named]:
+    """A named part of the scenario.
+
+    Raises:
+        InvalidInput: there is none of that name; says which there are.
+    """
+    if name not in known:
+        raise InvalidInput(
+            f"{of} names the {kind} {name!r}; there is {', '.join(known) or 'none'}", remedy=f"Name a {kind} there is."
+        )
+    return known[name]
+
+
+def port_links(scenario: Scenario) -> dict[str, slice]:
+    """Where each port's links are among the records of ports: each link is a FIFO of its own."""
+    found: dict[str, slice] = {}
+    first = 0
+    for port in scenario.ports:
+        found[port.name] = slice(first, first + port.links)
+        first += port.links
+    return found
+
+
+def lay_out(
+    scenario: Scenario,
+    replication: int,
+    outages: Outages,
+    topic_ranges: dict[str, tuple[int, int]],
+    guaranteed: frozenset[str],
+) -> Layout:
+    """Arrays for every port, client, queue and endpoint; `guaranteed` names the groups with traffic to G-1.
+
+    Raises:
+        InvalidInput: an unknown name, a count, limit, rate or probability out of range.
+    """
+    ports_by_name = by_name("port", scenario.ports)
+    profiles = by_name("profile", scenario.profiles)
+    by_name("group", scenario.groups)
+    ranges = client_ranges(scenario)
+    count = sum(group.count for group in scenario.groups)
+    if count == 0:
+        raise InvalidInput("the scenario has no clients", remedy="Give at least one client group.")
+    if sum(port.links for port in scenario.ports) > PORTS_MAX:
+        raise InvalidInput(f"the scenario has {len(scenario.ports)} ports", remedy=f"Give at most {PORTS_MAX} links.")
+    links = port_links(scenario)
+    ports = np.zeros(sum(port.links for port in scenario.ports), PORT)
+    for port in scenario.ports:
+        span = links[port.name]
+        ports["num"][span], ports["den"][span] = line_rate(f"port {port.name!r}", port.rate_bits_per_second)
+    layout = Layout(
+        names=client_names(scenario),
+        clients=np.zeros(count, CLIENT),
+        more=np.zeros(count, MORE),
+        queues=np.zeros(count * QUEUES, QUEUE),
+        tallies=np.zeros(count * QUEUES, TALLY),
+        losses=np.zeros(count * QUEUES, LOSS),
+        ports=ports,
+        endpoints=np.zeros(count, ENDPOINT),
+        pauses=np.zeros(max(1, sum(len(pauses) for pauses in outages.pauses.values())), PAUSE),
+        elided=np.zeros(1, ELIDED),
+    )
+    endpoints = _endpoints(scenario, ranges)
+    pause_rows = 0
+    eliding_slots = 0
+    for group in scenario.groups:
+        first, size = ranges[group.name]
+        if size <= 0:
+            raise InvalidInput(f"client group {group.name!r} has {size} clients", remedy="Give at least 1.")
+        look_up(f"client group {group.name!r}", "port", group.port, ports_by_name)
+        _, profile = look_up(f"client group {group.name!r}", "profile", group.profile, profiles)
+        span = slice(first, first + size)
+        pauses = outages.pauses.get(group.name, [])
+        layout.pauses[pause_rows : pause_rows + len(pauses)] = pauses
+        more = layout.more[span]
+        more["pause"], more["pause_end"] = pause_rows, pause_rows + len(pauses)
+        pause_rows += len(pauses)
+        _lay_connection(scenario, group, profile, layout.clients[span], more)
+        span_of_links = links[group.port]
+        layout.clients["port"][span] = span_of_links.start + np.arange(first, first + size) % (
+            span_of_links.stop - span_of_links.start
+        )
+        more["key"] = [stream_key(scenario.seed, replication, "loss", group.name, i) for i in range(size)]
+        more["endpoint"] = np.arange(first, first + size)
+        queues = slice(first * QUEUES, (first + size) * QUEUES)
+        _lay_queues(scenario, profile, layout.queues[queues], layout.tallies[queues])
+        flags = _flags(scenario, group, profile, endpoints.get(group.name), group.name in guaranteed, outages)
+        layout.clients["traits"][span] = flags
+        more["next_absence"] = outages.next_absence(group.name, -1)
+        _lay_endpoint(layout.endpoints[span], endpoints.get(group.name), flags & TRACKED != 0)
+        if flags & ELIDING:
+            low, high = topic_ranges.get(group.name, (0, 1))
+            more["elide"] = eliding_slots + np.arange(size) * (high - low)
+            more["elide_topics"], more["topic_base"] = high - low, low
+            eliding_slots += size * (high - low)
+    layout.losses["first_refused"] = FOREVER
+    layout.elided = np.zeros(max(1, eliding_slots), ELIDED)
+    layout.elided["node"] = NONE
+    layout.rare = bool(layout.clients["traits"].any()) or bool(guaranteed)
+    return layout
+
+
+def _endpoints(scenario: Scenario, ranges: Mapping[str, tuple[int, int]]) -> dict[str, Endpoint]:
+    found: dict[str, Endpoint] = {}
+    for endpoint in scenario.endpoints:
+        if endpoint.to not in ranges or endpoint.to in found:
+            raise InvalidInput(
+                f"an endpoint is for the client group {endpoint.to!r}, which is unknown or has one already",
+                remedy=f"Give one endpoint for a group of {', '.join(ranges) or 'the scenario'}.",
+            )
+        if endpoint.flows < 1 or endpoint.window_messages < 1:
+            raise InvalidInput(
+                f"the endpoint for {endpoint.to!r} has {endpoint.flows} flows of {endpoint.window_messages} messages",
+                remedy="Give at least one flow and a window of at least one message.",
+            )
+        found[endpoint.to] = endpoint
+    return found
+
+
+def _flags(
+    scenario: Scenario,
+    group: ClientGroup,
+    profile: Profile,
+    endpoint: Endpoint | None,
+    comes: bool,
+    outages: Outages,
+) -> int:
+    """The traits of a group's clients; `comes`: guaranteed messages come to it."""
+    guaranteed = scenario.model is Model.SOLACE
+    hold = guaranteed and comes and profile.guaranteed_overflow is GuaranteedOverflow.HOLD
+    explicit = endpoint is not None
+    delayed = endpoint is not None and endpoint.acknowledge_delay_ns > 0
+    absent = bool(outages.absences.get(group.name))
+    buffers = scenario.broker.egress_buffer_bytes > 0
+    flags = LOSSY if group.loss_probability > 0 else 0
+    flags |= PAUSES if outages.pauses.get(group.name) else 0
+    flags |= LINK if group.link_rate_bits_per_second > 0 else 0
+    flags |= ELIDING if guaranteed and profile.eliding.enabled else 0
+    flags |= ABSENCES if absent else 0
+    flags |= WEIGHTED if guaranteed and profile.scheduler is Scheduler.WEIGHTED else 0
+    flags |= HOLD if hold else 0
+    flags |= TRACKED if guaranteed and (explicit or hold or absent or buffers) else 0
+    # Of a message that G-1 holds only the consumer's delay, a disconnect and the buffers cannot wait for the client's
+    # own next arrival.
+    patient = hold and not absent and not delayed
+    return flags | (EAGER if buffers or flags & LOSSY or (flags & TRACKED and not patient) else 0)
+
+
+def _lay_connection(
+    scenario: Scenario,
+    group: ClientGroup,
+    profile: Profile,
+    clients: npt.NDArray[Any],
+    more: npt.NDArray[Any],
+) -> None:
+    tcp = profile.tcp
+    limits = {
+        "the segment size": tcp.mss_bytes,
+        "the initial window": tcp.initial_window_segments,
+        "the maximum window": tcp.max_window_bytes,
+        "the TCP transmit queue": tcp.transmit_queue_bytes,
+    }
+    for what, value in limits.items():
+        if value < 1:
+            raise InvalidInput(f"profile {profile.name!r}: {what} is {value}", remedy="Give at least 1.")
+    if tcp.max_window_bytes > WINDOW_BYTES_MAX:
+        raise InvalidInput(
+            f"profile {profile.name!r}: the maximum window is {tcp.max_window_bytes} bytes",
+            remedy=f"Give at most {WINDOW_BYTES_MAX}, the largest window of TCP.",
+        )
+    if not 0 <= group.loss_probability < 1 or group.round_trip_ns < 0 or group.reading_delay_ns < 0:
+        raise InvalidInput(
+            f"client group {group.name!r}: loss {group.loss_probability}, round trip {group.round_trip_ns} ns, reading "
+            f"delay {group.reading_delay_ns} ns",
+            remedy="The loss is a probability below 1; times are not below 0.",
+        )
+    for field in ("unsent", "head", "tail"):
+        clients[field] = NONE
+    clients["next_ack"] = FOREVER
+    clients["window"] = min(tcp.mss_bytes * tcp.initial_window_segments, tcp.max_window_bytes)
+    clients["window_max"] = tcp.max_window_bytes
+    clients["tcp_limit"] = tcp.transmit_queue_bytes
+    clients["delay"] = group.round_trip_ns + group.reading_delay_ns
+    if scenario.model is Model.TIBCO:
+        clients["admission"] = TAIL
+    else:
+        clients["admission"] = FIT if profile.admission is Admission.FIT else DEPTH
+    more["window_initial"] = clients["window"]
+    more["mss"] = tcp.mss_bytes
+    more["round_trip"] = group.round_trip_ns
+    more["loss"] = int(group.loss_probability * 2.0**64)
+    more["timer"] = FOREVER
+    more["elide_max"] = profile.eliding.max_topics
+    more["elide_delay"] = profile.eliding.delay_ns
+    more["redelivery_delay"] = max(1, profile.redelivery_delay_ns)
+    if group.link_rate_bits_per_second > 0:
+        what = f"client group {group.name!r}"
+        more["link_num"], more["link_den"] = line_rate(what, group.link_rate_bits_per_second)
+
+
+def _lay_queues(
+    scenario: Scenario, profile: Profile, queues: npt.NDArray[Any], tallies: npt.NDArray[Any]
+) -> None:  # fmt: skip
+    queues["head"] = queues["tail"] = tallies["first_discard"] = NONE
+    for index, name in enumerate(QUEUE_ORDER):
+        limits = profile.queues.get(name)
+        if limits is None and scenario.model is Model.TIBCO and name is not Queue.D_1:
+            continue
+        if limits is None:
+            raise InvalidInput(f"profile {profile.name!r} says nothing of queue {name}", remedy="Give its limits.")
+        depth, burst = limits.max_depth_work_units, limits.min_msg_burst
+        if not (1 <= depth <= LIMIT_MAX and 0 <= burst <= LIMIT_MAX and limits.weight >= 1):
+            raise InvalidInput(
+                f"profile {profile.name!r}, queue {name}: depth {depth}, burst {burst}, weight {limits.weight}",
+                remedy=f"Depth and weight are at least 1, the burst at least 0, none above {LIMIT_MAX}.",
+            )
+        queues["max_depth"][index::QUEUES] = limits.max_depth_work_units
+        queues["burst"][index::QUEUES] = 0 if scenario.model is Model.TIBCO else limits.min_msg_burst
+        tallies["weight"][index::QUEUES] = limits.weight
+
+
+def _lay_endpoint(endpoints: npt.NDArray[Any], endpoint: Endpoint | None, tracked: bool) -> None:
+    for end in ("head", "tail"):
+        for list_name in ("waiting", "returned", "reading"):
+            endpoints[f"{list_name}_{end}"] = NONE
+    endpoints["tracked"] = tracked
+    endpoints["window"] = FOREVER
+    endpoints["held_max"] = endpoints["low_max"] = NONE
+    if endpoint is not None:
+        delay: Nanoseconds = endpoint.acknowledge_delay_ns
+        limit = endpoint.unacknowledged_limit_messages
+        window = endpoint.window_messages if limit < 0 else min(limit, endpoint.window_messages)
+        endpoints["window"] = endpoint.flows * window
+        endpoints["held_max"] = endpoint.max_messages
+        endpoints["low_max"] = endpoint.low_priority_limit_messages
+        endpoints["acknowledge_delay"] = FOREVER if delay >= INFINITE_NS else delay

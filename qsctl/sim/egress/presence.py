@@ -1,0 +1,231 @@
+"""A client that goes and comes back, and what is held when the run ends.
+
+Our reading, for the sources are silent: when a client disconnects, direct messages in its queues are discarded ("client
+not connected") and what arrives until it is back as well; a message already in the TCP transmit queue counts as
+delivered, as the broker's own table counts it. Guaranteed messages that the consumer has not acknowledged go back to
+the front of their endpoint. A new connection starts with the initial window and without topics to elide.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qsctl.sim.egress.eliding import forget_topics
+from qsctl.sim.egress.endpoint import want_next_due
+from qsctl.sim.egress.queue import count_guaranteed, log_loss, unlink_head
+from qsctl.sim.egress.serve import serve, settle
+from qsctl.sim.kernel.jit import kernel, row, wide
+from qsctl.sim.kernel.records import (
+    ABSENT,
+    CLIENT,
+    DELIVERED,
+    DISCONNECTED,
+    ENDPOINT,
+    FOREVER,
+    HELD,
+    HOLD,
+    LATER,
+    LIFE,
+    LOSS,
+    MORE,
+    NODE,
+    NONE,
+    QUEUE,
+    SIZE_BITS,
+    SIZE_MASK,
+    STATE,
+    TOPIC,
+    TRACKED,
+    WAITING,
+)
+from qsctl.sim.kernel.rows import entered_after, log_delivered, log_sent, release, undelivered_row
+
+
+@kernel
+def disconnect(state: Any, c: int, t: int) -> int:
+    """Take a client off: the number of direct messages dropped from its queues."""
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    more = row(broker.more, c, MORE)
+    endpoint = row(broker.endpoints, more.endpoint, ENDPOINT)
+    nodes = broker.nodes
+    if client.blocked != 0:
+        more.blocked_ns += t - more.blocked_since
+    dropped = 0
+    tracked = client.traits & TRACKED != 0
+    first = wide(endpoint.reading_head) if tracked else wide(NONE)
+    last = wide(endpoint.reading_tail) if tracked else wide(NONE)
+    node = wide(client.head)
+    unsent = False
+    while node != NONE:
+        sent = row(nodes, node, NODE)
+        after = wide(sent.next)
+        unsent = unsent or node == client.unsent
+        if tracked and sent.tag >> SIZE_BITS == 0:
+            if first == NONE:
+                first = node
+            else:
+                row(nodes, last, NODE).next = node
+            last = node
+        else:
+            if unsent and broker.logging != 0:
+                log_delivered(state, c, node, wide(NONE), wide(NONE))
+            release(state, node)
+        node = after
+    if first != NONE:  # not `last`: an empty list's tail is stale
+        row(nodes, last, NODE).next = NONE
+        node = first
+        while node != NONE:
+            row(nodes, node, NODE).time = row(broker.lives, node, LIFE).born
+            node = wide(row(nodes, node, NODE).next)
+    for q in range(4, -1, -1):
+        queue = row(broker.queues, c * 5 + q, QUEUE)
+        while queue.head != NONE:
+            node = unlink_head(broker.clients, broker.queues, nodes, c, wide(q))
+            left = row(nodes, node, NODE)
+            if q == 0 and tracked:
+                left.next = NONE
+                if first == NONE:
+                    first = node
+                else:
+                    row(nodes, last, NODE).next = node
+                last = node
+            else:
+                dropped += 1
+                topic = wide(row(broker.topics, node, TOPIC).topic)
+                row(broker.losses, c * 5 + q, LOSS).disconnected += 1
+                log_loss(
+                    state, c, wide(q), t, wide(left.tag & SIZE_MASK), topic, wide(left.time), wide(DISCONNECTED)
+                )  # fmt: skip
+                release(state, node)
+        queue.pending = 0
+    if tracked:
+        # What G-1 held is back at the endpoint, sent or not.
+        row(broker.queues, c * 5, QUEUE).length = 0
+        row(broker.queues, c * 5, QUEUE).work = 0
+        endpoint.reading_head = NONE
+        endpoint.reading_tail = NONE
+        endpoint.outstanding = 0
+        if first != NONE:
+            row(nodes, last, NODE).next = endpoint.waiting_head
+            if endpoint.waiting_head == NONE:
+                endpoint.waiting_tail = last
+            endpoint.waiting_head = first
+    broker.egress_bytes -= more.buffered
+    more.buffered = 0
+    client.head = NONE
+    client.tail = NONE
+    client.unsent = NONE
+    client.inflight = 0
+    client.tcp_bytes = 0
+    client.next_ack = FOREVER
+    client.window = more.window_initial
+    client.queued = 0
+    client.blocked = 0
+    client.traits |= ABSENT
+    more.timer = FOREVER
+    more.last_ack = 0
+    forget_topics(state, c)
+    return dropped
+
+
+@kernel
+def connect(state: Any, c: int, t: int) -> None:
+    """The client is back: its endpoint sends again."""
+    client = row(row(state, 0, STATE).clients, c, CLIENT)
+    client.traits &= ~ABSENT
+    settle(state, c, t, serve(state, c, t, client.traits & TRACKED != 0))
+    want_next_due(state, c, t)
+
+
+@kernel
+def count_rest(state: Any, first: int, count: int) -> int:
+    """Count, at the end of the run, what of each client's G-1 was sent and what waits at its endpoint.
+
+    Returns the client to go on with once there is room for another one's histogram; `count` when all are done.
+    """
+    broker = row(state, 0, STATE)
+    for c in range(first, count):
+        if broker.short != 0:
+            return wide(c)
+        loss = row(broker.losses, c * 5, LOSS)
+        endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+        loss.waiting = list_length(state, wide(endpoint.waiting_head))
+        loss.waiting += list_length(state, wide(endpoint.returned_head))
+        client = row(broker.clients, c, CLIENT)
+        if client.traits & HOLD:
+            queue = row(broker.queues, c * 5, QUEUE)
+            loss.unacknowledged = queue.length - list_length(state, wide(queue.head))
+        elif client.traits & TRACKED:
+            count_sent(state, c, wide(endpoint.reading_head))
+            count_sent(state, c, wide(client.head))
+    return wide(count)
+
+
+@kernel
+def count_sent(state: Any, c: int, node: int) -> None:
+    """Count the guaranteed messages of a list that left G-1 and are not acknowledged when the run ends."""
+    nodes = row(state, 0, STATE).nodes
+    while node != NONE:
+        if row(nodes, node, NODE).tag >> SIZE_BITS == 0:
+            count_guaranteed(state, c, node)
+        node = wide(row(nodes, node, NODE).next)
+
+
+@kernel
+def list_length(state: Any, node: int) -> int:
+    """How many messages a list of nodes has."""
+    nodes = row(state, 0, STATE).nodes
+    length = 0
+    while node != NONE:
+        length += 1
+        node = wide(row(nodes, node, NODE).next)
+    return length
+
+
+@kernel
+def hold(state: Any, c: int) -> None:
+    """Log what one client's queues and endpoint hold when the run ends; the state is spent by it.
+
+    A guaranteed message that was sent and not acknowledged is held by G-1, with the times of its sending.
+    """
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    nodes = broker.nodes
+    tracked = client.traits & TRACKED != 0
+    outcome = wide(HELD) if client.traits & HOLD else wide(DELIVERED)
+    node = wide(endpoint.reading_head) if tracked else wide(NONE)
+    while node != NONE:
+        log_sent(state, c, node, wide(row(broker.later, node, LATER).sent), wide(NONE), outcome)
+        node = wide(row(nodes, node, NODE).next)
+    node = wide(client.head)
+    unsent = False
+    while node != NONE:
+        unsent = unsent or node == client.unsent
+        guaranteed = tracked and row(nodes, node, NODE).tag >> SIZE_BITS == 0
+        sent = wide(row(broker.later, node, LATER).sent) if guaranteed and not unsent else wide(NONE)
+        if guaranteed:
+            log_sent(state, c, node, sent, wide(NONE), outcome)
+        elif unsent:
+            log_delivered(state, c, node, wide(NONE), wide(NONE))
+        node = wide(row(nodes, node, NODE).next)
+    for q in range(4, -1, -1):
+        log_list(state, c, wide(q), wide(row(broker.queues, c * 5 + q, QUEUE).head), wide(HELD))
+    log_list(state, c, wide(0), wide(endpoint.returned_head), wide(WAITING))
+    log_list(state, c, wide(0), wide(endpoint.waiting_head), wide(WAITING))
+
+
+@kernel
+def log_list(state: Any, c: int, q: int, node: int, outcome: int) -> None:
+    """Messages that never left: held in their queue, or waiting at their endpoint."""
+    broker = row(state, 0, STATE)
+    while node != NONE:
+        here = row(broker.nodes, node, NODE)
+        topic = wide(row(broker.topics, node, TOPIC).topic)
+        attempts = wide(row(broker.lives, node, LIFE).attempts) if q == 0 else wide(1)
+        enter = wide(NONE) if outcome == WAITING else entered_after(state, c, node, q, wide(here.time))
+        undelivered_row(
+            state, wide(here.time), enter, wide(NONE), c, topic, wide(here.tag & SIZE_MASK), q, outcome, attempts
+        )
+        node = wide(here.next)

@@ -1,0 +1,270 @@
+"""Entering and leaving a priority queue: admission, discard of the oldest, discard indication, the three schedulers.
+
+Sources: seed 004, "Configuring Max Egress Queue Depths", "Configuring Egress Queue Minimum Message Bursts",
+"Priority Queue Min Burst"; seed 000; seed 003 for TIBCO's arriving message that is discarded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qsctl.sim.egress.endpoint import return_to_endpoint
+from qsctl.sim.kernel.histogram import count_wait
+from qsctl.sim.kernel.jit import inlined, kernel, prefetch, row, wide
+from qsctl.sim.kernel.records import (
+    CLIENT,
+    DISCARDED,
+    ELIDED,
+    ELIDING,
+    FIT,
+    LATER,
+    LIFE,
+    LIFE_INDICATION,
+    MORE,
+    NODE,
+    NONE,
+    QUEUE,
+    SIZE_BITS,
+    SIZE_MASK,
+    STATE,
+    TAIL,
+    TALLY,
+    TOPIC,
+    TRACKED,
+)
+from qsctl.sim.kernel.rows import allocate, release, undelivered_row
+
+
+@inlined
+def work_units(size: int) -> int:
+    """ceil(size / 2048), which is 1 or more, for a message has at least one byte: seed 004, "Queue Max Depths"."""
+    return (size + 2047) >> 11
+
+
+@inlined
+def buffer_bytes(state: Any, c: int, size: int) -> None:
+    """Take or free (below 0) egress buffers, where they are counted."""
+    broker = row(state, 0, STATE)
+    if broker.buffers != 0:
+        broker.egress_bytes += size
+        row(broker.more, c, MORE).buffered += size
+
+
+@kernel
+def log_loss(state: Any, c: int, q: int, t: int, size: int, topic: int, born: int, outcome: int) -> None:
+    """Log a message that is lost at `t`: the queue's first loss is remembered. The caller counts its cause."""
+    broker = row(state, 0, STATE)
+    tally = row(broker.tallies, c * 5 + q, TALLY)
+    if tally.first_discard < 0:
+        tally.first_discard = t
+    if broker.logging != 0:
+        undelivered_row(state, born, wide(0), t - born, c, topic, size, q, outcome, wide(0))
+
+
+@kernel
+def count_discard(state: Any, c: int, q: int, t: int, size: int, topic: int, born: int) -> None:
+    """Count and log a message that is discarded because its queue is full: an Egress Congestion Discard."""
+    row(row(state, 0, STATE).tallies, c * 5 + q, TALLY).discarded += 1
+    log_loss(state, c, q, t, size, topic, born, wide(DISCARDED))
+
+
+@inlined
+def detach_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
+    """Take the oldest message off a queue's list; the queue still holds it: its length and depth stay."""
+    queue = row(queues, c * 5 + q, QUEUE)
+    node = wide(queue.head)
+    after = wide(row(nodes, node, NODE).next)
+    queue.head = after
+    prefetch(nodes, after, NODE)
+    if after == NONE:
+        client = row(clients, c, CLIENT)
+        client.mask = client.mask & (31 - (1 << q))
+    return node
+
+
+@inlined
+def unlink_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
+    """Take the oldest message off a queue."""
+    node = detach_head(clients, queues, nodes, c, q)
+    queue = row(queues, c * 5 + q, QUEUE)
+    queue.work -= work_units(wide(row(nodes, node, NODE).tag & SIZE_MASK))
+    queue.length -= 1
+    return node
+
+
+@kernel
+def discard_oldest(state: Any, c: int, q: int, t: int) -> None:
+    """Discard the message at the head; the queue's next message delivered will carry the indication.
+
+    A guaranteed message (`GuaranteedOverflow.REDELIVER`) goes back to its endpoint and comes again: it is evicted.
+    """
+    broker = row(state, 0, STATE)
+    node = unlink_head(broker.clients, broker.queues, broker.nodes, c, q)
+    oldest = row(broker.nodes, node, NODE)
+    size = wide(oldest.tag & SIZE_MASK)
+    buffer_bytes(state, c, -size)
+    if q == 0:
+        row(broker.tallies, c * 5, TALLY).evicted += 1
+        return_to_endpoint(state, c, t, node)
+        return
+    row(broker.queues, c * 5 + q, QUEUE).pending = 1
+    later = row(broker.later, node, LATER)
+    if row(broker.clients, c, CLIENT).traits & ELIDING and later.slot >= 0:
+        row(broker.elided, later.slot, ELIDED).node = NONE
+    count_discard(state, c, q, t, size, wide(row(broker.topics, node, TOPIC).topic), wide(oldest.time))
+    release(state, node)
+
+
+@kernel
+def make_room(state: Any, c: int, q: int, t: int, size: int) -> bool:
+    """Admit a message of `size` bytes to a queue: True when it enters, after discarding what must go.
+
+    Below the minimum burst it always enters. Otherwise Solace discards the oldest while the queue's depth is at its
+    maximum ("depth"), or while the new message would carry it past ("fit"); TIBCO refuses the arriving message.
+    """
+    broker = row(state, 0, STATE)
+    queue = row(broker.queues, c * 5 + q, QUEUE)
+    if queue.length < queue.burst:
+        return True
+    admission = row(broker.clients, c, CLIENT).admission
+    if admission == TAIL:
+        return bool(queue.work < queue.max_depth)
+    beyond = work_units(size) - 1 if admission == FIT else 0
+    while queue.length >= max(1, queue.burst) and queue.work + beyond >= queue.max_depth:
+        discard_oldest(state, c, q, t)
+    return True
+
+
+@inlined
+def append(clients: Any, queues: Any, nodes: Any, c: int, q: int, node: int, size: int) -> None:
+    """Put an admitted message at the end of its queue."""
+    queue = row(queues, c * 5 + q, QUEUE)
+    entered = row(nodes, node, NODE)
+    entered.tag = size | (q << SIZE_BITS)
+    entered.next = NONE
+    if queue.head == NONE:
+        queue.head = node
+        client = row(clients, c, CLIENT)
+        client.mask = client.mask | (1 << q)
+    else:
+        row(nodes, queue.tail, NODE).next = node
+    queue.tail = node
+    queue.length += 1
+    queue.work += work_units(size)
+    if queue.work > queue.high_water:
+        queue.high_water = queue.work
+
+
+@kernel
+def enqueue(state: Any, c: int, q: int, t: int, size: int, topic: int) -> int:
+    """A message arrives at a queue at `t`: its node, or NONE when it was refused (TIBCO)."""
+    if not make_room(state, c, q, t, size):
+        count_discard(state, c, q, t, size, topic, t)
+        return wide(NONE)
+    broker = row(state, 0, STATE)
+    node = allocate(state)
+    row(broker.nodes, node, NODE).time = t
+    append(broker.clients, broker.queues, broker.nodes, c, q, node, size)
+    life = row(broker.lives, node, LIFE)
+    row(broker.topics, node, TOPIC).topic = topic
+    row(broker.later, node, LATER).slot = NONE
+    life.attempts = 1
+    life.traits = 0
+    buffer_bytes(state, c, size)
+    return node
+
+
+@inlined
+def join_transmit_queue(clients: Any, nodes: Any, c: int, node: int, size: int) -> None:
+    """Put a message at the end of the TCP transmit queue."""
+    client = row(clients, c, CLIENT)
+    client.tcp_bytes += size
+    row(nodes, node, NODE).next = NONE
+    if client.head == NONE:
+        client.head = node
+    else:
+        row(nodes, client.tail, NODE).next = node
+    client.tail = node
+
+
+@inlined
+def count_delivery(
+    state: Any, queues: Any, tallies: Any, octaves: Any, blocks: Any, index: int, size: int, wait: int
+) -> None:
+    """A message left its queue: it counts as delivered, with how long it waited for the TCP transmit queue."""
+    queue = row(queues, index, QUEUE)
+    queue.delivered += 1
+    queue.delivered_bytes += size
+    if wait > 0:
+        tally = row(tallies, index, TALLY)
+        tally.wait_sum += wait
+        if wait > tally.wait_max:
+            tally.wait_max = wait
+        count_wait(state, octaves, blocks, index, wait)
+
+
+@inlined
+def count_guaranteed(state: Any, c: int, node: int) -> None:
+    """A guaranteed message is acknowledged, or was sent when the run ended: it counts once, by its last sending."""
+    broker = row(state, 0, STATE)
+    life = row(broker.lives, node, LIFE)
+    if life.moved >= broker.counted_from:
+        size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
+        count_delivery(
+            state, broker.queues, broker.tallies, broker.octaves, broker.blocks, c * 5, size,
+            wide(life.moved - life.born),
+        )  # fmt: skip
+
+
+@inlined
+def count_departure(
+    state: Any, queues: Any, tallies: Any, octaves: Any, blocks: Any, index: int, size: int, wait: int
+) -> int:
+    """A message leaves its queue for the TCP queue: it counts as delivered. Returns 1 when it carries an indication.
+
+    It does when messages of its queue were discarded since the last one left.
+    """
+    count_delivery(state, queues, tallies, octaves, blocks, index, size, wait)
+    queue = row(queues, index, QUEUE)
+    indication = wide(queue.pending)
+    if indication != 0:
+        queue.pending = 0
+        row(tallies, index, TALLY).indications += 1
+    return indication
+
+
+@kernel
+def to_transmit_queue(state: Any, c: int, q: int, t: int, node: int) -> None:
+    """Move a message that left its queue's list to the end of the TCP transmit queue.
+
+    A guaranteed one behind an endpoint counts as delivered once it is acknowledged: until then it may come back.
+    """
+    broker = row(state, 0, STATE)
+    moved = row(broker.nodes, node, NODE)
+    size = wide(moved.tag & SIZE_MASK)
+    born = wide(moved.time)
+    indication = wide(0)
+    if q != 0 or row(broker.clients, c, CLIENT).traits & TRACKED == 0:
+        indication = count_departure(
+            state, broker.queues, broker.tallies, broker.octaves, broker.blocks, c * 5 + q, size, t - born
+        )
+    life = row(broker.lives, node, LIFE)
+    life.born = born
+    life.moved = t
+    life.traits = LIFE_INDICATION if indication != 0 else 0
+    join_transmit_queue(broker.clients, broker.nodes, c, node, size)
+    client = row(broker.clients, c, CLIENT)
+    if client.unsent == NONE:
+        client.unsent = node
+
+
+@kernel
+def weighted(state: Any, c: int, mask: int) -> int:
+    """The next queue of a weighted round robin: up to `weight` messages of one, then the next lower one in turn."""
+    broker = row(state, 0, STATE)
+    more = row(broker.more, c, MORE)
+    while more.credit <= 0 or mask & (1 << more.turn) == 0:
+        more.turn = (more.turn + 4) % 5
+        more.credit = row(broker.tallies, c * 5 + more.turn, TALLY).weight
+    more.credit -= 1
+    return wide(more.turn)

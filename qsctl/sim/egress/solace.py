@@ -1,0 +1,25 @@
+"""The egress queues of a Solace event broker.
+
+Five priority queues a client (C-1, D-3, D-2, D-1, G-1, highest first) with a maximum depth in work units of 2,048
+bytes and a minimum burst; the oldest message is discarded when a queue is full, and the next one delivered from it
+says so; a scheduler moves messages one at a time to the client's TCP transmit queue, and TCP to the port's queue at
+line rate, which the port's clients share. Guaranteed messages come from endpoints through G-1.
+
+Sources: seed 000 and seed 004 whole. Queue disciplines: `queue`; TCP: `serve`, `transmit`; endpoints:
+`endpoint`; eliding: `eliding`; slow subscribers and buffers: `slow_subscribers`, `run`; ingress: `admit_ingress`.
+"""
+
+from __future__ import annotations
+
+from qsctl.errors import InvalidInput
+from qsctl.eventlog.schema import LogLevel
+from qsctl.sim.egress.run import EgressRun
+from qsctl.sim.model import CHUNK_ROWS, ModelRun
+from qsctl.sim.scenario.scenario import Model, Scenario
+
+
+def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
+    """See `sim.model.CompiledModel.prepare`."""
+    if scenario.model is not Model.SOLACE:
+        raise InvalidInput(f"{scenario.name}: the model is {scenario.model}, not solace", remedy="Name the model.")
+    return EgressRun(scenario, replication, level, chunk_rows)

@@ -1,0 +1,37 @@
+"""The egress queues of a TIBCO Messaging Appliance P-7500.
+
+Each client has one application message queue with a maximum depth in work units of 2,048 bytes; a message that arrives
+while the depth is at the maximum is discarded and counted as Transmit Congestion--Slow Consumer, any other enters
+whole. A message goes on to the TCP transmit queue while that is below its maximum in bytes (it may carry it past), and
+waits otherwise: nothing is lost there. The scheduler takes it to the send queue when TCP may send, and the port sends
+at line rate what its clients' windows allow.
+
+Source: seed 003, "Functional Description", "Per-client TCP Queues", "Per-port Transmit Queues". The kernel is the one
+of the Solace model with another admission and without its bursts, endpoints, eliding and weights; the message queue is
+written as D-1.
+"""
+
+from __future__ import annotations
+
+from qsctl.errors import InvalidInput
+from qsctl.eventlog.schema import LogLevel
+from qsctl.sim.egress.run import EgressRun
+from qsctl.sim.model import CHUNK_ROWS, ModelRun
+from qsctl.sim.scenario.scenario import Model, Queue, Scenario
+
+
+def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
+    """See `sim.model.CompiledModel.prepare`.
+
+    Raises:
+        InvalidInput: traffic to a priority queue, which this model does not have.
+    """
+    if scenario.model is not Model.TIBCO:
+        raise InvalidInput(f"{scenario.name}: the model is {scenario.model}, not tibco", remedy="Name the model.")
+    for traffic in scenario.traffic:
+        if traffic.queue is not Queue.D_1:
+            raise InvalidInput(
+                f"traffic {traffic.name!r} goes to queue {traffic.queue}; a TIBCO client has one message queue",
+                remedy="Leave the queue out.",
+            )
+    return EgressRun(scenario, replication, level, chunk_rows)

@@ -1,0 +1,1 @@
+"""A run as a broker's operator would see it: listings, discards by cause, client profiles."""

@@ -1,0 +1,147 @@
+"""A run's discards by cause, where most of each were, and the command that would check its lever.
+
+A command changes one thing of the scenario that the run was made from: what would be there without the cause, or, for
+congestion, the smallest depth that loses nothing.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from qsctl.errors import Refused
+from qsctl.eventlog.outcomes import LOSSES, column_of
+from qsctl.eventlog.reader import open_run
+from qsctl.eventlog.run_folder import SCENARIO_FILE
+from qsctl.profiles.listings.discards import BY_OUTCOME, CAUSES, Cause
+from qsctl.sim.model import EVENT_NAMES, Event
+from qsctl.sim.scenario.scenario import Model, Scenario
+from qsctl.sim.scenario.xml import read_scenario
+
+LARGEST_MESSAGE: Final = "200 MB"
+"""Above every message that the simulator takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One cause of one source: how many messages, where most of them, and the command that checks the lever."""
+
+    of: str
+    cause: Cause
+    messages: int
+    most: str = ""
+    first_ns: int | None = None
+    command: str = ""
+
+
+@dataclass(slots=True)
+class _Place:
+    """What was counted at one client's queue."""
+
+    client: str
+    client_id: int
+    queue: str
+    messages: int
+
+
+def explain_run(folder: Path) -> list[Explained]:
+    """Return the causes by which a run's messages were discarded or elided, all replications together, most first.
+
+    Raises:
+        NotFound: it is no run folder.
+        Damaged: a file of it is missing or was changed.
+        ConfigError: its scenario cannot be read again.
+        Refused: the run is of an integration engine, whose queues discard nothing.
+    """
+    run = open_run(folder)
+    if run.info.model == Model.INTEGRATION:
+        raise Refused(
+            f"{folder} is a run of an integration engine, whose queues have no limits and discard nothing",
+            remedy=f"Where messages wait, and which results failed: `qsctl summarize {folder}`.",
+        )
+    scenario = read_scenario(folder / SCENARIO_FILE)
+    rows = run.counters().drop_columns(["histogram_bucket", "histogram_count"]).to_pylist()
+    happened = {each.event for done in run.info.done for each in done.happenings}
+    columns = {**{column_of(outcome): outcome.value for outcome in LOSSES}, "elided_messages": "elided"}
+    found = []
+    for column, outcome in columns.items():
+        cause = BY_OUTCOME[outcome]
+        total = sum(row[column] for row in rows)
+        if not total:
+            continue
+        worst = _worst(rows, column)
+        command = _command(cause, folder, scenario, worst, happened)
+        most = f"{worst.client} {worst.queue}: {worst.messages:,}"
+        found.append(Explained(f"run {folder}", cause, total, most, command=command))
+    order = {cause.key: number for number, cause in enumerate(CAUSES)}
+    return sorted(found, key=lambda each: (-each.messages, order[each.cause.key]))
+
+
+def _worst(rows: Iterable[Mapping[str, Any]], column: str) -> _Place:
+    counted: Counter[tuple[int, str, str]] = Counter()
+    for row in rows:
+        counted[row["client_id"], row["client"], row["queue"]] += row[column]
+    (number, client, queue), messages = max(counted.items(), key=lambda each: (each[1], -each[0][0]))
+    return _Place(client, number, queue, messages)
+
+
+def _command(cause: Cause, folder: Path, scenario: Scenario, worst: _Place, happened: set[str]) -> str:
+    """The command that simulates the same without this cause; empty where nothing of the scenario is it."""
+    file = str(folder / SCENARIO_FILE)
+    if cause.outcome == "discarded":
+        if scenario.model is Model.SHARED_READER_QUEUE:
+            return ""
+        return shlex.join(
+            ["qsctl", "size", file, "--target", f"discards({worst.queue})=0", "--vary", f"max-depth({worst.queue})"]
+        )
+    changes = _changes(cause, scenario, worst, happened)
+    sets = [word for change in changes for word in ("--set", change)]
+    return shlex.join(["qsctl", "simulate", file, *sets]) if sets else ""
+
+
+def _changes(cause: Cause, scenario: Scenario, worst: _Place, happened: set[str]) -> list[str]:
+    group = _group_of(scenario, worst.client_id)
+    match cause.outcome:
+        case "not_connected" | "disconnected":
+            return _staying_connected(scenario, group, happened)
+        case "spool_refused":
+            return [f"endpoint[{group}]/max-messages=unlimited", f"endpoint[{group}]/low-priority-limit=unlimited"]
+        case "ingress_refused":
+            return ["broker/ingress-rate=0", "broker/ingress-buffer=0"]
+        case "too_big":
+            return [f"broker/max-message={LARGEST_MESSAGE}"]
+        case "elided":
+            profile = next(each.profile for each in scenario.groups if each.name == group)
+            return [f"profile[{profile}]/eliding/enabled=false"]
+        case "expired":
+            return ["producer[*]/lifespan=infinite"]
+        case "dead":
+            return ["consumer[*]/rejects=0", "consumer[*]/silent=0"]
+        case _:
+            return []
+
+
+def _staying_connected(scenario: Scenario, group: str, happened: set[str]) -> list[str]:
+    """A scenario whose clients are not disconnected as slow, and whose absences are short."""
+    changes = []
+    if EVENT_NAMES[Event.DISCONNECTED_SLOW] in happened:
+        changes.append("broker/slow-disconnect=false")
+    if any(each.absences for each in scenario.groups if each.name == group):
+        changes.append(f"group[{group}]/absence[*]/duration=1ms")
+    for number, change in enumerate(scenario.changes, 1):
+        if change.path == f"client[{group}]/absence":
+            changes.append(f"change[{number}]/value=1ms")
+    return changes
+
+
+def _group_of(scenario: Scenario, client_id: int) -> str:
+    end = 0
+    for group in scenario.groups:
+        end += group.count
+        if client_id < end:
+            return group.name
+    return ""

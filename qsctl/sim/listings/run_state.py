@@ -1,0 +1,214 @@
+"""What a run folder knows of each client at the end of one replication: its counters, and what its events came to.
+
+Counters are there at every level. Slowness, one-shot events and reconnections of single clients are events: below
+level `events` a figure is None unless what happened in the whole run settles it (what never happened did not happen to
+this client, and what happened to one client happened to the first).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from qsctl.errors import NotFound, Refused
+from qsctl.eventlog.checked_files import checked_text
+from qsctl.eventlog.reader import RecordedRun, open_run
+from qsctl.eventlog.run_folder import DEFAULT_PARENT, RUN_FILE, SCENARIO_FILE, Happening, ReplicationInfo
+from qsctl.sim.egress.layout import client_names
+from qsctl.sim.model import EVENT_NAMES, Event
+from qsctl.sim.scenario.changes import QueueChange, read_changes
+from qsctl.sim.scenario.scenario import QUEUE_ORDER, TIBCO_QUEUE, ClientGroup, Model, Profile, Queue, Scenario
+from qsctl.sim.scenario.xml import read_scenario
+
+_NAMES: Final = {event: EVENT_NAMES[event] for event in Event}
+_FOLDED: Final = frozenset(
+    _NAMES[event]
+    for event in (
+        Event.SLOW_SUBSCRIBER, Event.SLOW_SUBSCRIBER_CLEARED, Event.SLOW_PERCENT, Event.LARGE_MESSAGE,
+        Event.MAX_ELIDING_TOPICS, Event.CONNECTED, Event.DISCONNECTED, Event.DISCONNECTED_SLOW, Event.RETRANSMISSIONS,
+    )
+)  # fmt: skip
+_GONE: Final = (_NAMES[Event.DISCONNECTED], _NAMES[Event.DISCONNECTED_SLOW])
+
+
+@dataclass(slots=True)
+class ClientState:
+    """One client when the replication ended. None: the run's log does not say."""
+
+    number: int
+    name: str
+    group: ClientGroup
+    profile: Profile
+    counters: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Rows of `eventlog.schema.COUNTERS` by queue, of queues that carried traffic."""
+    max_depths: dict[str, int] = field(default_factory=dict)
+    """By queue, timed changes applied."""
+    slow: bool | None = False
+    slow_percent: float | None = 0.0
+    large_message: bool | None = False
+    max_eliding_topics: bool | None = False
+    retransmissions: int | None = 0
+    is_connected: bool | None = True
+    connected_at_ns: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A replication of a run, and the scenario that it was simulated from."""
+
+    run: RecordedRun
+    scenario: Scenario
+    replication: ReplicationInfo
+    clients: tuple[ClientState, ...]
+
+
+def newest_run(parent: Path = DEFAULT_PARENT) -> Path:
+    """Return the run folder in `parent` that was written last.
+
+    Raises:
+        NotFound: there is none.
+    """
+    found = []
+    for file in parent.glob(f"*/{RUN_FILE}"):
+        try:
+            found.append((file.stat().st_mtime_ns, str(file.parent)))
+        except OSError:  # deleted in between
+            continue
+    if not found:
+        raise NotFound(f"there is no run in {parent}", remedy="Make one with `qsctl simulate`, or name one with --run.")
+    return Path(max(found)[1])
+
+
+def read_run_state(folder: Path, replication: int = 0) -> RunState:
+    """Read what a run knows of its clients.
+
+    Args:
+        folder: a run of a broker's egress queues.
+        replication: its number, from 0.
+
+    Raises:
+        NotFound: it is no run folder, or has no such replication.
+        Damaged: a file of it is missing or was changed.
+        Refused: the run is of shared reader queues or of an integration engine, which have no egress queues.
+        ConfigError: its scenario cannot be read again, as when a trace file went away.
+    """
+    run = open_run(folder)
+    if run.info.model == Model.SHARED_READER_QUEUE:
+        raise Refused(
+            f"{folder} is a run of shared reader queues, whose consumers have no egress queues",
+            remedy=f"Look at it with `qsctl summarize {folder}`.",
+        )
+    if run.info.model == Model.INTEGRATION:
+        raise Refused(
+            f"{folder} is a run of an integration engine, which has no clients with egress queues",
+            remedy=f"Look at it with `qsctl summarize {folder}`.",
+        )
+    info = next((each for each in run.info.done if each.replication == replication), None)
+    if info is None:
+        had = ", ".join(str(each.replication) for each in run.info.done) or "none that ended"
+        raise NotFound(f"{folder} has no replication {replication}", remedy=f"It has {had}.")
+    checked_text(folder, run.info, SCENARIO_FILE)
+    scenario = read_scenario(folder / SCENARIO_FILE)
+    clients = _clients(scenario)
+    _add_counters(run, replication, clients)
+    if run.info.log_level == "events":
+        _add_events(run, replication, clients)
+    else:
+        for client in clients:
+            _settle(client, info.happenings, scenario)
+    return RunState(run, scenario, info, tuple(clients))
+
+
+def queue_names(scenario: Scenario) -> tuple[str, ...]:
+    """The queues of each client, as listings have them."""
+    return (TIBCO_QUEUE,) if scenario.model is Model.TIBCO else tuple(map(str, QUEUE_ORDER))
+
+
+def _clients(scenario: Scenario) -> list[ClientState]:
+    profiles = {profile.name: profile for profile in scenario.profiles}
+    groups = [group for group in scenario.groups for _ in range(group.count)]
+    depths = {profile.name: _depths(scenario, profile) for profile in scenario.profiles}
+    return [
+        ClientState(number, name, group, profiles[group.profile], max_depths=dict(depths[group.profile]))
+        for number, (name, group) in enumerate(zip(client_names(scenario), groups, strict=True))
+    ]
+
+
+def _depths(scenario: Scenario, profile: Profile) -> dict[str, int]:
+    """The profile's maximum depths when the run ends."""
+    tibco = scenario.model is Model.TIBCO
+    depths = {
+        TIBCO_QUEUE if tibco else str(queue): limits.max_depth_work_units
+        for queue, limits in profile.queues.items()
+        if not tibco or queue is Queue.D_1
+    }
+    changes, _ = read_changes(scenario)
+    for change in sorted(changes, key=lambda each: each.at_ns):
+        if isinstance(change, QueueChange) and change.profile == profile.name and change.limit == "max_depth":
+            depths[TIBCO_QUEUE if tibco else str(change.queue)] = change.value
+    return depths
+
+
+def _add_counters(run: RecordedRun, replication: int, clients: list[ClientState]) -> None:
+    table = run.counters()
+    table = table.drop_columns(["histogram_bucket", "histogram_count"])
+    for batch in table.to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            if row["replication"] == replication:
+                clients[row["client_id"]].counters[row["queue"]] = row
+
+
+def _add_events(run: RecordedRun, replication: int, clients: list[ClientState]) -> None:
+    for batch in run.events():
+        columns = [batch.column(name).to_pylist() for name in ("event", "client_id", "at_ns", "value", "replication")]
+        for event, client, at_ns, value, number in zip(*columns, strict=True):
+            if number == replication and client >= 0 and event in _FOLDED:
+                _fold(clients[client], event, at_ns, value)
+
+
+def _fold(client: ClientState, event: str, at_ns: int, value: int) -> None:
+    """Bring a client up to one of its events, which come in the order of their times."""
+    if event == _NAMES[Event.SLOW_SUBSCRIBER]:
+        client.slow = True
+    elif event == _NAMES[Event.SLOW_SUBSCRIBER_CLEARED]:
+        client.slow = False
+    elif event == _NAMES[Event.SLOW_PERCENT]:
+        client.slow_percent = value / 100
+    elif event == _NAMES[Event.LARGE_MESSAGE]:
+        client.large_message = True
+    elif event == _NAMES[Event.MAX_ELIDING_TOPICS]:
+        client.max_eliding_topics = True
+    elif event == _NAMES[Event.RETRANSMISSIONS]:
+        client.retransmissions = value
+    elif event == _NAMES[Event.CONNECTED]:
+        client.is_connected, client.connected_at_ns = True, at_ns
+    elif event in _GONE:
+        client.is_connected, client.connected_at_ns = False, None
+
+
+def _settle(client: ClientState, happenings: Iterable[Happening], scenario: Scenario) -> None:
+    """What is certain of a client without the rows of its events."""
+    by_event = {each.event: each for each in happenings}
+
+    def happened(event: Event) -> bool | None:
+        found = by_event.get(_NAMES[event])
+        if found is None:
+            return False
+        if found.first_client == client.name:
+            return True
+        return False if found.clients == 1 else None
+
+    client.large_message = happened(Event.LARGE_MESSAGE)
+    client.max_eliding_topics = happened(Event.MAX_ELIDING_TOPICS)
+    percent = by_event.get(_NAMES[Event.SLOW_PERCENT])
+    if percent is not None and happened(Event.SLOW_PERCENT) is not False:
+        client.slow_percent = percent.peak / 100 if percent.clients == 1 else None
+        if percent.peak / 100 >= scenario.broker.slow_threshold_percent:
+            client.slow = True if percent.clients == 1 else None
+    lost = by_event.get(_NAMES[Event.RETRANSMISSIONS])
+    if lost is not None and happened(Event.RETRANSMISSIONS) is not False:
+        client.retransmissions = lost.count if lost.clients == 1 else None
+    if any(happened(event) is not False for event in (Event.DISCONNECTED, Event.DISCONNECTED_SLOW)):
+        client.is_connected = client.connected_at_ns = None

@@ -1,0 +1,1 @@
+"""What models in Python record of a run: counters, and a summary of the events."""

@@ -1,0 +1,59 @@
+"""What a run's events come to: each kind once, with how often, when first and of whom, whatever is logged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from qsctl.eventlog.run_folder import Happening
+from qsctl.sim.model import EVENT_NAMES, Event
+
+TOTALS: Final = frozenset(
+    {
+        Event.CONGESTION_DISCARDS, Event.NOT_CONNECTED_DISCARDS, Event.DISCONNECT_DISCARDS, Event.SPOOL_DISCARDS,
+        Event.RETURNED, Event.RETRANSMISSIONS, Event.MISSED_KEEPALIVES,
+    }
+)  # fmt: skip
+"""Events whose value is a number of messages, raised once a client at the end."""
+
+
+@dataclass(slots=True)
+class _Kind:
+    count: int = 0
+    first_ns: int = 0
+    first_client: int = -1
+    peak: int = 0
+    clients: set[int] = field(default_factory=set)
+
+
+class Happenings:
+    """The events of one replication, folded."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[int, _Kind] = {}
+
+    def note(self, at_ns: int, client: int, value: int, event: int) -> None:
+        """Fold one event in."""
+        kind = self._kinds.get(event)
+        if kind is None:
+            kind = self._kinds[event] = _Kind(first_ns=at_ns, first_client=client)
+        elif at_ns < kind.first_ns:
+            kind.first_ns, kind.first_client = at_ns, client
+        kind.count += value if event in TOTALS else 1
+        kind.peak = max(kind.peak, value)
+        if client >= 0:
+            kind.clients.add(client)
+
+    def summed(self, names: list[str]) -> tuple[Happening, ...]:
+        """One row a kind, in the order in which they first happened; `names` are the clients'."""
+        return tuple(
+            Happening(
+                event=EVENT_NAMES[event],
+                count=kind.count,
+                clients=len(kind.clients),
+                first_ns=kind.first_ns,
+                first_client=names[kind.first_client] if kind.first_client >= 0 else "",
+                peak=kind.peak,
+            )
+            for event, kind in sorted(self._kinds.items(), key=lambda each: (each[1].first_ns, each[0]))
+        )

@@ -1,0 +1,119 @@
+"""What is counted of one queue of a model in Python, and the counters of many as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from qsctl.eventlog.outcomes import LOSSES, Outcome, column_of
+from qsctl.eventlog.schema import bucket_of
+from qsctl.instant import Nanoseconds
+from qsctl.sim.model import NEVER
+from qsctl.sim.scenario.scenario import WORK_UNIT_BYTES
+
+
+def work_units(size_bytes: int) -> int:
+    """Of a message of this length."""
+    return max(1, -(-size_bytes // WORK_UNIT_BYTES))
+
+
+@dataclass(slots=True)
+class QueueCounts:
+    """What is counted of one queue, after the warm-up."""
+
+    warm_up_ns: Nanoseconds
+    arrived: int = 0
+    by_outcome: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    redelivered: int = 0
+    returned: int = 0
+    delivered_bytes: int = 0
+    work_units: int = 0
+    high_water_mark: int = 0
+    first_discard_ns: Nanoseconds = NEVER
+    wait_sum_ns: int = 0
+    wait_max_ns: int = 0
+    histogram: dict[int, int] = field(default_factory=dict)
+
+    def grow(self, size_bytes: int) -> None:
+        """A message is in the queue."""
+        self.work_units += work_units(size_bytes)
+        self.high_water_mark = max(self.high_water_mark, self.work_units)
+
+    def shrink(self, size_bytes: int) -> None:
+        """It is no more."""
+        self.work_units -= work_units(size_bytes)
+
+    def warm_up(self) -> None:
+        """Statistics restart, state does not: the high-water mark restarts at the present depth."""
+        self.high_water_mark = self.work_units
+        self.returned = 0
+        self.redelivered = 0
+
+    def count(self, enqueued_ns: Nanoseconds, size_bytes: int, wait_ns: int, outcome: Outcome) -> None:
+        """A message's fate is known; `wait_ns` NEVER: it is still there."""
+        if enqueued_ns >= self.warm_up_ns:
+            self.arrived += 1
+        if wait_ns == NEVER:
+            self.by_outcome[outcome] += 1
+            return
+        left_ns = enqueued_ns + wait_ns
+        if left_ns < self.warm_up_ns:
+            return
+        self.by_outcome[outcome] += 1
+        if outcome is Outcome.DELIVERED:
+            self.delivered_bytes += size_bytes
+            self.wait_sum_ns += wait_ns
+            self.wait_max_ns = max(self.wait_max_ns, wait_ns)
+            bucket = bucket_of(wait_ns)
+            self.histogram[bucket] = self.histogram.get(bucket, 0) + 1
+        elif outcome is Outcome.DISCARDED and (self.first_discard_ns == NEVER or left_ns < self.first_discard_ns):
+            self.first_discard_ns = left_ns
+
+
+def counter_columns(
+    counts: Sequence[QueueCounts],
+    client_ids: Sequence[int],
+    clients: Sequence[str],
+    names: Sequence[str],
+    max_depths: Sequence[int],
+    observed_ns: Nanoseconds,
+) -> dict[str, Any]:
+    """The columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue."""
+
+    def column(values: Sequence[int]) -> Any:
+        return np.array(values, np.int64)
+
+    def outcome(kind: Outcome) -> Any:
+        return column([each.by_outcome[kind] for each in counts])
+
+    buckets = [sorted(each.histogram) for each in counts]
+    return {
+        "client_id": np.array(client_ids, np.int32),
+        "client": list(clients),
+        "queue": list(names),
+        "arrived_messages": column([each.arrived for each in counts]),
+        "delivered_messages": outcome(Outcome.DELIVERED),
+        **{column_of(each): outcome(each) for each in LOSSES},
+        "elided_messages": outcome(Outcome.ELIDED),
+        "evicted_messages": column([0] * len(counts)),
+        "redelivered_messages": column([each.redelivered for each in counts]),
+        "discard_indications": column([0] * len(counts)),
+        "delivered_bytes": column([each.delivered_bytes for each in counts]),
+        "length_messages": outcome(Outcome.HELD),
+        "length_work_units": column([each.work_units for each in counts]),
+        "unacknowledged_messages": column([0] * len(counts)),
+        "waiting_messages": outcome(Outcome.WAITING),
+        "high_water_mark_work_units": column([each.high_water_mark for each in counts]),
+        "max_depth_work_units": column(max_depths),
+        "first_discard_ns": column([each.first_discard_ns for each in counts]),
+        "wait_sum_ns": column([each.wait_sum_ns for each in counts]),
+        "wait_max_ns": column([each.wait_max_ns for each in counts]),
+        "observed_ns": column([observed_ns] * len(counts)),
+        "histogram_bucket": [np.array(keys, np.int32) for keys in buckets],
+        "histogram_count": [
+            column([each.histogram[key] for key in keys]) for each, keys in zip(counts, buckets, strict=True)
+        ],
+    }

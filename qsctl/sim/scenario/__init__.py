@@ -1,0 +1,1 @@
+"""Scenarios: what is simulated, as dataclasses, as XML, and with single values replaced."""

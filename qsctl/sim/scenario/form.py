@@ -1,0 +1,84 @@
+"""What the table of `forms.py` is made of: elements, their attributes and children, and the models that know them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from qsctl.sim.scenario import scenario as s
+from qsctl.sim.scenario.values import Value
+
+SOLACE: Final = frozenset({s.Model.SOLACE})
+TIBCO: Final = frozenset({s.Model.TIBCO})
+EGRESS: Final = SOLACE | TIBCO
+SERVICE: Final = frozenset({s.Model.SHARED_READER_QUEUE})
+INTEGRATION: Final = frozenset({s.Model.INTEGRATION})
+EVERY_MODEL: Final = frozenset(s.Model)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An XML attribute and the field that it sets; in scenarios of other `models` it is refused."""
+
+    name: str
+    field: str
+    value: Value
+    required: bool = False
+    models: frozenset[s.Model] = EVERY_MODEL
+    tibco_value: Value | None = None
+    """How it is written in a TIBCO scenario, where that differs."""
+
+    def value_for(self, model: s.Model) -> Value:
+        """How it is written in a scenario of this model."""
+        return self.tibco_value if model is s.Model.TIBCO and self.tibco_value is not None else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A field that holds other elements: one, or with `many` a tuple; `mapping`: a dict by the child's key."""
+
+    field: str
+    forms: tuple[Form, ...]
+    many: bool = False
+    mapping: bool = False
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Fields that are tuples of equal length, written as one element for each index."""
+
+    element: str
+    attributes: tuple[Attribute, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An element: the dataclass it makes, its attributes and children.
+
+    `key` is the attribute that `element[key]` of a path names; without one, elements are numbered from 1. `aside`
+    names the attributes and `foreign` the child elements that the XML reader treats by itself. In scenarios of other
+    `models` the element is refused.
+    """
+
+    element: str
+    type: type[object]
+    attributes: tuple[Attribute, ...] = ()
+    children: tuple[Child, ...] = ()
+    columns: Columns | None = None
+    key: str = ""
+    aside: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    models: frozenset[s.Model] = EVERY_MODEL
+
+    def attribute(self, name: str) -> Attribute | None:
+        """The attribute of this name."""
+        return next((each for each in self.attributes if each.name == name), None)
+
+    def child(self, element: str) -> tuple[Child, Form] | None:
+        """The child whose element has this name."""
+        for child in self.children:
+            for form in child.forms:
+                if form.element == element:
+                    return child, form
+        return None

@@ -1,0 +1,352 @@
+"""How a scenario is written: each dataclass of `scenario.py` as an element, each field as an attribute or a child.
+
+One table serves the XML reader, the canonical text and the overrides, so that a path is what the file shows:
+`profile[default]/queue[D-1]/max-depth`. A test holds that `schemas/qsctl_simulation.xsd` says the same.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qsctl.eventlog.schema import LogLevel
+from qsctl.profiles.ranges import BY_FIELD
+from qsctl.sim.scenario import scenario as s
+from qsctl.sim.scenario.engine_forms import engine_form
+from qsctl.sim.scenario.form import EGRESS as EGRESS
+from qsctl.sim.scenario.form import SERVICE as SERVICE
+from qsctl.sim.scenario.form import SOLACE as SOLACE
+from qsctl.sim.scenario.form import Attribute as Attribute
+from qsctl.sim.scenario.form import Child as Child
+from qsctl.sim.scenario.form import Columns as Columns
+from qsctl.sim.scenario.form import Form as Form
+from qsctl.sim.scenario.values import (
+    BIT_RATE,
+    BOOLEAN,
+    DURATION,
+    FINITE_DURATION,
+    NAME,
+    PERCENTAGE,
+    PORT_RATE,
+    POSITIVE_DURATION,
+    PROBABILITY,
+    PROFILE_NAME,
+    RATE,
+    REAL,
+    TEXT,
+    Value,
+    choice,
+    integer,
+    size,
+    whole_number_of,
+)
+
+_POSITIVE: Final = integer(1)
+_MESSAGE_BYTES: Final = size(1, 2**31 - 1)
+
+QUEUE = Form(
+    "queue",
+    s.QueueLimits,
+    (
+        Attribute("max-depth", "max_depth_work_units", whole_number_of("d_1_max_depth_work_units")),
+        Attribute("min-msg-burst", "min_msg_burst", whole_number_of("d_1_min_msg_burst"), models=SOLACE),
+        Attribute("weight", "weight", integer(1, 1_000_000), models=SOLACE),
+    ),
+    key="name",
+    aside=("name",),
+)
+QUEUE_NAME: Final = choice(s.Queue)
+
+
+def _read_tibco_queue(text: str) -> object:
+    if text != s.TIBCO_QUEUE:
+        raise ValueError(text)
+    return s.Queue.D_1
+
+
+TIBCO_QUEUE_NAME: Final = Value(
+    f"{s.TIBCO_QUEUE}, the one queue of a TIBCO client", _read_tibco_queue, lambda _: s.TIBCO_QUEUE
+)
+"""The application message queue has the place of D-1 inside."""
+
+
+def queue_name(model: s.Model) -> Value:
+    """How a queue is named in a scenario of this model."""
+    return TIBCO_QUEUE_NAME if model is s.Model.TIBCO else QUEUE_NAME
+
+
+TCP = Form(
+    "tcp",
+    s.TcpSettings,
+    (
+        Attribute("mss", "mss_bytes", whole_number_of("tcp_mss_bytes")),
+        Attribute("initial-window", "initial_window_segments", whole_number_of("tcp_initial_window_segments")),
+        # From one segment, for what theory is checked with; a broker's own range begins at 16 KB.
+        Attribute(
+            "maximum-window",
+            "max_window_bytes",
+            size(BY_FIELD["tcp_mss_bytes"].maximum, BY_FIELD["tcp_max_window_kb"].maximum * s.KILOBYTE_BYTES),
+        ),
+        Attribute("transmit-queue", "transmit_queue_bytes", size(1)),
+    ),
+)
+ELIDING = Form(
+    "eliding",
+    s.Eliding,
+    (
+        Attribute("enabled", "enabled", BOOLEAN),
+        Attribute("delay", "delay_ns", FINITE_DURATION),
+        Attribute("max-topics", "max_topics", whole_number_of("eliding_max_topics")),
+    ),
+    models=SOLACE,
+)
+PROFILE = Form(
+    "profile",
+    s.Profile,
+    (
+        Attribute("name", "name", PROFILE_NAME, required=True),
+        Attribute("admission", "admission", choice(s.Admission), models=SOLACE),
+        Attribute("scheduler", "scheduler", choice(s.Scheduler), models=SOLACE),
+        Attribute("guaranteed-overflow", "guaranteed_overflow", choice(s.GuaranteedOverflow), models=SOLACE),
+        Attribute("redelivery-delay", "redelivery_delay_ns", POSITIVE_DURATION, models=SOLACE),
+        Attribute("max-subscriptions", "max_subscriptions", integer(1, unlimited=True), models=SOLACE),
+    ),
+    (Child("queues", (QUEUE,), many=True, mapping=True), Child("tcp", (TCP,)), Child("eliding", (ELIDING,))),
+    key="name",
+    aside=("file",),
+    models=EGRESS,
+)
+PORT = Form(
+    "port",
+    s.Port,
+    (
+        Attribute("name", "name", NAME, required=True),
+        Attribute("rate", "rate_bits_per_second", PORT_RATE),
+        Attribute("links", "links", integer(1, 8)),
+    ),
+    key="name",
+    models=EGRESS,
+)
+
+_INTERVAL: Final = (
+    Attribute("start", "start_ns", FINITE_DURATION, required=True),
+    Attribute("duration", "duration_ns", DURATION, required=True),
+    Attribute("every", "every_ns", DURATION),
+)
+PAUSE = Form("pause", s.Interval, _INTERVAL)
+ABSENCE = Form("absence", s.Interval, _INTERVAL)
+
+GROUP = Form(
+    "group",
+    s.ClientGroup,
+    (
+        Attribute("name", "name", NAME, required=True),
+        Attribute("port", "port", NAME, required=True),
+        Attribute("profile", "profile", PROFILE_NAME, required=True),
+        Attribute("count", "count", integer(1, 1_000_000)),
+        Attribute("round-trip", "round_trip_ns", FINITE_DURATION),
+        Attribute("link-rate", "link_rate_bits_per_second", BIT_RATE),
+        Attribute("loss", "loss_probability", PROBABILITY),
+        Attribute("reading-delay", "reading_delay_ns", FINITE_DURATION),
+        Attribute("neighbor", "neighbor", BOOLEAN, models=SOLACE),
+    ),
+    (Child("pauses", (PAUSE,), many=True), Child("absences", (ABSENCE,), many=True)),
+    key="name",
+    models=EGRESS,
+)
+
+POISSON = Form("poisson", s.PoissonArrivals, (Attribute("rate", "rate_per_second", RATE, required=True),))
+CONSTANT = Form("constant", s.ConstantArrivals, (Attribute("rate", "rate_per_second", RATE, required=True),))
+ON_OFF = Form(
+    "on-off",
+    s.OnOffArrivals,
+    (
+        Attribute("rate", "rate_per_second", RATE, required=True),
+        Attribute("on", "on_ns", POSITIVE_DURATION, required=True),
+        Attribute("off", "off_ns", POSITIVE_DURATION, required=True),
+        Attribute("fixed", "fixed", BOOLEAN),
+    ),
+)
+MMPP = Form(
+    "mmpp",
+    s.MmppArrivals,
+    columns=Columns(
+        "state",
+        (
+            Attribute("rate", "rates_per_second", RATE, required=True),
+            Attribute("mean-stay", "mean_stays_ns", POSITIVE_DURATION, required=True),
+        ),
+    ),
+)
+TRACE = Form("trace", s.TraceArrivals, (Attribute("file", "path", TEXT, required=True),))
+ARRIVALS: Final = (POISSON, CONSTANT, ON_OFF, MMPP, TRACE)
+
+CONSTANT_SIZE = Form("size", s.ConstantSize, (Attribute("bytes", "size_bytes", _MESSAGE_BYTES, required=True),))
+UNIFORM_SIZE = Form(
+    "uniform-size",
+    s.UniformSize,
+    (
+        Attribute("minimum", "minimum_bytes", _MESSAGE_BYTES, required=True),
+        Attribute("maximum", "maximum_bytes", _MESSAGE_BYTES, required=True),
+    ),
+)
+LOGNORMAL_SIZE = Form(
+    "lognormal-size",
+    s.LognormalSize,
+    (
+        Attribute("median", "median_bytes", _MESSAGE_BYTES, required=True),
+        Attribute("sigma", "sigma", REAL, required=True),
+        Attribute("maximum", "maximum_bytes", _MESSAGE_BYTES),
+    ),
+)
+EXPONENTIAL_SIZE = Form(
+    "exponential-size",
+    s.ExponentialSize,
+    (
+        Attribute("mean", "mean_bytes", _MESSAGE_BYTES, required=True),
+        Attribute("maximum", "maximum_bytes", _MESSAGE_BYTES),
+    ),
+)
+PARETO_SIZE = Form(
+    "pareto-size",
+    s.ParetoSize,
+    (
+        Attribute("minimum", "minimum_bytes", _MESSAGE_BYTES, required=True),
+        Attribute("shape", "shape", REAL, required=True),
+        Attribute("maximum", "maximum_bytes", _MESSAGE_BYTES),
+    ),
+)
+MIXED_SIZE = Form(
+    "mixed-size",
+    s.MixedSize,
+    columns=Columns(
+        "choice",
+        (
+            Attribute("bytes", "sizes_bytes", _MESSAGE_BYTES, required=True),
+            Attribute("weight", "weights", REAL, required=True),
+        ),
+    ),
+)
+SIZES: Final = (CONSTANT_SIZE, UNIFORM_SIZE, LOGNORMAL_SIZE, EXPONENTIAL_SIZE, PARETO_SIZE, MIXED_SIZE)
+
+TRAFFIC = Form(
+    "traffic",
+    s.Traffic,
+    (
+        Attribute("name", "name", NAME, required=True),
+        Attribute("to", "to", NAME, required=True),
+        Attribute("queue", "queue", QUEUE_NAME, tibco_value=TIBCO_QUEUE_NAME),
+        Attribute("topics", "topics", integer(1, 10_000_000)),
+        Attribute("topic-skew", "topic_skew", REAL),
+        Attribute("fan-out", "fan_out", BOOLEAN),
+        Attribute("start", "start_ns", FINITE_DURATION),
+        Attribute("stop", "stop_ns", DURATION),
+        Attribute("discard-eligible", "discard_eligible", BOOLEAN, models=SOLACE),
+    ),
+    (Child("arrivals", ARRIVALS, required=True), Child("size", SIZES)),
+    key="name",
+    aside=("delivery", "cos"),
+    models=EGRESS,
+)
+ENDPOINT = Form(
+    "endpoint",
+    s.Endpoint,
+    (
+        Attribute("to", "to", NAME, required=True),
+        Attribute("flows", "flows", integer(1, BY_FIELD["max_egress_flows"].maximum)),
+        Attribute("window", "window_messages", integer(1, 65_535)),
+        Attribute("unacknowledged-limit", "unacknowledged_limit_messages", integer(1, unlimited=True)),
+        Attribute("max-messages", "max_messages", integer(1, unlimited=True)),
+        Attribute("low-priority-limit", "low_priority_limit_messages", integer(0, unlimited=True)),
+        Attribute("acknowledge-delay", "acknowledge_delay_ns", DURATION),
+    ),
+    key="to",
+    models=SOLACE,
+)
+BROKER = Form(
+    "broker",
+    s.Broker,
+    (
+        Attribute("egress-buffer", "egress_buffer_bytes", size()),
+        Attribute("load-factor-set", "load_factor_set_percent", integer(1, 100)),
+        Attribute("load-factor-clear", "load_factor_clear_percent", integer(0, 100)),
+        Attribute("slow-penalty", "slow_penalty_percent", PERCENTAGE),
+        Attribute("slow-threshold", "slow_threshold_percent", PERCENTAGE),
+        Attribute("slow-disconnect", "slow_disconnect", BOOLEAN),
+        Attribute("slow-reconnect", "slow_reconnect_ns", DURATION),
+        Attribute("ingress-buffer", "ingress_buffer_bytes", size()),
+        Attribute("ingress-rate", "ingress_rate_bits_per_second", BIT_RATE),
+        Attribute("max-message", "max_message_bytes", size(1)),
+        Attribute("large-message", "large_message_bytes", size(1)),
+    ),
+    models=SOLACE,
+)
+CHANGE = Form(
+    "change",
+    s.TimedChange,
+    (
+        Attribute("at", "at_ns", FINITE_DURATION, required=True),
+        Attribute("path", "path", TEXT, required=True),
+        Attribute("value", "value", TEXT, required=True),
+    ),
+    models=EGRESS,
+)
+PRODUCER = Form(
+    "producer",
+    s.WorkloadProducer,
+    (
+        Attribute("topic", "topic_name", NAME, required=True),
+        Attribute("count", "count", integer(1, 100_000)),
+        Attribute("lifespan", "lifespan_ns", DURATION),
+        Attribute("window", "window_samples", integer(1, unlimited=True)),
+    ),
+    (Child("arrivals", ARRIVALS, required=True), Child("size", SIZES)),
+    key="topic",
+)
+CONSUMER = Form(
+    "consumer",
+    s.WorkloadConsumer,
+    (
+        Attribute("queue", "queue", NAME, required=True),
+        Attribute("count", "count", integer(1, 100_000)),
+        Attribute("rejects", "rejects", PROBABILITY),
+        Attribute("silent", "silent", PROBABILITY),
+    ),
+    (Child("service", (POISSON, CONSTANT), required=True), Child("absences", (ABSENCE,), many=True)),
+    key="queue",
+)
+WORKLOAD = Form(
+    "workload",
+    s.Workload,
+    (Attribute("delay", "delay_ns", FINITE_DURATION),),
+    (Child("producers", (PRODUCER,), many=True), Child("consumers", (CONSUMER,), many=True)),
+    foreign=("service",),
+    models=SERVICE,
+)
+
+ENGINE = engine_form(ARRIVALS, SIZES, (POISSON, CONSTANT))
+
+SCENARIO = Form(
+    "scenario",
+    s.Scenario,
+    (
+        Attribute("name", "name", NAME, required=True),
+        Attribute("model", "model", choice(s.Model)),
+        Attribute("seed", "seed", integer(0, 2**63 - 1)),
+        Attribute("horizon", "horizon_ns", POSITIVE_DURATION),
+        Attribute("warm-up", "warm_up_ns", FINITE_DURATION),
+        Attribute("replications", "replications", integer(1, 1_000_000)),
+        Attribute("log-level", "log_level", choice(LogLevel)),
+    ),
+    (
+        Child("ports", (PORT,), many=True),
+        Child("profiles", (PROFILE,), many=True),
+        Child("groups", (GROUP,), many=True),
+        Child("traffic", (TRAFFIC,), many=True),
+        Child("endpoints", (ENDPOINT,), many=True),
+        Child("broker", (BROKER,)),
+        Child("changes", (CHANGE,), many=True),
+        Child("workload", (WORKLOAD,)),
+        Child("engine", (ENGINE,)),
+    ),
+    foreign=("description",),
+)

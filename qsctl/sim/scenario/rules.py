@@ -1,0 +1,342 @@
+"""What a scenario must be beyond its elements' own values: references that lead somewhere, times that fit together.
+
+Checked when a file is read and again after overrides; the reader adds the lines.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from qsctl.config.problems import ConfigError, shown
+from qsctl.errors import InvalidInput
+from qsctl.instant import INFINITE_NS, Nanoseconds, format_duration
+from qsctl.sim.scenario.changes import read_changes, spans
+from qsctl.sim.scenario.engine import Engine
+from qsctl.sim.scenario.engine_rules import engine_breaches
+from qsctl.sim.scenario.forms import PROFILE, SCENARIO
+from qsctl.sim.scenario.places import place_of, problem_in
+from qsctl.sim.scenario.scenario import (
+    TIBCO_QUEUE,
+    ClientGroup,
+    ConstantArrivals,
+    ExponentialSize,
+    Interval,
+    LognormalSize,
+    MixedSize,
+    MmppArrivals,
+    Model,
+    OnOffArrivals,
+    ParetoSize,
+    PoissonArrivals,
+    Profile,
+    Queue,
+    Scenario,
+    TimedChange,
+    TraceArrivals,
+    Traffic,
+    UniformSize,
+    Workload,
+    WorkloadProducer,
+)
+
+PARQUET_SUFFIXES: Final = frozenset({".parquet", ".pq"})
+"""Trace files with these endings are Parquet; CSV ends in `.csv`."""
+
+NEIGHBOR_CONNECTIONS: Final = 4
+"""TCP data connections of a neighbour link (seed 004, "Showing CSPF Neighbor Stats Queues")."""
+NEIGHBOR_DEPTH_MIN_WORK_UNITS: Final = 50
+"""Of a neighbour's queues, by the vendor's public reference; a client's may have 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A rule that does not hold; `owner` is the object that breaks it."""
+
+    owner: object
+    message: str
+    found: str = ""
+    allowed: str = ""
+
+
+def check_rules(scenario: Scenario) -> None:
+    """Refuse a scenario that breaks a rule, with all breaches in one message.
+
+    Raises:
+        InvalidInput: at least one rule does not hold; of a scenario that was read from a file a ConfigError, which
+            names file, line and element, and what was set since.
+    """
+    breaches = list(breaches_of(scenario))
+    places = scenario.places
+    if breaches and places is not None:
+        problems = []
+        for each in breaches:
+            place = place_of(scenario, each.owner, places)
+            assert place is not None, "the scenario itself has one"
+            problems.append(problem_in(place, places, each.message, each.found, each.allowed))
+        raise ConfigError(problems)
+    if breaches:
+        lines = [each.message + (f" (allowed: {each.allowed})" if each.allowed else "") for each in breaches]
+        raise InvalidInput(f"scenario {scenario.name!r}: " + "\n".join(lines))
+
+
+def breaches_of(scenario: Scenario) -> Iterator[Breach]:
+    """Every rule that the scenario breaks."""
+    yield from _times(scenario)
+    yield from _parts(scenario)
+    yield from _references(scenario)
+    for group in scenario.groups:
+        for interval in (*group.pauses, *group.absences):
+            yield from _interval(interval, scenario.horizon_ns)
+        if group.neighbor:
+            yield from _neighbor(scenario, group)
+    for traffic in scenario.traffic:
+        yield from _traffic(scenario, traffic)
+    for change in scenario.changes:
+        yield from _change(scenario, change)
+    if scenario.broker.ingress_buffer_bytes and not scenario.broker.ingress_rate_bits_per_second:
+        yield Breach(
+            scenario.broker,
+            "ingress-buffer without ingress-rate: messages are taken in at once, so that it never fills",
+            str(scenario.broker.ingress_buffer_bytes),
+            "an ingress-rate too, or no ingress-buffer",
+        )
+    if scenario.broker.load_factor_clear_percent > scenario.broker.load_factor_set_percent:
+        yield Breach(
+            scenario.broker,
+            "load-factor-clear is above load-factor-set",
+            str(scenario.broker.load_factor_clear_percent),
+            f"at most {scenario.broker.load_factor_set_percent}",
+        )
+    if scenario.workload is not None:
+        yield from _workload(scenario.workload, scenario.horizon_ns)
+    if scenario.engine is not None:
+        yield from (Breach(*each) for each in engine_breaches(scenario.engine))
+        for interval in _engine_intervals(scenario.engine):
+            yield from _interval(interval, scenario.horizon_ns)
+
+
+def _engine_intervals(engine: Engine) -> Iterator[Interval]:
+    yield from engine.failures
+    for process in engine.processes:
+        yield from process.crashes
+        for thread in process.threads:
+            yield from thread.stops
+            yield from thread.outbound.outages if thread.outbound is not None else ()
+
+
+def _times(scenario: Scenario) -> Iterator[Breach]:
+    if scenario.horizon_ns >= INFINITE_NS:
+        yield Breach(scenario, "the horizon is infinite", "infinite", "a finite duration")
+    if scenario.warm_up_ns >= scenario.horizon_ns:
+        yield Breach(
+            scenario,
+            f"warm-up is {format_duration(scenario.warm_up_ns)}: nothing is left to observe",
+            format_duration(scenario.warm_up_ns),
+            f"less than the horizon, {format_duration(scenario.horizon_ns)}",
+        )
+
+
+def _parts(scenario: Scenario) -> Iterator[Breach]:
+    """What the model does not know is refused, not ignored; what it needs is there."""
+    for child in SCENARIO.children:
+        form = child.forms[0]
+        found = getattr(scenario, child.field)
+        default = next(each.default for each in dataclasses.fields(Scenario) if each.name == child.field)
+        if scenario.model not in form.models and found != default:
+            yield Breach(
+                found[0] if child.many else found,
+                f"<{form.element}> means nothing in a {scenario.model} scenario",
+                form.element,
+                " or ".join(f'model="{model}"' for model in sorted(form.models)),
+            )
+    if scenario.model is Model.SHARED_READER_QUEUE:
+        if scenario.workload is None:
+            yield Breach(scenario, "there is no <workload>", allowed="a <workload> in a shared_reader_queue scenario")
+        return
+    if scenario.model is Model.INTEGRATION:
+        if scenario.engine is None:
+            yield Breach(scenario, "there is no <engine>", allowed="an <engine> in an integration scenario")
+        return
+    if not scenario.traffic:
+        yield Breach(scenario, "there is no <traffic>: nothing would happen", allowed="at least one <traffic>")
+    for profile in scenario.profiles if scenario.model is Model.TIBCO else ():
+        yield from _tibco_profile(profile)
+
+
+def _tibco_profile(profile: Profile) -> Iterator[Breach]:
+    """One queue, whose depth is given: the appliance has no public default."""
+    needed = f'<queue name="{TIBCO_QUEUE}" max-depth="…"/>'
+    if Queue.D_1 not in profile.queues:
+        yield Breach(profile, f"profile {profile.name!r} gives its queue no max-depth", allowed=needed)
+    for name in profile.queues:
+        if name is not Queue.D_1:
+            yield Breach(profile, f"profile {profile.name!r} has a queue {name}", name, f"only {needed}")
+    plain = Profile(profile.name, profile.queues, profile.tcp)
+    for attribute in PROFILE.attributes:
+        value = getattr(profile, attribute.field)
+        if Model.TIBCO not in attribute.models and value != getattr(plain, attribute.field):
+            yield Breach(profile, f"{attribute.name!r} means nothing in a tibco scenario", str(value), 'model="solace"')
+    if profile.eliding != plain.eliding:
+        yield Breach(profile.eliding, "<eliding> means nothing in a tibco scenario", "eliding", 'model="solace"')
+
+
+def _references(scenario: Scenario) -> Iterator[Breach]:
+    ports = [port.name for port in scenario.ports]
+    profiles = [profile.name for profile in scenario.profiles]
+    groups = [group.name for group in scenario.groups]
+    for group in scenario.groups:
+        yield from _named(group, "port", group.port, ports)
+        yield from _named(group, "profile", group.profile, profiles)
+    for traffic in scenario.traffic:
+        yield from _named(traffic, "group", traffic.to, groups)
+    for endpoint in scenario.endpoints:
+        yield from _named(endpoint, "group", endpoint.to, groups)
+
+
+def _named(owner: object, kind: str, name: str, known: Sequence[str]) -> Iterator[Breach]:
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    yield Breach(owner, f"there is no {kind} {name!r}{hint}", name, ", ".join(known) or f"no {kind} is defined")
+
+
+def _neighbor(scenario: Scenario, group: ClientGroup) -> Iterator[Breach]:
+    """A link has four data connections, deeper queues than a client's least, and its control queues elsewhere."""
+    if group.count != NEIGHBOR_CONNECTIONS:
+        yield Breach(
+            group,
+            f"the neighbor {group.name!r} has {group.count} connections",
+            str(group.count),
+            f'count="{NEIGHBOR_CONNECTIONS}", the data connections of a neighbour link',
+        )
+    for traffic in scenario.traffic:
+        if traffic.to == group.name and traffic.queue is Queue.C_1:
+            yield Breach(
+                traffic,
+                f"traffic {traffic.name!r} is for C-1 of the neighbor {group.name!r}: a link's control queues are the "
+                "control card's, which is not simulated",
+                str(traffic.queue),
+                "G-1, D-1, D-2 or D-3",
+            )
+    for profile in scenario.profiles:
+        for queue, limits in profile.queues.items() if profile.name == group.profile else ():
+            if limits.max_depth_work_units < NEIGHBOR_DEPTH_MIN_WORK_UNITS:
+                yield Breach(
+                    profile,
+                    f"queue {queue} of profile {profile.name!r} has max-depth {limits.max_depth_work_units}, and the "
+                    f"neighbor {group.name!r} has this profile",
+                    str(limits.max_depth_work_units),
+                    f"at least {NEIGHBOR_DEPTH_MIN_WORK_UNITS} work units for a neighbour",
+                )
+
+
+def _interval(interval: Interval, horizon_ns: Nanoseconds) -> Iterator[Breach]:
+    try:
+        spans([interval], horizon_ns)
+    except InvalidInput as error:
+        yield Breach(interval, error.message, allowed=error.remedy)
+    if interval.every_ns <= interval.duration_ns < INFINITE_NS:
+        yield Breach(
+            interval,
+            "it would begin again before it has ended",
+            format_duration(interval.every_ns),
+            f"every: more than its duration, {format_duration(interval.duration_ns)}",
+        )
+    if interval.every_ns < INFINITE_NS <= interval.duration_ns:
+        yield Breach(interval, "it never ends and comes again", "infinite", "a finite duration, or no 'every'")
+
+
+def _traffic(scenario: Scenario, traffic: Traffic) -> Iterator[Breach]:
+    if traffic.stop_ns <= traffic.start_ns:
+        yield Breach(
+            traffic,
+            f"traffic {traffic.name!r} stops before it starts",
+            format_duration(traffic.stop_ns),
+            f"later than its start, {format_duration(traffic.start_ns)}",
+        )
+    if scenario.model is Model.TIBCO and traffic.queue is not Queue.D_1:
+        yield Breach(
+            traffic,
+            f"traffic {traffic.name!r} is for {traffic.queue}: a TIBCO client has one queue",
+            str(traffic.queue),
+            TIBCO_QUEUE,
+        )
+    yield from _stream(traffic)
+
+
+def _stream(stream: Traffic | WorkloadProducer) -> Iterator[Breach]:
+    size = stream.size
+    if isinstance(size, UniformSize) and size.minimum_bytes > size.maximum_bytes:
+        yield Breach(size, "the minimum is above the maximum", str(size.minimum_bytes), f"at most {size.maximum_bytes}")
+    if isinstance(size, MixedSize) and sum(size.weights) <= 0:
+        yield Breach(size, "all weights are 0", "0", "at least one above 0")
+    if isinstance(size, ParetoSize) and (size.shape <= 0 or size.minimum_bytes > size.maximum_bytes):
+        yield Breach(size, "the shape is 0, or the minimum above the maximum", str(size.shape), "a shape above 0")
+    if isinstance(size, LognormalSize | ExponentialSize) and size.maximum_bytes < 1:
+        yield Breach(size, "the maximum is below 1 byte", str(size.maximum_bytes), "at least 1")
+    arrivals = stream.arrivals
+    if isinstance(arrivals, PoissonArrivals | ConstantArrivals | OnOffArrivals) and arrivals.rate_per_second <= 0:
+        yield Breach(arrivals, "the rate is 0: nothing would arrive", "0", "a rate above 0, or no such element")
+    if isinstance(arrivals, MmppArrivals) and max(arrivals.rates_per_second, default=0) <= 0:
+        yield Breach(arrivals, "all rates are 0: nothing would arrive", "0", "a rate above 0 in one <state>")
+    if isinstance(arrivals, TraceArrivals):
+        path = Path(arrivals.path)
+        if not is_trace_file(path):
+            name = shown(arrivals.path)
+            yield Breach(arrivals, f"there is no trace file {name}", name, "a CSV or Parquet file")
+        elif path.suffix.lower() not in {".csv", *PARQUET_SUFFIXES}:
+            yield Breach(arrivals, f"{path.name} is no trace", path.suffix, "a file that ends in .csv or .parquet")
+
+
+def is_trace_file(path: Path) -> bool:
+    """Whether there is such a regular file; a name that no file can have is none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _change(scenario: Scenario, change: TimedChange) -> Iterator[Breach]:
+    if change.at_ns >= scenario.horizon_ns:
+        end = format_duration(scenario.horizon_ns)
+        yield Breach(change, "the change comes after the end", format_duration(change.at_ns), f"before {end}")
+    try:
+        read_changes(dataclasses.replace(scenario, changes=(change,)))
+    except InvalidInput as error:
+        yield Breach(change, error.message, f"{change.path} = {change.value}", error.remedy)
+
+
+def _workload(workload: Workload, horizon_ns: Nanoseconds) -> Iterator[Breach]:
+    topics: list[str] = []
+    queues: list[str] = []
+    for participant in workload.service.participants:
+        for subscriber in participant.subscribers:
+            for queue in subscriber.queues:
+                queues.append(f"{participant.name}/{subscriber.name}/{queue.name}")
+                topics.append(queue.topic_name)
+    if not queues:
+        yield Breach(workload, "the service has no queue", workload.service.application_name, "at least one queue")
+        return
+    if not workload.producers:
+        yield Breach(workload, "there is no <producer>: nothing would happen", allowed="at least one <producer>")
+    for producer in workload.producers:
+        yield from _named(producer, "queue of topic", producer.topic_name, sorted({each for each in topics if each}))
+        yield from _stream(producer)
+    for consumer in workload.consumers:
+        matches = [name for name in queues if name == consumer.queue or name.endswith(f"/{consumer.queue}")]
+        if len(matches) > 1:
+            yield Breach(consumer, f"{consumer.queue!r} is ambiguous", consumer.queue, " or ".join(matches))
+        elif not matches:
+            yield from _named(consumer, "queue", consumer.queue, queues)
+        if consumer.rejects + consumer.silent > 1:
+            yield Breach(
+                consumer, "rejects and silent are more than 1 together", str(consumer.rejects + consumer.silent), "1"
+            )
+        for interval in consumer.absences:
+            yield from _interval(interval, horizon_ns)

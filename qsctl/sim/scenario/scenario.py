@@ -1,0 +1,378 @@
+"""What is simulated: a scenario as frozen dataclasses, in nanoseconds, bytes, bits a second and work units.
+
+`scenario_xml.py` reads them from XML (`schemas/qsctl_simulation.xsd`), `overrides.py` changes one value by its path,
+the models turn them into arrays. What a client profile's settings default to is in `profiles/ranges.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from qsctl.core.settings import ServiceSettings
+from qsctl.instant import INFINITE_NS, MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.profiles.client_profile import QUEUE_ORDER as QUEUE_ORDER
+from qsctl.profiles.client_profile import WORK_UNIT_BYTES as WORK_UNIT_BYTES
+from qsctl.profiles.client_profile import Queue as Queue
+from qsctl.profiles.ranges import default_profile
+from qsctl.sim.scenario.engine import Engine
+from qsctl.sim.scenario.places import Places
+
+_DEFAULT: Final = default_profile()
+KILOBYTE_BYTES: Final = 1024
+"""As the brokers count them: a maximum window of 256 KB is 262,144 bytes."""
+
+
+class Model(StrEnum):
+    """Whose queues are simulated."""
+
+    SOLACE = "solace"
+    TIBCO = "tibco"
+    SHARED_READER_QUEUE = "shared_reader_queue"
+    INTEGRATION = "integration"
+
+
+TIBCO_QUEUE: Final = "egress"
+"""What a TIBCO client profile calls its one queue; inside it has the place of D-1."""
+
+
+class Admission(StrEnum):
+    """How a full queue makes room (RULINGS reading of seed 004)."""
+
+    DEPTH = "depth"
+    FIT = "fit"
+
+
+class Scheduler(StrEnum):
+    """How the five queues share the TCP transmit queue."""
+
+    STRICT = "strict"
+    WEIGHTED = "weighted"
+
+
+class GuaranteedOverflow(StrEnum):
+    """What G-1 holds, and what a guaranteed message that it has no room for does.
+
+    `hold`: G-1 holds a message until the client has acknowledged it; one without room waits at its endpoint.
+    `redeliver`, as version 0.1 did: G-1 holds a message until it enters the TCP transmit queue; one without room
+    pushes the oldest out, which comes again after the redelivery delay.
+    """
+
+    HOLD = "hold"
+    REDELIVER = "redeliver"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """`max-depth` and `min-msg-burst` of one priority queue."""
+
+    max_depth_work_units: int = _DEFAULT.d_1_max_depth_work_units
+    min_msg_burst: int = _DEFAULT.d_1_min_msg_burst
+    weight: int = 1
+    """Share under the weighted scheduler, in messages a round."""
+
+
+def default_queue_limits() -> dict[Queue, QueueLimits]:
+    """Return the limits of a client profile that states none."""
+    defaults = {queue: _DEFAULT.queue(queue) for queue in QUEUE_ORDER}
+    return {queue: QueueLimits(each.max_depth_work_units, each.min_msg_burst) for queue, each in defaults.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Eliding:
+    """Message eliding of direct topics (seed 004, client profile)."""
+
+    enabled: bool = _DEFAULT.eliding_enabled
+    delay_ns: Nanoseconds = _DEFAULT.eliding_delay_ms * MILLISECOND_NS
+    max_topics: int = _DEFAULT.eliding_max_topics
+
+
+@dataclass(frozen=True, slots=True)
+class TcpSettings:
+    """A connection's transmit queue and windows."""
+
+    mss_bytes: int = _DEFAULT.tcp_mss_bytes
+    initial_window_segments: int = _DEFAULT.tcp_initial_window_segments
+    max_window_bytes: int = _DEFAULT.tcp_max_window_kb * KILOBYTE_BYTES
+    transmit_queue_bytes: int = _DEFAULT.tcp_max_window_kb * KILOBYTE_BYTES
+    """A message enters while the queue's bytes are below this (it may overshoot by one message)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A client profile."""
+
+    name: str
+    queues: dict[Queue, QueueLimits] = field(default_factory=default_queue_limits)
+    tcp: TcpSettings = TcpSettings()
+    eliding: Eliding = Eliding()
+    admission: Admission = Admission.DEPTH
+    scheduler: Scheduler = Scheduler.STRICT
+    guaranteed_overflow: GuaranteedOverflow = GuaranteedOverflow.HOLD
+    redelivery_delay_ns: Nanoseconds = 100 * MILLISECOND_NS
+    """Of `GuaranteedOverflow.REDELIVER`."""
+    max_subscriptions: int = -1
+    """Of one client; -1: the broker's platform decides, which the simulator takes as no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An Ethernet port at line rate, shared by its clients (FIFO)."""
+
+    name: str
+    rate_bits_per_second: int = 1_000_000_000
+    """Of one link."""
+    links: int = 1
+    """Links of an aggregation group (802.3ad): each client's connection keeps to one of them, in turn by its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """From `start_ns` on for `duration_ns`; with a period it comes again."""
+
+    start_ns: Nanoseconds
+    duration_ns: Nanoseconds
+    every_ns: Nanoseconds = INFINITE_NS
+
+
+@dataclass(frozen=True, slots=True)
+class ClientGroup:
+    """`count` clients alike. `pauses`: stops reading; `absences`: disconnected."""
+
+    name: str
+    port: str
+    profile: str
+    count: int = 1
+    round_trip_ns: Nanoseconds = MILLISECOND_NS
+    link_rate_bits_per_second: int = 0
+    """A slower link behind the port; 0: the port's rate."""
+    loss_probability: float = 0.0
+    reading_delay_ns: Nanoseconds = 0
+    neighbor: bool = False
+    """The four TCP data connections of the link to a neighbour broker of this name, not clients (seed 004)."""
+    pauses: tuple[Interval, ...] = ()
+    absences: tuple[Interval, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantSize:
+    """Every message has the same length."""
+
+    size_bytes: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class UniformSize:
+    """Any length from minimum to maximum, both included."""
+
+    minimum_bytes: int
+    maximum_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LognormalSize:
+    """Median and sigma of the logarithm; cut at the maximum, never below 1."""
+
+    median_bytes: int
+    sigma: float
+    maximum_bytes: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialSize:
+    """Exponential lengths around a mean; cut at the maximum, never below 1."""
+
+    mean_bytes: int
+    maximum_bytes: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoSize:
+    """Many small and few very large: P(length > x) = (minimum ÷ x)^shape; cut at the maximum."""
+
+    minimum_bytes: int
+    shape: float
+    maximum_bytes: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MixedSize:
+    """Lengths with weights."""
+
+    sizes_bytes: tuple[int, ...]
+    weights: tuple[float, ...]
+
+
+Size: TypeAlias = ConstantSize | UniformSize | LognormalSize | ExponentialSize | ParetoSize | MixedSize
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonArrivals:
+    """Independent exponential gaps."""
+
+    rate_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantArrivals:
+    """Equal gaps; a group's clients are spread evenly over the first one."""
+
+    rate_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class OnOffArrivals:
+    """Poisson bursts at `rate_per_second`, exponential or fixed on and off periods."""
+
+    rate_per_second: float
+    on_ns: Nanoseconds
+    off_ns: Nanoseconds
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MmppArrivals:
+    """A Markov-modulated Poisson process: a rate and a mean stay a state, next state uniform among the others."""
+
+    rates_per_second: tuple[float, ...]
+    mean_stays_ns: tuple[Nanoseconds, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceArrivals:
+    """Recorded arrivals: CSV or Parquet with `time_ns`, `size_bytes` and optionally `topic_id`, `client`, `queue`."""
+
+    path: str
+
+
+Arrivals: TypeAlias = PoissonArrivals | ConstantArrivals | OnOffArrivals | MmppArrivals | TraceArrivals
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """A stream of messages to the clients of a group.
+
+    `fan_out` false: every client has its own independent stream. True: one stream, each message to every client.
+    `topics` and `topic_skew` (Zipf exponent, 0 is uniform) give topic numbers for eliding.
+    """
+
+    name: str
+    to: str
+    arrivals: Arrivals
+    size: Size = ConstantSize()
+    queue: Queue = Queue.D_1
+    topics: int = 1
+    topic_skew: float = 0.0
+    fan_out: bool = False
+    start_ns: Nanoseconds = 0
+    stop_ns: Nanoseconds = INFINITE_NS
+    discard_eligible: bool = False
+    """Guaranteed messages of COS 1 or 2: refused first when their endpoint is congested (seed 000)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The durable endpoints of guaranteed traffic: one a client; flows and their window (W1, W2)."""
+
+    to: str
+    flows: int = 1
+    window_messages: int = 255
+    unacknowledged_limit_messages: int = -1
+    """Deliveries of a flow that the consumer has not acknowledged; -1: only the window limits them."""
+    max_messages: int = -1
+    low_priority_limit_messages: int = -1
+    acknowledge_delay_ns: Nanoseconds = 0
+    """From TCP's acknowledgment to the consumer's own; INFINITE_NS: it never acknowledges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Egress and ingress buffers of the whole broker (seed 004, "Data Buffer Management"). 0: not limited."""
+
+    egress_buffer_bytes: int = 0
+    load_factor_set_percent: int = 80
+    load_factor_clear_percent: int = 60
+    slow_penalty_percent: float = 1.0
+    slow_threshold_percent: float = 50.0
+    slow_disconnect: bool = True
+    """Whether the slowest subscribers are disconnected while the load is above 100 %."""
+    slow_reconnect_ns: Nanoseconds = INFINITE_NS
+    """A client disconnected as the slowest comes back after this; infinite: it stays away."""
+    ingress_buffer_bytes: int = 0
+    """Shared by the publishers (one a traffic) in equal parts; it fills when the ingress rate is limited."""
+    ingress_rate_bits_per_second: int = 0
+    """At which the broker takes messages in, first come first served; 0: at once."""
+    max_message_bytes: int = 30_000_000
+    large_message_bytes: int = 1_048_576
+    """A larger message raises the one-shot event Large Message of its client (seed 004)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedChange:
+    """At `at_ns`, the value at `path` becomes `value`: `profile[default]/queue[D-1]/max-depth`, `client[web]/pause`."""
+
+    at_ns: Nanoseconds
+    path: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadProducer:
+    """Writes to a topic of the simulated queuing service."""
+
+    topic_name: str
+    arrivals: Arrivals
+    size: Size = ConstantSize()
+    count: int = 1
+    lifespan_ns: Nanoseconds = INFINITE_NS
+    window_samples: int = -1
+    """Unacknowledged writes before it waits; -1: never waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadConsumer:
+    """Serves a queue: one sample at a time for a service time, then acknowledges, rejects or stays silent."""
+
+    queue: str
+    service: Arrivals
+    """The rate of service while busy; constant or Poisson (exponential times)."""
+    count: int = 1
+    rejects: float = 0.0
+    silent: float = 0.0
+    absences: tuple[Interval, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What producers and consumers do to our own service (manual, chapter 2), with the network's delay one way."""
+
+    service: ServiceSettings
+    producers: tuple[WorkloadProducer, ...]
+    consumers: tuple[WorkloadConsumer, ...]
+    delay_ns: Nanoseconds = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One thing to simulate. `horizon_ns` is exclusive; statistics restart at `warm_up_ns`, state does not."""
+
+    name: str
+    model: Model = Model.SOLACE
+    seed: int = 1
+    horizon_ns: Nanoseconds = 10 * SECOND_NS
+    warm_up_ns: Nanoseconds = 0
+    replications: int = 1
+    log_level: str = "messages"
+    ports: tuple[Port, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    groups: tuple[ClientGroup, ...] = ()
+    traffic: tuple[Traffic, ...] = ()
+    endpoints: tuple[Endpoint, ...] = ()
+    broker: Broker = Broker()
+    changes: tuple[TimedChange, ...] = ()
+    workload: Workload | None = None
+    engine: Engine | None = None
+    description: str = ""
+    places: Places | None = field(default=None, compare=False, repr=False)
+    """Where its parts stand in the file that it was read from, for messages."""

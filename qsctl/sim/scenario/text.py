@@ -1,0 +1,114 @@
+"""A scenario as text again: the canonical XML of what was run, after variables, references and overrides.
+
+Values at their default are left out, except where the scenario itself is identified. Reading the text back gives the
+same scenario; a run folder keeps it as `scenario.xml`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from qsctl.sim.scenario.forms import QUEUE, SCENARIO, TRACE, WORKLOAD, Attribute, Child, Form, queue_name
+from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Scenario, default_queue_limits
+
+_INDENT: Final = "  "
+SERVICE_FILE: Final = "service.json"
+"""What the `<service>` of a run folder's scenario refers to."""
+
+
+def scenario_text(scenario: Scenario) -> str:
+    """The scenario as XML. `<service>` refers to `service.json` beside it."""
+    return _text(scenario, portable=False)
+
+
+def scenario_digest(scenario: Scenario) -> str:
+    """Sixteen hexadecimal digits that are the same wherever the same scenario is run with the same seed.
+
+    Traces count by their content, not by where they lie; how much is logged and how often it is repeated do not count.
+    """
+    plain = dataclasses.replace(scenario, log_level="messages", replications=1, description="")
+    digest = hashlib.blake2b(_text(plain, portable=True).encode(), digest_size=8)
+    if scenario.workload is not None:
+        digest.update(msgspec.json.encode(scenario.workload.service, order="deterministic"))
+    return digest.hexdigest()
+
+
+def _text(scenario: Scenario, *, portable: bool) -> str:
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>']
+    _Writer(scenario.model, portable).write(SCENARIO, scenario, {}, lines, 0)
+    return "\n".join(lines) + "\n"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes for one model; `portable`: traces by their content."""
+
+    model: Model
+    portable: bool
+
+    def write(self, form: Form, value: Any, extra: dict[str, str], lines: list[str], depth: int) -> None:
+        """Write one object as an element."""
+        attributes = dict(extra)
+        for attribute in form.attributes:
+            text = self._attribute_text(form, value, attribute)
+            if text is not None:
+                attributes[attribute.name] = text
+        inner: list[str] = []
+        if form is SCENARIO and value.description:
+            inner.append(f"{_INDENT * (depth + 1)}<description>{escape(value.description, quote=False)}</description>")
+        if form is WORKLOAD:
+            inner.append(f'{_INDENT * (depth + 1)}<service file="{SERVICE_FILE}"/>')
+        for child in form.children:
+            self._write_child(child, value, inner, depth + 1)
+        if form.columns:
+            for row in zip(*(getattr(value, each.field) for each in form.columns.attributes), strict=True):
+                written = {
+                    each.name: each.value.write(cell) for each, cell in zip(form.columns.attributes, row, strict=True)
+                }
+                inner.append(_tag(form.columns.element, written, depth + 1, closed=True))
+        if inner:
+            lines.append(_tag(form.element, attributes, depth, closed=False))
+            lines.extend(inner)
+            lines.append(f"{_INDENT * depth}</{form.element}>")
+        else:
+            lines.append(_tag(form.element, attributes, depth, closed=True))
+
+    def _attribute_text(self, form: Form, value: Any, attribute: Attribute) -> str | None:
+        found = getattr(value, attribute.field)
+        if form is TRACE and self.portable:
+            with Path(found).open("rb") as file:
+                return hashlib.file_digest(file, "blake2b").hexdigest()
+        default = next(each.default for each in dataclasses.fields(form.type) if each.name == attribute.field)  # type: ignore[arg-type]
+        if self.model not in attribute.models:
+            return None
+        if not attribute.required and form is not QUEUE and found == default:
+            return None
+        return attribute.value_for(self.model).write(found)
+
+    def _write_child(self, child: Child, value: Any, lines: list[str], depth: int) -> None:
+        found = getattr(value, child.field)
+        if child.mapping:
+            defaults = {} if self.model is Model.TIBCO else default_queue_limits()
+            for name in QUEUE_ORDER:
+                if name in found and found[name] != defaults.get(name):
+                    named = {"name": queue_name(self.model).write(name)}
+                    self.write(child.forms[0], found[name], named, lines, depth)
+        elif child.many:
+            for each in found:
+                self.write(child.forms[0], each, {}, lines, depth)
+        elif found is not None:
+            form = next(each for each in child.forms if type(found) is each.type)
+            default = next(each.default for each in dataclasses.fields(type(value)) if each.name == child.field)
+            if found != default:
+                self.write(form, found, {}, lines, depth)
+
+
+def _tag(element: str, attributes: dict[str, str], depth: int, *, closed: bool) -> str:
+    written = "".join(f' {name}="{escape(text)}"' for name, text in attributes.items())
+    return f"{_INDENT * depth}<{element}{written}{'/' if closed else ''}>"

@@ -1,0 +1,251 @@
+"""A scenario from its XML file: parsed safely, variables replaced, checked, every problem told in one error.
+
+Shares the hardened parser, the variables and the problems with the service's configuration. `scenario_build.py` reads
+the elements, `scenario_rules.py` checks what goes across them, and where neither finds anything the schema has the
+last word (`schemas/qsctl_simulation.xsd`; whatever the file itself names as its schema is never fetched).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+from lxml import etree
+
+from qsctl.config.document import Document, Limits, parse_document, read_file, text_of
+from qsctl.config.problems import ConfigError, Problem, Severity, shown
+from qsctl.config.variables import substitute
+from qsctl.core.settings import ServiceSettings
+from qsctl.errors import NotFound
+from qsctl.shipped import shipped
+from qsctl.sim.scenario.build import Reading, build, elements_of
+from qsctl.sim.scenario.forms import SCENARIO
+from qsctl.sim.scenario.places import places_of
+from qsctl.sim.scenario.rules import breaches_of
+from qsctl.sim.scenario.scenario import Model, Scenario, TraceArrivals, Traffic, WorkloadProducer
+from qsctl.sim.scenario.text import SERVICE_FILE
+
+SCHEMA: Final = "schemas/qsctl_simulation.xsd"
+READY_FOLDER: Final = "fixtures/scenarios"
+DEFAULT_READY: Final = "burst"
+"""The ready scenario of `qsctl simulate` without an argument."""
+
+_START_BYTES: Final = 400
+"""The root element of a ready file stands this near its beginning."""
+
+LIMITS: Final = Limits(size_bytes=16 * 1024 * 1024, elements=500_000)
+
+
+def read_scenario(
+    path: Path, variables: Mapping[str, str] | None = None, environment: Mapping[str, str] | None = None
+) -> Scenario:
+    """Read a scenario file.
+
+    Args:
+        path: the file. Files that it names are relative to its folder.
+        variables: values for `$(NAME)`; they come before the environment's (manual, section 3.4).
+        environment: the process's, unless given.
+
+    Raises:
+        ConfigError: with every problem: file, line, element path, value found, values allowed.
+    """
+    return _read(path, dict(variables or {}), dict(os.environ) if environment is None else dict(environment))
+
+
+def ready_scenarios() -> dict[str, Path]:
+    """The scenarios that come with qsctl, by name."""
+    return {path.stem: path for path in sorted(shipped(READY_FOLDER).glob("*.xml")) if _holds_scenario(path)}
+
+
+def _holds_scenario(path: Path) -> bool:
+    """Whether one of our own files is a scenario: profiles and services stand beside them."""
+    with path.open("rb") as file:
+        return b"<scenario" in file.read(_START_BYTES)
+
+
+def find_scenario(name: str | None) -> Path:
+    """The file of a scenario: a path, the name of a ready one, or None for the built-in one.
+
+    Raises:
+        NotFound: neither a file nor a ready scenario.
+    """
+    ready = ready_scenarios()
+    if name is None:
+        return ready[DEFAULT_READY]
+    path = Path(name)
+    if path.exists():
+        return path
+    if name in ready:
+        return ready[name]
+    near = difflib.get_close_matches(name, ready, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise NotFound(
+        f"{name}: there is no such file and no ready scenario of that name",
+        remedy=f"Ready scenarios: {', '.join(ready)}.{hint}",
+    )
+
+
+def _read(path: Path, variables: dict[str, str], environment: dict[str, str]) -> Scenario:
+    reading = _FileReading(path.parent, variables, environment)
+    document = reading.open(path, str(path))
+    root = document.root
+    if root.tag != SCENARIO.element:
+        reading.add(root, f"the file starts with <{root.tag}>", str(root.tag), "<scenario>")
+        raise ConfigError(reading.problems)
+    with contextlib.suppress(ValueError):  # a model that there is not is a problem of its attribute
+        reading.model = Model((root.get("model") or Model.SOLACE).strip())
+    description = root.find("description")
+    given: dict[str, object] = {} if description is None else {"description": text_of(description)}
+    scenario = build(SCENARIO, root, reading, given)
+    for extra in root.findall("description")[1:]:
+        reading.add(extra, "a second <description>", allowed="one <description>")
+    if scenario is not None:
+        scenario = _with_absolute_traces(scenario, path.parent, reading)
+        for breach in breaches_of(scenario):
+            place = reading.place_of(breach.owner)
+            at = root if place is None else place
+            before = len(reading.problems)
+            reading.add(at, breach.message, breach.found, breach.allowed)
+            last = reading.problems[-1]
+            if any((each.line, each.message) == (last.line, last.message) for each in reading.problems[:before]):
+                reading.problems.pop()  # the element said the same of itself
+    if not reading.problems:
+        reading.problems += schema_problems(root, str(path))
+    if reading.problems:
+        raise ConfigError(sorted(reading.problems, key=lambda problem: (problem.file != str(path), problem.line)))
+    assert isinstance(scenario, Scenario)
+    return dataclasses.replace(scenario, places=places_of(scenario, reading.place_of))
+
+
+@cache
+def _schema() -> etree.XMLSchema:
+    return etree.XMLSchema(etree.parse(str(shipped(SCHEMA))))
+
+
+def schema_problems(root: etree._Element, name: str) -> list[Problem]:
+    """What the schema objects to."""
+    schema = _schema()
+    if schema.validate(root):
+        return []
+    entries = cast("Iterable[Any]", schema.error_log)
+    return [Problem(Severity.ERROR, name, entry.line, "", shown(entry.message)) for entry in entries]
+
+
+def _with_absolute_traces(scenario: Scenario, folder: Path, reading: Reading) -> Scenario:
+    """Trace files are named relative to the scenario; from here on the working directory does not matter."""
+
+    def absolute(stream: Traffic | WorkloadProducer) -> Traffic | WorkloadProducer:
+        if not isinstance(stream.arrivals, TraceArrivals):
+            return stream
+        arrivals = TraceArrivals(str((folder / stream.arrivals.path).resolve()))
+        moved = dataclasses.replace(stream, arrivals=arrivals)
+        for old, new in ((stream, moved), (stream.arrivals, arrivals)):
+            place = reading.place_of(old)
+            if place is not None:
+                reading.remember(new, place)
+        return moved
+
+    traffic = tuple(each for each in map(absolute, scenario.traffic) if isinstance(each, Traffic))
+    workload = scenario.workload
+    if workload is not None:
+        producers = tuple(each for each in map(absolute, workload.producers) if isinstance(each, WorkloadProducer))
+        moved = dataclasses.replace(workload, producers=producers)
+        place = reading.place_of(workload)
+        if place is not None:
+            reading.remember(moved, place)
+        workload = moved
+    absolute_scenario = dataclasses.replace(scenario, traffic=traffic, workload=workload)
+    place = reading.place_of(scenario)
+    if place is not None:
+        reading.remember(absolute_scenario, place)
+    return absolute_scenario
+
+
+class _FileReading(Reading):
+    """Reads what a scenario refers to: profile files and the simulated service's configuration."""
+
+    def __init__(self, folder: Path, variables: dict[str, str], environment: dict[str, str]) -> None:
+        super().__init__()
+        self._folder = folder
+        self._variables = variables
+        self._environment = environment
+        self._documents: dict[Path, Document | None] = {}
+
+    def open(self, path: Path, name: str) -> Document:
+        """Parse a file and replace its variables; problems of variables are noted, others raised."""
+        document = parse_document(read_file(path, name, LIMITS), name, LIMITS, path.parent)
+        self.problems += substitute(document, self._variables, self._environment)
+        return document
+
+    def profile_of(self, element: etree._Element) -> etree._Element | None:
+        """The profile of the same name in the file that `file` names, read once."""
+        file = element.get("file")
+        if file is None:
+            return element
+        if next(elements_of(element), None) is not None or set(element.keys()) - {"file", "name"}:
+            self.add(element, "a profile from a file has content of its own", file, "only 'name' and 'file'")
+            return None
+        path = self._folder / file
+        if path not in self._documents:
+            try:
+                self._documents[path] = self.open(path, str(path))
+            except ConfigError as error:
+                self.problems += error.problems
+                self._documents[path] = None
+        document = self._documents[path]
+        if document is None:
+            return None
+        names = [str(each.get("name")) for each in document.root.findall("profile") if each.get("file") is None]
+        wanted = element.get("name")
+        for profile in document.root.findall("profile"):
+            if profile.get("name") == wanted and profile.get("file") is None:
+                return profile
+        self.add(element, f"{file} has no profile {wanted!r}", str(wanted), ", ".join(names) or "no profile is in it")
+        return None
+
+    def service_of(self, element: etree._Element) -> ServiceSettings | None:
+        """The service that `<service file= name=>` names."""
+        from qsctl.config.load import load_configuration
+
+        services = element.findall("service")
+        for extra in services[1:]:
+            self.add(extra, "a second <service>", allowed="one <service>")
+        if not services or services[0].get("file") is None:
+            self.add(
+                services[0] if services else element, "the simulated service is missing", "", '<service file="…"/>'
+            )
+            return None
+        file, name = str(services[0].get("file")), services[0].get("name")
+        for attribute in set(map(str, services[0].keys())) - {"file", "name"}:
+            self.add(services[0], f"unknown attribute {attribute!r}", attribute, "file, name")
+        try:
+            if file == SERVICE_FILE:
+                return self._recorded_service(services[0])
+            loaded = load_configuration(
+                [self._folder / file],
+                configuration_name=name,
+                variables=self._variables,
+                environment=self._environment,
+                working_directory=self._folder,
+                default_files=False,
+            )
+        except ConfigError as error:
+            self.problems += error.problems
+            return None
+        return loaded.configuration.service
+
+    def _recorded_service(self, element: etree._Element) -> ServiceSettings | None:
+        """The service of a run folder, as the run resolved it."""
+        path = self._folder / SERVICE_FILE
+        try:
+            return msgspec.json.decode(read_file(path, str(path), LIMITS), type=ServiceSettings)
+        except msgspec.DecodeError as error:
+            self.add(element, f"{path} is damaged: {error}", SERVICE_FILE, "what `qsctl simulate` wrote there")
+            return None

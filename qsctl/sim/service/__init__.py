@@ -1,0 +1,1 @@
+"""Our own queuing service under virtual time."""

@@ -1,0 +1,258 @@
+"""Our own queuing service under virtual time: the engine that runs live, with simulated producers and consumers.
+
+There is no second version of the queue: `core.engine.ServiceEngine` is given messages and the virtual time, as a real
+driver gives them. The network delays every message alike; consumers serve one sample at a time and then acknowledge,
+reject or stay silent, or are gone for a while. Storage takes no time.
+
+Replicated queues: one engine stands for all replicas of a group. They start together without a master; each waits for
+the master's messages for `master_timeout`, then they vote, one exchange of messages. Until then samples are rejected
+with response 0 (manual, section 7.1.2).
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any, Final
+
+import numpy as np
+
+from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    ConsumerJoined,
+    ConsumerLeft,
+    Delivery,
+    Inbound,
+    Write,
+    WriteAcknowledgment,
+)
+from qsctl.errors import InvalidInput
+from qsctl.eventlog.schema import LogLevel
+from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.sim.arrivals.streams import ArrivalStreams
+from qsctl.sim.kernel import records as r
+from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, Event, ModelRun, Rows, Stop
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.service.peers import (
+    Consumer,
+    absences_of,
+    arrivals_scenario,
+    consumers_of,
+    hosted_queues,
+    number_of,
+    producers_of,
+)
+from qsctl.sim.service.sample_log import SampleLog
+
+QUEUES_MAX: Final = 255
+"""More queues than a row of the log can number."""
+
+_JOIN, _LEAVE, _TO_SERVICE, _TO_CONSUMER, _TO_PRODUCER, _SERVED = range(6)
+"""What is due, in the order of doing at one instant where nothing else tells them apart."""
+
+
+def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
+    """See `sim.model.CompiledModel.prepare`.
+
+    Raises:
+        InvalidInput: no workload, a topic or queue that the service does not have, too many queues.
+    """
+    if scenario.workload is None:
+        raise InvalidInput(f"{scenario.name}: there is no workload to simulate", remedy="Add a <workload>.")
+    return SharedReaderQueueRun(scenario, replication, level, chunk_rows)
+
+
+class SharedReaderQueueRun:
+    """See `sim.model.ModelRun`. `queue_names` is what the log's queue numbers mean."""
+
+    def __init__(self, scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> None:
+        workload = scenario.workload
+        assert workload is not None
+        self._scenario = scenario
+        self._level = level
+        self._service = workload.service
+        self._queues = hosted_queues(workload.service)
+        if len(self._queues) > QUEUES_MAX:
+            raise InvalidInput(f"the service has {len(self._queues)} queues; at most {QUEUES_MAX} can be simulated")
+        self._engine = ServiceEngine(workload.service, started_at=0, journal=Journal.PERSISTENT_ONLY)
+        self._producers = producers_of(workload, self._queues)
+        self._consumers = consumers_of(scenario, replication, self._queues)
+        self._delay_ns = workload.delay_ns
+        self._log = SampleLog(
+            self._queues, scenario.warm_up_ns, workload.delay_ns, level is not LogLevel.COUNTERS, chunk_rows
+        )
+        self._elected_at_ns = {
+            queue.topic_name: queue.master_timeout_ns + 2 * workload.delay_ns
+            for queue in self._queues
+            if queue.replicated
+        }
+        self._arrivals = ArrivalStreams(arrivals_scenario(scenario), replication)
+        self._window = np.zeros(0, r.ARRIVAL)
+        self._position = 0
+        self._payloads: dict[int, bytes] = {}
+        self._agenda: list[tuple[Nanoseconds, int, int, Any, Any]] = []
+        self._sequence = 0
+        self._events: list[tuple[int, ...]] = []
+        self._finished = False
+        self.now_ns: Nanoseconds = 0
+        self.messages = 0
+        for consumer in self._consumers:
+            self._at(0, _JOIN, consumer)
+        for number, start_ns, end_ns in absences_of(workload, scenario.horizon_ns):
+            self._at(start_ns, _LEAVE, self._consumers[number])
+            if end_ns < scenario.horizon_ns:
+                self._at(end_ns, _JOIN, self._consumers[number])
+
+    @property
+    def queue_names(self) -> list[str]:
+        """The queues by number: their own names, or the full ones where two are alike."""
+        names = [queue.name for queue in self._queues]
+        return names if len(set(names)) == len(names) else [queue.full_name for queue in self._queues]
+
+    def step(self, until_ns: Nanoseconds) -> Stop:
+        """Simulate to `until_ns` (exclusive) or until the log chunk is full."""
+        until_ns = min(until_ns, self._scenario.horizon_ns)
+        while not self._log.is_full:
+            instant = self._next_instant()
+            if instant >= until_ns:
+                self.now_ns = until_ns
+                return Stop.UNTIL
+            self.now_ns = instant
+            self._turn(instant)
+        return Stop.LOG_FULL
+
+    def take_log(self) -> Rows:
+        """The rows since the last call."""
+        return self._log.take()
+
+    def take_events(self) -> Rows:
+        """The events since the last call: consumers that came and went, failed deliveries at the end."""
+        rows = np.array(self._events, EVENT_ROW)
+        self._events = []
+        return rows
+
+    def finish(self) -> Stop:
+        """Write what is still in a queue as `held`."""
+        if not self._finished:
+            self._finished = True
+            self._log.hold()
+            for index, count in enumerate(self._log.returned_counts()):
+                if count:
+                    self._tell(Event.RETURNED, index, count)
+        return Stop.UNTIL
+
+    def counters(self) -> dict[str, Any]:
+        """One row a queue: the client is the service."""
+        observed_ns = max(0, self.now_ns - self._scenario.warm_up_ns)
+        return self._log.counters(self._service.application_name, self.queue_names, observed_ns)
+
+    def _at(self, instant: Nanoseconds, kind: int, peer: Any, what: Any = None) -> None:
+        heapq.heappush(self._agenda, (instant, self._sequence, kind, peer, what))
+        self._sequence += 1
+
+    def _next_instant(self) -> Nanoseconds:
+        """When something happens next: a write, a message that arrives, a service that ends, a deadline."""
+        instant = self._next_arrival()
+        if self._agenda and self._agenda[0][0] < instant:
+            instant = self._agenda[0][0]
+        deadline = self._engine.next_deadline()
+        return instant if deadline is None or deadline > instant else max(deadline, self.now_ns)
+
+    def _next_arrival(self) -> Nanoseconds:
+        horizon_ns = self._scenario.horizon_ns
+        while self._position >= len(self._window):
+            if self._arrivals.now_ns >= horizon_ns:
+                return INFINITE_NS
+            # The rows of a window are overwritten by the next one: they are used up before it is asked for.
+            self._window = self._arrivals.window(horizon_ns)
+            self._position = 0
+        return int(self._window[self._position]["time"])
+
+    def _turn(self, now: Nanoseconds) -> None:
+        """One turn of the driver: everything due now goes in, then what the engine has ready goes out."""
+        while self._next_arrival() == now:
+            row = self._window[self._position]
+            self._position += 1
+            self._offer(now, int(row["client"]), int(row["bytes"]))
+        while self._agenda and self._agenda[0][0] <= now:
+            _, _, kind, peer, what = heapq.heappop(self._agenda)
+            self._do(now, kind, peer, what)
+        self._engine.advance(now)
+        ready = self._engine.take_ready()
+        for event in ready.events:
+            self._log.tell(event)
+        arrives = now + self._delay_ns
+        for message in ready.messages:
+            if isinstance(message, Delivery):
+                self._at(arrives, _TO_CONSUMER, self._consumers[number_of(message.consumer_guid)], message)
+            elif isinstance(message, WriteAcknowledgment):
+                self._at(arrives, _TO_PRODUCER, self._producers[number_of(message.identity.writer_guid)], message)
+
+    def _do(self, now: Nanoseconds, kind: int, peer: Any, what: Any) -> None:
+        if kind == _TO_SERVICE:
+            self._receive(now, what)
+        elif kind == _TO_CONSUMER:
+            self._deliver(now, peer, what)
+        elif kind == _SERVED:
+            self._served(now, peer, what)
+        elif kind == _TO_PRODUCER:
+            self._send(now, peer.answered(what.identity))
+        elif kind == _JOIN:
+            peer.present = True
+            self._tell(Event.CONNECTED, self._queues.index(peer.queue), peer.number)
+            self._send(now, ConsumerJoined(peer.queue.full_name, peer.guid))
+        else:
+            peer.leave()
+            self._tell(Event.DISCONNECTED, self._queues.index(peer.queue), peer.number)
+            self._send(now, ConsumerLeft(peer.queue.full_name, peer.guid))
+
+    def _offer(self, now: Nanoseconds, number: int, size_bytes: int) -> None:
+        self.messages += 1
+        payload = self._payloads.get(size_bytes)
+        if payload is None:
+            payload = self._payloads[size_bytes] = bytes(size_bytes)
+        self._send(now, self._producers[number].offer(payload))
+
+    def _send(self, now: Nanoseconds, message: Inbound | None) -> None:
+        if message is not None:
+            self._at(now + self._delay_ns, _TO_SERVICE, None, message)
+
+    def _receive(self, now: Nanoseconds, message: Inbound) -> None:
+        if isinstance(message, Write) and now < self._elected_at_ns.get(message.topic_name, 0):
+            self._reject_without_master(now, message)
+        else:
+            self._engine.receive(now, message)
+
+    def _reject_without_master(self, now: Nanoseconds, write: Write) -> None:
+        """While the master is being elected, every queue of the topic answers 0 (section 7.1.2)."""
+        producer = self._producers[number_of(write.identity.writer_guid)]
+        for queue in self._queues:
+            if (queue.participant, queue.topic_name) != (write.participant, write.topic_name):
+                continue
+            self._log.bounced(now, queue.full_name, write.identity, len(write.payload))
+            if queue.acknowledges:
+                answer = WriteAcknowledgment(queue.full_name, write.identity, AckResponse.REJECTED)
+                self._at(now + self._delay_ns, _TO_PRODUCER, producer, answer)
+
+    def _deliver(self, now: Nanoseconds, consumer: Consumer, delivery: Delivery) -> None:
+        if not consumer.present:
+            return  # lost on the way: the service hears that the consumer has left and sends it to another
+        if consumer.serving is not None:
+            consumer.backlog.append(delivery)
+        else:
+            self._at(now + consumer.begin(delivery), _SERVED, consumer, consumer.presence)
+
+    def _served(self, now: Nanoseconds, consumer: Consumer, presence: int) -> None:
+        if presence != consumer.presence or consumer.serving is None:
+            return  # it left meanwhile
+        delivery = consumer.serving
+        response = consumer.settle()
+        if response is not None:
+            self._send(now, Acknowledgment(delivery.queue, consumer.guid, delivery.identity, response))
+        if consumer.backlog:
+            self._at(now + consumer.begin(consumer.backlog.popleft()), _SERVED, consumer, consumer.presence)
+
+    def _tell(self, event: Event, queue: int, value: int) -> None:
+        if self._level is LogLevel.EVENTS:
+            self._events.append((self.now_ns, value, 0, queue, int(event)))

@@ -1,0 +1,107 @@
+"""What the queues of a scenario may hold at most: the memory that settings cost, bursts and large messages included.
+
+A queue may exceed its depth: a message enters whole while the depth is below the maximum, and up to the minimum burst
+whatever their size. So the bound needs the largest message that comes to the queue. A guaranteed message enters G-1
+only where it fits, or within the burst; and the windows of the flows bound how many there are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from qsctl.profiles.sizing import direct_work_units, guaranteed_work_units
+from qsctl.sim.scenario.scenario import (
+    QUEUE_ORDER,
+    WORK_UNIT_BYTES,
+    Admission,
+    ClientGroup,
+    ConstantSize,
+    Endpoint,
+    GuaranteedOverflow,
+    MixedSize,
+    Model,
+    Profile,
+    Queue,
+    QueueLimits,
+    Scenario,
+    TraceArrivals,
+    Traffic,
+    UniformSize,
+)
+
+SMALLEST: Final = 1
+"""Work units of the messages of a queue to which none comes."""
+
+
+def memory_bytes(scenario: Scenario) -> int:
+    """What all queues of all clients may hold at most."""
+    profiles = {profile.name: profile for profile in scenario.profiles}
+    endpoints = {endpoint.to: endpoint for endpoint in scenario.endpoints}
+    largest = _largest_work_units(scenario)
+    return WORK_UNIT_BYTES * sum(
+        group.count
+        * sum(
+            queue_work_units(
+                scenario, profiles[group.profile], name, limits, largest.get((group.name, name), SMALLEST),
+                endpoints.get(group.name),
+            )
+            for name, limits in profiles[group.profile].queues.items()
+        )
+        for group in scenario.groups
+        if group.profile in profiles
+    )  # fmt: skip
+
+
+def queue_work_units(
+    scenario: Scenario, profile: Profile, name: Queue, limits: QueueLimits, largest: int, endpoint: Endpoint | None
+) -> int:
+    """The most work units that one queue may hold, of messages of up to `largest` work units."""
+    depth, burst = limits.max_depth_work_units, limits.min_msg_burst
+    if scenario.model is Model.TIBCO:
+        return depth - 1 + largest
+    if name is Queue.G_1 and profile.guaranteed_overflow is GuaranteedOverflow.HOLD:
+        return guaranteed_work_units(depth, burst, largest, None if endpoint is None else window_messages(endpoint))
+    if profile.admission is Admission.FIT:
+        return max(depth, largest, burst * largest)
+    return direct_work_units(depth, burst, largest)
+
+
+def window_messages(endpoint: Endpoint) -> int:
+    """Deliveries of all flows of an endpoint that may be unacknowledged."""
+    limit = endpoint.unacknowledged_limit_messages
+    window = endpoint.window_messages if limit < 0 else min(limit, endpoint.window_messages)
+    return endpoint.flows * window
+
+
+def _largest_work_units(scenario: Scenario) -> dict[tuple[str, Queue], int]:
+    """By group and queue: the work units of the largest message that may come."""
+    groups: dict[str, ClientGroup] = {group.name: group for group in scenario.groups}
+    found: dict[tuple[str, Queue], int] = {}
+    for traffic in scenario.traffic:
+        if traffic.to not in groups:
+            continue
+        for queue, size_bytes in _largest_bytes(traffic, groups[traffic.to].count):
+            size_bytes = min(size_bytes, scenario.broker.max_message_bytes)
+            key = (traffic.to, queue)
+            found[key] = max(found.get(key, SMALLEST), -(-size_bytes // WORK_UNIT_BYTES))
+    return found
+
+
+def _largest_bytes(traffic: Traffic, clients: int) -> list[tuple[Queue, int]]:
+    size: Any = traffic.size
+    if isinstance(traffic.arrivals, TraceArrivals):
+        from qsctl.sim.arrivals.trace import read_trace
+
+        rows = read_trace(Path(traffic.arrivals.path), clients)
+        queues = [(QUEUE_ORDER[number], rows["bytes"][rows["queue"] == number]) for number in range(len(QUEUE_ORDER))]
+        found = [(queue, int(sizes.max())) for queue, sizes in queues if len(sizes)]
+        plain = rows["bytes"][rows["queue"] < 0]
+        return found + ([(traffic.queue, int(plain.max()))] if len(plain) else [])
+    if isinstance(size, ConstantSize):
+        return [(traffic.queue, size.size_bytes)]
+    if isinstance(size, MixedSize):
+        likely = [each for each, weight in zip(size.sizes_bytes, size.weights, strict=True) if weight > 0]
+        return [(traffic.queue, max(likely))]
+    assert isinstance(size, UniformSize) or hasattr(size, "maximum_bytes")
+    return [(traffic.queue, size.maximum_bytes)]

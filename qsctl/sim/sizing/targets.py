@@ -1,0 +1,193 @@
+"""What `qsctl size` is asked: targets on measures, and the settings it may vary.
+
+A target is `measure(queue)` compared with a bound: `discards(D-1)=0`, `latency_p99(G-1)<50ms`, `loss_ratio(D-2)<0.1%`;
+or the probability of such a comparison, over runs: `P(discards(D-1)>0)<5%`.
+A setting is a path of the scenario, or the short `max-depth(D-1)` and `min-msg-burst(G-1)`, which mean every profile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from qsctl.errors import UsageError
+from qsctl.instant import parse_duration
+from qsctl.profiles.ranges import BY_FIELD
+from qsctl.sim.scenario.scenario import QUEUE_ORDER, TIBCO_QUEUE
+
+_DEPTH: Final = BY_FIELD["d_1_max_depth_work_units"]
+_BURST: Final = BY_FIELD["d_1_min_msg_burst"]
+RANGES: Final = {"max-depth": (_DEPTH.minimum, _DEPTH.maximum), "min-msg-burst": (_BURST.minimum, _BURST.maximum)}
+"""What the broker allows (seed 004, "Configuring Max Egress Queue Depths" and "… Minimum Message Bursts")."""
+
+_TARGET = re.compile(
+    r"\s*(?P<measure>[a-z][a-z0-9_]*)\((?P<queue>[^)]+)\)\s*(?P<operator><=|>=|<|>|=)\s*(?P<bound>.+?)\s*"
+)
+_PROBABILITY = re.compile(r"\s*P\((?P<inner>.+)\)\s*(?P<operator><=|>=|<|>|=)\s*(?P<share>[^<>=()]+?)\s*")
+_SHORT = re.compile(r"(?P<setting>max-depth|min-msg-burst)\((?P<queue>[^)]+)\)")
+_RANGE = re.compile(r"(?P<low>\d+)\.\.(?P<high>\d+)")
+
+
+ALWAYS_SHARE: Final = 0.05
+"""What "always" means in a target of zero: no number of runs shows more than that less than some share differs."""
+
+
+class Kind(StrEnum):
+    """What a target is about."""
+
+    MEAN = "mean"
+    """The mean of the measure over runs."""
+    ALWAYS = "always"
+    """Every run: `measure(queue)=0`."""
+    SHARE = "share"
+    """The share of runs in which something holds: `P(…)<5%`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One condition; `bound` is in the measure's unit: messages, a ratio, nanoseconds, messages a second.
+
+    `share` is that of the runs which may violate the condition. Of a target `P(…)`, `wanted` says whether the
+    comparison inside is what is wanted of a run (`P(discards(D-1)=0)>95%`) or violates it (`P(discards(D-1)>0)<5%`).
+    """
+
+    text: str
+    measure: str
+    queue: str
+    operator: str
+    bound: float
+    kind: Kind = Kind.MEAN
+    share: float = ALWAYS_SHARE
+    wanted: bool = True
+
+    @property
+    def at_most(self) -> bool:
+        """Whether small values meet it."""
+        return (self.operator in {"<", "<=", "="}) == self.wanted
+
+    def met_by(self, value: float) -> bool:
+        """Whether a run with this value, or a mean of it, is as wanted."""
+        match self.operator:
+            case "<":
+                holds = value < self.bound
+            case "<=":
+                holds = value <= self.bound
+            case ">":
+                holds = value > self.bound
+            case ">=":
+                holds = value >= self.bound
+            case _:
+                holds = value == self.bound
+        return holds == self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What may be varied: from `low` to `high`, or only the `choices`."""
+
+    text: str
+    path: str
+    low: int
+    high: int
+    choices: tuple[int, ...] = ()
+
+
+def parse_target(text: str, measures: Sequence[str]) -> Target:
+    """Read one target.
+
+    Args:
+        text: as in `latency_p99(G-1)<50ms` or `P(discards(D-1)>0)<5%`.
+        measures: the names that a measure may have.
+
+    Raises:
+        UsageError: it is not of that form, the measure is unknown, or the bound is not of the measure's kind.
+    """
+    probability = _PROBABILITY.fullmatch(text)
+    if not probability:
+        measure, queue, operator, bound = _comparison(text, text, measures)
+        if operator == "=" and bound != 0.0:
+            raise UsageError(
+                f"--target {text!r} asks for one exact value", remedy="Use < or <=; only a target of zero takes =."
+            )
+        return Target(text, measure, queue, operator, bound, Kind.ALWAYS if operator == "=" else Kind.MEAN)
+    measure, queue, operator, bound = _comparison(text, probability["inner"], measures)
+    share = _number(text, probability["share"])
+    if probability["operator"] == "=" or not 0.0 < share < 1.0:
+        raise UsageError(
+            f"--target {text!r}: no number of runs shows that a probability is {probability['operator']} "
+            f"{probability['share']}",
+            remedy="Ask for less, or more, than a share between 0 and 100 %: 'P(discards(D-1)>0)<5%'.",
+        )
+    wanted = probability["operator"] in {">", ">="}
+    return Target(text, measure, queue, operator, bound, Kind.SHARE, 1.0 - share if wanted else share, wanted)
+
+
+def _comparison(text: str, inner: str, measures: Sequence[str]) -> tuple[str, str, str, float]:
+    """The measure, the queue, the operator and the bound."""
+    found = _TARGET.fullmatch(inner)
+    if not found:
+        raise UsageError(
+            f"--target {text!r} is not MEASURE(QUEUE) and a bound",
+            remedy="Write it as in --target 'discards(D-1)=0', 'latency_p99(G-1)<50ms' or 'P(discards(D-1)>0)<5%'.",
+        )
+    measure = found["measure"]
+    if measure not in measures:
+        raise UsageError(f"--target {text!r}: there is no measure {measure!r}", remedy=f"Use {', '.join(measures)}.")
+    in_time = measure.startswith("latency_") or measure.endswith("_ns")
+    bound = float(parse_duration(found["bound"])) if in_time else _number(text, found["bound"])
+    return measure, found["queue"].strip(), found["operator"], bound
+
+
+def _number(text: str, bound: str) -> float:
+    try:
+        return float(bound.removesuffix("%")) / 100.0 if bound.endswith("%") else float(bound)
+    except ValueError:
+        raise UsageError(f"--target {text!r}: {bound!r} is not a number", remedy="Write 0, 0.001 or 0.1%.") from None
+
+
+def parse_setting(text: str) -> Setting:
+    """Read one `--vary`: `max-depth(D-1)`, `max-depth(D-1)=100..20000`, `PATH=100,200,400`.
+
+    Raises:
+        UsageError: it is not of that form, or its range is empty or beyond what the broker allows.
+    """
+    name, values = _split(text)
+    short = _SHORT.fullmatch(name)
+    path = f"profile[*]/queue[{short['queue']}]/{short['setting']}" if short else name
+    known = (*QUEUE_ORDER, TIBCO_QUEUE)
+    if short and short["queue"] not in known:
+        raise UsageError(f"--vary {text!r}: there is no queue {short['queue']}", remedy=f"Use {', '.join(known)}.")
+    lowest, highest = RANGES.get(path.rpartition("/")[2], (0, 2**31 - 1))
+    if not values:
+        if path.rpartition("/")[2] not in RANGES:
+            raise UsageError(f"--vary {text!r} gives no range", remedy="Write it as in --vary 'PATH=100..20000'.")
+        return Setting(text, path, lowest, highest)
+    limits = _RANGE.fullmatch(values)
+    if limits:
+        low, high = int(limits["low"]), int(limits["high"])
+        choices: tuple[int, ...] = ()
+    else:
+        try:
+            choices = tuple(sorted({int(value) for value in values.split(",")}))
+        except ValueError:
+            raise UsageError(
+                f"--vary {text!r}: {values!r} is neither LOW..HIGH nor numbers", remedy="Write 100..20000 or 100,200."
+            ) from None
+        low, high = choices[0], choices[-1]
+    if low > high or low < lowest or high > highest:
+        raise UsageError(
+            f"--vary {text!r}: {low}..{high} is not within {lowest}..{highest}", remedy="Give a range inside it."
+        )
+    return Setting(text, path, low, high, choices)
+
+
+def _split(text: str) -> tuple[str, str]:
+    depth = 0
+    for at, character in enumerate(text):
+        depth += (character in "[(") - (character in "])")
+        if character == "=" and depth <= 0:
+            return text[:at].strip(), text[at + 1 :].strip()
+    return text.strip(), ""
