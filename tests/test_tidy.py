@@ -114,4 +114,4 @@ def test_only_the_renderer_prints() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     }
-    assert printers <= {"qsctl/cli/render.py"}
+    assert printers <= {"qsctl/cli/output/render.py"}

@@ -13,39 +13,39 @@ from typing import Annotated, Final
 
 import typer
 
-from qsctl.cli.original_options import in_our_spelling
-from qsctl.cli.shown_text import shown
-from qsctl.cli.standard_streams import prepare_standard_streams
+from qsctl.cli.output.shown_text import shown
+from qsctl.cli.output.standard_streams import prepare_standard_streams
+from qsctl.cli.rti_options import in_our_spelling
 from qsctl.errors import ExitStatus, OutputClosed, QsctlError
 
 COMMAND_MODULES: Final[tuple[str, ...]] = (
-    "queue",
-    "subscriber",
-    "get",
-    "produce",
-    "consume",
-    "request",
-    "reply",
-    "send",
-    "shutdown",
-    "serve",
-    "validate",
-    "effective",
-    "difference",
-    "starter",
-    "completion",
-    "simulate",
-    "summarize",
-    "sweep",
-    "compare",
-    "size",
-    "report",
-    "engine",
-    "client_profile",
-    "show",
-    "check",
-    "explain",
-    "doctor",
+    "administer.queue",
+    "administer.subscriber",
+    "administer.get",
+    "samples.produce",
+    "samples.consume",
+    "samples.request",
+    "samples.reply",
+    "administer.send",
+    "administer.shutdown",
+    "administer.serve",
+    "configuration.validate",
+    "configuration.effective",
+    "configuration.difference",
+    "configuration.starter",
+    "help.completion",
+    "simulation.simulate",
+    "simulation.summarize",
+    "simulation.sweep",
+    "simulation.compare",
+    "simulation.size",
+    "simulation.report",
+    "engine.group",
+    "profiles.client_profile",
+    "monitoring.show",
+    "monitoring.check",
+    "monitoring.explain",
+    "help.doctor",
 )
 """Modules of this package with a `register(app)`, in the order of `qsctl --help`."""
 

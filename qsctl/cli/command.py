@@ -20,10 +20,10 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from qsctl.cli import render
-from qsctl.cli.render import OutputFormat
-from qsctl.cli.results import Result
-from qsctl.cli.streaming import Printer
+from qsctl.cli.output import render
+from qsctl.cli.output.render import OutputFormat
+from qsctl.cli.output.results import Result
+from qsctl.cli.output.streaming import Printer
 from qsctl.errors import ExitStatus, Interrupted, NotFound, OutputClosed, QsctlError, Refused, UsageError
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Result] | Callable[..., Iterator[Result]])

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from qsctl.cli.render import note
+from qsctl.cli.output.render import note
 from qsctl.errors import NotFound, UsageError
 
 if TYPE_CHECKING:

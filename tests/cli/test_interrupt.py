@@ -38,7 +38,7 @@ main()
     ("at", "arguments"),
     [
         ("typer", ["serve", EXAMPLE]),
-        ("qsctl.cli.original_options", ["serve", EXAMPLE]),
+        ("qsctl.cli.rti_options", ["serve", EXAMPLE]),
         ("qsctl.service.background", ["serve", EXAMPLE]),
         ("qsctl.config.load", ["serve", EXAMPLE]),
         ("qsctl.service.start", ["serve", EXAMPLE]),

@@ -1,0 +1,1 @@
+"""Commands that create, read, change, run and stop a service."""

@@ -1,0 +1,96 @@
+"""What administration commands return: each service's answer with its return code (manual, section 5.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TextBlock
+from qsctl.errors import NotFound
+
+if TYPE_CHECKING:
+    from qsctl.core.messages import CommandReply
+
+OK: Final = "OK"
+SERVICE_HELP = {"service": "application name of the service that answered"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one service said to a command that changes something."""
+
+    service: str
+    return_code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Answers(Result):
+    """The answers of the services that a command was for: one, unless the target pattern means several."""
+
+    resource: str
+    answers: tuple[Answer, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "return_code": "OK (gone before, too: --idempotent) or DUPLICATED (created before, --idempotent)",
+        "resource": "the resource identifier that the command was for",
+        "message": "what the service said",
+        **SERVICE_HELP,
+        "services": "where several answered: one object each (csv and jsonl: one row each); the rest is of the first",
+    }
+
+    def document(self) -> Plain:
+        """An object: the first answer, and the others under `services`."""
+        rows = self.rows()
+        return {**rows[0], **({"services": rows} if len(rows) > 1 else {})}
+
+    def rows(self) -> list[Row]:
+        """One row a service."""
+        return [
+            {
+                "return_code": each.return_code,
+                "resource": self.resource,
+                "message": each.message,
+                "service": each.service,
+            }
+            for each in self.answers
+        ]
+
+    def blocks(self) -> list[Block]:
+        """The code and the message on one line; the service before it where there are several."""
+        several = len(self.answers) > 1
+        return [
+            TextBlock(
+                f"{each.service}: " * several + f"{each.return_code}: {each.message}",
+                "good" if each.return_code == OK else "plain",
+            )
+            for each in self.answers
+        ]
+
+
+def answers(resource: object, replies: Iterable[CommandReply]) -> Answers:
+    """The answers of services that did what was asked, or found it done."""
+    return Answers(str(resource), tuple(_answer(each) for each in replies))
+
+
+def _answer(reply: CommandReply) -> Answer:
+    code, text = reply.reply.retcode.name, reply.reply.text
+    if reply.reply.not_found:  # what was to be deleted; where that is an error it has been raised
+        code, text = OK, f"{text}: nothing to delete"
+    return Answer(reply.replying_service, code, text)
+
+
+def deleted(name: str, delete: Callable[[], Answers], *, idempotent: bool) -> Answers:
+    """Delete something; with `idempotent`, a name that means nothing counts as deleted."""
+    try:
+        return delete()
+    except NotFound as error:
+        if not idempotent:
+            raise
+        return Answers(name, (Answer("", OK, f"{error.message}: nothing to delete"),))
+
+
+def service_column(rows: Sequence[Row]) -> list[Column]:
+    """The column that says whose a row is, where rows of several services stand together."""
+    return [Column("service", "Service")] if len({row["service"] for row in rows}) > 1 else []

@@ -1,0 +1,148 @@
+"""`qsctl send`: a raw administration command (manual, section 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from qsctl.cli.administer.answers import SERVICE_HELP
+from qsctl.cli.command import command
+from qsctl.cli.location import open_connection
+from qsctl.cli.options import (
+    DEFAULT_SERVICE,
+    DEFAULT_STATE_DIR,
+    DEFAULT_TIMEOUT,
+    ServiceOption,
+    StateDirOption,
+    TimeoutOption,
+)
+from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock, plain
+from qsctl.cli.service_options import SERVICE_PANEL
+from qsctl.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from qsctl.cli.administer.snippets import Surroundings
+    from qsctl.core.messages import CommandReply
+
+
+@dataclass(frozen=True)
+class Replies(Result):
+    """Everything that services answered, whatever the return codes."""
+
+    replies: tuple[CommandReply, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "return_code": "OK, ANNOUNCEMENT, ERROR, UNSUPPORTED, ALREADY_EXISTS or DUPLICATED",
+        "string_body": "what the service said",
+        "body": "status, data or message, as in `qsctl get`, in the service's own structure",
+        "intermediate": "whether the service says more in answer to the same command",
+        **SERVICE_HELP,
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """The status of the first reply that is not OK."""
+        from qsctl.client.admin import error_of
+
+        errors = (error_of(each.reply) for each in self.replies)
+        return next((error.exit_status for error in errors if error is not None), ExitStatus.DONE)
+
+    def document(self) -> Plain:
+        """A list with one object a reply."""
+        return self.rows()
+
+    def rows(self) -> Sequence[Row]:
+        """One row a reply."""
+        return [
+            {
+                "return_code": each.reply.retcode.name,
+                "string_body": each.reply.text,
+                "body": plain(each.reply.body),
+                "intermediate": each.intermediate,
+                "service": each.replying_service,
+            }
+            for each in self.replies
+        ]
+
+    def blocks(self) -> Sequence[Block]:
+        """A line a reply, and its body as JSON; the service before it where there are several."""
+        import json
+
+        several = len({each.replying_service for each in self.replies}) > 1
+        blocks: list[Block] = []
+        for each in self.replies:
+            code, text = each.reply.retcode.name, each.reply.text
+            said = f"{each.replying_service}: " * several + (f"{code}: {text}" if text else code)
+            blocks.append(TextBlock(said, "good" if code == "OK" else "bad"))
+            if each.reply.body is not None:
+                blocks.append(TextBlock(json.dumps(plain(each.reply.body), ensure_ascii=False, indent=2)))
+        return blocks
+
+
+def send(
+    action: Annotated[str, typer.Argument(help="CREATE, DELETE, GET or SHUTDOWN.", show_default=False)],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="SERVICE",
+            help="Application name of the service, or a POSIX pattern such as '*'.",
+            show_default=False,
+        ),
+    ],
+    resource: Annotated[
+        str, typer.Argument(help="A resource identifier, as in /data; SHUTDOWN takes none.", show_default=False)
+    ] = "",
+    body: Annotated[str, typer.Argument(help='XML as str://"<…>", or a sample selector.', show_default=False)] = "",
+    service: ServiceOption = DEFAULT_SERVICE,
+    state_dir: StateDirOption = DEFAULT_STATE_DIR,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> Replies:
+    """Send a command in its raw form and show every reply.
+
+    Exits as the first reply that is not OK says: 4 not found, 5 DUPLICATED, 6 ALREADY_EXISTS, 7 any other ERROR or
+    UNSUPPORTED.
+    """
+    from qsctl.cli.administer.snippets import Snippet, checked_selector, queue_of_xml, subscriber_of_xml, surroundings
+    from qsctl.client.admin import Administration
+    from qsctl.core.admin.command import CommandAction, FlushQueue, GetMessages
+    from qsctl.core.admin.request import command_of
+    from qsctl.resource import parse_resource
+
+    with open_connection(service, state_dir, timeout) as connection:
+        administration = Administration(connection, target)
+        if action.strip().upper() == CommandAction.CREATE:
+            sent = administration.create_from_body(parse_resource(resource), body)
+            if sent is not None:
+                return Replies(tuple(sent))
+
+        def place() -> Surroundings:
+            return surroundings(connection, parse_resource(resource))
+
+        request = command_of(
+            action,
+            resource,
+            body,
+            read_queue=lambda xml: queue_of_xml(Snippet(xml, "BODY"), place()),
+            read_subscriber=lambda xml: subscriber_of_xml(Snippet(xml, "BODY"), place()),
+        )
+        if isinstance(request, FlushQueue | GetMessages):
+            checked_selector(request.selector)
+        return Replies(tuple(administration.send(request)))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "send",
+        panel=SERVICE_PANEL,
+        examples=(
+            "qsctl send GET '*' /data",
+            "qsctl send DELETE MyService /domain_participant/P/shared_subscriber/S/shared_reader_queue/Q",
+            "qsctl send GET MyService /domain_participant/P/shared_subscriber/S/shared_reader_queue/Q/message "
+            "'@sample_queue_status = SENT_MESSAGE_STATUS'",
+        ),
+    )(send)

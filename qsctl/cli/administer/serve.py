@@ -1,0 +1,224 @@
+"""`qsctl serve`: run a queuing service on DDS (manual, chapter 4)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.options import VariableOption, variables_of
+from qsctl.cli.output.render import note
+from qsctl.cli.output.results import Done
+from qsctl.cli.service_options import SERVICE_PANEL
+from qsctl.instant import parse_duration
+
+_CONFIGURATION = "Configuration"
+_ADMINISTRATION = "Administration"
+_PERSISTENCE = "Persistence"
+_PROCESS = "Process"
+_DDS = "DDS"
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from qsctl import __version__
+
+        typer.echo(f"qsctl {__version__}")
+        raise typer.Exit
+
+
+def serve(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]...", help="Configuration files, as --cfg-file.", show_default=False),
+    ] = None,
+    cfg_file: Annotated[
+        list[str] | None,
+        typer.Option("--cfg-file", help="A configuration file; may be repeated.", rich_help_panel=_CONFIGURATION),
+    ] = None,
+    config_name: Annotated[
+        str | None,
+        typer.Option(
+            "--config-name",
+            metavar="NAME",
+            help="The <queuing_service> to use (-cfgName); may be left out where there is one.",
+            rich_help_panel=_CONFIGURATION,
+        ),
+    ] = None,
+    var: VariableOption = None,
+    app_name: Annotated[
+        str | None,
+        typer.Option("--app-name", help="What commands call this run.", rich_help_panel=_CONFIGURATION),
+    ] = None,
+    domain_id_base: Annotated[
+        int,
+        typer.Option("--domain-id-base", help="Added to every domain id of the file.", rich_help_panel=_DDS),
+    ] = 0,
+    cfg_remote: Annotated[
+        bool,
+        typer.Option(
+            "--cfg-remote", help="Take the configuration from other services: refused.", rich_help_panel=_CONFIGURATION
+        ),
+    ] = False,
+    cfg_remote_timeout: Annotated[
+        int, typer.Option("--cfg-remote-timeout", min=0, help="Seconds.", rich_help_panel=_CONFIGURATION)
+    ] = 20,
+    remote_administration_domain_id: Annotated[
+        int | None,
+        typer.Option(
+            "--remote-administration-domain-id",
+            help="Turn remote administration on in this domain.",
+            rich_help_panel=_ADMINISTRATION,
+        ),
+    ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics-port",
+            min=0,
+            max=65535,
+            help="Serve Prometheus here; 0: any free port.",
+            rich_help_panel=_ADMINISTRATION,
+        ),
+    ] = None,
+    metrics_address: Annotated[str, typer.Option("--metrics-address", rich_help_panel=_ADMINISTRATION)] = "127.0.0.1",
+    persistent_storage_path: Annotated[
+        Path | None,
+        typer.Option("--persistent-storage-path", help="Directory of the files.", rich_help_panel=_PERSISTENCE),
+    ] = None,
+    persistent_file_prefix: Annotated[
+        str | None, typer.Option("--persistent-file-prefix", rich_help_panel=_PERSISTENCE)
+    ] = None,
+    interface: Annotated[
+        str,
+        typer.Option(
+            "--interface", help="Network interface or its address; lo: this machine only.", rich_help_panel=_DDS
+        ),
+    ] = "lo",
+    peer: Annotated[
+        list[str] | None,
+        typer.Option("--peer", metavar="ADDRESS", help="A node to look for; may be repeated.", rich_help_panel=_DDS),
+    ] = None,
+    lease: Annotated[
+        str,
+        typer.Option(
+            "--lease", help="How long others believe in this process once it is silent.", rich_help_panel=_DDS
+        ),
+    ] = "5s",
+    daemon: Annotated[bool, typer.Option("--daemon", help="Run in the background.", rich_help_panel=_PROCESS)] = False,
+    pid_file: Annotated[
+        Path | None, typer.Option("--pid-file", help="Write the process id here.", rich_help_panel=_PROCESS)
+    ] = None,
+    log_file: Annotated[
+        Path | None, typer.Option("--log-file", help="Log here, not to standard error.", rich_help_panel=_PROCESS)
+    ] = None,
+    log_json: Annotated[
+        bool, typer.Option("--log-json", help="One JSON object a line.", rich_help_panel=_PROCESS)
+    ] = False,
+    verbosity: Annotated[
+        int,
+        typer.Option(
+            "--verbosity",
+            min=0,
+            max=6,
+            help="0 silent, 1 exceptions, 2 warnings, 3 information, 4 and DDS warnings, 5 tracing, 6 and DDS tracing.",
+            rich_help_panel=_PROCESS,
+        ),
+    ] = 1,
+    heap_snapshot_period: Annotated[
+        int,
+        typer.Option("--heap-snapshot-period", min=0, metavar="SECONDS", help="0: none.", rich_help_panel=_PROCESS),
+    ] = 0,
+    heap_snapshot_dir: Annotated[Path, typer.Option("--heap-snapshot-dir", rich_help_panel=_PROCESS)] = Path(),
+    grace: Annotated[
+        str,
+        typer.Option("--grace", help="How long consumers may answer after a stop.", rich_help_panel=_PROCESS),
+    ] = "2s",
+    print_unit: Annotated[
+        bool, typer.Option("--print-unit", help="Print a systemd unit for this command line, and exit.")
+    ] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> Done:
+    """Run a queuing service until SIGTERM, SIGINT or a SHUTDOWN command.
+
+    Every option of the original is known in its spelling too, as in -cfgFile and -cfgName.
+    """
+    from qsctl.errors import Refused, UsageError
+    from qsctl.service.background import in_background, systemd_unit
+
+    sources = [*(files or ()), *(cfg_file or ())]
+    if print_unit:
+        return Done(systemd_unit(sys.argv[1:]))
+    if cfg_remote:
+        raise Refused(
+            f"-cfgRemote (for up to {cfg_remote_timeout} s): taking a configuration from other services is not in "
+            "this version",
+            remedy="Give the configuration with -cfgFile.",
+        )
+    from qsctl.config.load import load_configuration
+    from qsctl.config.load_order import sources_in_order
+
+    if not sources_in_order(sources, environment=os.environ, working_directory=Path.cwd()):
+        raise UsageError(
+            "no configuration file is given and there is no USER_QUEUING_SERVICE.xml here",
+            remedy="Write qsctl serve FILE, or qsctl init to have one to start from.",
+        )
+    from qsctl.service.start import StartOptions, run_service
+
+    loaded = load_configuration(
+        sources,
+        configuration_name=config_name,
+        variables=variables_of(var),
+        environment=os.environ,
+        working_directory=Path.cwd(),
+        application_name=app_name,
+        domain_id_base=domain_id_base,
+        persistent_storage_path=persistent_storage_path,
+        persistent_file_prefix=persistent_file_prefix,
+    )
+    loaded.require_served()
+    configuration = loaded.configuration
+    options = StartOptions(
+        interface=interface,
+        peers=tuple(peer or ()),
+        lease_duration_ns=parse_duration(lease),
+        administration_domain_id=remote_administration_domain_id,
+        metrics_port=metrics_port,
+        metrics_address=metrics_address,
+        runs_in_background=daemon,
+        grace_ns=parse_duration(grace),
+        verbosity=verbosity,
+        log_file=log_file,
+        log_json=log_json,
+        pid_file=pid_file,
+        heap_snapshot_period_s=heap_snapshot_period,
+        heap_snapshot_directory=heap_snapshot_dir,
+        warnings=tuple(str(problem) for problem in loaded.problems),
+    )
+    name = configuration.service.application_name
+    if daemon:
+        pid = in_background(lambda started: run_service(configuration, options, lambda _where: started()))
+        return Done(f"service {name} runs as process {pid}")
+    cause = run_service(configuration, options, lambda where: note(where) if verbosity else None)
+    return Done(f"service {name} left: {cause}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "serve",
+        panel=SERVICE_PANEL,
+        examples=(
+            "qsctl serve queues.xml",
+            "qsctl serve -cfgFile queues.xml -cfgName QueuingService_1 -remoteAdministrationDomainId 55",
+            "qsctl serve queues.xml --metrics-port 9100 --verbosity 3",
+            "qsctl serve queues.xml --print-unit > queuing.service",
+        ),
+    )(serve)

@@ -1,0 +1,201 @@
+"""What commands read from XML files, XML text and selectors, and what a queue inherits from where it is created."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from qsctl.cli.administer.queue_options import QueueOptions, check_name
+from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
+from qsctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from qsctl.client.connection import Connection
+    from qsctl.core.queue.settings import SharedReaderQueueSettings
+    from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+    from qsctl.resource import ResourceIdentifier
+
+MAX_SNIPPET_CHARACTERS: Final = 2_000_000
+DEFAULT_SESSION: Final = "Session"
+
+FileOption = Annotated[
+    Path | None,
+    typer.Option("--file", "-f", metavar="XML_FILE", help="Read the configuration from this XML snippet; -: stdin."),
+]
+XmlOption = Annotated[str | None, typer.Option("--xml", metavar="XML", help="The XML snippet itself.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """XML that the user gave, and what messages call it."""
+
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where something is created: the service, and the containers where the service's settings are known here."""
+
+    service: ServiceSettings
+    participant: DomainParticipantSettings | None = None
+    subscriber: SharedSubscriberSettings | None = None
+
+
+def read_snippet(file: Path | None, xml: str | None) -> Snippet | None:
+    """The XML that was given, or None.
+
+    Raises:
+        UsageError: it was given twice.
+        NotFound, InvalidInput: the file is not there or cannot be read.
+    """
+    if file is not None and xml is not None:
+        raise UsageError("--file and --xml are both given", remedy="Give one of them.")
+    if xml is not None:
+        return Snippet(xml, "--xml")
+    if file is None:
+        return None
+    if is_standard_input(file):
+        with reading(STANDARD_INPUT):
+            return Snippet(sys.stdin.read(MAX_SNIPPET_CHARACTERS + 1), STANDARD_INPUT)
+    with reading(file), file.open(encoding="utf-8") as stream:
+        return Snippet(stream.read(MAX_SNIPPET_CHARACTERS + 1), str(file))
+
+
+def surroundings(connection: Connection, container: ResourceIdentifier) -> Surroundings:
+    """What is known of the place that a resource identifier names.
+
+    A remote service resolves what is left out by itself; here the manual's defaults stand in for it.
+    """
+    from qsctl.client.connection import KnowsSettings
+    from qsctl.core.settings import ServiceSettings
+
+    if not isinstance(connection, KnowsSettings):
+        return Surroundings(ServiceSettings(""))
+    service = connection.settings
+    names = [name for _, name in container.names]
+    participant = next((each for each in service.participants if names[:1] == [each.name]), None)
+    held = participant.subscribers if participant else ()
+    subscriber = next((each for each in held if names[1:2] == [each.name]), None)
+    return Surroundings(service, participant, subscriber)
+
+
+def check_queue(name: str, options: QueueOptions, snippet: Snippet | None) -> None:
+    """Refuse what cannot become a queue wherever it is created.
+
+    Raises:
+        UsageError: options beside XML, no name, or options that contradict each other.
+    """
+    if snippet is None:
+        options.check(name)
+    elif options.given():
+        raise UsageError(
+            f"{', '.join(options.given())} cannot go with XML", remedy="Write it in the XML, or use options only."
+        )
+
+
+def queue_of(
+    name: str, options: QueueOptions, snippet: Snippet | None, around: Surroundings
+) -> SharedReaderQueueSettings:
+    """A queue's settings from options or from XML, with what it inherits.
+
+    Raises:
+        UsageError: the name contradicts the XML.
+        InvalidInput: the XML is wrong; every problem with its line.
+    """
+    if snippet is None:
+        settings = options.settings(name)
+        sessions = around.subscriber.sessions if around.subscriber else ()
+        return replace(
+            settings,
+            session=settings.session or (sessions[0].name if sessions else ""),
+            sample_buffer=around.participant.sample_buffer if around.participant else settings.sample_buffer,
+            statistics=around.service.statistics,
+            monitoring=around.service.monitoring,
+            replication=around.service.replication,
+        )
+    settings = queue_of_xml(snippet, around)
+    if name and settings.name != name:
+        _check_nameless(name, snippet, "queue")
+        settings = replace(settings, name=name)
+    check_name(settings.name, "queue")
+    return settings
+
+
+def subscriber_of(name: str, session: str, snippet: Snippet | None, around: Surroundings) -> SharedSubscriberSettings:
+    """A shared subscriber's settings: an empty one with one session, or what the XML says.
+
+    Raises:
+        UsageError: the name contradicts the XML.
+        InvalidInput: the XML is wrong; every problem with its line.
+    """
+    if snippet is None:
+        from qsctl.core.queue.settings import SessionSettings
+        from qsctl.core.settings import SharedSubscriberSettings
+
+        return SharedSubscriberSettings(name, (SessionSettings(session or DEFAULT_SESSION),))
+    settings = subscriber_of_xml(snippet, around)
+    if name and settings.name != name:
+        _check_nameless(name, snippet, "shared subscriber")
+        settings = replace(settings, name=name)
+    check_name(settings.name, "shared subscriber")
+    return settings
+
+
+def queue_of_xml(snippet: Snippet, around: Surroundings) -> SharedReaderQueueSettings:
+    """The settings of a `<shared_reader_queue>` or `<dead_letter_shared_reader_queue>`.
+
+    Raises:
+        InvalidInput: the XML is wrong; every problem with its line.
+    """
+    from qsctl.config.snippet import read_queue_snippet
+
+    return read_queue_snippet(
+        snippet.text,
+        around.service,
+        source=snippet.source,
+        subscriber=around.subscriber,
+        participant=around.participant,
+    )
+
+
+def subscriber_of_xml(snippet: Snippet, around: Surroundings) -> SharedSubscriberSettings:
+    """The settings of a `<shared_subscriber>`, its queues included.
+
+    Raises:
+        InvalidInput: the XML is wrong; every problem with its line.
+    """
+    from qsctl.config.snippet import read_subscriber_snippet
+
+    return read_subscriber_snippet(snippet.text, around.service, source=snippet.source, participant=around.participant)
+
+
+def checked_selector(text: str) -> str:
+    """The selector itself, when it can be read: a wrong one is told before the service is opened.
+
+    Raises:
+        SelectorSyntaxError: says the column and what was expected there.
+    """
+    if text.strip():
+        from qsctl.core.selector.parse import parse_selector
+
+        parse_selector(text)
+    return text
+
+
+def _check_nameless(name: str, snippet: Snippet, kind: str) -> None:
+    """A name on the command line is for XML without one: a name of its own must not be overruled silently."""
+    from qsctl.config.document import parse_document
+    from qsctl.core.admin.request import xml_of_body
+
+    root = parse_document(xml_of_body(snippet.text).encode("utf-8", "replace"), snippet.source).root
+    found = (root.get("name") or "").strip()
+    if found:
+        raise UsageError(
+            f"the {kind} is called {name!r} on the command line and {found!r} in {snippet.source}",
+            remedy="Leave one of the names out.",
+        )

@@ -1,0 +1,116 @@
+"""`qsctl create-subscriber` and `qsctl delete-subscriber` (manual, sections 5.4.7 and 5.4.8)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from qsctl.cli.administer.answers import Answers, answers, deleted
+from qsctl.cli.administer.queue_options import check_name
+from qsctl.cli.administer.snippets import (
+    DEFAULT_SESSION,
+    FileOption,
+    XmlOption,
+    read_snippet,
+    subscriber_of,
+    surroundings,
+)
+from qsctl.cli.command import command
+from qsctl.cli.location import open_connection
+from qsctl.cli.options import (
+    DEFAULT_SERVICE,
+    DEFAULT_STATE_DIR,
+    DEFAULT_TIMEOUT,
+    ServiceOption,
+    StateDirOption,
+    TimeoutOption,
+)
+from qsctl.cli.service_options import DEFAULT_TARGET, SERVICE_PANEL, IdempotentOption, TargetOption
+from qsctl.errors import UsageError
+
+
+def create_subscriber(
+    name: Annotated[
+        str, typer.Argument(help="Its name; may be left out when the XML has one.", show_default=False)
+    ] = "",
+    participant: Annotated[
+        str,
+        typer.Option("--participant", "-p", metavar="P", help="The domain participant; needed when there are several."),
+    ] = "",
+    session: Annotated[
+        str, typer.Option("--session", help="Name of its session. Default: Session; the XML has its own.")
+    ] = "",
+    file: FileOption = None,
+    xml: XmlOption = None,
+    idempotent: IdempotentOption = False,
+    service: ServiceOption = DEFAULT_SERVICE,
+    state_dir: StateDirOption = DEFAULT_STATE_DIR,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    target: TargetOption = DEFAULT_TARGET,
+) -> Answers:
+    """Create a shared subscriber in a domain participant.
+
+    Exits with 5 when it exists with the same configuration and with 6 when it exists with another one.
+    """
+    from qsctl.client.admin import Administration
+    from qsctl.resource import ResourceKind
+
+    snippet = read_snippet(file, xml)
+    if snippet is None:
+        check_name(name, "shared subscriber")
+        check_name(session or DEFAULT_SESSION, "session")
+    elif session:
+        raise UsageError("--session cannot go with XML", remedy="Write it in the XML, or use options only.")
+    with open_connection(service, state_dir, timeout) as connection:
+        administration = Administration(connection, target)
+        inside = administration.participant_named(participant)
+        settings = subscriber_of(name, session, snippet, surroundings(connection, inside))
+        resource = inside.child(ResourceKind.SHARED_SUBSCRIBER, settings.name)
+        return answers(resource, administration.create_subscriber(inside, settings, idempotent=idempotent))
+
+
+def delete_subscriber(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="SUBSCRIBER", help="S, PARTICIPANT/S, or a resource identifier.", show_default=False),
+    ],
+    idempotent: IdempotentOption = False,
+    service: ServiceOption = DEFAULT_SERVICE,
+    state_dir: StateDirOption = DEFAULT_STATE_DIR,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    target: TargetOption = DEFAULT_TARGET,
+) -> Answers:
+    """Delete a shared subscriber with all its queues and their samples.
+
+    Exits with 4 when there is none of that name.
+    """
+    from qsctl.client.admin import Administration
+
+    with open_connection(service, state_dir, timeout) as connection:
+        administration = Administration(connection, target)
+
+        def delete() -> Answers:
+            resource = administration.subscriber_named(name)
+            return answers(resource, administration.delete_subscriber(resource, idempotent=idempotent))
+
+        return deleted(name, delete, idempotent=idempotent)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(
+        app,
+        "create-subscriber",
+        panel=SERVICE_PANEL,
+        examples=(
+            "qsctl create-subscriber Billing",
+            "qsctl create-subscriber --file billing.xml --idempotent",
+        ),
+    )(create_subscriber)
+    command(
+        app,
+        "delete-subscriber",
+        panel=SERVICE_PANEL,
+        examples=("qsctl delete-subscriber Billing", "qsctl delete-subscriber P/Billing --idempotent"),
+    )(delete_subscriber)

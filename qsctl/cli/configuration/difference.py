@@ -1,0 +1,129 @@
+"""`qsctl diff A B`: how two configurations differ in meaning, whatever their order and what they leave to defaults."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.configuration.validate import ConfigNameOption, DefaultFilesOption
+from qsctl.cli.options import VariableOption, variables_of
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+
+@dataclass(frozen=True)
+class ConfigurationDifference(Result):
+    """The values that differ."""
+
+    same: bool
+    first: str
+    second: str
+    differences: tuple[Mapping[str, Plain], ...]
+    unified: str
+    as_unified: bool
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "path": "where the value stands in the effective configuration",
+        "change": "added, removed or changed",
+        "first": "the value in the first configuration; null where it is not there",
+        "second": "the value in the second configuration; null where it is not there",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """0 where they are the same, 1 where they differ."""
+        return ExitStatus.DONE if self.same else ExitStatus.NO
+
+    def document(self) -> Plain:
+        """Whether they are the same, and what differs."""
+        return {"same": self.same, "first": self.first, "second": self.second, "differences": self.differences}
+
+    def rows(self) -> Sequence[Row]:
+        """A difference a row."""
+        return self.differences
+
+    def blocks(self) -> Sequence[Block]:
+        """A table, or the lines that differ."""
+        if self.same:
+            return [TextBlock("The configurations are the same.", "good")]
+        if self.as_unified:
+            return [TextBlock(self.unified.rstrip("\n"))]
+        columns = [
+            Column("path", "Path"),
+            Column("change", "Change"),
+            Column("first", self.first),
+            Column("second", self.second),
+        ]
+        return [TableBlock(columns, self.differences)]
+
+
+def diff(
+    first: Annotated[str, typer.Argument(metavar="A", help="A file, or several separated by semicolons.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="What it is compared with.")],
+    config_name: ConfigNameOption = None,
+    var: VariableOption = None,
+    unified: Annotated[bool, typer.Option("--unified", "-u", help="Show the lines of XML that differ.")] = False,
+    default_files: DefaultFilesOption = False,
+) -> ConfigurationDifference:
+    """Compare two configurations: defaults filled in, order ignored. Exits with 1 where they differ."""
+    import difflib
+
+    from qsctl.config.flatten import sorted_text, values_of
+
+    variables = variables_of(var)
+    one = _effective(first, config_name, variables, default_files)
+    other = _effective(second, config_name, variables, default_files)
+    left, right = dict(values_of(one)), dict(values_of(other))
+    differences: list[Mapping[str, Plain]] = []
+    for path in [*left, *(path for path in right if path not in left)]:
+        if left.get(path) == right.get(path):
+            continue
+        change = "removed" if path not in right else "added" if path not in left else "changed"
+        differences.append({"path": path, "change": change, "first": left.get(path), "second": right.get(path)})
+    lines = difflib.unified_diff(
+        sorted_text(one).splitlines(keepends=True), sorted_text(other).splitlines(keepends=True), first, second
+    )
+    return ConfigurationDifference(not differences, first, second, tuple(differences), "".join(lines), unified)
+
+
+def _effective(source: str, config_name: str | None, variables: Mapping[str, str], default_files: bool) -> _Element:
+    """The effective `<dds>`; the service's own name is not compared."""
+    from qsctl.config.load import load_configuration
+    from qsctl.config.service_xml import configuration_element
+
+    loaded = load_configuration(
+        [source],
+        configuration_name=config_name,
+        variables=variables,
+        environment=os.environ,
+        working_directory=Path.cwd(),
+        default_files=default_files,
+    )
+    element = configuration_element(loaded.configuration, with_qos_defaults=True)
+    service = element.find("queuing_service")
+    assert service is not None  # the writer has put it there
+    del service.attrib["name"]
+    return element
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "diff",
+        panel="Configuration",
+        examples=(
+            "qsctl diff old.xml new.xml  # the values that differ; exit status 1 if there are any",
+            "qsctl diff old.xml new.xml --unified",
+            "qsctl diff 'profiles.xml;a.xml' b.xml --config-name Orders -o json",
+        ),
+    )(diff)

@@ -1,0 +1,144 @@
+"""`qsctl render FILE`: the effective configuration, with variables, inheritance and defaults resolved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.configuration.validate import ConfigNameOption, DefaultFilesOption
+from qsctl.cli.options import VariableOption, variables_of
+from qsctl.cli.output.render import note
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, plain
+from qsctl.errors import NotFound
+
+
+@dataclass(frozen=True)
+class EffectiveConfiguration(Result):
+    """A configuration as settings, as values by path, and as XML."""
+
+    name: str
+    configuration: Plain
+    values: tuple[Mapping[str, Plain], ...]
+    text: str
+    with_origins: bool
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "path": "where the value stands in the effective configuration",
+        "value": "the value, with its unit where it is a duration",
+        "origin": "with --origins: the file and line, the default's section, or what it is inherited from",
+    }
+
+    def document(self) -> Plain:
+        """The settings under their names, units in the names; with --origins also the values with their origins."""
+        document: dict[str, Plain] = {"name": self.name, "configuration": self.configuration}
+        if self.with_origins:
+            document["values"] = self.values
+        return document
+
+    def rows(self) -> Sequence[Row]:
+        """A value a row."""
+        return self.values
+
+    def xml(self) -> str:
+        """The canonical XML: it validates, and renders to itself."""
+        return self.text
+
+    def blocks(self) -> Sequence[Block]:
+        """The values, entity by entity."""
+        columns = [Column("path", "Path"), Column("value", "Value")]
+        if self.with_origins:
+            columns.append(Column("origin", "Origin"))
+        return [TableBlock(columns, rows, title=title) for title, rows in self._by_entity().items()]
+
+    def _by_entity(self) -> dict[str, list[Row]]:
+        """The values under the service, participant, subscriber, session or queue that they belong to."""
+        entities: dict[str, list[Row]] = {}
+        for row in self.values:
+            path = str(row["path"])
+            at = path.rfind("]/") + 1
+            entity = path[:at].replace(f"queuing_service[{self.name}]/", "", 1) or path[:at]
+            entities.setdefault(entity, []).append({**row, "path": path[at + 1 :]})
+        return entities
+
+
+def render_configuration(
+    file: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files in the order they are loaded.")],
+    config_name: ConfigNameOption = None,
+    var: VariableOption = None,
+    origins: Annotated[bool, typer.Option("--origins", help="Say where each value comes from.")] = False,
+    path: Annotated[
+        str | None,
+        typer.Option("--path", metavar="PATTERN", help="Only values whose path matches, as in '*redelivery*'."),
+    ] = None,
+    domain_id_base: Annotated[
+        int, typer.Option("--domain-id-base", metavar="ID", help="Added to every domain (-domainIdBase).")
+    ] = 0,
+    default_files: DefaultFilesOption = True,
+) -> EffectiveConfiguration:
+    """Show the effective configuration: variables, inheritance and defaults resolved."""
+    from dataclasses import fields
+    from fnmatch import fnmatchcase
+
+    from qsctl.config.flatten import origin_at, values_of
+    from qsctl.config.load import load_configuration
+    from qsctl.config.problems import unsupported
+    from qsctl.config.service_xml import configuration_text, service_element
+
+    loaded = load_configuration(
+        file,
+        configuration_name=config_name,
+        variables=variables_of(var),
+        environment=os.environ,
+        working_directory=Path.cwd(),
+        domain_id_base=domain_id_base,
+        default_files=default_files,
+    )
+    for problem in unsupported(loaded.problems):
+        note(f"qsctl serve refuses this configuration: {problem.message}")
+    configuration = loaded.configuration
+    known = dict(loaded.origins)
+    pattern = path and path.replace("[", "[[]")  # names stand in brackets, which are not patterns here
+    values: list[Mapping[str, Plain]] = []
+    for place, value in values_of(service_element(configuration, with_qos_defaults=True)):
+        if pattern is not None and not fnmatchcase(place, pattern):
+            continue
+        row: dict[str, Plain] = {"path": place, "value": value}
+        if origins:
+            row["origin"] = origin_at(known, place)
+        values.append(row)
+    if pattern is not None and not values:
+        raise NotFound(f"no value's path matches {path!r}", remedy="Paths are long: put '*' around a part of one.")
+    settings = {
+        each.name: plain(getattr(configuration, each.name))
+        for each in fields(configuration)
+        if each.name not in {"types", "qos_libraries", "name"}
+    }
+    settings["types"] = list(configuration.types.definitions)
+    return EffectiveConfiguration(
+        name=configuration.name,
+        configuration=settings,
+        values=tuple(values),
+        text=configuration_text(configuration, with_qos_defaults=True),
+        with_origins=origins,
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "render",
+        panel="Configuration",
+        examples=(
+            "qsctl render service.xml --origins  # every value, and where it comes from",
+            "qsctl render service.xml --origins --path '*redelivery*'",
+            "qsctl render service.xml -o xml > effective.xml",
+            "qsctl render profiles.xml service.xml --config-name Orders -o json",
+        ),
+    )(render_configuration)

@@ -1,0 +1,103 @@
+"""`qsctl init`: write a commented configuration to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.output.render import note
+from qsctl.cli.output.results import Block, Result, TextBlock
+from qsctl.errors import UsageError
+from qsctl.shipped import shipped
+
+
+class Template(StrEnum):
+    """Starter configurations that come with qsctl, in `fixtures/config/starter`."""
+
+    MINIMAL = "minimal"
+    WORK_QUEUE = "work-queue"
+    PERSISTENT = "persistent"
+    REQUEST_REPLY = "request-reply"
+    MONITORED = "monitored"
+    REPLICATED = "replicated"
+
+
+@dataclass(frozen=True)
+class StarterFile(Result):
+    """The file that was written, or its text."""
+
+    template: Template
+    file: str
+    text: str
+    refusals: tuple[str, ...] = ()
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "template": "the template it was made from",
+        "file": "the file written; - for standard output",
+        "text": "what was written",
+        "refusals": "why `qsctl serve` refuses it in this version; empty where it does not",
+    }
+
+    def blocks(self) -> Sequence[Block]:
+        """What was written and how to go on; the text itself for standard output."""
+        if self.file == "-":
+            return [TextBlock(self.text.rstrip("\n"))]
+        blocks = [TextBlock(f"Wrote {self.file}.", "good"), TextBlock(f"Check it: qsctl validate {self.file}")]
+        if self.refusals:
+            blocks.append(TextBlock(f"qsctl serve refuses this file: {'; '.join(self.refusals)}.", "bad"))
+        return blocks
+
+
+def init(
+    file: Annotated[
+        str, typer.Argument(help="The file to write; - prints it. The default one is loaded automatically.")
+    ] = "USER_QUEUING_SERVICE.xml",
+    template: Annotated[Template, typer.Option("--template", "-t", help="What to start from.")] = Template.MINIMAL,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the file if it exists.")] = False,
+) -> StarterFile:
+    """Write a commented configuration to start from."""
+    text = shipped(f"fixtures/config/starter/{template}.xml").read_text(encoding="utf-8")
+    if file != "-":
+        try:
+            with Path(file).open("w" if force else "x", encoding="utf-8") as stream:
+                stream.write(text)
+        except FileExistsError:
+            raise UsageError(
+                f"{file} exists already", remedy="Choose another name, or overwrite it with --force."
+            ) from None
+        except OSError as error:
+            raise UsageError(f"{file} cannot be written: {error.strerror}") from None
+    refusals = _refusals(template)
+    if refusals and file == "-":
+        note(f"qsctl serve refuses this file: {'; '.join(refusals)}.")
+    return StarterFile(template, file, text, refusals)
+
+
+def _refusals(template: Template) -> tuple[str, ...]:
+    """Why the template is not served: the judgement of `validate` and `serve`."""
+    from qsctl.config.load import judge_files
+    from qsctl.config.problems import unsupported
+
+    path = shipped(f"fixtures/config/starter/{template}.xml")
+    judgement = judge_files([path], variables={}, environment={}, working_directory=Path.cwd(), default_files=False)
+    return tuple(problem.message for problem in unsupported(judgement.problems))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "init",
+        panel="Configuration",
+        examples=(
+            "qsctl init  # USER_QUEUING_SERVICE.xml, which a service loads by itself",
+            "qsctl init orders.xml --template persistent",
+            "qsctl init - --template request-reply",
+        ),
+    )(init)

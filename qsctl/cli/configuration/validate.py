@@ -1,0 +1,178 @@
+"""`qsctl validate FILE…`: everything that is wrong with configuration files, in one run, and what would be served.
+
+Decides: what is asked beside validity. A file may be valid and ask for what this version or its DDS library has not:
+`qsctl serve` refuses it with the same words, and the exit status says no.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.options import VariableOption, variables_of
+from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock, plain
+from qsctl.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from qsctl.config.problems import Problem
+
+ConfigNameOption = Annotated[
+    str | None, typer.Option("--config-name", metavar="NAME", help="The <queuing_service> to use (-cfgName).")
+]
+DefaultFilesOption = Annotated[
+    bool,
+    typer.Option(
+        "--default-files/--no-default-files",
+        help="Whether USER_QOS_PROFILES.xml and the other default files are loaded before (manual, section 3.1).",
+    ),
+]
+
+_STYLES: Mapping[str, Literal["bad", "plain", "faint"]] = {
+    "error": "bad",
+    "unsupported": "bad",
+    "warning": "plain",
+    "note": "faint",
+}
+
+
+@dataclass(frozen=True)
+class Validation(Result):
+    """The problems of the files, in their order."""
+
+    valid: bool
+    served: bool
+    file_count: int
+    error_count: int
+    unsupported_count: int
+    warning_count: int
+    services: tuple[Mapping[str, Plain], ...]
+    problems: tuple[Mapping[str, Plain], ...]
+    texts: tuple[tuple[str, str], ...]
+    status: ExitStatus
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "valid": "whether no file has an error",
+        "served": "whether `qsctl serve` would start every service of the files",
+        "services": "each service: its name, its file and whether `qsctl serve` would start it",
+        "severity": "error, unsupported (valid, and not to be served here), warning or note",
+        "file": "the file, or the number of a str:// literal",
+        "line": "the line in it; 0 for the whole file",
+        "path": "the element, tags from the root with names in brackets",
+        "message": "what is wrong",
+        "found": "the value found",
+        "allowed": "the values allowed",
+        "suggestion": "what was probably meant, or what to do",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """1 where a file has an error, or a service that `qsctl serve` would refuse; 4 where files are missing."""
+        return ExitStatus.NO if self.valid and not self.served else self.status
+
+    def document(self) -> Plain:
+        """The counts and the problems."""
+        return {
+            "valid": self.valid,
+            "served": self.served,
+            "file_count": self.file_count,
+            "error_count": self.error_count,
+            "unsupported_count": self.unsupported_count,
+            "warning_count": self.warning_count,
+            "services": self.services,
+            "problems": self.problems,
+        }
+
+    def rows(self) -> Sequence[Row]:
+        """A problem a row."""
+        return self.problems
+
+    def blocks(self) -> Sequence[Block]:
+        """The problems as a compiler prints them, then a line that sums up."""
+        blocks: list[Block] = [TextBlock(text, _STYLES[severity]) for severity, text in self.texts]
+        files = _counted(self.file_count, "file")
+        counts = f"{_counted(self.error_count, 'error')}, {_counted(self.warning_count, 'warning')}"
+        if not self.valid:
+            return [*blocks, TextBlock(f"not valid: {counts} in {files}", "bad")]
+        verdict = f"{files} valid ({counts})"
+        if self.served:
+            return [*blocks, TextBlock(verdict, "good")]
+        refused, started = (
+            ", ".join(str(each["name"]) for each in self.services if each["served"] is served)
+            for served in (False, True)
+        )
+        verdict += f", and not to be served here: {refused}"
+        return [*blocks, TextBlock(f"{verdict}; {started} would be" if started else verdict, "bad")]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def validate(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help='Files, or str://"<dds>…</dds>" literals.')],
+    var: VariableOption = None,
+    config_name: ConfigNameOption = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Make warnings errors, and refuse spellings of the field.")
+    ] = False,
+    default_files: DefaultFilesOption = True,
+) -> Validation:
+    """Check configuration files against the schema and the rules of the manual, and whether they can be served."""
+    from qsctl.config.load import judge_files
+    from qsctl.config.problems import Severity, has_errors, status_of, strictly
+
+    variables = variables_of(var)
+    found: list[Problem] = []
+    services: list[Mapping[str, Plain]] = []
+    for file in files:
+        judgement = judge_files(
+            [file],
+            configuration_name=config_name,
+            variables=variables,
+            environment=os.environ,
+            working_directory=Path.cwd(),
+            default_files=default_files,
+            strict=strict,
+        )
+        found.extend(judgement.problems)
+        services += [{"name": name, "file": file, "served": served} for name, served in judgement.services.items()]
+    problems = list(dict.fromkeys(strictly(found) if strict else found))
+    rows = []
+    for problem in problems:
+        row = plain(problem)
+        assert isinstance(row, Mapping)  # a dataclass is one
+        rows.append(row)
+    counts = Counter(problem.severity for problem in problems)
+    return Validation(
+        valid=not has_errors(problems),
+        served=all(each["served"] for each in services) and not has_errors(problems),
+        file_count=len(files),
+        error_count=counts[Severity.ERROR],
+        unsupported_count=counts[Severity.UNSUPPORTED],
+        warning_count=counts[Severity.WARNING],
+        services=tuple(services),
+        problems=tuple(rows),
+        texts=tuple((str(problem.severity), str(problem)) for problem in problems),
+        status=status_of(problems),
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "validate",
+        panel="Configuration",
+        examples=(
+            "qsctl validate service.xml  # every problem with its file, line and element",
+            "qsctl validate --strict --var DOMAIN=7 service.xml",
+            "qsctl validate a.xml b.xml -o json",
+        ),
+    )(validate)

@@ -1,0 +1,1 @@
+"""Commands on the integration engine and its databases."""

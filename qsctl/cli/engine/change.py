@@ -1,0 +1,311 @@
+"""`qsctl engine resend`, `qsctl engine delete`: what an operator changes in a recovery database.
+
+Decides: when a change is made. It names its messages, or says --all; it is asked for on a terminal, elsewhere --yes
+must say so; and no engine may use the database, for what it has in memory would be delivered after all. All messages
+are changed, or none.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.engine.change_results import Deleted, Resent, counted
+from qsctl.cli.engine.databases import whole_database
+from qsctl.cli.engine.options import (
+    DatabaseArgument,
+    DestinationOption,
+    DryRunOption,
+    ErrorsOption,
+    MidOption,
+    OwnerOption,
+    SinceOption,
+    SourceOption,
+    StateOption,
+    TypeOption,
+    UntilOption,
+    YesOption,
+    choice_of,
+)
+from qsctl.cli.input_files import reading
+from qsctl.errors import Interrupted, InvalidInput, NotFound, Refused, UsageError
+
+if TYPE_CHECKING:
+    from qsctl.core.integration.database import Database
+    from qsctl.core.integration.message import Message, MessageId
+    from qsctl.core.integration.records import Record
+    from qsctl.dumps.choice import Choice
+    from qsctl.storage.recovery_store import RecoveryStore
+
+AllOption = Annotated[bool, typer.Option("--all", help="Every message of the database.")]
+_MOST_ADVICE = 20
+
+
+def delete(
+    database: DatabaseArgument,
+    errors: ErrorsOption = False,
+    mids: MidOption = None,
+    states: StateOption = None,
+    source: SourceOption = None,
+    destination: DestinationOption = None,
+    owner: OwnerOption = None,
+    kind: TypeOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    every: AllOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> Deleted:
+    """Delete messages from the recovery database, or with --errors from the error database.
+
+    Refused while an engine uses the database: a message is in the memory of its thread or process, too, and would be
+    delivered after all. The error says which of them to stop. Exits with 4 where no message fits.
+    """
+    from qsctl.core.integration.administration import deletion
+    from qsctl.storage.recovery_store import is_in_use
+
+    chosen = _choice(mids, states, source, destination, owner, kind, since, until, every=every)
+    found = _fitting(whole_database(database), chosen, errors=errors)
+    _check_found(found, database, errors=errors)
+    advice = _advice(found)
+    if is_in_use(database):
+        if not dry_run:
+            raise _in_use(database, advice, "delete")
+        return Deleted(str(database), found, True, (f"{database} is in use by an engine:", *advice))
+    if dry_run:
+        return Deleted(str(database), found, True, ())
+    _confirm(f"Delete {counted(len(found))} of {database}?", yes=yes)
+    with _opened(database, advice, "delete") as store:
+        store.append(deletion(store.database, [each.mid for each in found]))
+        store.compact()
+    return Deleted(str(database), found, False, ())
+
+
+def resend(
+    database: DatabaseArgument,
+    mids: MidOption = None,
+    states: StateOption = None,
+    source: SourceOption = None,
+    destination: DestinationOption = None,
+    owner: OwnerOption = None,
+    kind: TypeOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    every: AllOption = False,
+    into: Annotated[
+        str,
+        typer.Option(
+            "--into",
+            metavar="QUEUE",
+            help="ib_pre_tps or ib_post_tps, of the source thread; ob_pre_tps or ob_post_tps, of the destination.",
+        ),
+    ] = "ib_pre_tps",
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="Corrected data for the message, which must be a single one; its own unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> Resent:
+    """Send messages of the error database again: each gets a new id, keeps its source's, and leaves the error database.
+
+    Refused while an engine uses the database. Exits with 4 where no message fits.
+    """
+    from msgspec.structs import replace
+
+    from qsctl.core.integration.administration import resending
+    from qsctl.core.integration.messages import ResendPlace
+    from qsctl.core.integration.records import Stored
+    from qsctl.storage.recovery_store import is_in_use
+
+    try:
+        place = ResendPlace(into.lower())
+    except ValueError:
+        raise UsageError(f"--into {into!r} is no queue", remedy=f"Write one of: {', '.join(ResendPlace)}.") from None
+    chosen = _choice(mids, states, source, destination, owner, kind, since, until, every=every)
+    content = whole_database(database)
+    found = _fitting(content, chosen, errors=True)
+    if not found:
+        _refuse_if_on_its_way(content, chosen, database)
+    _check_found(found, database, errors=True)
+    octets = None if data is None else _data_of(data, found)
+
+    def changes(of: Database, messages: Sequence[MessageId]) -> tuple[list[Record], list[Message]]:
+        records, new = resending(of, messages, place, _now(of))
+        if octets is not None:
+            records = [replace(each, payload=octets) if isinstance(each, Stored) else each for each in records]
+            new = [replace(each, payload=octets) for each in new]
+        return records, new
+
+    named = [each.mid for each in found]
+    if dry_run:
+        return Resent(str(database), list(zip(found, changes(content, named)[1], strict=True)), True)
+    if is_in_use(database):
+        raise _in_use(database, (), "resend")
+    changes(content, named)  # refused before the question, not behind it
+    _confirm(f"Send {counted(len(found))} of {database} again?", yes=yes)
+    with _opened(database, (), "resend") as store:
+        records, new = changes(store.database, named)
+        store.append(records)
+        store.compact()
+    return Resent(str(database), list(zip(found, new, strict=True)), False)
+
+
+def _choice(
+    mids: list[str] | None, states: str | None, source: str | None, destination: str | None, owner: str | None,
+    kind: str | None, since: str | None, until: str | None, *, every: bool,
+) -> Choice:  # fmt: skip
+    from qsctl.dumps.moments import DateOrder
+
+    chosen = choice_of(
+        mids=mids, states=states, source=source, destination=destination, owner=owner, kind=kind, since=since,
+        until=until, order=DateOrder.MONTH_FIRST,
+    )  # fmt: skip
+    if chosen.is_everything != every:
+        raise UsageError(
+            "--all and a choice are both given" if every else "no messages are named",
+            remedy="Name them, as in --mid 0.1.4 or --state 11 --destination lab; or all of them with --all.",
+        )
+    return chosen
+
+
+def _fitting(content: Database, chosen: Choice, *, errors: bool) -> list[Message]:
+    from qsctl.dumps.from_database import listed
+
+    held = content.failed() if errors else content.messages()
+    return [message for message in held if chosen.fits(listed(message))]
+
+
+def _check_found(found: Sequence[Message], database: Path, *, errors: bool) -> None:
+    if not found:
+        which = "error" if errors else "recovery"
+        option = " --errors" if errors else ""
+        raise NotFound(
+            f"{database}: no message of the {which} database fits",
+            remedy=f"qsctl engine dump {database}{option} lists what there is.",
+        )
+
+
+def _refuse_if_on_its_way(content: Database, chosen: Choice, database: Path) -> None:
+    """Say that what was named is no failed message, where that is so."""
+    waiting = _fitting(content, chosen, errors=False) if chosen.mids else []
+    if waiting:
+        raise Refused(
+            f"{database}: message {waiting[0].mid} is in the recovery database ({waiting[0].queue_name}), "
+            "not in the error database",
+            remedy="It is on its way; only a message that failed is sent again.",
+        )
+
+
+def _data_of(file: Path, found: Sequence[Message]) -> bytes:
+    if len(found) != 1:
+        raise UsageError(f"--data is for one message, and {len(found)} are named", remedy="Name it, as in --mid 0.1.4.")
+    with reading(file):
+        data = file.read_bytes()
+    if not data:
+        raise InvalidInput(f"{file} is empty", remedy="Give the corrected data of the message.")
+    return data
+
+
+def _now(content: Database) -> int:
+    """The newest time in a database: its clock may be that of a simulation."""
+    held = [*content.recovery.values(), *content.errors.values()]
+    return max((max(each.created_at_ns, each.entered_at_ns, each.outbound_at_ns) for each in held), default=0)
+
+
+def _advice(found: Iterable[Message]) -> tuple[str, ...]:
+    """What has to stop before these messages are deleted: one line for each thread and process."""
+    from qsctl.core.integration.administration import Keeper, requirement_of
+
+    needed: dict[str, list[Message]] = {}
+    for message in found:
+        requirement = requirement_of(message)
+        if requirement is not None:
+            is_thread = requirement.keeper is Keeper.THREAD and requirement.process
+            also = f" (or its process {requirement.process})" if is_thread else ""
+            needed.setdefault(f"{requirement.keeper} {requirement.name}{also}", []).append(message)
+    lines = [
+        f"stop {what} first, then delete {counted(len(messages))} in {_states_of(messages)}, then start it again"
+        for what, messages in needed.items()
+    ]
+    more = len(lines) - _MOST_ADVICE
+    return (*lines[:_MOST_ADVICE], *([f"and {more} more threads and processes"] if more > 0 else []))
+
+
+def _states_of(messages: Iterable[Message]) -> str:
+    states = dict.fromkeys((each.state.code, each.queue_name) for each in messages)
+    return ", ".join(f"state {code} ({name})" for code, name in states)
+
+
+def _in_use(database: Path, advice: Sequence[str], verb: str) -> Refused:
+    what = "\n".join(("", *advice))
+    return Refused(
+        f"{database} is in use by an engine: what it has in memory would be delivered after all{what}"
+        if verb == "delete"
+        else f"{database} is in use by an engine, which would not see what is sent again",
+        remedy=f"Stop the engine, {verb}, and start it again.",
+    )
+
+
+@contextmanager
+def _opened(database: Path, advice: Sequence[str], verb: str) -> Iterator[RecoveryStore]:
+    """The store, open for the time of one change; an engine may have come in between."""
+    from qsctl.storage.recovery_store import RecoveryStore, is_in_use
+
+    if is_in_use(database):
+        raise _in_use(database, advice, verb)
+    store = RecoveryStore(database)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _confirm(question: str, *, yes: bool) -> None:
+    """Ask on a terminal.
+
+    Raises:
+        UsageError: there is none, and --yes is missing.
+        Interrupted: the answer is no.
+    """
+    if yes:
+        return
+    if not _is_terminal():
+        raise UsageError("there is no terminal to ask on", remedy="Say --yes, or look first with --dry-run.")
+    if not typer.confirm(question, default=False, err=True):
+        raise Interrupted("nothing was changed")
+
+
+def add(group: typer.Typer) -> None:
+    """Add the commands to the group."""
+    command(
+        group,
+        "resend",
+        examples=(
+            "qsctl engine resend hospital.recovery --mid 0.1.23 --data corrected.hl7 --yes",
+            "qsctl engine resend hospital.recovery --state 405 --destination lab_out --into ob_pre_tps --dry-run",
+        ),
+    )(resend)
+    command(
+        group,
+        "delete",
+        examples=(
+            "qsctl engine delete hospital.recovery --state 7,11 --destination rad_out --dry-run",
+            "qsctl engine delete hospital.recovery --errors --mid 0.1.23 --yes",
+        ),
+    )(delete)

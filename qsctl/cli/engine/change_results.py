@@ -1,0 +1,139 @@
+"""What `qsctl engine resend` and `qsctl engine delete` return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from qsctl.cli.output.results import Block, Column, LinesBlock, Plain, Result, Row, TableBlock, TextBlock
+
+if TYPE_CHECKING:
+    from qsctl.core.integration.message import Message
+
+
+def counted(messages: int) -> str:
+    """A number of messages in words."""
+    return f"{messages:,} message{'' if messages == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class Deleted(Result):
+    """Messages that were deleted, or would be."""
+
+    database: str
+    messages: Sequence[Message]
+    dry_run: bool
+    advice: Sequence[str]
+    """What has to stop before, of a database that an engine uses."""
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "mid": "message id, x.y.z",
+        "state": "its number in the listing",
+        "state_name": "the same in words",
+        "source": "thread that it came in by",
+        "destination": "thread that it was for",
+        "size_bytes": "length of its data",
+        "stop_first": "kind and name of what must not run while it is deleted; empty for the error database",
+        "deleted": "false with --dry-run",
+    }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a message."""
+        from qsctl.core.integration.administration import requirement_of
+        from qsctl.dumps.from_database import listed
+        from qsctl.dumps.states import meaning_of
+
+        rows: list[Row] = []
+        for message in self.messages:
+            requirement = requirement_of(message)
+            code = listed(message).state
+            rows.append(
+                {
+                    "mid": str(message.mid).strip("[]"),
+                    "state": code,
+                    "state_name": meaning_of(code).name,
+                    "source": message.source,
+                    "destination": message.destination,
+                    "size_bytes": message.size_bytes,
+                    "stop_first": None if requirement is None else f"{requirement.keeper} {requirement.name}",
+                    "deleted": not self.dry_run,
+                }
+            )
+        return rows
+
+    def document(self) -> Plain:
+        """A list with one object a message."""
+        return self.rows()
+
+    def blocks(self) -> Sequence[Block]:
+        """Their listing, and what was done."""
+        from qsctl.dumps.from_database import listed
+        from qsctl.dumps.model import Form
+        from qsctl.dumps.write import listing
+
+        done = "would be deleted" if self.dry_run else "deleted"
+        listed_ones = listing(map(listed, self.messages), Form.SHORT)
+        said: list[Block] = [TextBlock(f"{self.database}: {counted(len(self.messages))} {done}.")]
+        return [LinesBlock(listed_ones), *said, *(TextBlock(line) for line in self.advice)]
+
+
+@dataclass(frozen=True)
+class Resent(Result):
+    """Messages of the error database that were sent again, or would be: each as it was, and as it is now."""
+
+    database: str
+    pairs: Sequence[tuple[Message, Message]]
+    dry_run: bool
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "mid": "id that it had in the error database",
+        "error": "number of the error that it was there for",
+        "error_name": "the same in words",
+        "new_mid": "id that it has now; with --dry-run: that it would get",
+        "source_mid": "id of the inbound message, which it keeps",
+        "queue": "queue that it enters",
+        "thread": "thread of that queue",
+        "size_bytes": "length of its data",
+        "resent": "false with --dry-run",
+    }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a message."""
+        from qsctl.dumps.states import meaning_of
+
+        return [
+            {
+                "mid": str(old.mid).strip("[]"),
+                "error": old.error,
+                "error_name": meaning_of(old.error).name,
+                "new_mid": str(new.mid).strip("[]"),
+                "source_mid": str(new.source_mid).strip("[]"),
+                "queue": new.queue_name,
+                "thread": new.owner,
+                "size_bytes": new.size_bytes,
+                "resent": not self.dry_run,
+            }
+            for old, new in self.pairs
+        ]
+
+    def document(self) -> Plain:
+        """A list with one object a message."""
+        return self.rows()
+
+    def blocks(self) -> Sequence[Block]:
+        """A table, and what was done."""
+        columns = [
+            Column("mid", "Message Id"),
+            Column("error", "Error", "right"),
+            Column("error_name", "Why"),
+            Column("new_mid", "New Id"),
+            Column("source_mid", "Source Id"),
+            Column("queue", "Queue"),
+            Column("thread", "Thread"),
+            Column("size_bytes", "Bytes", "right"),
+        ]
+        done = "would be sent again" if self.dry_run else "sent again; the next run of the engine delivers"
+        tail = "" if self.dry_run else " it" if len(self.pairs) == 1 else " them"
+        said = f"{self.database}: {counted(len(self.pairs))} {done}{tail}."
+        return [TableBlock(columns, self.rows()), TextBlock(said)]

@@ -1,0 +1,48 @@
+"""The recovery database that a command of `qsctl engine` is given.
+
+Decides: what damage means. It is listed as far as it can be read, with a note and an exit status of its own: no
+operator must read that everything was delivered. Nothing of it is changed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qsctl.cli.output.render import note
+from qsctl.errors import Damaged
+
+if TYPE_CHECKING:
+    from qsctl.core.integration.database import Database
+
+
+def read_database(path: Path) -> tuple[Database, bool]:
+    """Read both databases of a file, with a note for each damaged place; and whether there is one.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it is something else.
+        Damaged: nothing of it can be read.
+    """
+    from qsctl.storage.recovery_store import read_recovery_database
+
+    content = read_recovery_database(path)
+    for each in content.damage:
+        # Its place is that in a copy: reading changes nothing of the file itself.
+        note(f"Note: {path}: offset {each.offset}: {each.what} ({each.size_bytes} bytes left out)")
+    return content.database, bool(content.damage)
+
+
+def whole_database(path: Path) -> Database:
+    """The same for a command that changes it.
+
+    Raises:
+        Damaged: it has damaged places, too.
+    """
+    database, is_damaged = read_database(path)
+    if is_damaged:
+        raise Damaged(
+            f"{path} is damaged: what is changed now could be about the wrong messages",
+            remedy="Run the engine with it first: that sets the damaged places aside and recovers the rest.",
+        )
+    return database

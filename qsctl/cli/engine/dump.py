@@ -1,0 +1,309 @@
+"""`qsctl engine dump`, `qsctl engine states`: what is in a recovery or error database, or in a listing of one."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.engine.databases import read_database
+from qsctl.cli.engine.options import (
+    DateOrderOption,
+    DestinationOption,
+    ErrorsOption,
+    MidOption,
+    OwnerOption,
+    SinceOption,
+    SourceOption,
+    StateOption,
+    TypeOption,
+    UntilOption,
+    choice_of,
+    date_order,
+)
+from qsctl.cli.engine.results import Counted, Dumped, States
+from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
+from qsctl.cli.output.render import note
+from qsctl.errors import InvalidInput, NotFound, UsageError
+
+if TYPE_CHECKING:
+    from qsctl.dumps.choice import Choice
+    from qsctl.dumps.groups import GroupBy
+    from qsctl.dumps.model import Form, ListedMessage
+    from qsctl.dumps.moments import Moment
+
+MOST_LISTED: Final = 500_000
+"""Messages that are kept for a listing; groups and counts are made of any number."""
+
+_LAYOUT: Final = "Layout"
+_LISTING: Final = "Listing in a file"
+
+
+def dump(
+    database: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DATABASE", help="Recovery database, the file that `qsctl engine run` made.", show_default=False
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            metavar="LISTING",
+            help="Listing of such a database instead, in short, long or extended form; -: standard input.",
+            show_default=False,
+            rich_help_panel=_LISTING,
+        ),
+    ] = None,
+    recovery: Annotated[
+        bool, typer.Option("--recovery", "-r", help="The recovery database: this is the default.")
+    ] = False,
+    errors: ErrorsOption = False,
+    mids: MidOption = None,
+    states: StateOption = None,
+    source: SourceOption = None,
+    destination: DestinationOption = None,
+    owner: OwnerOption = None,
+    kind: TypeOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    group_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--group-by",
+            "-g",
+            metavar="KEY[,KEY…]",
+            help="Count messages instead of listing them, by state, age, thread, source, destination, type or "
+            "priority; thread is the one that holds the message.",
+            show_default=False,
+        ),
+    ] = None,
+    count: Annotated[
+        bool, typer.Option("--count", "-C", help="Print how many messages there are, and no more.")
+    ] = False,
+    order: Annotated[
+        str | None,
+        typer.Option(
+            "--order",
+            "-O",
+            metavar="i|o",
+            help="By inbound (i) or outbound (o) time instead of by id.",
+            show_default=False,
+            rich_help_panel=_LAYOUT,
+        ),
+    ] = None,
+    long: Annotated[
+        bool, typer.Option("--long", "-l", help="The long form, with dates.", rich_help_panel=_LAYOUT)
+    ] = False,
+    extended: Annotated[
+        bool,
+        typer.Option("--extended", "-L", help="The extended form, with all fields and data.", rich_help_panel=_LAYOUT),
+    ] = False,
+    expanded: Annotated[
+        bool, typer.Option("--expand-flags", "-x", help="With -L: flags by name, too.", rich_help_panel=_LAYOUT)
+    ] = False,
+    now: Annotated[
+        str | None,
+        typer.Option(
+            "--now",
+            metavar="TIME",
+            help="When ages are counted to; the newest time in the database or listing unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    order_of_dates: DateOrderOption = "mdy",
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            metavar="NAME",
+            help="Encoding of the listing, as in cp1252; by its byte order mark, else UTF-8, unless given.",
+            show_default=False,
+            rich_help_panel=_LISTING,
+        ),
+    ] = None,
+) -> Dumped | Counted:
+    """List a recovery or error database as operators know it, or read such a listing: list, filter or count messages.
+
+    A listing with lines that are not understood is refused, with every one of them named.
+    """
+    from qsctl.dumps.choice import parse_limit
+    from qsctl.dumps.lines import check_encoding
+    from qsctl.dumps.model import Form
+
+    _check_source(database, file, recovery=recovery, errors=errors)
+    dates = date_order(order_of_dates)
+    keys = _group_keys(group_by)
+    check_encoding(encoding)
+    form = Form.EXTENDED if extended else Form.LONG if long else Form.SHORT
+    chosen = choice_of(
+        mids=mids, states=states, source=source, destination=destination, owner=owner, kind=kind, since=since,
+        until=until, order=dates,
+    )  # fmt: skip
+    limit = None if now is None else parse_limit(now, "--now", dates)
+    by_time = _sort_field(order)
+    newest = _Newest()
+    if file is not None:
+        from qsctl.dumps.read import read_messages
+
+        where = STANDARD_INPUT if is_standard_input(file) else str(file)
+        with _opened(file) as stream:
+            read = read_messages(stream, where, encoding=encoding, order=dates, with_data=extended)
+            return _made(newest.seen(read), chosen, form, expanded, limit, keys, newest, by_time, count=count)
+    assert database is not None
+    from qsctl.dumps.from_database import listed
+
+    held, is_damaged = read_database(database)
+    stored = (listed(each, with_data=extended) for each in (held.failed() if errors else held.messages()))
+    made = _made(newest.seen(stored), chosen, form, expanded, limit, keys, newest, by_time, count=count)
+    return dataclasses.replace(made, is_damaged=is_damaged)
+
+
+def _made(
+    messages: Iterable[ListedMessage], chosen: Choice, form: Form, expanded: bool, now: Moment | None,
+    keys: Sequence[GroupBy], newest: _Newest, by_time: str | None, *, count: bool,
+) -> Dumped | Counted:  # fmt: skip
+    """Go through all messages once, whatever is made of them: what is wrong with a listing is known at its end."""
+    from qsctl.dumps.groups import GroupBy, grouped
+
+    fitting = (message for message in messages if chosen.fits(message))
+    if count:
+        return Counted(sum(1 for _ in fitting))
+    if keys and (now is not None or GroupBy.AGE not in keys):
+        groups = grouped(fitting, keys, now)
+        return Dumped((), form, expanded, now or newest.moment, groups, keys)
+    kept = list(itertools.islice(fitting, MOST_LISTED + 1))
+    if len(kept) > MOST_LISTED:
+        raise InvalidInput(
+            f"there are more than {MOST_LISTED} messages to list",
+            remedy="Filter them, or count them with --group-by; ages need --now then.",
+        )
+    limit = now or newest.moment
+    if keys:
+        if newest.moment is not None and not newest.moment.has_date:
+            note("Note: the times have no dates: ages are within one day.")
+        return Dumped((), form, expanded, limit, grouped(kept, keys, limit), keys)
+    if by_time is not None:
+        kept.sort(key=lambda message: _time_key(message, by_time))
+    return Dumped(kept, form, expanded, limit)
+
+
+class _Newest:
+    """The newest time that goes by."""
+
+    def __init__(self) -> None:
+        self.moment: Moment | None = None
+
+    def seen(self, messages: Iterable[ListedMessage]) -> Iterator[ListedMessage]:
+        """Yield the messages, and look at their times."""
+        for message in messages:
+            for each in (message.created, message.entered, message.outbound):
+                if each is not None and (self.moment is None or self._is_later(each, self.moment)):
+                    self.moment = each
+            yield message
+
+    @staticmethod
+    def _is_later(one: Moment, other: Moment) -> bool:
+        return (one.has_date, one.at_ns) > (other.has_date, other.at_ns)
+
+
+def _check_source(database: Path | None, file: Path | None, *, recovery: bool, errors: bool) -> None:
+    if (database is None) == (file is None):
+        raise UsageError(
+            "name a database, or a listing with --file" if file is None else "a database and --file are both given",
+            remedy="As in: qsctl engine dump hospital.recovery, or: qsctl engine dump --file listing.txt.",
+        )
+    if recovery and errors:
+        raise UsageError("--recovery and --errors are both given", remedy="List one after the other.")
+    if file is not None and (recovery or errors):
+        raise UsageError(
+            "--recovery and --errors are of a database; a listing is of one of them",
+            remedy="To choose by state: --state 1-20, or --state 100-1004.",
+        )
+
+
+def _group_keys(texts: Sequence[str] | None) -> list[GroupBy]:
+    from qsctl.dumps.groups import GroupBy
+
+    keys: list[GroupBy] = []
+    for word in (part.strip().lower() for text in texts or () for part in text.split(",")):
+        try:
+            key = GroupBy(word)
+        except ValueError:
+            raise UsageError(
+                f"--group-by {word!r} is none", remedy=f"Write one or more of: {', '.join(GroupBy)}."
+            ) from None
+        if key not in keys:
+            keys.append(key)
+    return keys
+
+
+def _sort_field(text: str | None) -> str | None:
+    if text is None:
+        return None
+    fields = {"i": "created", "inbound": "created", "o": "outbound", "outbound": "outbound"}
+    if text not in fields:
+        raise UsageError(f"--order {text!r} is none", remedy="Write i (inbound time) or o (outbound time).")
+    return fields[text]
+
+
+def _time_key(message: ListedMessage, field: str) -> tuple[bool, int]:
+    """Those without the time come last, in the order that they have."""
+    moment: Moment | None = getattr(message, field)
+    return moment is None, 0 if moment is None else moment.at_ns
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO]:
+    if is_standard_input(file):
+        yield typer.get_binary_stream("stdin")
+        return
+    with reading(file), file.open("rb") as stream:
+        yield stream
+
+
+def show_states(
+    numbers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NUMBERS…", help="Numbers, as in 11, 1-6 or 7,10-11; all unless given.", show_default=False
+        ),
+    ] = None,
+) -> States:
+    """Show what the numbers in a listing's State column mean, and what to do about each.
+
+    Exits with 4 where a number is not known.
+    """
+    from qsctl.dumps.choice import parse_states
+    from qsctl.dumps.states import STATES
+
+    if not numbers:
+        return States(tuple(STATES.values()))
+    ranges = [each for text in numbers for each in parse_states(text)]
+    for first, last in ranges:
+        if not any(first <= code <= last for code in STATES):
+            named = str(first) if first == last else f"{first}-{last}"
+            raise NotFound(f"there is no state {named}", remedy="qsctl engine states lists all of them.")
+    return States(tuple(each for each in STATES.values() if any(first <= each.code <= last for first, last in ranges)))
+
+
+def add(group: typer.Typer) -> None:
+    """Add the commands to the group."""
+    command(
+        group,
+        "dump",
+        examples=(
+            "qsctl engine dump hospital.recovery --state 7,11 --destination lab  # what waits for it",
+            "qsctl engine dump hospital.recovery --errors -L -o json",
+            "qsctl engine dump --file listing.txt --group-by state,age  # of another installation",
+            "hcidbdump -r -l | qsctl engine dump --file - --group-by thread -o csv",
+        ),
+    )(dump)
+    command(group, "states", examples=("qsctl engine states", "qsctl engine states 7 11 -o json"))(show_states)

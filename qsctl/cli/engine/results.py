@@ -1,0 +1,275 @@
+"""What the commands of `qsctl engine` return about messages: listings, groups, the map of states."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from qsctl.cli.output.payloads import BASE64, TEXT
+from qsctl.cli.output.results import Block, Column, LazyRows, LinesBlock, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from qsctl.dumps.groups import Group, GroupBy
+    from qsctl.dumps.model import Form, ListedMessage
+    from qsctl.dumps.moments import Moment
+    from qsctl.dumps.states import StateMeaning
+
+MESSAGE_HELP: Final = {
+    "mid": "message id, x.y.z",
+    "state": "number of its queue; in the error database that of the error: qsctl engine states",
+    "state_name": "the same in words",
+    "queue": "the queue's name, where it is known; of a failed message, where it failed",
+    "created": "when its inbound message came in; a time of day where the listing has no more",
+    "age_s": "seconds since then up to --now, else up to the newest time there is",
+    "class": "P: of a protocol, E: of the engine, I: indeterminate",
+    "type": "D: data, R: reply, U: unknown",
+    "forward": "whether it was forwarded",
+    "priority": "higher goes first",
+    "size_bytes": "length of its data",
+    "source": "thread that it came in by",
+    "destination": "thread that it goes out by; empty: not routed yet",
+    "source_mid": "id of the inbound message that it resulted from",
+    "original_source": "thread that it came in by first",
+    "original_destination": "thread that it was for first",
+    "owner": "thread that holds it",
+    "process": "process of that thread",
+    "transaction_id": "what it is routed by",
+    "skips_translation": "whether it goes past translation",
+    "retries": "failed deliveries so far",
+    "flags": "bits, as in the listing",
+    "entered": "when it got into its state",
+    "outbound": "when it reached its outbound thread",
+    "user_data": "what procedures keep with it",
+    "error_text": "why it is in the error database",
+    "others": "columns and lines of a listing that are not known here",
+    "payload": "with -L: its data",
+    "payload_encoding": "text or base64",
+}
+
+
+def message_row(message: ListedMessage, now: Moment | None, *, with_data: bool = False) -> Row:
+    """A message as an object with stable names."""
+    from qsctl.dumps.groups import age_ns
+    from qsctl.dumps.states import meaning_of
+
+    age = None if message.created is None or now is None else age_ns(message.created, now) / 1e9
+    row: dict[str, Plain] = {
+        "mid": str(message.mid).strip("[]"),
+        "state": message.state,
+        "state_name": meaning_of(message.state).name,
+        "queue": message.queue or None,
+        "created": _text(message.created),
+        "age_s": age,
+        "class": message.message_class or None,
+        "type": message.type or None,
+        "forward": message.forward,
+        "priority": message.priority,
+        "size_bytes": message.size_bytes,
+        "source": message.source,
+        "destination": message.destination,
+        "source_mid": None if message.source_mid is None else str(message.source_mid).strip("[]"),
+        "original_source": message.original_source or None,
+        "original_destination": message.original_destination or None,
+        "owner": message.owner or None,
+        "process": message.process or None,
+        "transaction_id": message.transaction_id or None,
+        "skips_translation": message.skips_translation,
+        "retries": message.retries,
+        "flags": message.flags,
+        "entered": _text(message.entered),
+        "outbound": _text(message.outbound),
+        "user_data": message.user_data or None,
+        "error_text": message.error_text or None,
+        "others": dict(message.others),
+    }
+    if with_data:
+        row["payload"], row["payload_encoding"] = _payload(message.data)
+    return row
+
+
+def _text(moment: Moment | None) -> str | None:
+    return None if moment is None else str(moment)
+
+
+def _payload(data: bytes | None) -> tuple[str | None, str | None]:
+    if data is None:
+        return None, None
+    try:
+        return data.decode("utf-8"), TEXT
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode("ascii"), BASE64
+
+
+@dataclass(frozen=True)
+class Dumped(Result):
+    """Messages of a database or a listing; where `groups` are asked for, how many each has."""
+
+    messages: Sequence[ListedMessage]
+    form: Form
+    expanded: bool
+    now: Moment | None
+    groups: Sequence[Group] | None = None
+    keys: Sequence[GroupBy] = ()
+    is_damaged: bool = False
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        **MESSAGE_HELP,
+        "messages": "with --group-by: how many the group has; its keys have the names given there",
+        "oldest": "with --group-by: when the oldest was created",
+        "newest": "with --group-by: when the newest was created",
+        "oldest_age_s": "with --group-by: the oldest one's age",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """DAMAGED where not everything could be read."""
+        return ExitStatus.DAMAGED if self.is_damaged else ExitStatus.DONE
+
+    def document(self) -> Plain:
+        """A list with one object a message, or a group."""
+        return list(self.rows())
+
+    def rows(self) -> Sequence[Row]:
+        """One row a message, or a group."""
+        from qsctl.dumps.model import Form
+
+        if self.groups is not None:
+            return [self._group_row(each) for each in self.groups]
+        with_data = self.form is Form.EXTENDED
+        names = [name for name in MESSAGE_HELP if with_data or not name.startswith("payload")]
+        return LazyRows(self.messages, names, partial(message_row, now=self.now, with_data=with_data))
+
+    def _group_row(self, group: Group) -> Row:
+        from qsctl.dumps.groups import age_ns
+
+        oldest = group.oldest
+        return {
+            **dict(zip((str(key) for key in self.keys), group.keys, strict=True)),
+            "messages": group.messages,
+            "size_bytes": group.size_bytes,
+            "oldest": _text(oldest),
+            "newest": _text(group.newest),
+            "oldest_age_s": None if oldest is None or self.now is None else age_ns(oldest, self.now) / 1e9,
+        }
+
+    def blocks(self) -> Sequence[Block]:
+        """The listing that operators know, or a table of groups."""
+        from qsctl.dumps.write import listing
+
+        if self.groups is None:
+            return [LinesBlock(listing(self.messages, self.form, expanded=self.expanded))]
+        total: dict[str, Plain] = {
+            str(self.keys[0]): "total",
+            "messages": sum(group.messages for group in self.groups),
+            "size_bytes": sum(group.size_bytes for group in self.groups),
+        }
+        columns = [
+            *(Column(str(key), key.value.capitalize()) for key in self.keys),
+            Column("messages", "Messages", "right"),
+            Column("size_bytes", "Bytes", "right"),
+            Column("oldest", "Oldest"),
+            Column("newest", "Newest"),
+            Column("oldest_age", "Oldest age", "right"),
+        ]
+        rows: list[Row] = [
+            {
+                **row,
+                "oldest": _to_second(group.oldest),
+                "newest": _to_second(group.newest),
+                "oldest_age": _age(row["oldest_age_s"]),
+            }
+            for group, row in zip(self.groups, self.rows(), strict=True)
+        ]
+        return [TableBlock(columns, [*rows, total] if len(rows) > 1 else rows, empty="No messages.")]
+
+
+def _to_second(moment: Moment | None) -> str | None:
+    """For a table: no fraction."""
+    return None if moment is None else str(moment).partition(".")[0].rstrip("Z").replace("T", " ")
+
+
+def _age(seconds: Plain) -> str | None:
+    from qsctl.instant import MILLISECOND_NS, SECOND_NS, format_duration
+
+    if not isinstance(seconds, int | float):
+        return None
+    unit = SECOND_NS if abs(seconds) >= 10 else MILLISECOND_NS
+    rounded = round(seconds * SECOND_NS / unit) * unit
+    days, rest = divmod(rounded // SECOND_NS, 86_400)
+    if abs(seconds) < 60:
+        return format_duration(rounded)
+    words = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+    return f"{days} d {words}" if days else words
+
+
+@dataclass(frozen=True)
+class Counted(Result):
+    """How many messages there are."""
+
+    messages: int
+    is_damaged: bool = False
+
+    field_help: ClassVar[Mapping[str, str]] = {"messages": "how many there are"}
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """DAMAGED where not everything could be read."""
+        return ExitStatus.DAMAGED if self.is_damaged else ExitStatus.DONE
+
+    def document(self) -> Plain:
+        """The number."""
+        return {"messages": self.messages}
+
+    def blocks(self) -> Sequence[Block]:
+        """The number alone, for scripts."""
+        return [TextBlock(str(self.messages))]
+
+
+@dataclass(frozen=True)
+class States(Result):
+    """The map from numbers of states to what they mean."""
+
+    states: Sequence[StateMeaning]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "state": "number in the State column of a listing",
+        "name": "what it is called here",
+        "database": "recovery or errors",
+        "meaning": "what has happened to the message",
+        "remedy": "what to do about it",
+        "stop_before_delete": "thread or process: what must stop before it is deleted; else it is delivered after all",
+    }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a number."""
+        from qsctl.dumps.states import is_error
+
+        return [
+            {
+                "state": each.code,
+                "name": each.name,
+                "database": "errors" if is_error(each.code) else "recovery",
+                "meaning": each.meaning,
+                "remedy": each.remedy,
+                "stop_before_delete": each.stop_first,
+            }
+            for each in self.states
+        ]
+
+    def document(self) -> Plain:
+        """A list with one object a number."""
+        return self.rows()
+
+    def blocks(self) -> Sequence[Block]:
+        """A table."""
+        columns = [
+            Column("state", "State", "right"),
+            Column("name", "Name"),
+            Column("meaning", "Means"),
+            Column("remedy", "What to do"),
+        ]
+        return [TableBlock(columns, self.rows())]

@@ -1,0 +1,153 @@
+"""`qsctl engine run`, `qsctl engine crash-points`: an integration engine of a scenario, run and interrupted."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.engine.run_results import Interrupted, Ran
+from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
+from qsctl.cli.simulation.progress import stop_on_interrupt
+from qsctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from qsctl.sim.scenario.scenario import Scenario
+
+ScenarioArgument = Annotated[
+    str,
+    typer.Argument(metavar="SCENARIO", help='Scenario file or name of a ready one, of model="integration".'),
+]
+SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="Instead of the scenario's.", show_default=False)]
+
+
+class Synchronization(StrEnum):
+    """`config.filesystem.Synchronization`, without its import."""
+
+    FULL = "full"
+    NORMAL = "normal"
+    OFF = "off"
+
+
+def run(
+    scenario: ScenarioArgument,
+    database: Annotated[
+        Path | None,
+        typer.Option(
+            "--database",
+            metavar="FILE",
+            help="Recovery database: made where there is none, continued from where there is; without it nothing is "
+            "kept.",
+            show_default=False,
+        ),
+    ] = None,
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="DURATION", help="Virtual time of the beginning; else where the database left off."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="DURATION", help="Virtual time of the end; else the scenario's horizon."),
+    ] = None,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="Go on after the end, without new messages, until nothing happens.")
+    ] = False,
+    speed: Annotated[
+        float,
+        typer.Option("--speed", min=0.0, help="Virtual seconds for each second of the clock; 0: as fast as it goes."),
+    ] = 0.0,
+    synchronization: Annotated[
+        Synchronization,
+        typer.Option(
+            "--synchronization",
+            help="When the disk must have what is written: full survives a loss of power, normal a killed process.",
+        ),
+    ] = Synchronization.NORMAL,
+    seed: SeedOption = None,
+    assignments: SetOption = None,
+    var: VariableOption = None,
+) -> Ran:
+    """Run an integration engine; its end is that of an engine which is killed.
+
+    What was in memory only is gone then; the next run with the same database recovers the rest.
+    """
+    from qsctl.config.filesystem import Synchronization as Durability
+    from qsctl.instant import parse_duration
+    from qsctl.sim.engine.run_on_disk import run_engine
+
+    read = _read(scenario, seed, assignments, var)
+    with stop_on_interrupt() as stopped:
+        made = run_engine(
+            read,
+            database,
+            from_ns=None if begin is None else parse_duration(begin),
+            until_ns=None if until is None else parse_duration(until),
+            drain=drain,
+            speed=speed,
+            synchronization=Durability[synchronization.name],
+            stop=stopped,
+        )
+    return Ran(read.name, "" if database is None else str(database), made)
+
+
+def crash_points(
+    scenario: ScenarioArgument,
+    every: Annotated[int, typer.Option("--every", min=1, help="Only every so many-th point.")] = 1,
+    nested: Annotated[
+        bool, typer.Option("--nested/--no-nested", help="Whether the recovery is interrupted, too.")
+    ] = True,
+    seed: SeedOption = None,
+    assignments: SetOption = None,
+    var: VariableOption = None,
+) -> Interrupted:
+    """Interrupt an integration engine at every point, and show what its recovery did there.
+
+    Exit status 1 says that a message was lost, came in part, or came twice, and must not have.
+    """
+    from qsctl.sim.engine.crash_points import explore
+
+    return Interrupted(explore(_read(scenario, seed, assignments, var), every=every, nested=nested))
+
+
+def add(group: typer.Typer) -> None:
+    """Add the commands."""
+    command(
+        group,
+        "run",
+        examples=(
+            "qsctl engine run clinic --until 5min --database recovery.db # what a killed engine leaves behind",
+            "qsctl engine run clinic --until 7min --database recovery.db # it recovers, and goes on",
+            "qsctl engine run clinic --database recovery.db --speed 10 # ten times as fast as the clock",
+        ),
+    )(run)
+    command(
+        group,
+        "crash-points",
+        examples=(
+            "qsctl engine crash-points engine-crash-points --every 20 # a table of interruptions",
+            "qsctl engine crash-points my-engine.xml -o json # everything that came out wrong",
+        ),
+    )(crash_points)
+
+
+def _read(scenario: str, seed: int | None, assignments: list[str] | None, var: list[str] | None) -> Scenario:
+    import dataclasses
+
+    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.scenario.scenario import Model
+    from qsctl.sim.scenario.xml import find_scenario, read_scenario
+
+    read = apply_overrides(read_scenario(find_scenario(scenario), variables_of(var)), assignments_of(assignments))
+    if read.model is not Model.INTEGRATION:
+        raise UsageError(
+            f"scenario {read.name!r} is of model {read.model}, not integration",
+            remedy="Name a scenario with an <engine>, as clinic; qsctl simulate runs the others.",
+        )
+    check_rules(read)
+    return read if seed is None else dataclasses.replace(read, seed=seed)

@@ -1,0 +1,254 @@
+"""What `qsctl engine run` and `qsctl engine crash-points` show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.simulation.summarize_results import short_duration
+from qsctl.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from qsctl.sim.engine.crash_points import CrashReport
+    from qsctl.sim.engine.run_on_disk import EngineRun, QueueState
+
+_MOST_VIOLATIONS: Final = 20
+_WAITS_NS: Final = 1_000_000_000
+"""A queue whose oldest message is older than this is named."""
+
+
+@dataclass(frozen=True)
+class Ran(Result):
+    """A run of an engine."""
+
+    scenario: str
+    database: str
+    run: EngineRun
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "thread": "whose queue it is; of a post-translation queue, its destination",
+        "queue": "one of the eight queues",
+        "length_messages": "messages in it at the end",
+        "oldest_s": "seconds that its oldest message is in it; null: it is empty",
+        "arrived_messages": "messages that were put into it",
+        "passed_messages": "messages that were taken out of it, for work or to the next stage",
+        "wait_mean_s": "mean seconds that these were in it",
+        "wait_max_s": "the longest of them",
+        "scenario": "-o json and yaml: the scenario's name; with the rest of the run beside `queues`",
+        "from_s": "virtual time at its beginning",
+        "until_s": "virtual time at its end",
+        "offered": "messages that senders had to send",
+        "delivered": "messages that receivers took",
+        "failed": "messages that went to the error database",
+        "lost": "messages that were in no database when their process ended",
+        "waiting_at_senders": "messages whose thread did not run",
+        "recovered": "messages found in the recovery database by processes that started",
+        "possible_duplicates": "of them, those that were being delivered",
+        "left": "messages in the recovery database at the end",
+        "errors": "messages in the error database at the end",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Interrupted, or done."""
+        return ExitStatus.INTERRUPTED if self.run.was_interrupted else ExitStatus.DONE
+
+    def document(self) -> Plain:
+        """The run, and its queues."""
+        run = self.run
+        return {
+            "scenario": self.scenario,
+            "database": self.database or None,
+            "from_s": run.from_ns / 1e9,
+            "until_s": run.until_ns / 1e9,
+            "status": "interrupted" if run.was_interrupted else "complete",
+            **{
+                name: getattr(run, name)
+                for name in (
+                    "offered", "delivered", "failed", "lost", "waiting_at_senders", "recovered", "possible_duplicates",
+                )
+            },
+            "left": len(run.left),
+            "errors": len(run.errors),
+            "records": run.records,
+            "down": [{"name": name, "is_process": is_process, "why": why} for name, is_process, why in run.threads],
+            "queues": self.rows(),
+        }  # fmt: skip
+
+    def rows(self) -> Sequence[Row]:
+        """One row a queue that a message met."""
+        return [_queue_row(each) for each in self.run.queues]
+
+    def blocks(self) -> Sequence[Block]:
+        """Where messages are, and what happened."""
+        run = self.run
+        columns = [
+            Column("thread", "Thread"),
+            Column("queue", "Queue"),
+            Column("length_messages", "Length", "right"),
+            Column("oldest", "Oldest", "right"),
+            Column("passed_messages", "Passed", "right"),
+            Column("mean", "Wait mean", "right"),
+            Column("maximum", "Wait max", "right"),
+        ]
+        rows = [
+            {
+                **_queue_row(each),
+                "oldest": None if each.oldest_ns is None else short_duration(each.oldest_ns),
+                "mean": short_duration(_mean_ns(each)),
+                "maximum": short_duration(each.counts.wait_max_ns),
+            }
+            for each in run.queues
+        ]
+        blocks: list[Block] = [TextBlock(self._headline()), TableBlock(columns, rows, empty="No message came.")]
+        blocks += [TextBlock(line, "bad") for line in self._what_is_wrong()]
+        if self.database:
+            blocks.append(
+                TextBlock(
+                    f"{self.database}: {len(run.left):,} messages in the recovery database, {len(run.errors):,} in the "
+                    "error database."
+                )
+            )
+        return blocks
+
+    def _headline(self) -> str:
+        run = self.run
+        stopped = " Interrupted." if run.was_interrupted else ""
+        recovered = f" It began with {run.recovered:,} messages recovered." if run.recovered else ""
+        return (
+            f"{self.scenario}: an integration engine from {short_duration(run.from_ns)} to "
+            f"{short_duration(run.until_ns)} of virtual time.{stopped}{recovered}\n"
+            f"{run.offered:,} messages sent to it, {run.delivered:,} delivered, {run.failed:,} failed, "
+            f"{run.lost:,} lost."
+        )
+
+    def _what_is_wrong(self) -> list[str]:
+        run = self.run
+        lines = [f"Damage: {report}" for report in run.damage]
+        for name, is_process, why in run.threads:
+            lines.append(f"{'Process' if is_process else 'Thread'} {name} does not run: {why}.")
+        if run.waiting_at_senders:
+            lines.append(f"{run.waiting_at_senders:,} messages wait at their senders, for threads that do not run.")
+        if run.possible_duplicates:
+            lines.append(
+                f"{run.possible_duplicates:,} messages were being delivered when something stopped: they were, or will "
+                "be, sent again as possible duplicates."
+            )
+        waiting = [each for each in run.queues if each.oldest_ns is not None and each.oldest_ns >= _WAITS_NS]
+        if waiting:
+            worst = max(waiting, key=lambda each: each.length)
+            assert worst.oldest_ns is not None
+            lines.append(
+                f"Messages wait in the {worst.queue} queue of {worst.thread}: {worst.length:,}, the oldest for "
+                f"{short_duration(worst.oldest_ns)}."
+            )
+        return lines
+
+
+def _queue_row(each: QueueState) -> dict[str, Plain]:
+    from qsctl.eventlog.outcomes import Outcome
+
+    return {
+        "thread": each.thread,
+        "queue": each.queue,
+        "length_messages": each.length,
+        "oldest_s": None if each.oldest_ns is None else each.oldest_ns / 1e9,
+        "arrived_messages": each.counts.arrived,
+        "passed_messages": each.counts.by_outcome[Outcome.DELIVERED],
+        "wait_mean_s": _mean_ns(each) / 1e9,
+        "wait_max_s": each.counts.wait_max_ns / 1e9,
+    }
+
+
+def _mean_ns(each: QueueState) -> int:
+    from qsctl.eventlog.outcomes import Outcome
+
+    return each.counts.wait_sum_ns // max(1, each.counts.by_outcome[Outcome.DELIVERED])
+
+
+@dataclass(frozen=True)
+class Interrupted(Result):
+    """Every interruption of an engine, and what recovery did there."""
+
+    report: CrashReport
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "after": "what was the last thing that happened",
+        "points": "interruptions there",
+        "translated_again": "inbound messages found in translation: routing and translation began again",
+        "moved_on": "results found in the partial queue without their inbound message: they went on",
+        "returned": "messages on their way by ICL, back in the queue that they had left",
+        "possible_duplicates": "messages that were being delivered, sent again and marked",
+        "dropped_copies": "copies of changes that were interrupted before their last record",
+        "lost": "results of connections without database logging that are lost, as they must be",
+        "violations": "what must not have come out",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Done where nothing came out that must not."""
+        return ExitStatus.NO if self.report.violations else ExitStatus.DONE
+
+    def document(self) -> Plain:
+        """The points, and what came out wrong."""
+        report = self.report
+        return {
+            "scenario": report.scenario,
+            "inbound_messages": report.sources,
+            "records": report.records,
+            "points": report.points,
+            "nested_points": report.nested,
+            "rows": self.rows(),
+            "violations": [
+                {
+                    "point": each.point,
+                    "nested": each.nested,
+                    "after": each.after,
+                    "thread": each.source[0],
+                    "number": each.source[1],
+                    "what": each.what,
+                }
+                for each in report.violations
+            ],
+        }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a kind of step."""
+        return [{name: getattr(each, name) for name in self.field_help} for each in self.report.rows]
+
+    def blocks(self) -> Sequence[Block]:
+        """The table, and the verdict."""
+        report = self.report
+        columns = [
+            Column("after", "Interrupted after"),
+            Column("points", "Points", "right"),
+            Column("translated_again", "Translated again", "right"),
+            Column("moved_on", "Moved on", "right"),
+            Column("returned", "Returned", "right"),
+            Column("possible_duplicates", "Possible duplicates", "right"),
+            Column("dropped_copies", "Dropped copies", "right"),
+            Column("lost", "Lost, not logged", "right"),
+            Column("violations", "Violations", "right"),
+        ]
+        also = f", and again at {report.nested:,} points of the recovery" if report.nested else ""
+        blocks: list[Block] = [
+            TextBlock(
+                f"{report.scenario}: {report.sources:,} inbound messages, {report.records:,} records; interrupted at "
+                f"{report.points:,} points{also}."
+            ),
+            TableBlock(columns, self.rows()),
+        ]
+        if not report.violations:
+            return [
+                *blocks,
+                TextBlock("All messages or no messages everywhere, none twice, and lost what was not logged.", "good"),
+            ]
+        blocks += [
+            TextBlock(f"Point {each.point}: message {each.source[1]} of {each.source[0]} {each.what}.", "bad")
+            for each in report.violations[:_MOST_VIOLATIONS]
+        ]
+        if (more := len(report.violations) - _MOST_VIOLATIONS) > 0:
+            blocks.append(TextBlock(f"And {more:,} more: -o json has them all.", "bad"))
+        return blocks

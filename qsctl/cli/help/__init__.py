@@ -1,0 +1,1 @@
+"""Commands about qsctl itself and the machine it runs on."""

@@ -1,0 +1,187 @@
+"""`qsctl doctor`: whether this machine has what the commands need, and which Java Spark would use."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import ClassVar
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.output.results import Block, Column, Result, Row, TableBlock, TextBlock, plain
+from qsctl.errors import ExitStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One part that was looked at. `needed` parts make the answer no when they are missing."""
+
+    part: str
+    good: bool
+    needed: bool
+    found: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Health(Result):
+    """Every finding; the exit status is 1 where a needed part is missing."""
+
+    findings: tuple[Finding, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "part": "what was looked at",
+        "good": "whether it is there and usable",
+        "needed": "whether a command cannot do without it",
+        "found": "what was found",
+        "remedy": "what to do where it is not good",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """1 where a needed part is missing."""
+        return ExitStatus.DONE if all(each.good for each in self.findings if each.needed) else ExitStatus.NO
+
+    def rows(self) -> Sequence[Row]:
+        """One row a part."""
+        return [
+            {name: plain(getattr(each, name)) for name in ("part", "good", "needed", "found", "remedy")}
+            for each in self.findings
+        ]
+
+    def blocks(self) -> Sequence[Block]:
+        """The list, then what to do."""
+        rows: list[Row] = [
+            {
+                "state": "ok" if each.good else "missing" if each.needed else "note",
+                "part": each.part,
+                "found": each.found,
+            }
+            for each in self.findings
+        ]
+        blocks: list[Block] = [
+            TableBlock([Column("state", ""), Column("part", "Part"), Column("found", "Found")], rows)
+        ]
+        blocks += [
+            TextBlock(f"{each.part}: {each.remedy}", "bad" if each.needed else "faint")
+            for each in self.findings
+            if not each.good and each.remedy
+        ]
+        if self.exit_status is ExitStatus.DONE:
+            blocks.append(TextBlock("Everything that is needed is here.", "good"))
+        return blocks
+
+
+def java_findings() -> list[Finding]:
+    """Which Java Spark would use, and why not another."""
+    from qsctl.summary.java import REMEDY, search_java
+
+    search = search_java()
+    passed_over = "; ".join(search.passed_over)
+    if search.chosen is None:
+        return [Finding("Java", False, True, passed_over, REMEDY)]
+    chosen = search.chosen
+    why = f" ({passed_over})" if passed_over else ""
+    return [Finding("Java", True, True, f"{chosen.version} from {chosen.source}: {chosen.executable}{why}")]
+
+
+def package_findings() -> list[Finding]:
+    """Our own version and those of the packages that we depend on."""
+    findings = [
+        Finding("qsctl", True, True, version("qsctl")),
+        Finding("Python", sys.version_info >= (3, 11), True, sys.version.split()[0], "Use Python 3.11 or later."),
+    ]
+    for requirement in requires("qsctl") or ():
+        text, _, marker = requirement.partition(";")
+        if "extra ==" in marker:
+            continue
+        found = re.match(r"[A-Za-z0-9._-]+", text)
+        assert found is not None
+        name = found[0]
+        try:
+            findings.append(Finding(name, True, True, version(name)))
+        except PackageNotFoundError:
+            needed = not marker
+            findings.append(Finding(name, False, needed, "not installed", f"pip install '{text.strip()}'"))
+    return findings
+
+
+def dds_finding() -> Finding:
+    """Whether messages can travel by DDS; the embedded service needs none."""
+    try:
+        return Finding("cyclonedds", True, False, version("cyclonedds"))
+    except PackageNotFoundError:
+        return Finding(
+            "cyclonedds", False, False, "not installed", "pip install cyclonedds, to serve and connect over DDS."
+        )
+
+
+def tcp_finding() -> Finding:
+    """Whether the DDS library has TCP (manual, chapter 9); UDP needs nothing more."""
+    from qsctl.config.dds_library import has_tcp, library_path
+
+    path = library_path()
+    part = "DDS over TCP"
+    if path is None:
+        return Finding(part, False, False, "no DDS library")
+    if has_tcp():
+        return Finding(part, True, False, f"{path.name} is built with TCP")
+    return Finding(
+        part,
+        False,
+        False,
+        f"{path.name} is built without TCP, as the wheels of cyclonedds are: UDP only",
+        "For the TCP transport, build Cyclone DDS with it (DDS_HAS_TCP) and its Python package against that; "
+        "qsctl validate says which services need it.",
+    )
+
+
+def folder_findings() -> list[Finding]:
+    """Whether the folders that commands write to can be written."""
+    return [
+        _writable("working directory", Path.cwd(), True, "Change to a folder that you may write to."),
+        _writable("temporary folder", Path(tempfile.gettempdir()), True, "Set TMPDIR to a folder that can be written."),
+        _kernel_cache(),
+    ]
+
+
+def _kernel_cache() -> Finding:
+    part = "compiled kernels"
+    try:
+        from qsctl.sim.kernel.jit import CACHE_DIRECTORY
+    except ImportError as error:
+        return Finding(part, False, True, f"no compiler: {error}", "pip install numba")
+    folder = CACHE_DIRECTORY
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    remedy = "Set NUMBA_CACHE_DIR to a folder that can be written; else kernels are compiled at every start."
+    finding = _writable(part, folder, False, remedy)
+    return Finding(part, finding.good, False, finding.found.replace(str(folder), str(CACHE_DIRECTORY), 1), remedy)
+
+
+def _writable(part: str, folder: Path, needed: bool, remedy: str) -> Finding:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return Finding(part, True, needed, f"{folder} can be written")
+    except OSError as error:
+        return Finding(part, False, needed, f"{folder} cannot be written: {error.strerror}", remedy)
+
+
+def doctor() -> Health:
+    """Look for what the commands need: Java for Spark, packages, writable folders. Starts nothing."""
+    return Health((*java_findings(), *package_findings(), dds_finding(), tcp_finding(), *folder_findings()))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "doctor",
+        examples=("qsctl doctor  # exit status 1 when something needed is missing", "qsctl doctor -o json"),
+    )(doctor)

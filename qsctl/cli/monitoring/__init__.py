@@ -1,0 +1,1 @@
+"""Commands that read listings of runs and brokers."""

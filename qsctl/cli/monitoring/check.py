@@ -1,0 +1,256 @@
+"""`qsctl check client`, `qsctl check queue`: one figure against thresholds, as monitoring plug-ins report it.
+
+Decides: the statuses 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN, which are those of such plug-ins and not those of the
+other commands; everything that goes wrong, the command line too, is UNKNOWN with one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final, cast
+
+import typer
+from typer.core import TyperCommand
+
+from qsctl.cli.command import command
+from qsctl.cli.monitoring.check_values import (
+    CLIENT_MEASURES,
+    QUEUE_MEASURES,
+    Checked,
+    is_recorded_service,
+    known_measure,
+    of_clients,
+    of_recorded_queues,
+    of_service,
+    unit_of,
+)
+from qsctl.cli.monitoring.listing_source import ListingOption, ReplicationOption, RunOption, check_source
+from qsctl.cli.monitoring.nagios import CheckStatus, Range, number, one_line, parse_range, performance, status_of
+from qsctl.cli.options import (
+    DEFAULT_SERVICE,
+    DEFAULT_STATE_DIR,
+    DEFAULT_TIMEOUT,
+    ServiceOption,
+    StateDirOption,
+    TimeoutOption,
+)
+from qsctl.cli.output import render
+from qsctl.cli.output.render import OutputFormat
+from qsctl.cli.output.results import Block, Result, Row, TextBlock
+from qsctl.cli.service_options import DEFAULT_TARGET, TargetOption
+from qsctl.errors import QsctlError, UsageError
+
+WarningOption = Annotated[
+    str, typer.Option("--warning", "-w", metavar="RANGE", help="What is well, else WARNING: 10, 10:, ~:10, @10:20.")
+]
+CriticalOption = Annotated[
+    str, typer.Option("--critical", "-c", metavar="RANGE", help="What is well, else CRITICAL; in the same form.")
+]
+MEASURE_PANEL: Final = "Measure"
+MOST_PERFORMANCE: Final = 50
+"""Items of performance data in a line; the worst ones when there are more values."""
+DEFAULT_SERVICE_MEASURE: Final = "current_message_count"
+DEFAULT_QUEUE_MEASURE: Final = "depth_percent"
+
+
+@dataclass(frozen=True)
+class CheckResult(Result):
+    """The one line, and what it was made from."""
+
+    status: CheckStatus
+    text: str
+    measure: str = ""
+    values: tuple[Checked, ...] = ()
+    warning: Range | None = None
+    critical: Range | None = None
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "status": "OK, WARNING, CRITICAL or UNKNOWN; the exit status is 0, 1, 2 or 3",
+        "text": "what was found, in one line",
+        "measure": "the figure that was looked at",
+        "label": "what a value is of",
+        "value": "the value, the worst first",
+        "value_status": "the status of this value alone",
+        "values": "-o json and yaml: one object a value",
+    }
+
+    @property
+    def exit_status(self) -> CheckStatus:
+        """That of a monitoring plug-in."""
+        return self.status
+
+    def rows(self) -> Sequence[Row]:
+        """One row a value."""
+        common: Row = {"status": self.status.name, "text": self.text, "measure": self.measure}
+        return [
+            {
+                **common,
+                "label": each.label,
+                "value": each.value,
+                "value_status": status_of(each.value, self.warning, self.critical).name,
+            }
+            for each in self.values
+        ] or [common]
+
+    def document(self) -> Row:
+        """The line and its values."""
+        return {
+            "status": self.status.name,
+            "text": self.text,
+            "measure": self.measure,
+            "values": [{"label": each.label, "value": each.value} for each in self.values],
+        }
+
+    def blocks(self) -> Sequence[Block]:
+        """The line."""
+        unit = unit_of(self.measure)
+        items = [
+            performance(each.label, each.value, unit, self.warning, self.critical, each.high)
+            for each in self.values[:MOST_PERFORMANCE]
+        ]
+        data = f" | {' '.join(items)}" if items else ""
+        return [TextBlock(f"{self.status.name}: {one_line(self.text)}{data}")]
+
+
+class CheckCommand(TyperCommand):
+    """A command whose wrong command line is UNKNOWN too: 2 would be CRITICAL to who runs it."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Parse, as every command does."""
+        try:
+            return super().parse_args(ctx, args)
+        except _USAGE_ERROR as error:
+            described = getattr(error, "format_message", None)
+            text = described() if described is not None else str(error)
+            render.show(CheckResult(CheckStatus.UNKNOWN, f"{text} Try --help."), OutputFormat.TABLE)
+            raise typer.Exit(int(CheckStatus.UNKNOWN)) from None
+
+
+_USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
+"""What the parser raises for any wrong command line: the base of its public exceptions, which has no public name."""
+
+
+def check_client(
+    name: Annotated[str, typer.Argument(metavar="CLIENT", help="A client; ? is one character, * any.")],
+    warning: WarningOption = "",
+    critical: CriticalOption = "",
+    measure: Annotated[
+        str,
+        typer.Option("--measure", "-m", help=f"One of {', '.join(CLIENT_MEASURES)}.", rich_help_panel=MEASURE_PANEL),
+    ] = "discarded_messages",
+    queue: Annotated[
+        str, typer.Option("--queue", metavar="QUEUE", help="Queues to look at.", rich_help_panel=MEASURE_PANEL)
+    ] = "*",
+    run: RunOption = None,
+    listing: ListingOption = None,
+    replication: ReplicationOption = 0,
+) -> CheckResult:
+    """Check a client's queues, or how long it was blocked: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+
+    The worst of the values decides. Looks at a simulated run, or at a captured listing.
+    """
+
+    def values() -> list[Checked]:
+        check_source(run, listing)
+        known_measure(measure, CLIENT_MEASURES)
+        return of_clients(name, queue, measure, run, listing, replication)
+
+    return _checked(values, measure, warning, critical)
+
+
+def check_queue(
+    name: Annotated[
+        str, typer.Argument(metavar="QUEUE", help="A queue of the service; with --run or --listing D-1 and the like.")
+    ],
+    warning: WarningOption = "",
+    critical: CriticalOption = "",
+    measure: Annotated[
+        str,
+        typer.Option(
+            "--measure",
+            "-m",
+            help="A number of `qsctl get status`, current_message_count unless given; with --run or --listing one of "
+            f"{', '.join(QUEUE_MEASURES)}, depth_percent unless given.",
+            show_default=False,
+            rich_help_panel=MEASURE_PANEL,
+        ),
+    ] = "",
+    run: RunOption = None,
+    listing: ListingOption = None,
+    replication: ReplicationOption = 0,
+    service: ServiceOption = DEFAULT_SERVICE,
+    state_dir: StateDirOption = DEFAULT_STATE_DIR,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    target: TargetOption = DEFAULT_TARGET,
+) -> CheckResult:
+    """Check a queue of our own service, of a run or of a listing: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+
+    With --run or --listing the queue of every client is looked at, and the worst decides. Asking the service starts its
+    `change` counters again from zero, as `qsctl get status` does.
+    """
+    if run is None and listing is None:
+        chosen = measure or DEFAULT_SERVICE_MEASURE
+        return _checked(
+            lambda: of_service(name, chosen, service, state_dir, timeout, target), chosen, warning, critical
+        )
+
+    def values() -> list[Checked]:
+        check_source(run, listing)
+        if run is not None and is_recorded_service(run):
+            return of_recorded_queues(run, name, measure or "length_messages", replication)
+        known_measure(measure or DEFAULT_QUEUE_MEASURE, QUEUE_MEASURES)
+        return of_clients("*", name, measure or DEFAULT_QUEUE_MEASURE, run, listing, replication)
+
+    return _checked(values, measure or DEFAULT_QUEUE_MEASURE, warning, critical)
+
+
+def _checked(values: Callable[[], list[Checked]], measure: str, warning: str, critical: str) -> CheckResult:
+    """Compare the values with the thresholds; whatever goes wrong is UNKNOWN."""
+    try:
+        limits = [
+            None if not text else parse_range(text, option)
+            for text, option in ((warning, "--warning"), (critical, "--critical"))
+        ]
+        if limits == [None, None]:
+            raise UsageError("there is no threshold", remedy="Give --warning or --critical.")
+        found = values()
+    except QsctlError as error:
+        return CheckResult(CheckStatus.UNKNOWN, f"{error.message}. {error.remedy}".strip(), measure)
+    except OSError as error:
+        return CheckResult(CheckStatus.UNKNOWN, f"{error.filename or ''}: {error.strerror or error}", measure)
+    warn, crit = limits
+    ordered = sorted(found, key=lambda each: (-status_of(each.value, warn, crit), -each.value))
+    status = status_of(ordered[0].value, warn, crit)
+    bad = sum(status_of(each.value, warn, crit) is not CheckStatus.OK for each in found)
+    worst = f"{ordered[0].label}: {measure} is {number(ordered[0].value)}{'%' * measure.endswith('_percent')}"
+    limit = crit if status is CheckStatus.CRITICAL else warn
+    why = f", allowed is {limit.text}" if status is not CheckStatus.OK and limit is not None else ""
+    several = f" ({bad} of {len(found)} are not well)" if len(found) > 1 else ""
+    return CheckResult(status, f"{worst}{why}{several}", measure, tuple(ordered), warn, crit)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group and its commands."""
+    group = typer.Typer(no_args_is_help=True, help="Check figures for a monitoring system: 0 OK, 1, 2, 3 UNKNOWN.")
+    command(
+        group,
+        "client",
+        kind=CheckCommand,
+        examples=(
+            "qsctl check client 'desks/*' --warning 0 --critical 1000  # discards of the newest run",
+            "qsctl check client '*' --measure blocked_percent -w 20 -c 50 --run qsctl-runs/slow-subscriber-1",
+            "qsctl check client solace1 --queue G-1 -m depth_percent -w 60 -c 80 --listing captured.txt",
+        ),
+    )(check_client)
+    command(
+        group,
+        "queue",
+        kind=CheckCommand,
+        examples=(
+            "qsctl check queue Orders --warning 100 --critical 1000  # of the embedded service",
+            "qsctl check queue Orders -m failed_delivery_message_count -c 0 --service dds:57",
+            "qsctl check queue D-1 -m high_water_mark_percent -w 80 -c 100 --run qsctl-runs/burst-1",
+        ),
+    )(check_queue)
+    app.add_typer(group, name="check", rich_help_panel="Monitor")

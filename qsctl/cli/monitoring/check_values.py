@@ -1,0 +1,180 @@
+"""What `qsctl check` can look at: figures of queues and clients, from runs, listings and our own service.
+
+Decides: the names of measures, which are those of the listings' and the status's fields, and two ratios of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from qsctl.cli.monitoring.listing_source import load_listing, load_run, no_match
+from qsctl.errors import InvalidInput, UsageError
+
+if TYPE_CHECKING:
+    from qsctl.profiles.listings.model import Listings, QueueStatistics
+
+COUNTS: Final = (
+    "length_messages", "length_work_units", "high_water_mark_work_units", "discarded_messages", "delivered_messages",
+)  # fmt: skip
+RATIOS: Final = {"depth_percent": "length_work_units", "high_water_mark_percent": "high_water_mark_work_units"}
+"""Shares of `max_depth_work_units`, in percent."""
+QUEUE_MEASURES: Final = (*COUNTS, *RATIOS)
+BLOCKED: Final = "blocked_percent"
+CLIENT_MEASURES: Final = (*QUEUE_MEASURES, BLOCKED)
+_COUNTERS: Final = frozenset({"discarded_messages", "delivered_messages"})
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One value: what it is of, and the largest that it is meant to be."""
+
+    label: str
+    value: float
+    high: float | None = None
+
+
+def unit_of(measure: str) -> str:
+    """The unit of measure in performance data: a percentage, a counter, or none."""
+    if measure.endswith("_percent"):
+        return "%"
+    return "c" if measure in _COUNTERS or (measure.endswith("_count") and not measure.startswith("current_")) else ""
+
+
+def known_measure(measure: str, names: Iterable[str]) -> str:
+    """The measure, where there is one of that name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    known = list(names)
+    if measure not in known:
+        raise UsageError(f"there is no measure {measure!r}", remedy=f"Use one of {', '.join(known)}.")
+    return measure
+
+
+def of_clients(
+    client: str, queue: str, measure: str, run: Path | None, listing: Path | None, replication: int
+) -> list[Checked]:
+    """The values of clients whose name fits, of their queues whose name fits.
+
+    Raises:
+        NotFound: no client, or no queue of theirs, has such a name; no run, no file.
+        InvalidInput: the source does not know the figure.
+    """
+    from qsctl.profiles.listings.wildcard import matches
+
+    listings, where = _listings(run, listing, replication, measure)
+    if measure == BLOCKED:
+        blocked = {one.name: one.blocked_percent for one in listings.slow_subscribers}
+        blocked |= {one.name: one.blocked_percent for one in listings.connections}
+        found = {name: percent for name, percent in blocked.items() if matches(client, name)}
+        if not found:
+            raise no_match(list(blocked), client, "client with a blocked percentage", where)
+        unknown = next((name for name, percent in found.items() if percent is None), None)
+        if unknown is not None:
+            raise InvalidInput(
+                f"{where} does not say how long {unknown} was blocked", remedy="Simulate with --level events."
+            )
+        return [Checked(name, float(percent or 0.0), 100.0) for name, percent in found.items()]
+    rows = list(_rows(listings))
+    named = [(name, figures) for name, figures in rows if matches(client, name)]
+    if not named:
+        raise no_match([name for name, _ in rows], client, "client", where)
+    chosen = [(name, figures) for name, figures in named if matches(queue, figures.queue)]
+    if not chosen:
+        raise no_match([figures.queue for _, figures in named], queue, f"queue of {client}", where)
+    return [_checked(f"{name} {figures.queue}", figures, measure) for name, figures in chosen]
+
+
+def _listings(run: Path | None, listing: Path | None, replication: int, measure: str) -> tuple[Listings, str]:
+    if listing is not None:
+        return load_listing(listing), str(listing)
+    from qsctl.profiles.listings.model import Listings
+    from qsctl.sim.listings import broker_listings
+
+    state = load_run(run, replication)
+    where = str(state.run.folder)
+    if measure == BLOCKED:
+        return Listings(connections=tuple(broker_listings.connections(state))), where
+    clients, neighbors = tuple(broker_listings.client_queues(state)), tuple(broker_listings.neighbor_queues(state))
+    return Listings(clients=clients, neighbors=neighbors), where
+
+
+def _rows(listings: Listings) -> Iterator[tuple[str, QueueStatistics]]:
+    for client in listings.clients:
+        for queue in client.queues:
+            yield client.name, queue
+    for neighbor in listings.neighbors:
+        for connection in neighbor.connections:
+            for queue in connection.queues:
+                yield f"{neighbor.name} {connection.name}", queue
+
+
+def _checked(label: str, figures: QueueStatistics, measure: str) -> Checked:
+    most = figures.max_depth_work_units
+    if measure in RATIOS:
+        return Checked(label, 100.0 * getattr(figures, RATIOS[measure]) / most if most else 0.0)
+    return Checked(label, getattr(figures, measure), most if measure.endswith("_work_units") else None)
+
+
+def of_recorded_queues(run: Path, queue: str, measure: str, replication: int) -> list[Checked]:
+    """The values of shared reader queues of a run, by their names.
+
+    Raises:
+        NotFound: no such run, replication or queue.
+        UsageError: a measure that they have not.
+    """
+    from qsctl.eventlog.reader import open_run
+    from qsctl.profiles.listings.wildcard import matches
+
+    opened = open_run(run)
+    rows = opened.counters().drop_columns(["histogram_bucket", "histogram_count"]).to_pylist()
+    rows = [row for row in rows if row["replication"] == replication]
+    found = [row for row in rows if matches(queue, row["queue"])]
+    if not found:
+        raise no_match([row["queue"] for row in rows], queue, "queue", f"{run}, replication {replication},")
+    known_measure(measure, COUNTS)
+    return [Checked(row["queue"], row[measure]) for row in found]
+
+
+def is_recorded_service(run: Path) -> bool:
+    """Whether a run is of shared reader queues.
+
+    Raises:
+        NotFound: it is no run folder.
+        Damaged: its `run.json` cannot be read.
+    """
+    from qsctl.eventlog.run_folder import read_run_info
+
+    return read_run_info(run).model == "shared_reader_queue"
+
+
+def of_service(queue: str, measure: str, service: str, state_dir: Path, timeout: str, target: str) -> list[Checked]:
+    """The values of a queue's status at a service, one a service that answers.
+
+    Raises:
+        NotFound: there is no such queue; NoAnswer: no service answered in time.
+        UsageError: no number of the status has that name.
+    """
+    from qsctl.cli.administer.get_results import Statuses
+    from qsctl.cli.location import open_connection
+    from qsctl.client.admin import Administration
+
+    with open_connection(service, state_dir, timeout) as connection:
+        administration = Administration(connection, target)
+        rows = Statuses(tuple(administration.statuses(administration.queue_named(queue)))).rows()
+    found = []
+    for row in rows:
+        known_measure(measure, _numbers(row))
+        value = row[measure]
+        assert isinstance(value, int | float)
+        label = str(row["queue_name"]) if len(rows) == 1 else f"{row['service']} {row['queue_name']}"
+        found.append(Checked(label, value))
+    return found
+
+
+def _numbers(row: Mapping[str, object]) -> list[str]:
+    return [name for name, value in row.items() if isinstance(value, int | float) and not isinstance(value, bool)]

@@ -1,0 +1,213 @@
+"""`qsctl explain discards FILE|RUN`: why messages were discarded, what helps, and how to see that before it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.input_files import is_standard_input
+from qsctl.cli.monitoring.listing_source import load_listing
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+
+if TYPE_CHECKING:
+    from qsctl.profiles.listings.model import Listings
+    from qsctl.sim.listings.discards import Explained
+
+READY_COMMANDS: Final = {
+    "transmit_congestion": "qsctl size burst --target 'discards({queue})=0' --vary 'max-depth({queue})'",
+    "client_not_connected": "qsctl simulate slow-subscriber --by group --set broker/slow-disconnect=false",
+    "client_disconnected": "qsctl simulate slow-subscriber --by group --set broker/slow-disconnect=false",
+    "msg_spool_egress": "qsctl simulate guaranteed --by group --set 'endpoint[throttled]/max-messages=1000'",
+    "msg_spool_ingress": "qsctl simulate guaranteed --by group --set 'endpoint[throttled]/max-messages=1000'",
+    "egress_spool_congestion": "qsctl simulate guaranteed --by group --set 'endpoint[throttled]/max-messages=1000'",
+    "ingress_spool_congestion": "qsctl simulate guaranteed --by group --set 'endpoint[throttled]/max-messages=1000'",
+    "message_elided": "qsctl simulate web-messaging --by group --set 'profile[*]/eliding/enabled=false'",
+    "msg_too_big": "qsctl simulate ingress --by group --set 'broker/max-message=200 MB'",
+    "ingress_rate": "qsctl simulate ingress --by group --set broker/ingress-rate=0 --set broker/ingress-buffer=0",
+}
+"""For captured figures, whose load is not known: a ready scenario that shows the mechanism."""
+
+_DIRECT: Final = "D-1"
+"""Where most congestion is; a listing with queues names its own."""
+
+
+@dataclass(frozen=True)
+class ExplainedDiscards(Result):
+    """The causes, with their levers."""
+
+    source: str
+    causes: tuple[Explained, ...]
+    totals: tuple[tuple[str, str, int], ...] = ()
+    """Of captured statistics: whose, `egress` or `ingress`, and the total that they state."""
+    notes: tuple[str, ...] = ()
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "of": "whose messages: a run, the broker, a message VPN or a client",
+        "cause": "the cause's key",
+        "side": "egress or ingress",
+        "messages": "messages discarded by it",
+        "share": "share of the discards of the same source and side",
+        "meaning": "the cause in words",
+        "is_loss": "whether a message is lost by it; an elided one is replaced by a newer one",
+        "most": "the client and queue with most of them",
+        "lever": "what helps",
+        "command": "a simulation that shows what it would do; empty where the simulator has no such cause",
+        "totals": "-o json and yaml: the totals that captured statistics state",
+    }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a cause, the most frequent first."""
+        sums: dict[tuple[str, str], int] = {}
+        for each in self.causes:
+            key = (each.of, each.cause.side)
+            sums[key] = sums.get(key, 0) + each.messages
+        return [
+            {
+                "of": each.of,
+                "cause": each.cause.key,
+                "side": each.cause.side,
+                "messages": each.messages,
+                "share": each.messages / sums[each.of, each.cause.side],
+                "meaning": each.cause.words,
+                "is_loss": each.cause.is_loss,
+                "most": each.most,
+                "lever": each.cause.lever,
+                "command": each.command,
+            }
+            for each in self.causes
+        ]
+
+    def document(self) -> Plain:
+        """The causes and the totals."""
+        totals: list[Plain] = [{"of": of, "side": side, "messages": count} for of, side, count in self.totals]
+        return {"source": self.source, "causes": list(self.rows()), "totals": totals, "notes": list(self.notes)}
+
+    def blocks(self) -> Sequence[Block]:
+        """Who lost what by which cause; then what helps, and how to check it."""
+        rows = self.rows()
+        if not rows:
+            return [TextBlock(f"{self.source}: no message was discarded.", "good"), *self._notes()]
+        several = len({row["of"] for row in rows}) > 1
+        columns = [
+            *([Column("of", "Of")] if several else []),
+            Column("side", "Side"),
+            Column("messages", "Messages", "right"),
+            Column("share_text", "Share", "right"),
+            Column("meaning", "Cause"),
+            *([Column("most", "Most at")] if any(row["most"] for row in rows) else []),
+        ]
+        shown = [{**row, "share_text": _percent(row["share"])} for row in rows]
+        blocks: list[Block] = [TableBlock(columns, shown, title=f"{self.source}: discards by cause"), *self._checks()]
+        for each in {each.cause.key: each for each in self.causes}.values():
+            text = f"{each.cause.words}\n  Helps: {each.cause.lever}."
+            blocks.append(TextBlock(f"{text}\n  Check: {each.command}" if each.command else text))
+        return [*blocks, *self._notes()]
+
+    def _checks(self) -> list[Block]:
+        """Where the causes do not come to the total that is stated."""
+        lines = []
+        for of, side, total in self.totals:
+            named = sum(each.messages for each in self.causes if each.of == of and each.cause.side == side)
+            rest = total - named
+            told = f"; {rest:,} by causes that are not listed" if rest > 0 else ""
+            told = f"; the causes come to {-rest:,} more" if rest < 0 else told
+            lines.append(f"{of}: {total:,} {side} discards in total{told}.")
+        return [TextBlock("\n".join(lines), "faint")] if lines else []
+
+    def _notes(self) -> list[Block]:
+        return [TextBlock(note, "faint") for note in self.notes]
+
+
+def _percent(share: object) -> str:
+    assert isinstance(share, float)
+    return f"{100 * share:.4g} %"
+
+
+def discards(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|RUN",
+            help="A run folder; or a captured listing, `show stats client`, SEMP v1 replies; -: standard input.",
+        ),
+    ],
+) -> ExplainedDiscards:
+    """Explain discards: how many by which cause, what helps, and the simulation that would show it.
+
+    The total of egress discards that a broker states is mostly not congestion: causes are told apart.
+    """
+    if not is_standard_input(source) and source.is_dir():
+        from qsctl.sim.listings.discards import explain_run
+
+        return ExplainedDiscards(str(source), tuple(explain_run(source)))
+    found = load_listing(source)
+    name = "standard input" if is_standard_input(source) else str(source)
+    causes = [*_of_statistics(found), *_of_queues(found)]
+    causes.sort(key=lambda each: (each.of, -each.messages))
+    totals = tuple(
+        (each.of, side, total)
+        for each in found.discards
+        for side, total in (("egress", each.total_egress), ("ingress", each.total_ingress))
+        if total is not None
+    )
+    notes = list(found.notes)
+    if found.clients or found.neighbors:
+        notes.append("A listing of queues counts congestion alone: `show stats client` has the other causes.")
+    if not (found.discards or found.clients or found.neighbors):
+        notes.append("This listing has no discards: capture `show client … stats queue` or `show stats client`.")
+    return ExplainedDiscards(name, tuple(causes), totals, tuple(notes))
+
+
+def _of_statistics(found: Listings) -> list[Explained]:
+    from qsctl.profiles.listings.discards import BY_KEY
+    from qsctl.sim.listings.discards import Explained as Made
+
+    return [
+        Made(each.of, BY_KEY[key], count, command=READY_COMMANDS.get(key, "").format(queue=_DIRECT))
+        for each in found.discards
+        for key, count in each.causes
+        if count
+    ]
+
+
+def _of_queues(found: Listings) -> list[Explained]:
+    """Congestion by queue: what the listings of queues know."""
+    from qsctl.profiles.listings.discards import BY_KEY
+    from qsctl.sim.listings.discards import Explained as Made
+
+    lost: dict[str, list[tuple[int, str]]] = {}
+    for name, queues in [
+        *((client.name, client.queues) for client in found.clients),
+        *((f"{each.name} {one.name}", one.queues) for each in found.neighbors for one in each.connections),
+    ]:
+        for queue in queues:
+            if queue.discarded_messages:
+                lost.setdefault(queue.queue, []).append((queue.discarded_messages, name))
+    made = []
+    for name, losses in lost.items():
+        most, client = max(losses)
+        command = READY_COMMANDS["transmit_congestion"].format(queue=name)
+        total = sum(count for count, _ in losses)
+        cause = BY_KEY["transmit_congestion"]
+        made.append(Made(f"queue {name}", cause, total, f"{client}: {most:,}", command=command))
+    return made
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group and its command."""
+    group = typer.Typer(no_args_is_help=True, help="Explain what a run or a captured listing shows.")
+    command(
+        group,
+        "discards",
+        examples=(
+            "qsctl explain discards qsctl-runs/slow-subscriber-1",
+            "qsctl explain discards captured.txt",
+            "qsctl explain discards reply.xml -o json",
+        ),
+    )(discards)
+    app.add_typer(group, name="explain", rich_help_panel="Simulate and summarize")

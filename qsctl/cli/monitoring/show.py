@@ -1,0 +1,256 @@
+"""`qsctl show client`, `qsctl show cspf neighbor`: a run, or what was captured, in the look of the broker's listings.
+
+The words after the name are the broker's own commands (seed 004), so that an operator's hand and scripts work.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.monitoring.listing_source import (
+    ListingOption,
+    ReplicationOption,
+    RunOption,
+    check_source,
+    chosen,
+    load_listing,
+    load_run,
+    no_match,
+    only,
+)
+from qsctl.cli.monitoring.show_results import ListedProfile, ShownListing, ShownProfiles
+from qsctl.cli.output.render import note
+from qsctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from qsctl.sim.listings.run_state import RunState
+
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="A name, or part of one with ? for one character and * for any.", show_default=False
+    ),
+]
+WordsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="WORDS…", help="What to show of them.", show_default=False)
+]
+
+STATS, SLOW, CONNECTIONS = "stats queue", "slow-subscriber", "connections wide"
+_CLIENT_WORDS: Final = {
+    STATS: STATS,
+    "stats queues": STATS,
+    SLOW: SLOW,
+    CONNECTIONS: CONNECTIONS,
+    "connections": CONNECTIONS,
+}
+_NEIGHBOR_WORDS: Final = frozenset({"stats queues", "stats queue"})
+EVENTS_REMEDY: Final = "its log level is {level}: with --level events every figure of single clients is known."
+
+
+def show_client(
+    name: NameArgument,
+    words: WordsArgument = None,
+    run: RunOption = None,
+    listing: ListingOption = None,
+    replication: ReplicationOption = 0,
+) -> ShownListing:
+    """Show clients as the broker lists them: `stats queue`, `slow-subscriber` or `connections wide`.
+
+    A simulated run's clients are those of its scenario, with what its counters and events say of them when it ended.
+    """
+    typed = " ".join(words or ())
+    kind = _CLIENT_WORDS.get(typed)
+    if kind is None:
+        raise UsageError(
+            f"show client {name} {typed!r} is no listing",
+            remedy=f"Write one of: {', '.join([STATS, SLOW, CONNECTIONS])}.",
+        )
+    check_source(run, listing)
+    if listing is not None:
+        return _noted(_captured_clients(listing, name, kind))
+    return _noted(_run_clients(run, replication, name, kind))
+
+
+def show_cspf(
+    words: Annotated[
+        list[str], typer.Argument(metavar="neighbor NAME stats queues", help="As the broker's command has it.")
+    ],
+    run: RunOption = None,
+    listing: ListingOption = None,
+    replication: ReplicationOption = 0,
+) -> ShownListing:
+    """Show the queues of links to neighbour brokers: `neighbor NAME stats queues`.
+
+    In a scenario a group with neighbor="true" stands for a link, its four clients for the four data connections.
+    """
+    if len(words) < 3 or words[0] != "neighbor" or " ".join(words[2:]) not in _NEIGHBOR_WORDS:
+        raise UsageError(
+            f"show cspf {' '.join(words)!r} is no listing",
+            remedy="Write it as in: show cspf neighbor '*' stats queues.",
+        )
+    name = words[1]
+    check_source(run, listing)
+    if listing is not None:
+        found = load_listing(listing)
+        neighbors = chosen(found.neighbors, name, "neighbor", str(listing))
+        return _noted(ShownListing(only(found, neighbors=neighbors), found.notes))
+    from qsctl.profiles.listings.model import Listings
+    from qsctl.sim.listings.broker_listings import neighbor_queues
+
+    state = load_run(run, replication)
+    links = list(neighbor_queues(state))
+    if not links:
+        error = no_match((), name, "neighbor", f"the scenario of {state.run.folder}")
+        error.remedy = 'Mark the group that stands for its link: <group name="…" count="4" neighbor="true" …/>.'
+        raise error
+    return ShownListing(Listings(neighbors=tuple(chosen(links, name, "neighbor", str(state.run.folder)))))
+
+
+def show_client_profile(
+    name: NameArgument,
+    words: WordsArgument = None,
+    run: RunOption = None,
+    listing: ListingOption = None,
+) -> ShownProfiles:
+    """Show client profiles as the broker lists them: `detail`, or `message-vpn VPN detail`.
+
+    Of a run: the profiles of its scenario, as it began. A captured file may have any format of `qsctl client-profile`.
+    """
+    typed = words or []
+    vpn = typed[1] if len(typed) == 3 and typed[0] == "message-vpn" else "*"
+    if typed[-1:] != ["detail"] or len(typed) not in {1, 3} or (len(typed) == 3 and typed[0] != "message-vpn"):
+        raise UsageError(
+            f"show client-profile {name} {' '.join(typed)!r} is no listing",
+            remedy="Write it as in: show client-profile default detail, or: … message-vpn VPN detail.",
+        )
+    check_source(run, listing)
+    found = _run_profiles(run) if listing is None else _captured_profiles(listing)
+    where = str(listing or run or "the newest run")
+    from qsctl.profiles.listings.wildcard import matches
+
+    fitting = [each for each in found if matches(vpn, each.profile.message_vpn)]
+    names = {each.name for each in chosen([each.profile for each in fitting], name, "client profile", where)}
+    return ShownProfiles(tuple(each for each in fitting if each.profile.name in names))
+
+
+def _captured_profiles(file: Path) -> list[ListedProfile]:
+    from qsctl.profiles.formats.file import read_profiles
+
+    return [ListedProfile(each.profile) for each in read_profiles(file).profiles]
+
+
+def _run_profiles(run: Path | None) -> list[ListedProfile]:
+    from qsctl.errors import Refused
+    from qsctl.sim.listings.broker_listings import MESSAGE_VPN
+    from qsctl.sim.listings.broker_profile import broker_profile, users_of
+    from qsctl.sim.scenario.scenario import Model
+
+    state = load_run(run, 0)
+    if state.scenario.model is not Model.SOLACE:
+        raise Refused(
+            f"{state.run.folder} is a run of model {state.scenario.model}, whose profile has another listing",
+            remedy="Its one limit is in the scenario: <profile><queue name=\"egress\" max-depth=\"…\"/>.",
+        )  # fmt: skip
+    return [
+        ListedProfile(broker_profile(profile, MESSAGE_VPN), tuple(users_of(state, profile.name)))
+        for profile in state.scenario.profiles
+    ]
+
+
+def _noted(shown: ShownListing) -> ShownListing:
+    """The same, its notes told beside it."""
+    for each in shown.notes:
+        note(f"Note: {each}")
+    return shown
+
+
+def _captured_clients(file: Path, name: str, kind: str) -> ShownListing:
+    found = load_listing(file)
+    where = str(file)
+    if kind == STATS:
+        return ShownListing(only(found, clients=chosen(found.clients, name, "client with queues", where)), found.notes)
+    if kind == CONNECTIONS:
+        rows = chosen(found.connections, name, "client with connections", where)
+        return ShownListing(only(found, connections=rows), found.notes)
+    from qsctl.profiles.listings.model import SlowSubscriber
+    from qsctl.profiles.listings.wildcard import matches
+
+    slow = [row for row in found.slow_subscribers if matches(name, row.name) and row.slow_subscriber is not False]
+    slow += [
+        SlowSubscriber(each.name, each.message_vpn, each.client_username, each.client_address, True)
+        for each in found.clients
+        if each.slow_subscriber and matches(name, each.name)
+    ]
+    return ShownListing(only(found, slow_subscribers=slow), found.notes, empty=_none_is_slow(name))
+
+
+def _run_clients(run: Path | None, replication: int, name: str, kind: str) -> ShownListing:
+    from qsctl.profiles.listings.model import Listings
+    from qsctl.profiles.listings.wildcard import matches
+    from qsctl.sim.listings import broker_listings
+
+    state = load_run(run, replication)
+    where = str(state.run.folder)
+    if kind == STATS:
+        clients = chosen(broker_listings.client_queues(state), name, "client", where)
+        return ShownListing(Listings(clients=tuple(clients)), _notes(state))
+    chosen([client for client in state.clients if not client.group.neighbor], name, "client", where)
+    if kind == CONNECTIONS:
+        rows = tuple(row for row in broker_listings.connections(state) if matches(name, row.name))
+        return ShownListing(Listings(connections=rows), _notes(state), empty="No client that fits is connected.")
+    slow = tuple(row for row in broker_listings.slow_subscribers(state) if matches(name, row.name))
+    return ShownListing(Listings(slow_subscribers=slow), _notes(state), empty=_none_is_slow(name))
+
+
+def _none_is_slow(name: str) -> str:
+    return f"No client that fits {name!r} is a slow subscriber."
+
+
+def _notes(state: RunState) -> tuple[str, ...]:
+    """What a person should know of a run's figures."""
+    info = state.run.info
+    notes = []
+    if not state.replication.complete:
+        notes.append(f"{state.run.folder}: the run was stopped; these are the figures up to there.")
+    if info.log_level != "events" and any(
+        None in (client.slow, client.slow_percent, client.large_message, client.max_eliding_topics)
+        for client in state.clients
+    ):
+        notes.append(f"{state.run.folder}: {EVENTS_REMEDY.format(level=info.log_level)}")
+    return tuple(notes)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group and its commands."""
+    group = typer.Typer(no_args_is_help=True, help="Show a run, or a captured listing, as the broker lists it.")
+    command(
+        group,
+        "client",
+        examples=(
+            "qsctl show client 'desks/*' stats queue  # of the newest run",
+            "qsctl show client '*' slow-subscriber --run qsctl-runs/slow-subscriber-1",
+            "qsctl show client '*' connections wide -o csv",
+            "qsctl show client '*' stats queue --listing captured.txt -o prometheus",
+        ),
+    )(show_client)
+    command(
+        group,
+        "client-profile",
+        examples=(
+            "qsctl show client-profile default detail",
+            "qsctl show client-profile '*' message-vpn markets detail --listing captured.txt",
+        ),
+    )(show_client_profile)
+    command(
+        group,
+        "cspf",
+        examples=(
+            "qsctl show cspf neighbor '*' stats queues",
+            "qsctl show cspf neighbor 1.2.3.4 stats queues --listing captured.txt -o json",
+        ),
+    )(show_cspf)
+    app.add_typer(group, name="show", rich_help_panel="Simulate and summarize")

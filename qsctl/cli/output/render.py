@@ -1,0 +1,288 @@
+"""The only place that prints: results on standard output, errors and notes on standard error.
+
+No colour where nobody sees it: not in a pipe, not with `NO_COLOR`, not with `TERM=dumb`. Where the encoding is not
+UTF-8, each format escapes other characters in its own way, so that the output is still JSON, YAML or XML. Results that
+are printed a part at a time are in `streaming`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, TextIO
+
+from qsctl.cli.output.plain_table import Layout
+from qsctl.cli.output.results import Block, Column, LazyRows, LinesBlock, Plain, Result, Row, TableBlock
+from qsctl.cli.output.shown_text import is_obeyed, shown, shown_in_line, shown_json
+from qsctl.errors import QsctlError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class OutputFormat(StrEnum):
+    """What `-o` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    YAML = "yaml"
+    CSV = "csv"
+    XML = "xml"
+    PROMETHEUS = "prometheus"
+
+
+_STYLES = {"plain": "", "good": "green", "bad": "bold red", "faint": "dim"}
+_PIPE_WIDTH = 100_000
+"""A table in a pipe is never folded: `grep` and `awk` read it."""
+
+
+def console(stream: TextIO) -> Console:
+    """A rich console for people on this stream."""
+    from rich.console import Console
+
+    return Console(
+        file=stream,
+        width=None if stream.isatty() else _PIPE_WIDTH,
+        no_color=True if os.environ.get("NO_COLOR") else None,
+        highlight=False,
+        markup=False,
+        soft_wrap=not stream.isatty(),
+    )
+
+
+def show(result: Result, output: OutputFormat) -> None:
+    """Print a result on standard output."""
+    match output:
+        case OutputFormat.TABLE:
+            _show_blocks(result.blocks())
+        case OutputFormat.JSON:
+            _show_json(result.document())
+        case OutputFormat.JSONL:
+            show_lines_of_json(result.rows())
+        case OutputFormat.YAML:
+            show_yaml(result.document())
+        case OutputFormat.CSV:
+            show_csv(result.rows())
+        case OutputFormat.XML:
+            # Whatever encoding its declaration names: ASCII is part of it.
+            text = result.xml().rstrip("\n")
+            text = text if is_unicode() else text.encode("ascii", "xmlcharrefreplace").decode("ascii")
+            print(shown(text) if sys.stdout.isatty() else text)
+        case OutputFormat.PROMETHEUS:
+            metrics = result.prometheus()
+            sys.stdout.write(shown(metrics) if sys.stdout.isatty() else metrics)
+    sys.stdout.flush()
+
+
+def is_unicode() -> bool:
+    """Whether standard output takes every character."""
+    return (sys.stdout.encoding or "utf-8").lower().replace("-", "").startswith("utf")
+
+
+def show_lines_of_json(rows: Sequence[Row]) -> None:
+    """A document a line."""
+    is_ascii = not is_unicode()
+    for row in rows:
+        print(shown_json(json.dumps(row, ensure_ascii=is_ascii)))
+
+
+def show_yaml(document: Plain) -> None:
+    """One document. Lists one after the other are one list."""
+    import yaml
+
+    listed = _listed(document)
+    text = yaml.safe_dump(listed, sort_keys=False, allow_unicode=is_unicode())
+    # YAML has escapes, too, and its writer knows which of its strings want them; it uses them for all but ASCII.
+    sys.stdout.write(yaml.safe_dump(listed, sort_keys=False) if is_obeyed(text) else text)
+
+
+def show_format_help(result_type: type[Result]) -> None:
+    """Print the fields of a command's output."""
+    width = max((len(name) for name in result_type.field_help), default=0)
+    for name, meaning in result_type.field_help.items():
+        print(f"{name:<{width}}  {meaning}")
+
+
+def show_error(error: QsctlError, output: OutputFormat = OutputFormat.TABLE) -> None:
+    """Print an error on standard error: one message, then what to do; as JSON where the output is JSON."""
+    if output in {OutputFormat.JSON, OutputFormat.JSONL}:
+        document = {
+            "error": {
+                "kind": type(error).__name__,
+                "message": error.message,
+                "remedy": error.remedy,
+                "exit_status": int(error.exit_status),
+            }
+        }
+        print(shown_json(json.dumps(document, ensure_ascii=False)), file=sys.stderr)
+        return
+    out = console(sys.stderr)
+    out.print("Error: ", style="bold red", end="")
+    out.print(shown(error.message))
+    if error.remedy:
+        out.print(shown(error.remedy))
+
+
+def note(text: str) -> None:
+    """Say something beside the result, on standard error."""
+    console(sys.stderr).print(shown(text))
+
+
+def _show_blocks(blocks: Sequence[Block]) -> None:
+    out = console(sys.stdout)
+    for index, block in enumerate(blocks):
+        if isinstance(block, TableBlock):
+            if index:
+                out.print()
+            _show_table(out, block)
+        elif isinstance(block, LinesBlock):
+            out.file.writelines(f"{shown_in_line(line)}\n" for line in block.lines)
+        else:
+            out.print(shown(block.text), style=_STYLES[block.style])
+
+
+def _show_table(out: Console, block: TableBlock) -> None:
+    if block.title:
+        out.print(shown(block.title), style="bold")
+    if not block.rows:
+        out.print(shown(block.empty), style="dim")
+        return
+    show_rows(out, Layout(block.columns, out.width, rule_of(out)), block)
+
+
+def rule_of(out: Console) -> str:
+    """What the line below a heading is made of."""
+    return "─" if out.encoding.startswith("utf") else "-"
+
+
+def show_rows(out: Console, layout: Layout, block: TableBlock) -> None:
+    """The rows of a table, below its heading where the layout had no rows yet."""
+    rows = [[_cell(row.get(column.field)) for column in block.columns] for row in block.rows]
+    is_first = not layout.has_heading
+    lines = layout.lines(rows)
+    if lines is None:
+        _show_folded(out, block.columns, rows)
+        return
+    if is_first:
+        out.print(next(lines), style="bold")
+    out.file.writelines(f"{line}\n" for line in lines)
+
+
+def _show_folded(out: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column.heading, justify=column.justify, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    # Rich pads the last column; a pipe gets lines without trailing blanks.
+    if out.is_terminal:
+        out.print(table)
+    else:
+        with out.capture() as capture:
+            out.print(table)
+        out.file.write("".join(line.rstrip() + "\n" for line in capture.get().splitlines()))
+
+
+def _cell(value: Plain) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, int):
+        return str(value)
+    return shown_in_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _show_json(document: Plain) -> None:
+    """Indented by two. A list goes out one by one: it may be of millions, whose text nobody wants in memory."""
+    if isinstance(document, str) or not isinstance(document, Sequence):
+        print(_indented(document))
+        return
+    array = JsonArray()
+    array.add(document)
+    array.end()
+
+
+class JsonArray:
+    """A JSON array of values that come one after the other."""
+
+    def __init__(self) -> None:
+        self._separator = "["
+        self._is_over = False
+
+    def add(self, values: Sequence[Plain]) -> None:
+        """Print these behind the former."""
+        for each in values:
+            print(self._separator, end="\n  ")
+            # A line break inside a text is escaped, so every line here begins with what JSON is laid out with.
+            print(_indented(each).replace("\n", "\n  "), end="")
+            self._separator = ","
+
+    def end(self) -> None:
+        """Close it, once."""
+        if not self._is_over:
+            self._is_over = True
+            print("[]" if self._separator == "[" else "\n]")
+
+
+def _indented(value: Plain) -> str:
+    return shown_json(json.dumps(value, indent=2, ensure_ascii=not is_unicode()))
+
+
+def show_csv(rows: Sequence[Row], *, heading: bool = True) -> None:
+    """A line a row, below the names of the fields."""
+    names = rows.names if isinstance(rows, LazyRows) else list(dict.fromkeys(name for row in rows for name in row))
+    if not rows:
+        return
+    writer = csv.writer(_Lines())
+    if heading:
+        writer.writerow(names)
+    # CSV has no escapes: a file gets the data, a terminal what it may be given.
+    cell = _csv_cell_shown if sys.stdout.isatty() else _csv_cell
+    writer.writerows([cell(row.get(name)) for name in names] for row in rows)
+
+
+class _Lines:
+    """Where a CSV writer puts its lines.
+
+    The writer quotes what its own line terminator contains. With a line feed alone it leaves a carriage return bare,
+    which every reader takes for the end of a row. So it is given both, and the lines end as the rest of the output.
+    """
+
+    @staticmethod
+    def write(line: str) -> None:
+        sys.stdout.write(line.removesuffix("\r\n") + "\n")
+
+
+def _csv_cell(value: Plain) -> str | int | float:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _csv_cell_shown(value: Plain) -> str | int | float:
+    cell = _csv_cell(value)
+    return shown(cell) if isinstance(cell, str) else cell
+
+
+def _listed(value: Plain) -> object:
+    """Plain lists and dicts: YAML's safe dumper knows no tuples and no other mappings."""
+    if isinstance(value, str) or value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Sequence):
+        return [_listed(each) for each in value]
+    return {key: _listed(each) for key, each in value.items()}

@@ -1,0 +1,82 @@
+"""Results that a command yields one after the other, printed as they come.
+
+Decides: how parts become one document. A JSON array is opened and closed around them, a table keeps its columns. What
+is printed is flushed before the command goes on, which is what `consume` acknowledges by.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from qsctl.cli.output import render
+from qsctl.cli.output.plain_table import Layout
+from qsctl.cli.output.render import OutputFormat
+from qsctl.cli.output.results import PartialResult, Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Printer:
+    """The output of one command.
+
+    Args:
+        output: the format of all its results.
+    """
+
+    def __init__(self, output: OutputFormat) -> None:
+        self._output = output
+        self._array: render.JsonArray | None = None
+        self._out: Console | None = None
+        self._layout: Layout | None = None
+        self._has_rows = False
+
+    def show(self, result: Result) -> None:
+        """Print a result, or the next part of one, and flush it.
+
+        Raises:
+            OutputFailed, OutputClosed: standard output does not take it.
+        """
+        if isinstance(result, PartialResult):
+            self._show_part(result)
+            sys.stdout.flush()
+        else:
+            render.show(result, self._output)
+
+    def end(self) -> None:
+        """Complete the document; does nothing where it is complete.
+
+        Raises:
+            OutputFailed, OutputClosed: standard output does not take it.
+        """
+        if self._array is not None:
+            self._array.end()
+            sys.stdout.flush()
+
+    def _show_part(self, part: PartialResult) -> None:
+        rows = part.rows()
+        match self._output:
+            case OutputFormat.JSON:
+                self._array = self._array or render.JsonArray()
+                self._array.add(rows)
+                if part.is_last:
+                    self._array.end()
+            case OutputFormat.JSONL:
+                render.show_lines_of_json(rows)
+            case OutputFormat.YAML:
+                render.show_yaml(rows)
+            case OutputFormat.CSV:
+                render.show_csv(rows, heading=not self._has_rows)
+            case OutputFormat.TABLE | OutputFormat.XML | OutputFormat.PROMETHEUS:
+                self._show_table(part)
+        self._has_rows = self._has_rows or bool(rows)
+
+    def _show_table(self, part: PartialResult) -> None:
+        table = part.table()
+        out = self._out = self._out or render.console(sys.stdout)
+        if not table.rows:
+            out.print(table.empty, style="dim")
+            return
+        self._layout = self._layout or Layout(table.columns, out.width, render.rule_of(out))
+        render.show_rows(out, self._layout, table)

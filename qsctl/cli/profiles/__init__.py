@@ -1,0 +1,1 @@
+"""Commands on the client profiles of brokers."""

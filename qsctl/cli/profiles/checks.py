@@ -1,0 +1,158 @@
+"""`qsctl client-profile lint|diff|size`: what a profile does that may not be meant, how two differ, what fits."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.options import assignments_of
+from qsctl.cli.profiles.options import (
+    FileArgument,
+    ForceOption,
+    FromOption,
+    NameOption,
+    VpnOption,
+    open_profile,
+    written,
+)
+from qsctl.cli.profiles.results import LintedProfile, ProfileDifference, SizedProfile
+from qsctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from qsctl.profiles.client_profile import Queue
+
+FlowsOption = Annotated[int, typer.Option("--flows", min=0, max=200_000, help="Consumer flows of one client.")]
+WindowOption = Annotated[int, typer.Option("--window", min=1, max=65_535, help="Window of one flow, in messages.")]
+MessageSizeOption = Annotated[
+    int, typer.Option("--message-size", min=1, max=2**31 - 1, help="Length of a message, in bytes.")
+]
+
+
+def lint(
+    file: FileArgument,
+    name: NameOption = None,
+    message_vpn: VpnOption = None,
+    form: FromOption = None,
+    flows: FlowsOption = 0,
+    window: WindowOption = 255,
+    message_size: MessageSizeOption = 1024,
+    topics: Annotated[
+        int, typer.Option("--topics", min=0, help="Unique topics that one client receives; 0: as many as are elided.")
+    ] = 0,
+    web: Annotated[bool, typer.Option("--web", help="The clients are web messaging clients.")] = False,
+    queued: Annotated[
+        list[str] | None,
+        typer.Option("--queued", metavar="QUEUE=N", help="Work units queued now, as in D-1=1500; may be repeated."),
+    ] = None,
+) -> LintedProfile:
+    """Explain what in a client profile may not be meant: rule, numbers and lever. The exit status is 1 on a warning."""
+    from qsctl.profiles.lint import Circumstances
+    from qsctl.profiles.lint import lint as find
+
+    read = open_profile(file, form, name, message_vpn)
+    known = Circumstances(flows, window, message_size, topics, web, _queued(queued), read.stated)
+    return LintedProfile(read.profile.name, find(read.profile, known))
+
+
+def _queued(options: Sequence[str] | None) -> dict[Queue, int]:
+    from qsctl.profiles.client_profile import Queue
+
+    found: dict[Queue, int] = {}
+    for name, text in assignments_of(options, "--queued").items():
+        if name not in set(Queue) or not (text.isascii() and text.isdigit() and len(text) <= 12):
+            allowed = ", ".join(Queue)
+            raise UsageError(f"--queued {name}={text} is not QUEUE=N", remedy=f"Queues are {allowed}; N is work units.")
+        found[Queue(name)] = int(text)
+    return found
+
+
+def diff(
+    first: FileArgument,
+    second: Annotated[Path, typer.Argument(metavar="FILE", help="Another file, in any format.")],
+    name: NameOption = None,
+    message_vpn: VpnOption = None,
+) -> ProfileDifference:
+    """Compare two client profiles setting by setting, whatever their formats; the exit status is 1 if they differ."""
+    from qsctl.profiles.difference import differences
+
+    one, other = (open_profile(path, None, name, message_vpn).profile for path in (first, second))
+    return ProfileDifference(str(first), str(second), differences(one, other))
+
+
+def size(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A file of client profiles; the vendor's defaults without.")
+    ] = None,
+    flows: Annotated[int, typer.Option("--flows", min=1, max=200_000, help="Consumer flows of one client.")] = 1,
+    window: WindowOption = 255,
+    message_size: MessageSizeOption = 1024,
+    clients: Annotated[int, typer.Option("--clients", min=1, max=1_000_000, help="Clients with this profile.")] = 1,
+    round_trip: Annotated[
+        str, typer.Option("--round-trip", metavar="TIME", help="From G-1 to the acknowledgment, as in 100ms.")
+    ] = "0",
+    rate: Annotated[
+        str, typer.Option("--rate", metavar="RATE", help="Wanted for one client, as in 1 Gbit/s; 0: not known.")
+    ] = "0",
+    scenario: Annotated[
+        Path | None,
+        typer.Option("--scenario", metavar="FILE", help="Write the load as a scenario, to check it by simulation.",
+                     show_default=False),
+    ] = None,
+    name: NameOption = None,
+    message_vpn: VpnOption = None,
+    form: FromOption = None,
+    force: ForceOption = False,
+) -> SizedProfile:  # fmt: skip
+    """Compute what G-1 admits, what flows and windows want, and the memory of all clients, each with its formula."""
+    from qsctl.instant import INFINITE_NS, parse_duration
+    from qsctl.profiles.ranges import default_profile
+    from qsctl.profiles.sizing import Load, difference_from_simulation, levers
+    from qsctl.profiles.sizing import size as compute
+    from qsctl.sim.scenario.values import BIT_RATE
+
+    profile = default_profile() if file is None else open_profile(file, form, name, message_vpn).profile
+    round_trip_ns, bits = parse_duration(round_trip), BIT_RATE.parse(rate)
+    if round_trip_ns >= INFINITE_NS:
+        raise UsageError("--round-trip is infinite", remedy="Write it as in 100ms.")
+    assert isinstance(bits, int)
+    load = Load(flows, window, message_size, clients, round_trip_ns, bits)
+    sizing = compute(profile, load)
+    if scenario is not None:
+        from qsctl.sim.scenario.text import scenario_text
+        from qsctl.sim.sizing.offered_load import scenario_of
+
+        written(scenario_text(scenario_of(profile, load)), scenario, force=force)
+    return SizedProfile(
+        profile.name, sizing, levers(profile, load, sizing), _check(scenario), difference_from_simulation(load)
+    )
+
+
+def _check(scenario: Path | None) -> str:
+    """The command that finds the least burst by simulation, with a depth that admits nothing beyond it."""
+    file = shlex.quote(str(scenario)) if scenario is not None else "SCENARIO"
+    line = f"qsctl size {file} --target 'waiting_messages(G-1)=0' --vary 'min-msg-burst(G-1)' "
+    line += "--set 'profile[sized]/queue[G-1]/max-depth=2'"
+    return line if scenario is not None else f"{line} (--scenario SCENARIO writes it)"
+
+
+def add(group: typer.Typer) -> None:
+    """Add the commands to the group."""
+    command(group, "lint", examples=(
+        "qsctl client-profile lint profile.json --flows 10 --window 255 --message-size 20480",
+        "qsctl client-profile lint web.tf --web --topics 80",
+        "qsctl client-profile lint new.json --queued D-1=1500  # before the depth is lowered",
+    ))(lint)  # fmt: skip
+    command(group, "diff", examples=(
+        "qsctl client-profile diff profile.json listing.txt",
+        "qsctl client-profile diff old.cfg new.cfg --name web -o csv",
+    ))(diff)  # fmt: skip
+    command(group, "size", examples=(
+        "qsctl client-profile size --flows 10 --window 255 --message-size 20480 --clients 100",
+        "qsctl client-profile size profile.json --flows 2 --round-trip 100ms --rate '1 Gbit/s' --scenario load.xml",
+    ))(size)  # fmt: skip

@@ -1,0 +1,173 @@
+"""`qsctl client-profile …`: a broker's client profiles in files of any format; show, set and reset here."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.profiles import checks as profile_checks
+from qsctl.cli.profiles import conversion as profile_conversion
+from qsctl.cli.profiles.options import (
+    FileArgument,
+    ForceOption,
+    FromOption,
+    NameOption,
+    OutOption,
+    VpnOption,
+    note_lost,
+    open_file,
+    setting_named,
+    written,
+)
+from qsctl.cli.profiles.results import ProfileText, ShownProfile
+from qsctl.errors import InvalidInput, UsageError
+
+if TYPE_CHECKING:
+    from qsctl.profiles.client_profile import ClientProfile
+    from qsctl.profiles.formats.file import ProfileFile
+    from qsctl.profiles.formats.selection import Selected
+    from qsctl.profiles.setting import Setting, Value
+
+_PANEL: Final = "Client profiles"
+_LEVELS: Final = re.compile(r"(\d{1,12})\s*(%?)\s*/\s*(\d{1,12})\s*(%?)")
+
+
+def show(
+    file: FileArgument,
+    name: NameOption = None,
+    message_vpn: VpnOption = None,
+    form: FromOption = None,
+    changed: Annotated[bool, typer.Option("--changed", help="Only settings that are not at their default.")] = False,
+) -> ShownProfile:
+    """Show every setting of a client profile with its default; -o json also with its range and source."""
+    from qsctl.profiles.formats.file import choose
+
+    read = open_file(file, form)
+    chosen = choose(read, name, message_vpn)
+    return ShownProfile(chosen.profile, chosen.stated, str(file), str(read.format), changed)
+
+
+def set_settings(
+    file: FileArgument,
+    assignments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SETTING=VALUE...",
+            help="Settings by the name of any format, as in d_1_max_depth_work_units=100, queueDirect1MaxDepth=100 or "
+            "'queue[D-1]/max-depth=100'; the two levels of a threshold as 80%/60% or 900/800.",
+        ),
+    ],
+    name: NameOption = None,
+    message_vpn: VpnOption = None,
+    form: FromOption = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+) -> ProfileText:
+    """Set settings of a client profile: print the file with them, in its own format, or write it with --out."""
+    changes = {}
+    for assignment in assignments:
+        spelled, equals, text = assignment.partition("=")
+        if not equals:
+            raise UsageError(f"{assignment!r} is not SETTING=VALUE", remedy="As in queueDirect1MaxDepth=100.")
+        setting = setting_named(spelled)
+        changes[setting.field] = _value(setting, spelled, text)
+    return _changed(file, form, name, message_vpn, changes, out, force=force)
+
+
+def reset(
+    file: FileArgument,
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[SETTING...]", help="Settings by the name of any format.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every setting.")] = False,
+    name: NameOption = None,
+    message_vpn: VpnOption = None,
+    form: FromOption = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+) -> ProfileText:
+    """Reset settings of a client profile to the vendor's defaults, as the CLI's `no` commands do."""
+    from qsctl.profiles.ranges import SETTINGS
+
+    if every == bool(settings):
+        raise UsageError("name settings, or all of them with --all", remedy="As in: reset FILE queueDirect1MaxDepth.")
+    named = SETTINGS if every else [setting_named(each) for each in settings or ()]
+    changes = {setting.field: setting.default for setting in named}
+    return _changed(file, form, name, message_vpn, changes, out, force=force)
+
+
+def _value(setting: Setting, spelled: str, text: str) -> Value:
+    from qsctl.profiles.setting import Kind
+
+    levels = _LEVELS.fullmatch(text.strip()) if setting.kind is Kind.THRESHOLD else None
+    try:
+        if levels is None:
+            return setting.read(text)
+        return setting.threshold(levels[1], levels[3], is_percent=bool(levels[2] or levels[4]) or not setting.limit)
+    except ValueError:
+        raise InvalidInput(f"{spelled}={text} has no valid value", remedy=f"Allowed: {setting.allowed}.") from None
+
+
+def _changed(
+    file: Path, form: Any, name: str | None, message_vpn: str | None, changes: dict[str, Value], out: Path | None, *,
+    force: bool,
+) -> ProfileText:  # fmt: skip
+    """The file's profiles with one of them changed; what a profile left to its default stays so."""
+    from qsctl.profiles.formats.file import choose, lost_fields, write_profiles
+
+    read = open_file(file, form)
+    chosen = choose(read, name, message_vpn)
+    values: dict[str, Any] = dict(changes)
+    profile = dataclasses.replace(chosen.profile, **values)
+    selected: Selected = [
+        (profile, each.stated | set(changes)) if each is chosen else (each.profile, each.stated)
+        for each in read.profiles
+    ]
+    _refuse_what_would_be_lost(read, profile, changes)
+    text = write_profiles(selected, read.format)
+    profiles = [each for each, _ in selected]
+    lost = lost_fields(profiles, read.format)
+    note_lost(lost, read.format)
+    names = tuple(each.name for each in profiles)
+    return ProfileText(text, written(text, out, force=force), str(read.format), names, lost)
+
+
+def _refuse_what_would_be_lost(read: ProfileFile, profile: ClientProfile, changes: dict[str, Value]) -> None:
+    """To set a value that the file's format has no place for is no small loss: it is all that was asked."""
+    from qsctl.profiles.formats.file import lost_fields
+
+    lost = [field for field in lost_fields([profile], read.format) if field in changes]
+    if lost:
+        raise InvalidInput(
+            f"format {read.format} has no place for {', '.join(lost)}",
+            remedy="Convert the file first: qsctl client-profile export FILE --to semp-v2 --out OTHER.",
+        )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(
+        name="client-profile",
+        no_args_is_help=True,
+        help="Read, check, change and convert client profiles of a Solace broker, in files of any format.",
+    )
+    command(group, "show", examples=(
+        "qsctl client-profile show profile.json --changed",
+        "qsctl client-profile show broker.cfg --name web -o yaml",
+    ))(show)  # fmt: skip
+    command(group, "set", examples=(
+        "qsctl client-profile set profile.json queueDirect1MaxDepth=100 --out new.json",
+        "qsctl client-profile set broker.cfg 'queue D-1 max-depth=100' egress_flows_threshold=80%/60% --name web",
+    ))(set_settings)  # fmt: skip
+    command(group, "reset", examples=(
+        "qsctl client-profile reset profile.tf queueDirect1MaxDepth  # as `no max-depth` does",
+        "qsctl client-profile reset profile.json --all --out plain.json",
+    ))(reset)  # fmt: skip
+    profile_conversion.add(group)
+    profile_checks.add(group)
+    app.add_typer(group, rich_help_panel=_PANEL)

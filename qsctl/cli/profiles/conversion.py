@@ -1,0 +1,117 @@
+"""`qsctl client-profile import|export`: client profiles from one format into another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.profiles.options import (
+    FileArgument,
+    ForceOption,
+    FromOption,
+    NameOption,
+    OutOption,
+    VpnOption,
+    note_lost,
+    open_file,
+    open_profile,
+    written,
+)
+from qsctl.cli.profiles.results import ProfileText
+from qsctl.errors import InvalidInput
+from qsctl.profiles.formats.kinds import Format
+
+if TYPE_CHECKING:
+    from qsctl.profiles.client_profile import ClientProfile
+    from qsctl.profiles.formats.draft import ReadProfile
+
+
+def import_profiles(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of client profiles, in any format.")],
+    form: FromOption = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+) -> ProfileText:
+    """Make one <profiles> file of all profiles of some files: a scenario refers to it with <profile name= file=>."""
+    from qsctl.profiles.formats.file import every_field, write_profiles
+
+    profiles: dict[str, ClientProfile] = {}
+    for path in files:
+        for each in open_file(path, form).profiles:
+            other = profiles.setdefault(each.profile.name, each.profile)
+            if other != each.profile:
+                raise InvalidInput(
+                    f"{path}: there are two profiles {each.profile.name}, of message VPNs {other.message_vpn} and "
+                    f"{each.profile.message_vpn}",
+                    remedy="A scenario knows no message VPN: import them into files of their own.",
+                )
+    text = write_profiles([every_field(each) for each in profiles.values()], Format.XML)
+    return _result(text, list(profiles.values()), Format.XML, out, force=force)
+
+
+def export(
+    file: FileArgument,
+    to: Annotated[Format, typer.Option("--to", help="The format to write.")],
+    name: NameOption = None,
+    message_vpn: VpnOption = None,
+    every: Annotated[bool, typer.Option("--all", help="All profiles of the file.")] = False,
+    changed: Annotated[bool, typer.Option("--changed", help="Only settings that are not at their default.")] = False,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against", metavar="FILE", help="Only settings that differ from this profile's: the smallest change.",
+            show_default=False,
+        ),
+    ] = None,
+    form: FromOption = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+) -> ProfileText:  # fmt: skip
+    """Write client profiles in another format: a PATCH of SEMP v2, a CLI script, Terraform, Ansible, a listing, XML."""
+    from qsctl.profiles.formats.file import write_profiles
+
+    read = open_file(file, form).profiles if every else (open_profile(file, form, name, message_vpn),)
+    other = None if against is None else open_profile(against, None, None, None).profile
+    selected = [(each.profile, _fields(each, changed=changed, against=other)) for each in read]
+    text = write_profiles(selected, to)
+    return _result(text, [profile for profile, _ in selected], to, out, force=force)
+
+
+def _fields(read: ReadProfile, *, changed: bool, against: ClientProfile | None) -> frozenset[str]:
+    from qsctl.profiles.difference import differences
+    from qsctl.profiles.ranges import SETTINGS, value_of
+
+    fields = frozenset(setting.field for setting in SETTINGS)
+    if changed:
+        fields &= {setting.field for setting in SETTINGS if value_of(read.profile, setting) != setting.default}
+    if against is not None:
+        fields &= {each.field for each in differences(against, read.profile)}
+    return fields
+
+
+def _result(
+    text: str, profiles: Sequence[ClientProfile], form: Format, out: Path | None, *, force: bool
+) -> ProfileText:
+    from qsctl.profiles.formats.file import lost_fields
+
+    lost = lost_fields(profiles, form)
+    note_lost(lost, form)
+    file = written(text, out, force=force)
+    return ProfileText(text, file, str(form), tuple(each.name for each in profiles), lost)
+
+
+def add(group: typer.Typer) -> None:
+    """Add the commands to the group."""
+    command(group, "import", examples=(
+        "qsctl client-profile import broker.cfg web.json --out profiles.xml",
+        "qsctl client-profile import reply.xml --from semp-v1",
+    ))(import_profiles)  # fmt: skip
+    command(group, "export", examples=(
+        "qsctl client-profile export profile.json --to cli",
+        "qsctl client-profile export new.json --against old.json --to semp-v2  # the body of a PATCH",
+        "qsctl client-profile export broker.cfg --all --to terraform --out profiles.tf",
+    ))(export)  # fmt: skip

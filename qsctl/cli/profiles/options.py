@@ -1,0 +1,106 @@
+"""Options of the commands on client profiles, and what they read: one profile of a file, a selection of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qsctl.cli.output.render import note
+from qsctl.errors import UsageError
+from qsctl.profiles.formats.kinds import Format
+
+if TYPE_CHECKING:
+    from qsctl.profiles.formats.draft import ReadProfile
+    from qsctl.profiles.formats.file import ProfileFile
+    from qsctl.profiles.setting import Setting
+
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file of client profiles, in any format.")]
+NameOption = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="The profile, where the file has several.", show_default=False),
+]
+VpnOption = Annotated[
+    str | None,
+    typer.Option("--message-vpn", metavar="VPN", help="The profile's message VPN.", show_default=False),
+]
+FromOption = Annotated[
+    Format | None,
+    typer.Option("--from", help="The file's format; recognized by its content unless given.", show_default=False),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="The file to write; standard output unless given.", show_default=False),
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", "-f", help="Overwrite the file; what else it holds, comments included, is lost.")
+]
+
+
+def open_file(path: Path, form: Format | None) -> ProfileFile:
+    """Read a file of client profiles; what was left out is noted on standard error.
+
+    Raises:
+        ProfileError: with every problem.
+    """
+    from qsctl.profiles.formats.file import read_profiles
+
+    file = read_profiles(path, form)
+    for warning in file.warnings[:10]:
+        note(str(warning))
+    if len(file.warnings) > 10:
+        note(f"… and {len(file.warnings) - 10} more warnings")
+    return file
+
+
+def open_profile(path: Path, form: Format | None, name: str | None, vpn: str | None) -> ReadProfile:
+    """Read the one profile that is meant; see `open_file` and `choose`."""
+    from qsctl.profiles.formats.file import choose
+
+    return choose(open_file(path, form), name, vpn)
+
+
+def setting_named(name: str) -> Setting:
+    """Return the setting of a name in any format's spelling.
+
+    Raises:
+        UsageError: there is none, with what was probably meant.
+    """
+    from qsctl.profiles.names import find_setting, suggestion
+    from qsctl.profiles.ranges import BY_FIELD, BY_SEMP_V2, SETTINGS
+
+    setting = find_setting(name, SETTINGS)
+    if setting is None:
+        hint = suggestion(name, [*BY_FIELD, *BY_SEMP_V2])
+        raise UsageError(
+            f"{name!r} is no setting of a client profile",
+            remedy=hint or "`qsctl client-profile show FILE -o csv` names all of them.",
+        )
+    return setting
+
+
+def written(text: str, out: Path | None, *, force: bool) -> str:
+    """Write a text to a file; return the file's name, empty for standard output.
+
+    Raises:
+        UsageError: the file exists already, or cannot be written.
+    """
+    if out is None or str(out) == "-":
+        return ""
+    try:
+        with out.open("w" if force else "x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise UsageError(f"{out} exists already", remedy="Choose another name, or overwrite it with --force.") from None
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written: {error.strerror}") from None
+    return str(out)
+
+
+def note_lost(lost: Sequence[str], form: Format) -> None:
+    """Say on standard error which values a format cannot hold."""
+    if lost:
+        note(f"{form} cannot hold {', '.join(lost)}: left out")

@@ -1,0 +1,95 @@
+"""What `qsctl produce` returns: how many samples each queue took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
+from qsctl.errors import ExitStatus
+
+
+@dataclass(frozen=True)
+class Taken(Result):
+    """What one queue made of the samples."""
+
+    queue_name: str
+    accepted: int
+    rejected: int
+    unanswered: int
+    acknowledges: bool
+
+
+@dataclass(frozen=True)
+class Produced(Result):
+    """Samples written to one topic."""
+
+    participant: str
+    topic_name: str
+    written: int
+    first_identity: str
+    last_identity: str
+    queues: tuple[Taken, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "participant": "the domain participant",
+        "topic_name": "the topic written to",
+        "written": "samples written",
+        "first_identity": "WRITER_GUID:SEQUENCE_NUMBER of the first; the others follow by one",
+        "last_identity": "that of the last",
+        "queues": "one object a queue (csv and jsonl: one row a queue)",
+        "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
+        "accepted": "samples that it acknowledged as stored",
+        "rejected": "samples that it refused",
+        "unanswered": "samples that it did not acknowledge",
+        "acknowledges": "whether the queue acknowledges at all (app_ack_sample_to_producer)",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """Done when every queue that acknowledges accepted everything."""
+        asked = [queue for queue in self.queues if queue.acknowledges]
+        if all(queue.accepted == self.written for queue in asked):
+            return ExitStatus.DONE
+        if any(queue.accepted for queue in asked):
+            return ExitStatus.PARTLY_DONE
+        if any(queue.rejected for queue in asked):
+            return ExitStatus.REFUSED
+        return ExitStatus.NO_ANSWER
+
+    def rows(self) -> list[Row]:
+        """One row a queue."""
+        common: dict[str, Plain] = {
+            "participant": self.participant,
+            "topic_name": self.topic_name,
+            "written": self.written,
+            "first_identity": self.first_identity,
+            "last_identity": self.last_identity,
+        }
+        return [
+            {
+                **common,
+                "queue_name": queue.queue_name,
+                "accepted": queue.accepted,
+                "rejected": queue.rejected,
+                "unanswered": queue.unanswered,
+                "acknowledges": queue.acknowledges,
+            }
+            for queue in self.queues
+        ]
+
+    def blocks(self) -> list[Block]:
+        """A line a queue."""
+        return [_line(self, queue) for queue in self.queues]
+
+
+def _line(produced: Produced, queue: Taken) -> TextBlock:
+    if not queue.acknowledges:
+        return TextBlock(f"{queue.queue_name}: {produced.written} written (it acknowledges nothing)")
+    said = [f"{queue.accepted} of {produced.written} accepted"]
+    if queue.rejected:
+        said.append(f"{queue.rejected} refused")
+    if queue.unanswered:
+        said.append(f"{queue.unanswered} not answered")
+    return TextBlock(f"{queue.queue_name}: {', '.join(said)}", "good" if queue.accepted == produced.written else "bad")

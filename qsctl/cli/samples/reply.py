@@ -1,0 +1,111 @@
+"""`qsctl reply`: answer requests with a program's output, or with one text (manual, sections 2.11 and 8.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.options import DEFAULT_TIMEOUT, TimeoutOption
+from qsctl.cli.output.results import Block, Result, TextBlock
+from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument
+from qsctl.errors import ExitStatus
+
+
+@dataclass(frozen=True)
+class Answered(Result):
+    """How many requests were answered."""
+
+    answered: int
+    rejected: int
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "answered": "requests whose replies are in the reply queue",
+        "rejected": "requests that were rejected",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """PARTLY_DONE where some requests were rejected."""
+        return ExitStatus.PARTLY_DONE if self.rejected else ExitStatus.DONE
+
+    def blocks(self) -> Sequence[Block]:
+        """One line."""
+        return [TextBlock(f"{self.answered} answered, {self.rejected} rejected")]
+
+
+def reply(
+    queue: QueueArgument,
+    text: Annotated[str | None, typer.Option("--text", help="The reply; {} stands for the request's text.")] = None,
+    execute: Annotated[
+        str | None,
+        typer.Option("--exec", metavar="COMMAND", help="A command: the request on its stdin, the reply its stdout."),
+    ] = None,
+    reply_topic: Annotated[
+        str, typer.Option("--reply-topic", help="Topic of the reply queue; default: TOPIC and 'Reply'.")
+    ] = "",
+    count: Annotated[int, typer.Option("--count", "-n", min=0, help="Requests to answer; 0: without end.")] = 0,
+    service: Annotated[
+        str,
+        typer.Option("--service", envvar="QSCTL_SERVICE", help="dds:DOMAIN of the queues.", rich_help_panel="Service"),
+    ] = "dds:0",
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> Answered:
+    """Answer requests until there were enough, or none came for --timeout.
+
+    A request is acknowledged once its reply is in the reply queue. A command that fails rejects its request, as does a
+    reply that the reply queue refuses: another replier gets it. Exits with 8 when no request came, and with 3 when
+    some were rejected.
+    """
+    from qsctl.cli.location import seconds
+    from qsctl.cli.output.render import note
+    from qsctl.cli.samples.reply_maker import reply_maker
+    from qsctl.cli.samples.request_queue import request_queue
+    from qsctl.client.blocking_requests import QueueReplier
+    from qsctl.errors import NoAnswer
+    from qsctl.identity import NIL_GUID
+
+    make = reply_maker(text, execute)
+    wait_s = seconds(timeout, "--timeout")
+    topic, subscriber, domain_id, settings = request_queue(queue, service, wait_s)
+    answered = rejected = 0
+    with QueueReplier[bytes](topic, subscriber, domain_id, reply_topic=reply_topic, settings=settings) as replier:
+        replier.wait_for_queues(wait_s)
+        while not count or answered + rejected < count:
+            requests = replier.receive(1, wait_s)
+            if not requests:
+                break
+            (request,) = requests
+            content = None
+            if request.delivery.source_guid == NIL_GUID:
+                note(f"request {request.identity} names no requester: it is rejected")
+            else:
+                content = make(request.value)
+            if content is not None:
+                replier.reply(request, content, finish=False)
+                if not replier.wait_for_acknowledgments(wait_s):
+                    replier.finish(request)
+                    answered += 1
+                    continue
+                note(f"the reply queue refused the reply to request {request.identity}: the request is rejected")
+            replier.reject(request)
+            rejected += 1
+    if not answered and not rejected:
+        raise NoAnswer(f"no request came in {wait_s:g} s", remedy="Give it more time with --timeout.")
+    return Answered(answered, rejected)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "reply",
+        panel=SAMPLES_PANEL,
+        examples=(
+            "qsctl reply Quotes@Desk --text 'no quote for {}' --service dds:7",
+            "qsctl reply Quotes@Desk --exec ./quote --count 10 --service dds:7",
+        ),
+    )(reply)

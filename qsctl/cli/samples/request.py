@@ -1,0 +1,113 @@
+"""`qsctl request`: ask through a queue and wait for the reply (manual, sections 2.11 and 8.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.options import DEFAULT_TIMEOUT, TimeoutOption
+from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
+from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument
+
+
+@dataclass(frozen=True)
+class Replies(Result):
+    """The replies to one request, in the order of their arrival."""
+
+    request: str
+    replies: tuple[str, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {"request": "identity of the request", "reply": "a reply's content"}
+
+    def rows(self) -> Sequence[Row]:
+        """A reply a row."""
+        return [{"request": self.request, "reply": reply} for reply in self.replies]
+
+    def document(self) -> Plain:
+        """Both."""
+        return {"request": self.request, "replies": list(self.replies)}
+
+    def blocks(self) -> Sequence[Block]:
+        """The replies alone."""
+        return [TextBlock(reply) for reply in self.replies]
+
+
+def request(
+    queue: QueueArgument,
+    text: Annotated[str | None, typer.Option("--text", help="The request's text; left out: standard input.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="A file whose content is the request; -: standard input.")
+    ] = None,
+    reply_topic: Annotated[
+        str, typer.Option("--reply-topic", help="Topic of the reply queue; default: TOPIC and 'Reply'.")
+    ] = "",
+    replies: Annotated[int, typer.Option("--replies", "-n", min=1, help="How many replies to wait for.")] = 1,
+    source_guid: Annotated[
+        str,
+        typer.Option(
+            "--source-guid",
+            metavar="HEX",
+            help="Who asks; default: a new one. Late replies: `qsctl consume --source-guid`.",
+        ),
+    ] = "",
+    service: Annotated[
+        str,
+        typer.Option("--service", envvar="QSCTL_SERVICE", help="dds:DOMAIN of the queues.", rich_help_panel="Service"),
+    ] = "dds:0",
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> Iterator[Replies]:
+    """Send a request, print the replies, then acknowledge them.
+
+    Exits with 8 when fewer replies came than were asked for, those that came being printed, and with 7 when the queue
+    rejected the request.
+    """
+    from qsctl.cli.location import seconds
+    from qsctl.cli.samples.request_queue import printable, request_content, request_queue
+    from qsctl.client.blocking_requests import QueueRequester
+    from qsctl.errors import NoAnswer
+    from qsctl.identity import guid_from_hex
+
+    wait_s = seconds(timeout, "--timeout")
+    source = guid_from_hex(source_guid) if source_guid else None
+    content = request_content(text, file)
+    topic, subscriber, domain_id, settings = request_queue(queue, service, wait_s)
+    with QueueRequester(
+        topic,
+        subscriber,
+        domain_id,
+        reply_topic=reply_topic,
+        source_guid=source,
+        acknowledges=False,
+        settings=settings,
+    ) as requester:
+        requester.wait_for_queues(wait_s)
+        identity = requester.send(content)
+        found = requester.held_replies(identity, replies, wait_s)
+        if found:
+            yield Replies(str(identity), tuple(printable(each.payload or b"") for each in found))
+            requester.acknowledge(found)
+        if len(found) < replies:
+            reply_queue = f"{reply_topic or topic + 'Reply'}@{subscriber}"
+            raise NoAnswer(
+                f"{len(found)} of {replies} replies to {identity} came in {wait_s:g} s",
+                remedy="Check that a replier is running, or give it more time with --timeout. A late reply waits: "
+                f"qsctl consume {reply_queue} --source-guid {requester.source_guid.hex()} --service {service}",
+            )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "request",
+        panel=SAMPLES_PANEL,
+        examples=(
+            "qsctl request Quotes@Desk --text 'EURUSD' --service dds:7",
+            "qsctl request Quotes --file question.bin --replies 2 --timeout 30s --service dds:7",
+        ),
+    )(request)

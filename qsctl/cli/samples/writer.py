@@ -1,0 +1,156 @@
+"""Samples written in batches: identities, and the count of what each queue answered."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from qsctl.cli.samples.produce_results import Produced, Taken
+from qsctl.client.connection import Connection
+from qsctl.client.topics import TopicQueues
+from qsctl.core.messages import AckResponse, Write
+from qsctl.errors import Interrupted, PartlyDone, QsctlError, UsageError
+from qsctl.identity import (
+    GUID_SIZE_BYTES,
+    NIL_GUID,
+    NIL_IDENTITY,
+    Guid,
+    SampleIdentity,
+    guid_from_hex,
+    identity_from_text,
+)
+from qsctl.instant import Nanoseconds, parse_duration
+
+BATCH_SAMPLES: Final = 1000
+BATCH_BYTES: Final = 4 * 1024 * 1024
+_END: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who writes, and to what it relates (section 2.11)."""
+
+    writer_guid: Guid
+    first_sequence_number: int
+    source_guid: Guid
+    related_source_guid: Guid
+    related_identity: SampleIdentity
+    lifespan_ns: Nanoseconds
+
+    @classmethod
+    def given(
+        cls,
+        *,
+        writer_guid: str,
+        first_sequence_number: int,
+        source_guid: str,
+        related_source_guid: str,
+        related_identity: str,
+        lifespan: str,
+    ) -> Origin:
+        """Read what the command line gave; empty texts mean the defaults.
+
+        Raises:
+            UsageError: a GUID, an identity or the lifespan is not written as it must be.
+        """
+        writer = guid_from_hex(writer_guid) if writer_guid else Guid(os.urandom(GUID_SIZE_BYTES))
+        related = identity_from_text(related_identity) if related_identity else NIL_IDENTITY
+        lifespan_ns = parse_duration(lifespan)
+        if lifespan_ns == 0:
+            raise UsageError("--lifespan 0 leaves no time", remedy="Give a duration such as 30s, or infinite.")
+        return cls(
+            writer,
+            first_sequence_number,
+            guid_from_hex(source_guid) if source_guid else writer,
+            guid_from_hex(related_source_guid) if related_source_guid else NIL_GUID,
+            related,
+            lifespan_ns,
+        )
+
+    def identity(self, index: int) -> SampleIdentity:
+        """The identity of the sample at this index, from 0."""
+        return SampleIdentity(self.writer_guid, self.first_sequence_number + index)
+
+
+def write_all(connection: Connection, topic: TopicQueues, payloads: Iterable[bytes | None], origin: Origin) -> Produced:
+    """Write every payload and count the answers by queue.
+
+    A batch goes out at a time, so that standard input of any length is written as it comes.
+
+    Raises:
+        PartlyDone: something went wrong after the first samples were written.
+        QsctlError: the same where none was written.
+    """
+    answers: Counter[tuple[str, AckResponse]] = Counter()
+    written = 0
+    try:
+        for batch in _batches(payloads):
+            samples = [_write(topic, origin, written + at, payload) for at, payload in enumerate(batch)]
+            answers.update((ack.queue, ack.response) for ack in connection.write(samples))
+            written += len(batch)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted after {written} samples") from None
+    except QsctlError as error:
+        if not written:
+            raise
+        raise PartlyDone(
+            f"{error.message}\nThe {written} samples before it are written.", remedy=error.remedy
+        ) from None
+    return Produced(
+        topic.participant,
+        topic.topic_name,
+        written,
+        str(origin.identity(0)) if written else "",
+        str(origin.identity(written - 1)) if written else "",
+        tuple(
+            _taken(
+                queue.queue_name,
+                answers[queue.queue_name, AckResponse.ACCEPTED],
+                answers[queue.queue_name, AckResponse.REJECTED],
+                written,
+                acknowledges=queue.acknowledges_producers,
+            )
+            for queue in topic.queues
+        ),
+    )
+
+
+def _taken(queue_name: str, accepted: int, rejected: int, written: int, *, acknowledges: bool) -> Taken:
+    return Taken(queue_name, accepted, rejected, written - accepted - rejected, acknowledges)
+
+
+def _write(topic: TopicQueues, origin: Origin, index: int, payload: bytes) -> Write:
+    return Write(
+        topic.participant,
+        topic.topic_name,
+        origin.identity(index),
+        payload,
+        source_guid=origin.source_guid,
+        related_source_guid=origin.related_source_guid,
+        related_identity=origin.related_identity,
+        lifespan_ns=origin.lifespan_ns,
+    )
+
+
+def _batches(payloads: Iterable[bytes | None]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size_bytes = 0
+    rest = iter(payloads)
+    while True:
+        try:
+            payload = next(rest, _END)
+        except QsctlError:
+            if batch:  # what was read before the mistake is written as where it stands in an earlier batch
+                yield batch
+            raise
+        if isinstance(payload, bytes):
+            batch.append(payload)
+            size_bytes += len(payload)
+        if batch and (not isinstance(payload, bytes) or len(batch) == BATCH_SAMPLES or size_bytes >= BATCH_BYTES):
+            yield batch
+            batch, size_bytes = [], 0
+        if payload is _END:
+            return

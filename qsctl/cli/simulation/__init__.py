@@ -1,0 +1,1 @@
+"""Commands that simulate, and that summarize, compare and report what was simulated."""

@@ -1,0 +1,224 @@
+"""`qsctl compare`: two runs, two sweeps or two client profiles, and which is better on what."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.simulation.profile_overlay import ClientProfileOption, compared_runs
+from qsctl.cli.simulation.summarize_results import MOST_LINES, short_duration
+from qsctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from qsctl.eventlog.location import Location
+    from qsctl.summary.compare import Comparison, Difference
+
+SHOWN = ("discards", "loss_ratio", "throughput", "latency_mean", "latency_p99")
+
+
+@dataclass(frozen=True)
+class Compared(Result):
+    """A comparison with its sentence."""
+
+    sentence: str
+    comparison: Comparison
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "point": "the point of a sweep; of two runs, the scenario as it is",
+        "queue": "the queue, over all clients",
+        "measure": "what is compared",
+        "unit": "the measure's unit",
+        "mean_a": "mean of A over its replications",
+        "mean_b": "mean of B over its replications",
+        "difference": "mean of B − A",
+        "half_width": "difference ± half_width is its confidence interval, alone; null with one replication",
+        "replications": "how many replications of the smaller side, or pairs of them, it is from",
+        "method": "how the interval and the p-value were made",
+        "adjusted_p_value": "chance of such a difference between equals, adjusted for all shown (Holm)",
+        "relative_error": "how much too high a percentile may be, which comes from a histogram, as a share of it",
+        "paired": "whether replications were paired by common random numbers",
+        "better": "A, B, same or undecided: A or B where adjusted_p_value is at most 1 − confidence",
+    }
+
+    def document(self) -> Plain:
+        """Everything, with stable names."""
+        return {
+            "sentence": self.sentence,
+            "a": str(self.comparison.a),
+            "b": str(self.comparison.b),
+            "confidence": self.comparison.confidence,
+            "only_in_a": list(self.comparison.only_in_a),
+            "only_in_b": list(self.comparison.only_in_b),
+            "differences": list(self.rows()),
+        }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a point, queue and measure."""
+        from qsctl.summary.points import UNITS, reading_error
+
+        return [
+            {
+                "point": str(each.point),
+                "queue": each.queue,
+                "measure": each.measure,
+                "unit": UNITS.get(each.measure, "messages"),
+                "mean_a": each.mean_a,
+                "mean_b": each.mean_b,
+                "difference": each.difference.mean,
+                "half_width": each.difference.half_width if math.isfinite(each.difference.half_width) else None,
+                "replications": each.difference.count,
+                "method": each.difference.method,
+                "adjusted_p_value": each.adjusted_p_value,
+                "relative_error": reading_error(each.measure),
+                "paired": each.paired,
+                "better": each.verdict.value,
+            }
+            for each in self.comparison.differences
+        ]
+
+    def blocks(self) -> Sequence[Block]:
+        """The sentence, then the measures that decide."""
+        shown = [each for each in self.comparison.differences if each.measure in SHOWN]
+        several = len({each.point.key for each in shown}) > 1
+        columns = [
+            *([Column("point", "Point")] if several else []),
+            Column("queue", "Queue"),
+            Column("measure", "Measure"),
+            Column("a", "A", "right"),
+            Column("b", "B", "right"),
+            Column("difference", "B − A", "right"),
+            Column("better", "Better"),
+        ]
+        paired = all(each.paired for each in shown)
+        how = "replications paired by common random numbers" if paired else "replications not paired: the seeds differ"
+        counts = {each.difference.count for each in shown}
+        several_counts = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{min(counts)}"
+        methods = ", ".join(dict.fromkeys(each.difference.method for each in shown))
+        blocks: list[Block] = [
+            TextBlock(self.sentence, "good"),
+            TableBlock(
+                columns,
+                [_line(each) for each in shown[:MOST_LINES]],
+                title=f"{100 * self.comparison.confidence:g} % intervals ({methods}), {several_counts} {how}",
+            ),
+            TextBlock(
+                f"A winner is named where its difference stands among all {len(shown)} shown (Holm): with "
+                f"{100 * self.comparison.confidence:g} % confidence none of them is wrong.",
+                "faint",
+            ),
+        ]
+        if len(shown) > MOST_LINES:
+            blocks.append(TextBlock(f"… and {len(shown) - MOST_LINES} more lines: use -o csv.", "faint"))
+        for name, missing in (("A", self.comparison.only_in_a), ("B", self.comparison.only_in_b)):
+            if missing:
+                blocks.append(TextBlock(f"Only in {name}: {', '.join(missing[:5])}", "faint"))
+        return blocks
+
+
+def _line(each: Difference) -> dict[str, Plain]:
+    return {
+        "point": str(each.point),
+        "queue": each.queue,
+        "measure": each.measure,
+        "a": _text(each.measure, each.mean_a),
+        "b": _text(each.measure, each.mean_b),
+        "difference": _difference(each),
+        "better": each.verdict.value,
+    }
+
+
+def _difference(each: Difference) -> str:
+    sign = "−" if each.difference.mean < 0 else "+"
+    text = f"{sign}{_text(each.measure, abs(each.difference.mean))}" if each.difference.mean else "0"
+    if not math.isfinite(each.difference.half_width):
+        return text
+    return f"{text} ± {_text(each.measure, each.difference.half_width)}"
+
+
+def _text(measure: str, value: float) -> str:
+    if measure.startswith("latency_"):
+        return short_duration(value)
+    if measure == "loss_ratio":
+        return f"{100 * value:.4g} %"
+    return f"{value:.6g}"
+
+
+def compare(
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", help="A run folder or a sweep folder, by path or URI; with --client-profile a scenario."
+        ),
+    ],
+    b: Annotated[
+        str | None, typer.Argument(metavar="[B]", help="Another of the same kind.", show_default=False)
+    ] = None,
+    confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals of the differences.")] = 0.95,
+    client_profile: ClientProfileOption = None,
+    replications: Annotated[
+        int, typer.Option("--replications", min=1, max=10_000, help="Of each side, with --client-profile.")
+    ] = 5,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", min=0, help="Instead of the scenario's, with --client-profile.", show_default=False),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Folder or URI where the runs a and b go, with --client-profile.",
+            show_default=False,
+        ),
+    ] = None,
+    assignments: SetOption = None,
+    var: VariableOption = None,
+) -> Compared:
+    """Compare two runs or two sweeps: differences with confidence intervals, and which is better on what.
+
+    With the same seed on both sides replications are paired, which shows small differences with few of them. With
+    --client-profile A --client-profile B a scenario is simulated with each of two profiles, under one load.
+    """
+    from qsctl.cli.simulation.sweep_input import checked_confidence
+    from qsctl.eventlog.location import location
+    from qsctl.summary.compare import compare as compare_folders
+    from qsctl.summary.compare import sentence
+
+    checked_confidence(confidence)
+    if client_profile:
+        if b is not None or len(client_profile) != 2:
+            raise UsageError(
+                "two client profiles are compared under one scenario",
+                remedy="As in: qsctl compare SCENARIO --client-profile old.json --client-profile new.json.",
+            )
+        sides: Sequence[Location] = compared_runs(
+            a, client_profile, replications, seed, variables_of(var), assignments_of(assignments),
+            None if out is None else location(out),
+        )  # fmt: skip
+    elif b is None:
+        raise UsageError("B is missing", remedy="Name two folders, or a scenario and two --client-profile.")
+    else:
+        sides = (location(a), location(b))
+    comparison = compare_folders(sides[0], sides[1], confidence)
+    return Compared(sentence(comparison), comparison)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "compare",
+        panel="Simulate and summarize",
+        examples=(
+            "qsctl compare qsctl-runs/trace-solace-1 qsctl-runs/trace-tibco-1",
+            "qsctl compare burst --client-profile old.json --client-profile new.json --set horizon=2s",
+            "qsctl compare sweeps/strict sweeps/weighted -o csv  # every measure at every point",
+        ),
+    )(compare)

@@ -1,0 +1,95 @@
+"""`--client-profile` of the commands that simulate: files whose values take the place of a scenario's profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qsctl.cli.output.render import note
+from qsctl.cli.profiles.options import open_file
+from qsctl.cli.simulation.command_line import command_line
+
+if TYPE_CHECKING:
+    from qsctl.eventlog.location import Location
+    from qsctl.sim.scenario.scenario import Scenario
+
+ClientProfileOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--client-profile",
+        metavar="[PROFILE=]FILE[#NAME]",
+        help="A broker's client profile, in any format, in place of the scenario's profile PROFILE, of the one of the "
+        "same name, or of its only one; NAME where the file has several; may be repeated.",
+    ),
+]
+
+
+def with_client_profiles(scenario: Scenario, options: Sequence[str] | None) -> tuple[Scenario, Mapping[str, str]]:
+    """Return the scenario with the values of client profiles, and the changed ones as `--set` takes them.
+
+    What took whose place is noted on standard error.
+
+    Raises:
+        ProfileError: a file is not valid.
+        UsageError: it is not clear which profile is meant.
+    """
+    overrides: dict[str, str] = {}
+    for option in options or ():
+        scenario, changed = with_client_profile(scenario, option)
+        overrides |= changed
+    return scenario, overrides
+
+
+def with_client_profile(scenario: Scenario, option: str) -> tuple[Scenario, Mapping[str, str]]:
+    """Return the scenario with the values of one client profile; see `with_client_profiles`."""
+    from qsctl.profiles.formats.file import choose
+    from qsctl.sim.scenario.overlay import overlay
+
+    target, equals, name = option.partition("=")
+    if not equals or target not in {profile.name for profile in scenario.profiles}:
+        target, name = "", option
+    path, _, wanted = name.rpartition("#") if "#" in name and not Path(name).exists() else (name, "", "")
+    file = open_file(Path(path), None)
+    there = {each.profile.name for each in file.profiles}
+    named = wanted or (target if len(file.profiles) > 1 and target in there else None)
+    overlaid = overlay(scenario, choose(file, named, how="Behind the file with #").profile, target or None)
+    changed = ", ".join(f"{path.partition('/')[2]}={text}" for path, text in overlaid.overrides.items())
+    note(f"{name} in place of profile {overlaid.profile!r}: {changed or 'the same values'}")
+    return overlaid.scenario, overlaid.overrides
+
+
+def compared_runs(
+    name: str, options: Sequence[str], replications: int, seed: int | None, variables: Mapping[str, str],
+    assignments: Mapping[str, str], out: Location | None,
+) -> tuple[Location, ...]:  # fmt: skip
+    """Simulate a scenario once with each client profile, with the same seed; return the run folders.
+
+    Raises:
+        UsageError: it is not clear which of the scenario's profiles is meant.
+    """
+    from qsctl.cli.simulation.sweep_input import open_scenario
+    from qsctl.eventlog.run_folder import new_folder
+    from qsctl.eventlog.schema import LogLevel
+    from qsctl.sim.run import run
+    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.scenario.rules import check_rules
+
+    scenario = open_scenario(name, variables, {}, seed)
+    sides = []
+    for option in options:
+        changed, overrides = with_client_profile(scenario, option)
+        read = apply_overrides(changed, assignments)
+        check_rules(read)
+        sides.append((read, {**overrides, **assignments}))
+    folders: list[Location] = []
+    for side, (read, every) in zip("ab", sides, strict=True):
+        folder = new_folder(f"{scenario.name}-{side}") if out is None else out / side
+        asked = (("--seed", seed), ("--replications", replications), ("--level", LogLevel.COUNTERS))
+        line = command_line("simulate", name, asked, variables, every)
+        run(read, folder, replications=replications, level=LogLevel.COUNTERS, reproduce=line, overrides=every)
+        note(f"{side.upper()} is {folder}")
+        folders.append(folder)
+    return tuple(folders)

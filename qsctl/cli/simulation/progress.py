@@ -1,0 +1,93 @@
+"""While a simulation runs: a bar with the time left on a terminal, and what Ctrl-C means."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from qsctl.sim.replication import Progress
+
+
+@contextmanager
+def run_progress(
+    name: str, replications: int, *, compiled: bool = False
+) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar on standard error with messages so far and the time left; nothing where that is no terminal.
+
+    A model that is `compiled` says so before it is: the first run waits a quarter of a minute for it.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    from qsctl.cli.output.render import console
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[messages]:,} messages"),
+        TimeRemainingColumn(),
+    )
+    done: dict[int, float] = {}
+    messages: dict[int, int] = {}
+    with Bar(*columns, console=console(sys.stderr), transient=True) as bar:
+        task = bar.add_task(f"{name}: preparing", total=float(replications), messages=0)
+
+        def told(progress: Progress) -> None:
+            done[progress.replication] = progress.simulated_ns / progress.horizon_ns
+            messages[progress.replication] = progress.messages
+            bar.update(task, description=name, completed=sum(done.values()), messages=sum(messages.values()))
+
+        with _compilation(bar.console) if compiled else nullcontext():
+            yield told
+
+
+def _compilation(console: Console) -> AbstractContextManager[None]:
+    from qsctl.sim.kernel.jit import told_of_compilation
+
+    return told_of_compilation(
+        lambda: console.print("Compiling the simulator for this machine, once: about 15 seconds.")
+    )
+
+
+class Stopped:
+    """Whether the user asked the run to stop."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __call__(self) -> bool:
+        """What a run asks between two slices."""
+        return self.asked
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[Stopped]:
+    """The first Ctrl-C ends the run at its next slice and keeps what there is; the second one ends it at once."""
+    import signal
+    import threading
+
+    stopped = Stopped()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+
+    def note(number: int, frame: object) -> None:
+        del number, frame
+        if stopped.asked:
+            raise KeyboardInterrupt
+        stopped.asked = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGINT, before)

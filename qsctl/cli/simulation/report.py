@@ -1,0 +1,82 @@
+"""`qsctl report`: a run, a sweep, a comparison or a sizing as one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.output.results import Block, Result, TextBlock
+from qsctl.cli.simulation.spark_options import ConfOption, MasterOption, spark_options
+
+SWEEP_FILE = "sweep.json"
+
+
+@dataclass(frozen=True)
+class Written(Result):
+    """The report that was written, and what it says first."""
+
+    file: str
+    bytes: int
+    verdict: tuple[str, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "file": "the HTML file",
+        "bytes": "its size",
+        "verdict": "what it says first, a sentence each",
+    }
+
+    def blocks(self) -> Sequence[Block]:
+        """The verdict and the file."""
+        return [*(TextBlock(sentence) for sentence in self.verdict), TextBlock(f"Report: {self.file}")]
+
+
+def report(
+    named: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|SWEEP|JSON",
+            help="A run folder or a sweep folder, by path or URI, or what compare or size printed with -o json.",
+        ),
+    ],
+    out: Annotated[str, typer.Option("--out", metavar="FILE", help="HTML file, a path or a URI.")] = "report.html",
+    master: MasterOption = "",
+    conf: ConfOption = None,
+) -> Written:
+    """Write one self-contained HTML file: the verdict in words, charts, tables, configuration, how to reproduce it."""
+    from qsctl.eventlog.location import location
+
+    of, file = location(named), location(out)
+    if (of / SWEEP_FILE).exists():
+        from qsctl.report.sweep_report import sweep_page
+
+        page = sweep_page(of)
+    elif of.is_dir():
+        from qsctl.report.run_report import run_page
+
+        page = run_page(of, spark_options(master, conf))
+    else:
+        from qsctl.report.document_report import document_page
+
+        page = document_page(of)
+    from qsctl.report.html import write_page
+
+    size = write_page(page, file)
+    return Written(str(file), size, tuple(page.verdict))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "report",
+        panel="Simulate and summarize",
+        examples=(
+            "qsctl report qsctl-runs/burst-1",
+            "qsctl report qsctl-sweeps/burst --out sweep.html",
+            "qsctl report sizing.json --out sizing.html  # of `qsctl size … -o json > sizing.json`",
+        ),
+    )(report)

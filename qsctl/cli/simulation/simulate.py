@@ -1,0 +1,233 @@
+"""`qsctl simulate`: run a scenario, show what every queue did, say where the run is."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
+from qsctl.cli.simulation.command_line import command_line
+from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
+from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
+from qsctl.cli.simulation.simulate_results import ReadyScenario, ReadyScenarios, Simulated, SimulateResult
+from qsctl.cli.simulation.spark_options import ConfOption, MasterOption, spark_options
+
+if TYPE_CHECKING:
+    from qsctl.sim.run import RunReport
+    from qsctl.sim.scenario.scenario import Scenario
+    from qsctl.summary.run_summary import QueueFigures
+
+FEW_CLIENTS = 8
+"""Up to this many clients are shown one by one unless `--by` says otherwise."""
+
+
+class Level(StrEnum):
+    """`eventlog.schema.LogLevel`, without its import."""
+
+    COUNTERS = "counters"
+    MESSAGES = "messages"
+    EVENTS = "events"
+
+
+class By(StrEnum):
+    """What a line of the table is of, beside its queue."""
+
+    CLIENT = "client"
+    GROUP = "group"
+    QUEUE = "queue"
+
+
+def simulate(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SCENARIO]",
+            help="A scenario file or the name of a ready one; without it the built-in one, burst.",
+            show_default=False,
+        ),
+    ] = None,
+    spark: Annotated[
+        bool,
+        typer.Option("--spark", help="Compute the figures with Spark, from the event log.", rich_help_panel="Spark"),
+    ] = False,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="DIR", help="Run folder, a path or a URI; a new one in qsctl-runs unless given."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Instead of the scenario's.", show_default=False)
+    ] = None,
+    replications: Annotated[
+        int | None, typer.Option("--replications", min=1, help="Instead of the scenario's.", show_default=False)
+    ] = None,
+    level: Annotated[
+        Level | None,
+        typer.Option("--level", help="How much is logged, instead of the scenario's.", show_default=False),
+    ] = None,
+    by: Annotated[
+        By | None,
+        typer.Option(
+            "--by",
+            help="What a line is of: client, group or queue; groups (with --spark queues) where clients are many.",
+            show_default=False,
+        ),
+    ] = None,
+    client_profile: ClientProfileOption = None,
+    assignments: SetOption = None,
+    var: VariableOption = None,
+    workers: Annotated[
+        int, typer.Option("--workers", min=0, help="Processes for replications; 0: as many as there are processors.")
+    ] = 0,
+    list_ready: Annotated[bool, typer.Option("--list", help="List the ready scenarios and exit.")] = False,
+    master: MasterOption = "",
+    conf: ConfOption = None,
+) -> SimulateResult:
+    """Simulate a scenario: Solace or TIBCO egress queues, or shared reader queues.
+
+    Ctrl-C stops it; what was simulated until then stays readable and is shown.
+    """
+    _start_light()
+    from qsctl.sim.scenario.xml import find_scenario, read_scenario
+
+    if list_ready:
+        return _ready()
+    from qsctl.eventlog.location import location
+    from qsctl.eventlog.run_folder import new_folder
+    from qsctl.eventlog.schema import LogLevel
+    from qsctl.sim.run import run
+    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.scenario.scenario import Model
+
+    variables, overrides = variables_of(var), assignments_of(assignments)
+    plain, of_profiles = with_client_profiles(read_scenario(find_scenario(scenario), variables), client_profile)
+    read = apply_overrides(plain, overrides)
+    overrides = {**of_profiles, **overrides}
+    check_rules(read)
+    folder = location(out) if out is not None else new_folder(read.name)
+    began = time.perf_counter()
+    compiled = read.model not in {Model.SHARED_READER_QUEUE, Model.INTEGRATION}
+    with (
+        run_progress(read.name, replications or read.replications, compiled=compiled) as told,
+        stop_on_interrupt() as stopped,
+    ):
+        report = run(
+            read, folder, seed=seed, replications=replications, level=None if level is None else LogLevel(level),
+            progress=told, stop=stopped, workers=workers or _workers(replications or read.replications),
+            reproduce=command_line(
+                "simulate", scenario, (("--seed", seed), ("--replications", replications), ("--level", level)),
+                variables, overrides,
+            ), overrides=overrides,
+        )  # fmt: skip
+    elapsed = max(0.0, time.perf_counter() - began - report.compile_s)
+    figures, shown_by, notes = _figures(report, read, by, spark, master, conf)
+    return _result(report, read, elapsed, figures, shown_by, notes, spark)
+
+
+def _start_light() -> None:
+    """What would cost a short simulation more than itself, before numpy is imported.
+
+    Linear algebra's threads, which spin while they wait for work that never comes here, and a garbage collector that
+    looks through what the imports made a hundred times.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gc.set_threshold(50_000, 20, 50)
+
+
+def _figures(
+    report: RunReport, scenario: Scenario, by: By | None, spark: bool, master: str, conf: list[str] | None
+) -> tuple[tuple[QueueFigures, ...], By, tuple[str, ...]]:
+    """The table's lines: Spark's of the event log, or the simulator's own."""
+    from qsctl.cli.simulation.figures import client_count, figures_of_counters, group_of
+    from qsctl.errors import UsageError
+
+    few = client_count(scenario) <= FEW_CLIENTS or scenario.engine is not None  # its threads have no groups
+    if spark:
+        if by is By.GROUP:
+            raise UsageError("--by group is not among what Spark groups by", remedy="Use --by client or --by queue.")
+        from qsctl.summary.job import summarize_run
+
+        each_client = few if by is None else by is By.CLIENT
+        keys = ("client", "queue") if each_client else ("queue",)
+        summary = summarize_run(report.folder, by=keys, options=spark_options(master, conf))
+        return summary.queues, By.CLIENT if each_client else By.QUEUE, summary.notes
+    chosen: By = by or (By.CLIENT if few else By.GROUP)
+    if chosen is By.CLIENT:
+        return figures_of_counters(report.counters, lambda _, client: client), chosen, ()
+    if chosen is By.GROUP:
+        return figures_of_counters(report.counters, group_of(scenario)), chosen, ()
+    return figures_of_counters(report.counters, lambda _number, _client: None), chosen, ()
+
+
+def _result(
+    report: RunReport, scenario: Scenario, elapsed: float, figures: tuple[QueueFigures, ...], by: By,
+    notes: tuple[str, ...], spark: bool,
+) -> Simulated:  # fmt: skip
+    from qsctl.cli.simulation.figures import client_count
+    from qsctl.eventlog.explained import merged_happenings
+
+    info = report.info
+    return Simulated(
+        scenario=info.scenario,
+        model=info.model,
+        description=scenario.description,
+        folder=str(report.folder),
+        status=str(info.status),
+        run_id=info.run_id,
+        seed=info.seed,
+        replications=info.replications,
+        done_replications=len(info.done),
+        log_level=info.log_level,
+        warm_up_ns=info.warm_up_ns,
+        horizon_ns=info.horizon_ns,
+        simulated_ns=sum(each.simulated_ns for each in info.done),
+        simulated_messages=sum(each.messages for each in info.done),
+        elapsed_s=elapsed,
+        compile_s=report.compile_s,
+        fingerprint=info.fingerprint,
+        reproduce=info.reproduce,
+        computed_by="spark" if spark else "simulator",
+        by=str(by),
+        clients=client_count(scenario),
+        queues=figures,
+        notes=notes,
+        happenings=merged_happenings(info.done),
+    )
+
+
+def _ready() -> ReadyScenarios:
+    from qsctl.sim.scenario.xml import read_scenario, ready_scenarios
+
+    found = []
+    for name, path in ready_scenarios().items():
+        read = read_scenario(path)
+        found.append(ReadyScenario(name, str(read.model), read.description, str(path)))
+    return ReadyScenarios(tuple(found))
+
+
+def _workers(replications: int) -> int:
+    """A process costs about a second to start: a few replications are done in this one."""
+    return min(os.cpu_count() or 1, replications) if replications >= 4 else 1
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "simulate",
+        panel="Simulate and summarize",
+        examples=(
+            "qsctl simulate  # the built-in scenario: bursts of market data beyond what a port carries",
+            "qsctl simulate --list",
+            "qsctl simulate web-messaging --by group --set 'profile[web]/queue[D-1]/max-depth=400'",
+            "qsctl simulate my-scenario.xml --var CLIENTS=500 --seed 7 --replications 10 --out run-7",
+            "qsctl simulate guaranteed --client-profile covered=fixtures/profiles/guaranteed.json",
+            "qsctl simulate --spark -o json  # the same figures, computed by Spark from the event log",
+        ),
+    )(simulate)

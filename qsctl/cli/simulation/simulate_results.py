@@ -1,0 +1,198 @@
+"""What `qsctl simulate` shows: the table operators know, which priority lost what and when, and where the run is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.simulation.summarize_results import (
+    Summary,
+    figures_row,
+    happening_blocks,
+    happening_rows,
+    loss_blocks,
+    place_of,
+    queue_blocks,
+    short_duration,
+    waiting_blocks,
+)
+from qsctl.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from qsctl.eventlog.run_folder import Happening
+    from qsctl.summary.run_summary import QueueFigures
+
+MODEL_NAMES = {
+    "solace": "Solace egress queues",
+    "tibco": "TIBCO egress queues",
+    "shared_reader_queue": "shared reader queues",
+    "integration": "an integration engine",
+}
+
+
+COMPILE_SHOWN_S = 0.5
+"""Less compiling than this is not mentioned."""
+
+OWN_NAMES = {
+    "tibco": {
+        "discards": "Transmit Congestion--Slow Consumer (Msgs)",
+        "discarded_messages": "Transmit Congestion--Slow Consumer",
+    },
+    "integration": {"discards": "Thrown away (Msgs)", "discarded_messages": "Thrown away"},
+}
+"""A model's own words for columns (seed 003). An integration engine throws results of failed route details away."""
+
+
+class SimulateResult(Result):
+    """Base of what the command returns."""
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "scenario": "-o json and yaml: the scenario's name; with the rest of the run beside `queues`",
+        "folder": "the run folder",
+        "status": "complete, or partial when it was stopped",
+        "run_id": "the same for the same scenario and seed",
+        "fingerprint": "hash of the event log: the same for the same scenario and seed",
+        "reproduce": "the command that makes this run again",
+        "computed_by": "simulator (its own counters) or spark (from the event log)",
+        "simulated_messages": "messages that arrived, warm-up included",
+        "elapsed_s": "seconds that the simulation took, without those of compile_s",
+        "compile_s": "seconds that compiling the simulator for this machine took: of a first run",
+        "queues": "one entry a line of the table, as csv and jsonl print them",
+        **{name: text for name, text in Summary.field_help.items() if name not in {"tables", "run_id"}},
+    }
+
+
+@dataclass(frozen=True)
+class Simulated(SimulateResult):
+    """A finished run and its figures."""
+
+    scenario: str
+    model: str
+    description: str
+    folder: str
+    status: str
+    run_id: str
+    seed: int
+    replications: int
+    done_replications: int
+    log_level: str
+    warm_up_ns: int
+    horizon_ns: int
+    simulated_ns: int
+    simulated_messages: int
+    elapsed_s: float
+    compile_s: float
+    fingerprint: str
+    reproduce: str
+    computed_by: str
+    by: str
+    clients: int
+    queues: tuple[QueueFigures, ...]
+    notes: tuple[str, ...] = ()
+    happenings: tuple[Happening, ...] = ()
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """A run that was stopped is interrupted."""
+        return ExitStatus.DONE if self.status == "complete" else ExitStatus.INTERRUPTED
+
+    def document(self) -> Plain:
+        """Everything, with stable names."""
+        fields: dict[str, Plain] = {
+            name: getattr(self, name)
+            for name in self.__dataclass_fields__
+            if name not in {"queues", "notes", "elapsed_s", "compile_s", "happenings"}
+        }
+        times: dict[str, Plain] = {name: round(getattr(self, name), 3) for name in ("elapsed_s", "compile_s")}
+        return {
+            **fields,
+            **times,
+            "queues": self.rows(),
+            "events": happening_rows(self.happenings),
+            "notes": list(self.notes),
+        }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a client or group and queue."""
+        return [figures_row(each) for each in self.queues]
+
+    def blocks(self) -> Sequence[Block]:
+        """What operators look for, in the order in which they do."""
+        blocks: list[Block] = [TextBlock(self._headline())]
+        if self.description:
+            blocks.append(TextBlock(self.description, "faint"))
+        if self.status != "complete":
+            blocks.append(
+                TextBlock(
+                    f"Stopped early: {self.done_replications} of {self.replications} replications began, "
+                    f"{short_duration(self.simulated_ns)} were simulated. These are the figures up to there.",
+                    "bad",
+                )
+            )
+        blocks += queue_blocks(self.queues, OWN_NAMES.get(self.model), grouped=self.by == "group")
+        blocks += loss_blocks(self.queues, OWN_NAMES.get(self.model))
+        blocks += waiting_blocks(self.queues)
+        blocks += happening_blocks(self.happenings)
+        blocks += self._repeats()
+        blocks += [TextBlock(note, "faint") for note in self.notes]
+        blocks.append(TextBlock(f"Run folder: {self.folder}"))
+        return blocks
+
+    def _headline(self) -> str:
+        several = f", {self.replications} replications" if self.replications > 1 else ""
+        source = "Spark, from the event log" if self.computed_by == "spark" else "the simulator's own counters"
+        rate = self.simulated_messages / max(self.elapsed_s, 1e-9)
+        speed = f"{rate / 1e6:.1f} M/s" if rate >= 1e6 else f"{rate / 1e3:,.0f} k/s"
+        before = f", after {self.compile_s:.0f} s of compiling" if self.compile_s >= COMPILE_SHOWN_S else ""
+        return (
+            f"{self.scenario}: {MODEL_NAMES[self.model]}, {self.clients:,} client{'s' * (self.clients != 1)}, "
+            f"{short_duration(self.horizon_ns)}, seed {self.seed}{several}\n"
+            f"{self.simulated_messages:,} messages in {self.elapsed_s:.2f} s ({speed}){before}; figures by {source}."
+        )
+
+    def _repeats(self) -> list[Block]:
+        """Deliveries after the first: after a disconnect, an eviction from G-1, a rejection or a time-out."""
+        repeated = [each for each in self.queues if each.redelivered_messages]
+        lines = [
+            f"{place_of(each)}: {each.redelivered_messages:,} deliveries were repeats."
+            for each in repeated[:_MOST_LOSSES]
+        ]
+        return [TextBlock("\n".join(lines))] if lines else []
+
+
+_MOST_LOSSES = 15
+
+
+@dataclass(frozen=True)
+class ReadyScenario:
+    """A scenario that comes with qsctl."""
+
+    name: str
+    model: str
+    description: str
+    file: str
+
+
+@dataclass(frozen=True)
+class ReadyScenarios(SimulateResult):
+    """What `--list` shows."""
+
+    scenarios: tuple[ReadyScenario, ...]
+
+    def rows(self) -> Sequence[Row]:
+        """One row a scenario."""
+        return [
+            {"name": each.name, "model": each.model, "description": each.description, "file": each.file}
+            for each in self.scenarios
+        ]
+
+    def document(self) -> Plain:
+        """The rows."""
+        return list(self.rows())
+
+    def blocks(self) -> Sequence[Block]:
+        """Names, models and what they show."""
+        columns = [Column("name", "Scenario"), Column("model", "Model"), Column("description", "What it shows")]
+        return [TableBlock(columns, self.rows()), TextBlock("Run one with: qsctl simulate NAME", "faint")]

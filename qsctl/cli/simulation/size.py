@@ -1,0 +1,333 @@
+"""`qsctl size`: the smallest settings that meet targets, with the evidence and the memory they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.simulation.command_line import command_line
+from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
+from qsctl.cli.simulation.spark_options import ConfOption, MasterOption, spark_options
+from qsctl.cli.simulation.summarize_results import short_duration
+from qsctl.cli.simulation.task_progress import task_progress
+from qsctl.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from qsctl.sim.sizing.targets import Target
+    from qsctl.summary.size import Candidate, Sizing, TargetEvidence
+
+
+@dataclass(frozen=True)
+class Sized(Result):
+    """The answer with its evidence; the exit status is 1 where no setting in the range meets the targets."""
+
+    scenario: str
+    sizing: Sizing
+    reproduce: str
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "met": "whether these settings are shown to meet every target, with the confidence asked for",
+        "chosen": "whether they are the answer",
+        "replications": "how many it took to decide",
+        "memory_bytes": "what all queues of all clients may hold at most, bursts of the largest messages included",
+        "deterministic": "-o json and yaml: nothing in the scenario is random, one replication of each is certain",
+        "settings": "each varied path with its value",
+        "sentence": "-o json and yaml: the answer in words, with what is stated of it",
+        "evidence": "each target: what is stated, on which basis (mean, share, exact), mean, half_width, bound, runs",
+        "reproduce": "the command that finds this again",
+    }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """The answer is no where nothing in the range is enough."""
+        return ExitStatus.DONE if self.sizing.answer is not None else ExitStatus.NO
+
+    def document(self) -> Plain:
+        """Everything, with stable names."""
+        answer = self.sizing.answer
+        return {
+            "scenario": self.scenario,
+            "sentence": answer_text(self.sizing),
+            "confidence": self.sizing.confidence,
+            "targets": [target.text for target in self.sizing.targets],
+            "answer": None if answer is None else self._row(answer),
+            "monotone": self.sizing.monotone,
+            "deterministic": self.sizing.deterministic,
+            "max_replications": self.sizing.most_replications,
+            "candidates": list(self.rows()),
+            "reproduce": self.reproduce,
+        }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a candidate, in the order tried."""
+        return [self._row(candidate) for candidate in self.sizing.candidates]
+
+    def _row(self, candidate: Candidate) -> dict[str, Plain]:
+        return {
+            "settings": {
+                setting.path: value for setting, value in zip(self.sizing.settings, candidate.values, strict=True)
+            },
+            "met": candidate.met,
+            "chosen": candidate == self.sizing.answer,
+            "replications": candidate.replications,
+            "memory_bytes": candidate.memory_bytes,
+            "evidence": [
+                {
+                    "target": each.target.text,
+                    "mean": _finite(each.interval.mean),
+                    "half_width": _finite(each.interval.half_width),
+                    "bound": _finite(each.bound),
+                    "runs": each.runs,
+                    "violating_runs": each.violating_runs,
+                    "basis": each.basis.value,
+                    "answer": each.answer.value,
+                    "statement": statement_of(each),
+                    "met": each.met,
+                }
+                for each in candidate.evidence
+            ],
+        }
+
+    def blocks(self) -> Sequence[Block]:
+        """The answer in words, then the evidence."""
+        sizing = self.sizing
+        columns = [
+            *(Column(setting.path, setting.text.partition("=")[0], "right") for setting in sizing.settings),
+            *(Column(target.text, target.text, "right") for target in sizing.targets),
+            Column("replications", "Replications", "right"),
+            Column("memory", "Memory", "right"),
+            Column("met", "Met"),
+        ]
+        rows: list[Row] = [
+            {
+                **{setting.path: value for setting, value in zip(sizing.settings, candidate.values, strict=True)},
+                **{each.target.text: evidence_text(each) for each in candidate.evidence},
+                "replications": candidate.replications,
+                "memory": memory_text(candidate.memory_bytes),
+                "met": "chosen" if candidate == sizing.answer else candidate.met,
+            }
+            for candidate in sorted(sizing.candidates, key=lambda each: each.values)
+        ]
+        blocks: list[Block] = [
+            TextBlock(answer_text(sizing), "good" if sizing.answer else "bad"),
+            TableBlock(columns, rows, title=f"{self.scenario}: what was simulated"),
+        ]
+        if not sizing.monotone:
+            blocks.append(
+                TextBlock(
+                    "A larger setting did worse than a smaller one, which the search and its confidence rest on. "
+                    "List values, as in --vary 'max-depth(D-1)=100,200,400', to try each.",
+                    "bad",
+                )
+            )
+        return blocks
+
+
+def answer_text(sizing: Sizing) -> str:
+    """The answer as a sentence: what is stated of the settings, and no more than was shown."""
+    targets = " and ".join(target.text for target in sizing.targets)
+    sure = f"with {100 * sizing.confidence:g} % confidence"
+    if sizing.answer is None:
+        largest = max(sizing.candidates, key=lambda each: each.values, default=None)
+        missed = next((each for each in largest.evidence if each.decided and not each.met), None) if largest else None
+        why = f": with the largest, {statement_of(missed)}" if missed else ""
+        if sizing.deterministic:
+            return f"No setting in the range meets {targets}{why}."
+        return f"No setting in the range was shown {sure} to meet {targets}{why}."
+    settings = ", ".join(
+        f"{setting.text.partition('=')[0]} = {value}"
+        for setting, value in zip(sizing.settings, sizing.answer.values, strict=True)
+    )
+    memory = (
+        f"All queues together may then hold {memory_text(sizing.answer.memory_bytes)}, bursts of the largest messages "
+        "included."
+    )
+    if sizing.deterministic:
+        return (
+            f"{settings}: the smallest that meets {targets}. {memory} Nothing in the scenario is random: one "
+            "replication of each candidate is certain."
+        )
+    stated = "; ".join(statement_of(each) for each in sizing.answer.evidence)
+    return f"{settings}: the smallest that was shown to meet {targets}; {sure}, {stated}. {memory}"
+
+
+def statement_of(evidence: TargetEvidence) -> str:
+    """What the replications say of a target, as a clause; where it is met, what the confidence is of."""
+    from qsctl.summary.sequential import Answer
+    from qsctl.summary.size import Basis
+
+    target, runs = evidence.target, evidence.runs
+    what = f"{target.measure}({target.queue})"
+    match evidence.basis:
+        case Basis.NOTHING:
+            return f"no run delivered anything of which there is a {what}"
+        case Basis.EXACT:
+            return f"{what} is {_value(target, evidence.bound)}"
+        case Basis.SHARE:
+            share = f"{100 * evidence.share:g} %"
+            counted = f"{evidence.violating_runs} of {runs} runs do"
+            if evidence.met:
+                return f"less than {share} of runs have {_violation(target)} ({counted})"
+            if evidence.answer is Answer.REFUSED and evidence.violating_runs:
+                return f"{_violation(target)} in {evidence.violating_runs} of {runs} runs"
+            return f"it was not shown that less than {share} of runs have {_violation(target)} ({counted})"
+        case Basis.MEAN:
+            side = "below" if target.at_most else "above"
+            mean = f"the mean {what} over runs"
+            found = f"{_value(target, evidence.interval.mean)} in {runs} runs"
+            if evidence.met:
+                return f"{mean} is {side} {_value(target, evidence.bound)} ({found})"
+            if not math.isfinite(evidence.bound):
+                return f"it was not shown that {mean} is {side} {_value(target, target.bound)} ({found})"
+            reach = f"may be {'up to' if target.at_most else 'down to'} {_value(target, evidence.bound)}"
+            return f"{mean} {reach} ({found})"
+
+
+def _violation(target: Target) -> str:
+    """What a run has that violates the target."""
+    opposite = {"<": "≥", "<=": ">", ">": "≤", ">=": "<", "=": "≠"}
+    operator = opposite[target.operator] if target.wanted else target.operator
+    return f"{target.measure}({target.queue}) {operator} {_value(target, target.bound)}"
+
+
+def evidence_text(evidence: TargetEvidence) -> str:
+    """The runs that violate a target that is about runs, else a mean with its interval in the measure's unit."""
+    from qsctl.sim.sizing.targets import Kind
+    from qsctl.summary.size import Basis
+
+    if evidence.basis is Basis.NOTHING:
+        return "nothing delivered"
+    if evidence.target.kind is not Kind.MEAN and evidence.basis is not Basis.EXACT:
+        return f"{evidence.violating_runs} of {evidence.runs} runs violate"
+    mean, half = evidence.interval.mean, evidence.interval.half_width
+    if evidence.basis is Basis.EXACT or not math.isfinite(half):
+        return _value(evidence.target, mean)
+    if _is_time(evidence.target):
+        return f"{short_duration(mean)} ± {short_duration(half)}"
+    return f"{mean:.6g} ± {half:.3g}"
+
+
+def _value(target: Target, value: float) -> str:
+    return short_duration(value) if _is_time(target) else f"{value:.6g}"
+
+
+def _is_time(target: Target) -> bool:
+    return target.measure.startswith("latency_") or target.measure.endswith("_ns")
+
+
+def memory_text(size_bytes: int) -> str:
+    """Bytes for people, in powers of 1,024."""
+    value = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.4g} {unit}"
+        value /= 1024
+    return f"{value:.4g} TiB"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def size(
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="A scenario file or the name of a ready one.")],
+    target: Annotated[
+        list[str],
+        typer.Option(
+            "--target",
+            metavar="TARGET",
+            help="Condition of a measure: 'latency_p99(G-1)<50ms' of its mean over runs, 'discards(D-1)=0' of every "
+            "run, 'P(discards(D-1)>0)<1%' of the share of runs; several must all hold.",
+        ),
+    ],
+    vary: Annotated[
+        list[str],
+        typer.Option("--vary", metavar="SETTING", help="'max-depth(D-1)', 'max-depth(D-1)=100..20000', 'PATH=1,2'."),
+    ],
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="Probability that what is stated of the answer is true.")
+    ] = 0.95,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--max-replications",
+            help="Most replications of one candidate.  [default: 160, or what the targets need]",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Instead of the scenario's.", show_default=False)] = None,
+    client_profile: ClientProfileOption = None,
+    assignments: SetOption = None,
+    var: VariableOption = None,
+    master: MasterOption = "",
+    conf: ConfOption = None,
+) -> Sized:
+    """Find the smallest settings that meet targets, by simulating only where the answer is open.
+
+    Every replication is a run with random numbers of its own. A target of zero is met when less than 5 % of runs differ
+    from it, which takes 59 runs without one that does. What happens in a few runs only and outweighs all others shows
+    in no mean: ask for a share of runs, as in 'P(discards(D-1)>0)<1%'.
+
+    Measures are columns of the tables of simulate: discarded_messages, lost_messages, loss_ratio, waiting_messages,
+    delivered_per_second, wait_p50_ns, wait_p99_ns, high_water_mark_work_units and so on; or the short names of sweep:
+    discards, delivered, throughput, latency_mean, latency_p50, _p90, _p99, _p999, latency_max, high_water_mark. Waits
+    and latencies are the time in the queue.
+    """
+    from qsctl.cli.simulation.sweep_input import checked_confidence, open_scenario
+    from qsctl.errors import UsageError
+    from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.sizing.targets import parse_setting, parse_target
+    from qsctl.summary.points import EVERY_MEASURE
+    from qsctl.summary.size import size as find_size
+
+    checked_confidence(confidence)
+    if most is not None and most < 2:
+        raise UsageError(f"--max-replications {most} is too few for an interval", remedy="Allow 2 or more.")
+    targets = [parse_target(text, tuple(EVERY_MEASURE)) for text in target]
+    settings = [parse_setting(text) for text in vary]
+    variables, overrides = variables_of(var), assignments_of(assignments)
+    plain, of_profiles = with_client_profiles(open_scenario(scenario, variables, {}, seed), client_profile)
+    read = apply_overrides(plain, overrides)
+    overrides = {**of_profiles, **overrides}
+    asked: list[tuple[str, object]] = [("--target", text) for text in target]
+    asked += [("--vary", text) for text in vary]
+    asked += [("--confidence", f"{confidence:g}"), ("--max-replications", most), ("--seed", seed)]
+    with task_progress("candidates") as tell:
+        count = 0
+
+        def told(_: Candidate) -> None:
+            nonlocal count
+            count += 1
+            tell(count, count + 1)
+
+        sizing = find_size(
+            read,
+            targets,
+            settings,
+            confidence=confidence,
+            most_replications=most,
+            options=spark_options(master, conf),
+            told=told,
+        )
+    return Sized(read.name, sizing, command_line("size", scenario, asked, variables, overrides))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "size",
+        panel="Simulate and summarize",
+        examples=(
+            "qsctl size burst --target 'discards(D-1)=0' --vary 'max-depth(D-1)'",
+            "qsctl size burst --target 'latency_p99(D-1)<200ms' --target 'loss_ratio(D-1)<5%' --vary 'max-depth(D-1)'",
+            "qsctl size guaranteed --target 'waiting_messages(G-1)<20' --vary 'min-msg-burst(G-1)=4,8,16,32,255'",
+        ),
+    )(size)

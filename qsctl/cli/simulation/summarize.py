@@ -1,0 +1,65 @@
+"""`qsctl summarize`: what became of the messages of one or more runs, computed by Spark."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.simulation.spark_options import ConfOption, MasterOption, spark_options
+from qsctl.cli.simulation.summarize_results import Summary
+from qsctl.errors import UsageError
+from qsctl.instant import parse_duration
+
+
+def summarize(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders of `qsctl simulate`, paths or URIs.")],
+    by: Annotated[
+        str, typer.Option("--by", help="What the figures are of: some of run,replication,client,queue,topic.")
+    ] = "client,queue",
+    window: Annotated[str, typer.Option("--window", help="Length of the windows of throughput and depth.")] = "1s",
+    percentiles: Annotated[
+        str, typer.Option("--percentiles", help="exact (a second pass over the log) or histogram (within 0.8 %).")
+    ] = "exact",
+    confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals over replications.")] = 0.95,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="DIR", help="Folder or URI where every table is written as Parquet.")
+    ] = None,
+    master: MasterOption = "",
+    conf: ConfOption = None,
+) -> Summary:
+    """Summarize runs: counters, latency, losses, throughput, depth, slow subscribers, Little's law, intervals."""
+    if percentiles not in {"exact", "histogram"}:
+        raise UsageError(f"--percentiles {percentiles!r} is neither exact nor histogram")
+    window_ns = parse_duration(window)
+    from qsctl.eventlog.location import location
+    from qsctl.summary.job import ALL, summarize_runs
+
+    words = tuple(word.strip() for word in by.split(",") if word.strip())
+    return Summary(
+        summarize_runs(
+            [location(run) for run in runs],
+            by=words,
+            window_ns=window_ns,
+            measures=ALL,
+            exact=percentiles == "exact",
+            confidence=confidence,
+            options=spark_options(master, conf),
+            out=None if out is None else location(out),
+        )
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "summarize",
+        panel="Simulate and summarize",
+        examples=(
+            "qsctl summarize qsctl-runs/burst-1  # every measure, by client and queue",
+            "qsctl summarize qsctl-runs/burst-1 --by queue --window 100ms --out tables",
+            "qsctl summarize qsctl-runs/burst-1 qsctl-runs/burst-2 --by queue -o csv",
+        ),
+    )(summarize)

@@ -1,0 +1,360 @@
+"""What `qsctl summarize` and `qsctl simulate --spark` show: the table operators know, then what it does not tell."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, plain
+from qsctl.eventlog.explained import peak_text, reason_of
+
+if TYPE_CHECKING:
+    from qsctl.eventlog.run_folder import Happening
+    from qsctl.summary.run_summary import QueueFigures, RunSummary
+
+KEYS = ("run_id", "replication", "client", "queue", "topic_id")
+HEADINGS = {"run_id": "Run", "replication": "Replication", "client": "Client", "queue": "Queue", "topic_id": "Topic"}
+MOST_LINES = 60
+"""A table longer than this is cut on the screen; every other format has all of it."""
+
+
+def short_duration(duration_ns: float | None) -> str:
+    """A duration to three or four digits, for people."""
+    if duration_ns is None:
+        return ""
+    value = float(duration_ns)
+    for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if value >= scale:
+            return f"{value / scale:.4g} {unit}"
+    return f"{value:.4g} ns"
+
+
+@dataclass(frozen=True)
+class Summary(Result):
+    """A summary as Spark made it."""
+
+    summary: RunSummary
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "run_id": "the run; null unless --by run or several runs",
+        "replication": "the replication; null unless --by replication",
+        "client": "the client's name",
+        "queue": "the queue's name",
+        "topic_id": "the topic's number; null unless --by topic",
+        "replications": "replications that the figures are summed over",
+        "arrived_messages": "messages published to the queue after the warm-up, refused ones included",
+        "delivered_messages": "messages that left the queue for the client; of G-1: that the client acknowledged",
+        "discarded_messages": "messages discarded because the queue was full: congestion discards",
+        "not_connected_messages": "direct messages that came while their client was disconnected",
+        "disconnected_messages": "direct messages in a queue of a client that disconnected",
+        "spool_refused_messages": "guaranteed messages that their full or congested endpoint refused",
+        "ingress_refused_messages": "messages refused at ingress: their publisher's part of the buffers was full",
+        "too_big_messages": "messages refused at ingress: larger than the broker's max-message",
+        "expired_messages": "messages whose lifespan ended",
+        "dead_messages": "messages whose delivery attempts were spent",
+        "elided_messages": "messages replaced by a newer one of their topic",
+        "evicted_messages": "guaranteed messages discarded from G-1 that came again (guaranteed-overflow redeliver)",
+        "redelivered_messages": "attempts after the first",
+        "discard_indications": "messages that told the client of a discard before them",
+        "delivered_bytes": "payload of the delivered messages",
+        "length_messages": "messages in the queue at the end",
+        "length_work_units": "work units in the queue at the end",
+        "unacknowledged_messages": "of the messages in G-1 at the end those sent and not acknowledged",
+        "waiting_messages": "messages waiting at the end at their endpoint, at ingress, or outside a full queue",
+        "high_water_mark_work_units": "most work units in the queue since the warm-up; of several clients the largest",
+        "max_depth_work_units": "the queue's limit; of several clients the largest",
+        "first_discard_ns": "when the first message was discarded or refused, since the start of the run",
+        "wait_sum_ns": "sum of the delivered messages' time in the queue",
+        "wait_max_ns": "longest time in the queue of a delivered message",
+        "observed_ns": "time observed, summed over the replications",
+        "wait_p50_ns": "median time in the queue; likewise p90, p95, p99, p999 (99.9 %)",
+        "percentile_error": "0: the percentiles are exact; else the share by which one may be too high",
+        "wait_mean_ns": "mean time in the queue",
+        "lost_messages": "messages that never reach their client, all causes together",
+        "loss_ratio": "share of the messages with a settled fate that were lost",
+        "delivered_per_second": "delivered messages a second",
+        "facts": "-o json and yaml: of each run its name in run_id, scenario, seed, level, times and replications",
+        "events": "-o json and yaml: events by kind: count, clients, first_ns, first_client, peak, reason",
+        "tables": "-o json and yaml: the other measures, as --out writes them",
+    }
+
+    def document(self) -> Plain:
+        """Everything, with stable names."""
+        summary = self.summary
+        return {
+            "runs": list(summary.runs),
+            "facts": [plain(dataclasses.asdict(each)) for each in summary.facts],
+            "complete": summary.complete,
+            "level": summary.level,
+            "by": list(summary.by),
+            "warm_up_ns": summary.warm_up_ns,
+            "horizon_ns": summary.horizon_ns,
+            "replications": summary.replications,
+            "window_ns": summary.window_ns,
+            "queues": [figures_row(each) for each in summary.queues],
+            "tables": plain(summary.tables),
+            "notes": list(summary.notes),
+            "events": happening_rows(summary.happenings),
+        }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a group."""
+        return [figures_row(each) for each in self.summary.queues]
+
+    def blocks(self) -> Sequence[Block]:
+        """Tables for people."""
+        summary = self.summary
+        blocks: list[Block] = list(queue_blocks(summary.queues))
+        blocks += loss_blocks(summary.queues)
+        blocks += waiting_blocks(summary.queues)
+        blocks += happening_blocks(summary.happenings)
+        blocks += self._slow()
+        blocks += self._law()
+        blocks += self._intervals()
+        blocks += [TextBlock(note, "faint") for note in summary.notes]
+        return blocks
+
+    def _slow(self) -> list[Block]:
+        rows = sorted(self.summary.tables.get("slow_subscribers", ()), key=lambda row: -row["slow_percent_max"])
+        slow = [row for row in rows if row["slow_percent_max"] > 0]
+        return (
+            [
+                TextBlock(
+                    f"{len(slow)} of {len(rows)} clients were blocked at times; the slowest was "
+                    f"{slow[0]['client'] or 'a client'} with {slow[0]['slow_percent_max']:.0f} % of a minute "
+                    f"({slow[0]['slow_percent']:.0f} % at the end)."
+                )
+            ]
+            if slow
+            else []
+        )
+
+    def _law(self) -> list[Block]:
+        rows = self.summary.tables.get("littles_law", ())
+        worst = max(rows, key=lambda row: row["relative_difference"], default=None)
+        if worst is None:
+            return []
+        return [
+            TextBlock(
+                "Little's law: mean depth and arrivals × wait agree within "
+                f"{100 * worst['relative_difference']:.2g} % (what is queued at the edges makes the difference).",
+                "faint",
+            )
+        ]
+
+    def _intervals(self) -> list[Block]:
+        rows = [
+            row for row in self.summary.tables.get("intervals", ())
+            if row["measure"] in {"delivered_per_second", "loss_ratio", "mean_wait_ns", "p99_wait_ns"}
+        ]  # fmt: skip
+        if not rows:
+            return []
+        keys = [key for key in KEYS if any(row[key] is not None for row in rows)]
+        shown = [
+            {**{key: row[key] for key in keys}, "measure": row["measure"], "value": _interval(row)}
+            for row in sorted(rows, key=lambda row: tuple(str(row[key]) for key in (*keys, "measure")))
+        ]
+        confidence = rows[0]["confidence"]
+        return [
+            TableBlock(
+                [*(Column(key, HEADINGS[key]) for key in keys), Column("measure", "Measure"), Column("value", "Mean")],
+                shown[:MOST_LINES],
+                title=f"Means over {rows[0]['replications']} replications, {100 * confidence:g} % intervals "
+                f"({rows[0]['method']})",
+            ),
+            *(
+                [TextBlock("The percentiles come from histograms and are at most 0.8 % too high.", "faint")]
+                if any(row["relative_error"] for row in rows)
+                else []
+            ),
+            *_cut(len(shown)),
+        ]
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    if row["measure"].endswith("_ns"):
+        return f"{short_duration(row['mean'])} ± {short_duration(row['half_width'])}"
+    return f"{row['mean']:.6g} ± {row['half_width']:.3g}"
+
+
+def figures_row(figures: QueueFigures) -> dict[str, Plain]:
+    """One group's figures under their stable names."""
+    return {
+        **{field.name: getattr(figures, field.name) for field in dataclasses.fields(figures)},
+        "wait_mean_ns": figures.wait_mean_ns,
+        "lost_messages": figures.lost_messages,
+        "loss_ratio": figures.loss_ratio,
+        "delivered_per_second": figures.delivered_per_second,
+    }
+
+
+def place_of(figures: QueueFigures) -> str:
+    """A group in words: `desks-1 D-1`."""
+    return " ".join(str(value) for key in KEYS if (value := getattr(figures, key)) is not None)
+
+
+def queue_blocks(
+    queues: Sequence[QueueFigures], own_names: Mapping[str, str] | None = None, *, grouped: bool = False
+) -> Sequence[Block]:
+    """The counters as `show client … stats queue` has them (seed 004), and the wait beside.
+
+    A row of several clients or replications says of each figure whether it is their sum or the largest of them.
+    `own_names` are a model's own words for columns; `grouped`: rows are of groups of clients, named as one.
+    """
+    keys = [key for key in KEYS if any(getattr(each, key) is not None for each in queues)]
+    together = grouped or any(each.client is None or each.replications > 1 for each in queues)
+    total, largest = (" Σ", " max") if together else ("", "")
+    names = own_names or {}
+    some = [name for name in _WHERE_THEY_ARE if any(getattr(each, name) for each in queues)]
+    columns = [
+        *(Column(key, HEADINGS[key]) for key in keys),
+        Column("length_messages", f"Length (Msgs){total}", "right"),
+        Column("length_work_units", f"Length (Work){total}", "right"),
+        Column("high_water_mark_work_units", f"HWMark (Work){largest}", "right"),
+        Column("max_depth_work_units", f"Max (Work){largest}", "right"),
+        Column("discards", names.get("discards", "Discards (Msgs)") + total, "right"),
+        Column("delivered_messages", f"Delivered (Msgs){total}", "right"),
+        *(Column(name, _WHERE_THEY_ARE[name] + total, "right") for name in some),
+        Column("p50", "Wait p50", "right"),
+        Column("p99", "Wait p99", "right"),
+        Column("maximum", "Wait max", "right"),
+    ]
+    rows = [
+        {
+            **figures_row(each),
+            "discards": each.discarded_messages + each.evicted_messages,
+            "p50": short_duration(each.wait_p50_ns),
+            "p99": short_duration(each.wait_p99_ns),
+            "maximum": short_duration(each.wait_max_ns),
+        }
+        for each in queues[:MOST_LINES]
+    ]
+    blocks: list[Block] = [TableBlock(columns, rows, empty="No message came to any queue."), *_cut(len(queues))]
+    if together and queues:
+        blocks.append(TextBlock("Σ: the sum over clients and replications; max: the largest of one of them.", "faint"))
+    return blocks
+
+
+_WHERE_THEY_ARE = {
+    "unacknowledged_messages": "Unacked (Msgs)",
+    "waiting_messages": "Waiting (Msgs)",
+    "ingress_refused_messages": "Refused, rate (Msgs)",
+    "too_big_messages": "Refused, too big (Msgs)",
+    "evicted_messages": "Evicted (Msgs)",
+}
+"""Columns that stand there when a figure in them is not zero."""
+
+_LOSS_HEADINGS = {
+    "discarded_messages": "Congestion",
+    "not_connected_messages": "Not connected",
+    "disconnected_messages": "Disconnected",
+    "spool_refused_messages": "Endpoint full",
+    "ingress_refused_messages": "Ingress rate",
+    "too_big_messages": "Too big",
+    "expired_messages": "Expired",
+    "dead_messages": "Attempts spent",
+}
+_MOST_LOSSES = 15
+
+
+_OF_ENGINES = frozenset({"inbound-post-TPS", "pre-translation", "post-translation"})
+"""Queues that only an integration engine has."""
+
+
+def waiting_blocks(queues: Sequence[QueueFigures]) -> list[Block]:
+    """Of an integration engine, the queue where messages wait most: what limits it is behind that."""
+    if not any(each.queue in _OF_ENGINES for each in queues):
+        return []
+    total_ns = sum(each.wait_sum_ns for each in queues)
+    most = max(queues, key=lambda each: each.wait_sum_ns)
+    if not total_ns:
+        return []
+    return [
+        TextBlock(
+            f"Messages wait most in {place_of(most)}: {most.wait_sum_ns / max(1, most.observed_ns):.3g} of them on "
+            f"average, each {short_duration(most.wait_mean_ns)}, {100 * most.wait_sum_ns / total_ns:.0f} % of all "
+            "waiting."
+        )
+    ]
+
+
+def loss_blocks(queues: Sequence[QueueFigures], own_names: Mapping[str, str] | None = None) -> list[Block]:
+    """Which queue lost how many messages by which cause, the one that began first in front; or that none was lost."""
+    lost = sorted(
+        (each for each in queues if each.lost_messages),
+        key=lambda each: (each.first_discard_ns is None, each.first_discard_ns or 0),
+    )
+    if not lost:
+        return [TextBlock("No message was lost.", "good")] if queues else []
+    rows: list[Row] = [
+        {
+            **figures_row(each),
+            "share": f"{100 * each.loss_ratio:.3g} %",
+            "first": short_duration(each.first_discard_ns),
+        }
+        for each in lost[:_MOST_LOSSES]
+    ]
+    keys = [key for key in KEYS if any(getattr(each, key) is not None for each in lost)]
+    causes = [name for name in _LOSS_HEADINGS if any(getattr(each, name) for each in lost)]
+    columns = [
+        *(Column(key, HEADINGS[key]) for key in keys),
+        Column("lost_messages", "Lost (Msgs)", "right"),
+        Column("share", "Share", "right"),
+        *(Column(name, (own_names or {}).get(name, _LOSS_HEADINGS[name]), "right") for name in causes),
+        Column("first", "First discard at", "right"),
+        Column("discard_indications", "Indications", "right"),
+    ]
+    blocks: list[Block] = [TableBlock(columns, rows, title="Losses by queue and cause, the earliest first")]
+    if len(lost) > _MOST_LOSSES:
+        blocks.append(TextBlock(f"… and {len(lost) - _MOST_LOSSES} more.", "faint"))
+    return blocks
+
+
+def happening_rows(happenings: Sequence[Happening]) -> list[Row]:
+    """One row a kind of event."""
+    return [
+        {
+            "event": each.event,
+            "count": each.count,
+            "clients": each.clients,
+            "first_ns": each.first_ns,
+            "first_client": each.first_client or None,
+            "peak": each.peak,
+            "reason": reason_of(each),
+        }
+        for each in happenings
+    ]
+
+
+def happening_blocks(happenings: Sequence[Happening]) -> list[Block]:
+    """The events that were raised, one line each, with the reason."""
+    if not happenings:
+        return []
+    rows: list[Row] = [
+        {
+            **row,
+            "first": short_duration(each.first_ns),
+            "clients": each.clients or "",
+            "client": each.first_client,
+            "largest": peak_text(each),
+        }
+        for row, each in zip(happening_rows(happenings), happenings, strict=True)
+    ]
+    columns = [
+        Column("event", "Event"),
+        Column("count", "Count", "right"),
+        Column("clients", "Clients", "right"),
+        Column("first", "First at", "right"),
+        Column("client", "First client"),
+        Column("largest", "Peak", "right"),
+        Column("reason", "Why"),
+    ]
+    return [TableBlock(columns, rows, title="What happened")]
+
+
+def _cut(lines: int) -> list[Block]:
+    if lines <= MOST_LINES:
+        return []
+    return [TextBlock(f"… and {lines - MOST_LINES} more rows: use -o csv, or group by less with --by.", "faint")]

@@ -1,0 +1,89 @@
+"""`qsctl sweep`: simulate a scenario at every point of a grid, distributed by Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qsctl.cli.command import command
+from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
+from qsctl.cli.simulation.spark_options import ConfOption, MasterOption, spark_options
+from qsctl.cli.simulation.sweep_results import SweepTable
+from qsctl.cli.simulation.task_progress import task_progress
+
+DEFAULT_REPLICATIONS = 5
+
+
+def sweep(
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="A scenario file or the name of a ready one.")],
+    grid: Annotated[
+        list[str], typer.Option("--grid", metavar="PATH=V1,V2,…", help="What is varied; several make a grid.")
+    ],
+    replications: Annotated[int, typer.Option("--replications", help="Runs a point.")] = DEFAULT_REPLICATIONS,
+    seed: Annotated[int | None, typer.Option("--seed", help="Instead of the scenario's.", show_default=False)] = None,
+    common: Annotated[
+        bool,
+        typer.Option(
+            "--common-random-numbers", help="Give every point the same arrivals: they differ by settings alone."
+        ),
+    ] = False,
+    confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Folder or URI where results are kept; what is there is not done again."
+        ),
+    ] = None,
+    assignments: SetOption = None,
+    var: VariableOption = None,
+    master: MasterOption = "",
+    conf: ConfOption = None,
+) -> SweepTable:
+    """Simulate every point of a grid several times; each measure with its confidence interval.
+
+    Call it again with the same --out to go on after an interruption, or with more values to extend the grid.
+    """
+    from qsctl.cli.simulation.sweep_input import checked_confidence, open_scenario
+    from qsctl.eventlog.location import location
+    from qsctl.sim.sweep import parse_axes, plan_sweep
+    from qsctl.summary.points import point_measures
+    from qsctl.summary.sweep import SweepProgress, run_sweep
+
+    checked_confidence(confidence)
+    read = open_scenario(scenario, variables_of(var), assignments_of(assignments), seed)
+    plan = plan_sweep(read, parse_axes(grid), replications, common_random_numbers=common)
+    folder = location(out) if out is not None else Path("qsctl-sweeps") / read.name
+    reused = 0
+    with task_progress("replications") as tell:
+
+        def told(progress: SweepProgress) -> None:
+            nonlocal reused
+            reused = progress.reused
+            tell(progress.done, progress.total)
+
+        results = run_sweep(plan, folder, spark_options(master, conf), told)
+    return SweepTable(
+        folder=folder,
+        scenario=read.name,
+        replications=replications,
+        points=len({result.point.key for result in results}),
+        reused_replications=reused,
+        confidence=confidence,
+        measures=tuple(point_measures(results, confidence)),
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(
+        app,
+        "sweep",
+        panel="Simulate and summarize",
+        examples=(
+            "qsctl sweep burst --grid 'profile[trading]/queue[D-1]/max-depth=500,1000,2000,4000' --replications 10",
+            "qsctl sweep burst --grid 'group[desks]/count=20,40' --grid 'port[p1]/rate=1 Gbit/s,10 Gbit/s' --out s1",
+            "qsctl sweep burst --grid 'group[desks]/count=20,40' --master spark://head:7077",
+        ),
+    )(sweep)

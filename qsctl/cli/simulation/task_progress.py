@@ -1,0 +1,40 @@
+"""A progress bar for work that is counted in replications: on a terminal, nothing in a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Tell(Protocol):
+    """Called with how many are done, of how many."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show it."""
+
+
+@contextmanager
+def task_progress(what: str) -> Iterator[Tell]:
+    """A bar on standard error with the rate's estimate of the time left, gone when the block ends."""
+    if not sys.stderr.isatty():
+        yield _untold
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from qsctl.cli.output.render import console
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(sys.stderr), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def tell(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield tell
+
+
+def _untold(done: int, total: int) -> None:
+    """Nobody watches."""
+    del done, total

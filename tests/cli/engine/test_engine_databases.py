@@ -1,0 +1,275 @@
+"""`qsctl engine dump`, `states`, `resend`, `delete`: on a recovery database and on listings, as operators type them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import filelock
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from qsctl.cli.app import build_app
+from qsctl.cli.engine import dump as engine_dump
+from qsctl.core.integration.database import stored
+from qsctl.core.integration.message import Flag, Message, MessageId, State
+from qsctl.core.integration.records import STREAM, Started
+from qsctl.storage.recovery_store import LOCK_SUFFIX, RecoveryStore, read_recovery_database
+
+FIXTURES = Path(__file__).parents[3] / "fixtures" / "dumps"
+SECOND_NS = 10**9
+
+
+def message(number: int, state: State, **more: object) -> Message:
+    destination = "" if state < State.POST_TRANSLATION else "lab_out"
+    values: dict[str, object] = {
+        "serial": number, "mid": MessageId(0, 1, number), "source_mid": MessageId(0, 1, number), "state": state,
+        "position": number, "process": "clinical", "owner": destination or "adt_in", "source": "adt_in",
+        "destination": destination, "flags": Flag.USERDB, "created_at_ns": number * SECOND_NS,
+        "entered_at_ns": number * SECOND_NS, "payload": f"MSH|{number}\r".encode(),
+    }  # fmt: skip
+    return Message(**{**values, **more})  # type: ignore[arg-type]
+
+
+MESSAGES = [
+    message(1, State.PRE_TRANSLATION, owner="clinical_xlate"),
+    message(2, State.POST_TRANSLATION),
+    message(3, State.OUTBOUND_POST_TPS),
+    message(4, State.OUTBOUND_POST_TPS, priority=6000),
+    message(5, State.IN_TRANSLATION, error=303, error_text="no field PID-3"),
+    message(6, State.OUTBOUND_POST_TPS, error=405, error_text="no attempt is left"),
+]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "ward.recovery"
+    store = RecoveryStore(path)
+    store.append([Started(STREAM, 1, 1), *map(stored, MESSAGES)])
+    store.close()
+    return path
+
+
+APP = build_app()
+
+
+def run(*arguments: object, stdin: bytes | None = None) -> Result:
+    done = CliRunner().invoke(APP, ["engine", *map(str, arguments)], input=stdin)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+def ids(*arguments: object) -> list[str]:
+    done = run("dump", *arguments, "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    return [row["mid"] for row in json.loads(done.stdout)]
+
+
+def test_dump_lists_the_recovery_database_and_with_errors_the_other(database: Path) -> None:
+    assert ids(database) == ids(database, "-r") == ["0.1.1", "0.1.2", "0.1.3", "0.1.4"]
+    assert ids(database, "--errors") == ["0.1.5", "0.1.6"]
+    listed = run("dump", database, "-e").stdout.splitlines()
+    assert listed[6].split() == ["00:00:05", "[0.1.5]", "E", "D", "N", "5120", "303", "6", "adt_in"]
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["--state", "11"], ["0.1.3", "0.1.4"]),
+        (["-s", "1-7"], ["0.1.1", "0.1.2"]),
+        (["-s", "5,11", "-m", "0.1.1:0.1.3"], ["0.1.1", "0.1.3"]),
+        (["-d", "lab*", "--until", "00:00:03"], ["0.1.2", "0.1.3"]),
+        (["--since", "1970-01-01T00:00:04"], ["0.1.4"]),
+        (["-f", "adt_i?", "-t", "d", "--owner", "clinical_xlate"], ["0.1.1"]),
+        (["-t", "R"], []),
+        (["-m", "[0.1.2]", "-m", "0.1.4"], ["0.1.2", "0.1.4"]),
+    ],
+)
+def test_filters_choose_messages(database: Path, options: list[str], found: list[str]) -> None:
+    assert ids(database, *options) == found
+
+
+@pytest.mark.parametrize("form", [[], ["-l"], ["-L"], ["-L", "-x"]])
+def test_what_dump_prints_dump_reads(database: Path, form: list[str]) -> None:
+    text = run("dump", database, *form).stdout
+    again = run("dump", "--file", "-", *form, stdin=text.encode())
+    assert (again.exit_code, again.stdout) == (0, text)
+
+
+def test_groups_count_by_state_age_and_thread_with_ages_up_to_now(database: Path) -> None:
+    rows = json.loads(run("dump", database, "-g", "state,thread", "--now", "1970-01-01T00:01:04", "-o", "json").stdout)
+    assert [(row["state"], row["thread"], row["messages"], row["oldest_age_s"]) for row in rows] == [
+        ("5 pre-translation", "clinical_xlate", 1, 63.0),
+        ("7 post-translation", "lab_out", 1, 62.0),
+        ("11 outbound post-TPS", "lab_out", 2, 61.0),
+    ]
+    ages = json.loads(run("dump", database, "-g", "age", "--now", "1970-01-01T00:01:02", "-o", "json").stdout)
+    assert [(row["age"], row["messages"]) for row in ages] == [("under 1 min", 2), ("1 to 5 min", 2)]
+
+
+def test_groups_of_a_listing_name_the_thread_that_the_state_says() -> None:
+    done = run("dump", "--file", FIXTURES / "short.txt", "-g", "thread", "-o", "csv")
+    assert [line.split(",")[:2] for line in done.stdout.splitlines()[1:]] == [
+        ["adt_in", "1"], ["lab_out", "3"], ["translation", "2"],
+    ]  # fmt: skip
+
+
+def test_ages_of_a_listing_without_dates_are_noted() -> None:
+    assert "no dates" in run("dump", "--file", FIXTURES / "short.txt", "-g", "age").stderr
+
+
+def test_a_listing_can_be_in_order_of_time_and_counted(database: Path) -> None:
+    listing = FIXTURES / "columns.txt"
+    assert run("dump", "--file", listing, "-C").stdout == "3\n"
+    assert ids("--file", listing, "--order", "i") == ["0.0.311", "0.0.322", "0.0.331"]
+
+
+def test_too_many_messages_to_list_are_refused_and_can_be_counted(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_dump, "MOST_LISTED", 3)
+    done = run("dump", database)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "--group-by" in done.stderr
+    assert run("dump", database, "-C").stdout == "4\n"
+    assert run("dump", database, "-g", "state").exit_code == 0
+
+
+def test_a_listing_that_is_not_understood_prints_nothing_but_its_problems() -> None:
+    done = run("dump", "--file", FIXTURES / "cut.txt", "-C")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "6 errors" in done.stderr
+    assert "cut.txt:5: error" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "word"),
+    [
+        (["dump"], 2, "--file"),
+        (["dump", "DATABASE", "--file", "x"], 2, "both given"),
+        (["dump", "DATABASE", "-r", "-e"], 2, "both given"),
+        (["dump", "--file", "x", "-e"], 2, "--state"),
+        (["dump", "missing.recovery"], 4, "no recovery database"),
+        (["dump", "--file", "missing.txt"], 4, "no file"),
+        (["dump", "DATABASE", "-g", "colour"], 2, "state, age, thread"),
+        (["dump", "DATABASE", "-s", "x"], 2, "qsctl engine states"),
+        (["dump", "DATABASE", "-s", "9-3"], 2, "7,10-11"),
+        (["dump", "DATABASE", "-m", "7"], 2, "0.1.42"),
+        (["dump", "DATABASE", "-m", "0.1.9:0.1.2"], 2, "ends before it begins"),
+        (["dump", "DATABASE", "-m", "0.1.9:0.2.9"], 2, "different x.y"),
+        (["dump", "DATABASE", "-t", "X"], 2, "D (data)"),
+        (["dump", "DATABASE", "--since", "noon"], 2, "--since"),
+        (["dump", "DATABASE", "--since", "10:00", "--until", "09:00"], 2, "before"),
+        (["dump", "DATABASE", "--date-order", "ymd"], 2, "mdy"),
+        (["dump", "DATABASE", "--encoding", "klingon"], 2, "klingon"),
+        (["dump", "DATABASE", "-O", "x"], 2, "inbound"),
+        (["states", "9999"], 4, "9999"),
+        (["delete", "DATABASE"], 2, "--all"),
+        (["delete", "DATABASE", "--all", "-s", "7"], 2, "both given"),
+        (["delete", "DATABASE", "-s", "7"], 2, "--yes"),
+        (["delete", "DATABASE", "-s", "9", "--yes"], 4, "fits"),
+        (["delete", "missing.recovery", "--all", "--yes"], 4, "no recovery database"),
+        (["resend", "DATABASE"], 2, "--all"),
+        (["resend", "DATABASE", "-s", "303"], 2, "--yes"),
+        (["resend", "DATABASE", "-s", "303", "--into", "x", "--yes"], 2, "ob_pre_tps"),
+        (["resend", "DATABASE", "-m", "0.1.2", "--yes"], 7, "on its way"),
+        (["resend", "DATABASE", "-m", "0.1.5", "--into", "ob_pre_tps", "--yes"], 7, "no destination"),
+        (["resend", "DATABASE", "--all", "--data", "x", "--yes"], 2, "one message"),
+        (["resend", "DATABASE", "-s", "100", "--yes"], 4, "fits"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_wrong_command_changes_nothing_and_says_what_to_do(
+    database: Path, arguments: list[str], status: int, word: str
+) -> None:
+    before = database.read_bytes()
+    done = run(*[str(database) if each == "DATABASE" else each for each in arguments])
+    assert (done.exit_code, done.stdout) == (status, "")
+    assert word in done.stderr
+    assert database.read_bytes() == before
+
+
+def test_delete_takes_messages_out_of_one_database(database: Path) -> None:
+    looked = run("delete", database, "-s", "11", "--dry-run", "-o", "json")
+    assert [(row["mid"], row["stop_first"], row["deleted"]) for row in json.loads(looked.stdout)] == [
+        ("0.1.3", "thread lab_out", False),
+        ("0.1.4", "thread lab_out", False),
+    ]
+    assert ids(database, "-s", "11") == ["0.1.3", "0.1.4"]
+    assert "2 messages deleted" in run("delete", database, "-s", "11", "--yes").stdout
+    assert ids(database) == ["0.1.1", "0.1.2"]
+    assert run("delete", database, "-e", "--all", "--yes").exit_code == 0
+    assert (ids(database), ids(database, "-e")) == (["0.1.1", "0.1.2"], [])
+
+
+def test_delete_asks_on_a_terminal_and_takes_no_for_an_answer(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from qsctl.cli.engine import change as engine_change
+
+    monkeypatch.setattr(engine_change, "_is_terminal", lambda: True)
+    refused = run("delete", database, "-m", "0.1.3", stdin=b"n\n")
+    assert (refused.exit_code, "Delete 1 message of" in refused.stderr) == (130, True)
+    assert len(ids(database)) == 4
+    assert run("delete", database, "-m", "0.1.3", stdin=b"y\n").exit_code == 0
+    assert ids(database) == ["0.1.1", "0.1.2", "0.1.4"]
+
+
+def test_a_database_in_use_is_read_and_not_changed_and_the_safe_order_is_told(database: Path) -> None:
+    with filelock.FileLock(database.with_name(database.name + LOCK_SUFFIX)):
+        assert len(ids(database)) == 4
+        done = run("delete", database, "--all", "--yes")
+        assert (done.exit_code, done.stdout) == (7, "")
+        assert "stop process clinical first, then delete 2 messages in state 5 (pre-translation)," in done.stderr
+        assert "stop thread lab_out (or its process clinical) first, then delete 2 messages" in done.stderr
+        looked = run("delete", database, "-s", "7", "--dry-run")
+        assert looked.exit_code == 0
+        assert "stop process clinical first" in looked.stdout
+        assert run("resend", database, "--all", "--yes").exit_code == 7
+    assert len(ids(database)) == 4
+
+
+def test_resend_gives_a_new_id_keeps_the_source_and_leaves_the_error_database(database: Path) -> None:
+    planned = json.loads(run("resend", database, "-s", "405", "--into", "ob_pre_tps", "--dry-run", "-o", "json").stdout)
+    done = json.loads(run("resend", database, "-s", "405", "--into", "ob_pre_tps", "--yes", "-o", "json").stdout)
+    assert [{**row, "resent": True} for row in planned] == done
+    assert (done[0]["mid"], done[0]["new_mid"], done[0]["source_mid"]) == ("0.1.6", "0.2.1", "0.1.6")
+    assert ids(database, "-e") == ["0.1.5"]
+    content = read_recovery_database(database).database
+    (again,) = [each for each in content.messages() if each.mid == MessageId(0, 2, 1)]
+    assert (again.state, again.owner, again.payload) == (State.OUTBOUND_PRE_TPS, "lab_out", b"MSH|6\r")
+
+
+def test_resend_with_corrected_data_sends_that(database: Path, tmp_path: Path) -> None:
+    corrected = tmp_path / "corrected.hl7"
+    corrected.write_bytes(b"MSH|corrected\r")
+    assert run("resend", database, "-m", "0.1.5", "--data", corrected, "--yes").exit_code == 0
+    content = read_recovery_database(database).database
+    (again,) = [each for each in content.messages() if each.mid.start == 2]
+    assert (again.payload, again.source_mid, again.error) == (b"MSH|corrected\r", MessageId(0, 1, 5), 0)
+    corrected.write_bytes(b"")
+    assert run("resend", database, "-m", "0.1.6", "--data", corrected, "--yes").exit_code == 1
+    assert ids(database, "-e") == ["0.1.6"]
+
+
+def test_a_file_that_is_no_database_is_never_taken_for_an_empty_one(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.touch()
+    for file in (empty, FIXTURES / "short.txt"):
+        for command in (["dump"], ["delete", "--all", "--yes"], ["resend", "--all", "--yes"]):
+            done = run(command[0], file, *command[1:])
+            assert (done.exit_code, done.stdout) == (1, "")
+            assert "no recovery database" in done.stderr
+            assert "--file" in done.stderr
+
+
+def test_a_damaged_database_is_listed_as_far_as_it_goes_and_not_changed(database: Path) -> None:
+    octets = bytearray(database.read_bytes())
+    at = octets.find(b"no field PID-3")
+    octets[at] ^= 1
+    database.write_bytes(octets)
+    done = run("dump", database, "-C")
+    assert done.exit_code == 9
+    assert f"{database}: offset" in " ".join(done.stderr.split())
+    assert run("delete", database, "--all", "--yes").exit_code == 9
+    assert run("resend", database, "--all", "--dry-run").exit_code == 9
+    assert database.read_bytes() == bytes(octets)

@@ -1,0 +1,75 @@
+"""A first run on a terminal says that the simulator is being compiled; a later one, and one in a pipe, says nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from numba.core.event import Event, EventStatus, broadcast
+from typer.testing import CliRunner
+
+from qsctl.cli.app import build_app
+from qsctl.sim.kernel import jit
+from qsctl.sim.kernel.jit import compilation_timed, told_of_compilation
+from tests.processes import run
+
+SAID = "Compiling the simulator"
+
+
+def test_it_is_told_once_before_the_first_kernel_is_compiled() -> None:
+    told: list[str] = []
+    with told_of_compilation(lambda: told.append("compiling")):
+        assert told == []
+        for _ in range(2):
+            broadcast(Event("numba:compile", EventStatus.START))
+            broadcast(Event("numba:compile", EventStatus.END))
+    broadcast(Event("numba:compile", EventStatus.START))
+    assert told == ["compiling"]
+
+
+def test_a_terminal_is_told_in_one_line_of_standard_error_and_a_pipe_is_not(tmp_path: Path) -> None:
+    program = (
+        "import io, sys\n"
+        "class Terminal(io.StringIO):\n"
+        "    def isatty(self): return {terminal}\n"
+        "sys.stderr = kept = Terminal()\n"
+        "from qsctl.cli.simulation.progress import run_progress\n"
+        "with run_progress('r', 1, compiled=True):\n"
+        "    from numba.core.event import Event, EventStatus, broadcast\n"
+        "    broadcast(Event('numba:compile', EventStatus.START))\n"
+        "print(kept.getvalue())\n"
+    )
+    said = []
+    for terminal in (True, False):
+        command = [sys.executable, "-c", program.replace("{terminal}", str(terminal))]
+        done = run(command, env={**os.environ, "TERM": "dumb"}, check=True)
+        said.append(done.stdout.count(SAID))
+    assert said == [1, 0]
+
+
+def test_compiling_is_timed() -> None:
+    with compilation_timed() as compile_s:
+        assert compile_s() == 0.0
+        broadcast(Event("numba:compile", EventStatus.START))
+        time.sleep(0.05)
+        broadcast(Event("numba:compile", EventStatus.END))
+        assert compile_s() >= 0.05
+
+
+def test_the_rate_of_a_first_run_leaves_compiling_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.contextmanager
+    def long_compilation() -> Iterator[Callable[[], float]]:
+        yield lambda: 1_000_000.0
+
+    monkeypatch.setattr(jit, "compilation_timed", long_compilation)
+    arguments = ["simulate", "burst", "--set", "horizon=1ms", "--out"]
+    document = json.loads(CliRunner().invoke(build_app(), [*arguments, str(tmp_path / "a"), "-o", "json"]).stdout)
+    assert (document["elapsed_s"], document["compile_s"]) == (0.0, 1_000_000.0)
+    shown = CliRunner().invoke(build_app(), [*arguments, str(tmp_path / "b"), "-o", "table"]).stdout
+    assert "after 1000000 s of compiling" in " ".join(shown.split())

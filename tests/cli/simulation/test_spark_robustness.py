@@ -1,0 +1,103 @@
+"""What Spark would answer with a page of Java is one message: foreign files, a Python that is none, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from qsctl.errors import UsageError
+from qsctl.sim.run import run as simulate
+from qsctl.sim.scenario.xml import read_scenario
+from qsctl.summary.faults import translate
+from qsctl.summary.session import SparkOptions, spark_session
+from tests.cli.simulation.test_summary_commands import SCENARIO, SPARK, qsctl
+from tests.patience import PATIENCE_S, eventually
+from tests.processes import end, start
+
+
+def foreign(file: Path) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"price": [1.0, 2.0]}), file)
+    return file
+
+
+@pytest.mark.parametrize("command", ["summarize", "report", "compare"])
+def test_foreign_parquet_is_one_message(command: str, tmp_path: Path) -> None:
+    file = foreign(tmp_path / "data" / "x.parquet")
+    for named in (file, file.parent):
+        second = [named] if command == "compare" else []
+        done = qsctl(command, named, *second)
+        assert done.exit_code in {1, 4}, done.stderr
+        assert str(named) in "".join(done.stderr.split("\n"))
+        assert len(done.stderr.splitlines()) <= 6
+        assert "Traceback" not in done.stderr
+
+
+def test_a_foreign_file_in_a_run_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tiny.xml").write_text(SCENARIO)
+    simulate(read_scenario(tmp_path / "tiny.xml"), tmp_path / "run", replications=1)
+    foreign(tmp_path / "run" / "messages" / "replication=0" / "x.parquet")
+    done = qsctl("summarize", tmp_path / "run", *SPARK)
+    assert done.exit_code == 9
+    assert "x.parquet does not belong to this run" in " ".join(done.stderr.split())
+
+
+def test_a_python_that_is_none_is_one_message_before_java_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qsctl.summary.session._running", None)
+    monkeypatch.setenv("PYSPARK_PYTHON", "/no/such/python")
+    began = time.monotonic()
+    with pytest.raises(UsageError, match="PYSPARK_PYTHON names /no/such/python, which cannot be run") as caught:
+        spark_session(SparkOptions(master="local[1]"))
+    assert time.monotonic() - began < 15
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('java.io.IOException: Cannot run program "python9": error=2', "tasks cannot start Python: python9"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9\n", "run another Python"),
+        ('No FileSystem for scheme "gopher"', "nothing that reads and writes the scheme gopher:"),
+        (
+            "Lost task 0.0 (TID 1) (10.0.0.7 executor 2): [FAILED_READ_FILE.FILE_NOT_EXIST] x\n"
+            "java.io.FileNotFoundException: File file:/data/run/part-0.parquet does not exist",
+            "the executor on 10.0.0.7 does not see file:/data/run/part-0.parquet",
+        ),
+    ],
+)
+def test_a_fault_of_an_executor_is_named(text: str, message: str) -> None:
+    error = translate(text)
+    assert message in error.message
+    assert error.remedy
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_an_interrupt_of_a_sweep_is_one_line_and_what_was_done_stays(tmp_path: Path) -> None:
+    (tmp_path / "tiny.xml").write_text(SCENARIO)
+    command = [
+        sys.executable, "-m", "qsctl", "sweep", str(tmp_path / "tiny.xml"), "--grid", "horizon=1s,2s,3s",
+        "--replications", "4000", "--master", "local[1]", "--out", str(tmp_path / "sweep"),
+    ]  # fmt: skip
+    with (tmp_path / "errors").open("wb") as errors:
+        process = start(command, stdout=errors, stderr=errors, cwd=tmp_path, env=dict(os.environ))
+        try:
+            points = tmp_path / "sweep" / "points"
+            assert eventually(lambda: list(points.glob("part-*")) or process.poll() is not None)
+            assert process.poll() is None, (tmp_path / "errors").read_text()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_S) == 130
+        finally:
+            end(process)
+    said = (tmp_path / "errors").read_text()
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    assert "py4j" not in said
+    assert "Exception" not in said
