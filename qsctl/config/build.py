@@ -1,39 +1,205 @@
-"""A `<queuing_service>` to a `ServiceConfiguration`: own, inherited and default values put together (manual, 3.3).
+"""A `<queuing_service>`, or one container or queue inside it, to settings: what the tables leave to code ([QS 3.3]).
 
-The last step checks every value's type with pydantic; ranges were the schema's, relations are the rules'.
+The reader makes of each element what its table says. Here: which element inherits from which, names, domains, reply
+topics and the values that follow from others. The last step checks every value's type with pydantic; ranges were the
+schema's, relations are the rules'. The same builder reads files and the bodies of CREATE commands.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config import defaults, values
-from qsctl.config.build_queue import build_monitoring, build_qos, build_replication, build_statistics
-from qsctl.config.build_subscriber import BuildContext, SubscriberBuilder
-from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization, Vacuum
-from qsctl.config.inheritance import Layer, Reading, Scope
+from qsctl.config.document import text_of
 from qsctl.config.problems import Problem, problem_at
-from qsctl.config.settings import (
-    AdministrationSettings,
-    ConfigurationReplicationSettings,
-    DistributedLoggerSettings,
-    MonitoringPublicationSettings,
-    ReplyBufferSettings,
-    ServiceConfiguration,
-    ServicePersistenceSettings,
-    ServiceQosSettings,
+from qsctl.config.qos import QosLibraries
+from qsctl.config.reader import Reader, Reading
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.config.tables.containers import PARTICIPANT, SESSION, SUBSCRIBER
+from qsctl.config.tables.queue import DEAD_LETTER_QUEUE, QUEUE_FORMS
+from qsctl.config.tables.service import SERVICE
+from qsctl.config.tables.shared import ENTITY_MONITORING
+from qsctl.config.types import TypeLibrary
+from qsctl.config.values import ValueForm, whole_number
+from qsctl.core.queue.settings import (
+    UNLIMITED,
+    MonitoringSettings,
+    SampleBufferSettings,
+    SessionSettings,
+    SharedReaderQueueSettings,
 )
-from qsctl.core.queue.settings import PersistenceKind, ReplicationSettings, SampleBufferSettings
-from qsctl.core.settings import DomainParticipantSettings, ServiceSettings
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-DOMAIN_ID_MAX = 232
+REPLY_TOPIC_SUFFIX: Final = "Reply"
+"""What the topic of a reply queue has after that of its queue ([QS Table 3.14])."""
+
+DOMAIN_ID_MAX: Final = 232
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9_.]")
+
+
+@dataclass(frozen=True)
+class BuildContext:
+    """What a service is built with beside its element; the last two replace what it gives for its files."""
+
+    application_name: str
+    domain_id_base: int = 0
+    working_directory: Path = Path()
+    libraries: QosLibraries = field(default_factory=QosLibraries)
+    types: TypeLibrary = field(default_factory=TypeLibrary)
+    substituted: Mapping[_Element, str] = field(default_factory=dict)
+    storage_directory: Path | None = None
+    file_prefix: str | None = None
+
+
+def build_service(element: _Element, context: BuildContext) -> tuple[ServiceConfiguration, Reading]:
+    """Return the configuration of one service, and what reading it left: problems and origins."""
+    builder = Builder(element, context)
+    configuration = builder.service()
+    builder.reading.problems.extend(settings_problems(configuration, element))
+    return configuration, builder.reading
+
+
+class Builder:
+    """Builds what is inside one `<queuing_service>` element."""
+
+    def __init__(self, element: _Element, context: BuildContext) -> None:
+        self.context = context
+        self.reading = Reading(substituted=dict(context.substituted))
+        self._element = element
+        self._path = f"queuing_service[{_name(element)}]"
+        self._reader = Reader(self.reading, context.libraries, element)
+        general = element.find("monitoring")
+        self._monitoring = MonitoringSettings()
+        if general is not None:
+            self._monitoring = MonitoringSettings(
+                **self._reader.values(ENTITY_MONITORING, general, f"{self._path}/monitoring")
+            )
+
+    def service(self) -> ServiceConfiguration:
+        """Return the whole service."""
+        context, path = self.context, self._path
+        values = self._reader.values(SERVICE, self._element, path)
+        service = ServiceSettings(
+            application_name=context.application_name,
+            participants=tuple(self._participant(each) for each in self._element.findall(PARTICIPANT.tag)),
+            monitoring=self._monitoring,
+            statistics=values.pop("service.statistics"),
+            replication=values["service_qos"].shared_reader_queue_replication,
+        )
+        for tag in ("administration", "monitoring"):
+            if tag in values:
+                domain_id = self._domain_id(values[tag].domain_id, f"{path}/{tag}")
+                values[tag] = replace(values[tag], domain_id=domain_id)
+        files = values["filesystem"]
+        values["filesystem"] = replace(
+            files,
+            directory=context.storage_directory or files.directory,
+            file_prefix=files.file_prefix if context.file_prefix is None else context.file_prefix,
+        )
+        return ServiceConfiguration(service=service, types=context.types, qos_libraries=context.libraries, **values)
+
+    def _domain_id(self, given: int, path: str) -> int:
+        """Return the domain with -domainIdBase added ([QS Table 4.1])."""
+        domain_id = given + self.context.domain_id_base
+        element = self.reading.elements.get(f"{path}/domain_id")
+        if element is not None and not 0 <= domain_id <= DOMAIN_ID_MAX:
+            self.reading.problems.append(
+                problem_at(
+                    element,
+                    "the domain is out of range with the domain base added (Table 4.1)",
+                    found=f"{given} + {self.context.domain_id_base} = {domain_id}",
+                    allowed=f"0 to {DOMAIN_ID_MAX}",
+                )
+            )
+        return domain_id
+
+    def _participant(self, element: _Element) -> DomainParticipantSettings:
+        path = f"{self._path}/{PARTICIPANT.tag}[{_name(element)}]"
+        values = self._reader.values(PARTICIPANT, element, path)
+        values["domain_id"] = self._domain_id(values["domain_id"], path)
+        subscribers = element.findall(SUBSCRIBER.tag)
+        values["subscribers"] = tuple(self.subscriber(each, path, values["sample_buffer"]) for each in subscribers)
+        return DomainParticipantSettings(**values)
+
+    def subscriber(
+        self, element: _Element, parent_path: str, sample_buffer: SampleBufferSettings
+    ) -> SharedSubscriberSettings:
+        """Return a `<shared_subscriber>` with its sessions and queues."""
+        path = f"{parent_path}/{SUBSCRIBER.tag}[{_name(element)}]"
+        values = self._reader.values(SUBSCRIBER, element, path)
+        sessions: list[SessionSettings] = []
+        readers: dict[str, Reader] = {}
+        for each in element.findall("session_settings/session"):
+            name = _name(each)
+            of_session = self._reader.values(SESSION, each, f"{path}/session_settings/session[{name}]")
+            sessions.append(SessionSettings(**of_session))
+            readers[name] = Reader(self.reading, self.context.libraries, self._element, each)
+        values["sessions"] = tuple(sessions)
+        values["queues"] = tuple(
+            self.queue(each, path, sample_buffer, readers.get(_name(each, "session")))
+            for each in element
+            if each.tag in QUEUE_FORMS
+        )
+        return SharedSubscriberSettings(**values)
+
+    def queue(
+        self, element: _Element, parent_path: str, sample_buffer: SampleBufferSettings, of_session: Reader | None = None
+    ) -> SharedReaderQueueSettings:
+        """Return a queue; `of_session` reads what it inherits from its session."""
+        form = QUEUE_FORMS[str(element.tag)]
+        topic = element.find("topic_name")
+        name = _name(element) or generated_name("" if topic is None else text_of(topic), parent_path)
+        path = f"{parent_path}/{form.tag}[{name}]"
+        values = (of_session or self._reader).values(form, element, path)
+        values |= {"name": name, "sample_buffer": sample_buffer, "is_dead_letter": form is DEAD_LETTER_QUEUE}
+        if not values.get("reply_type"):
+            values["reply_topic"] = ""
+        elif not values["reply_topic"]:
+            values["reply_topic"] = values["topic_name"] + REPLY_TOPIC_SUFFIX
+        if not self._monitoring.enabled:
+            values["monitoring"] = replace(values["monitoring"], enabled=False)
+            note = "off, for general monitoring is off (Table 3.5)"
+            self.reading.origins[f"{path}/entity_monitoring/enabled"] = note
+        waiting_max = waiting_count_max(values["qos"].get("datareader_qos", ""))
+        if waiting_max != UNLIMITED:
+            values["limits"] = replace(values["limits"], waiting_count_max=waiting_max)
+        return SharedReaderQueueSettings(**values)
+
+
+def _name(element: _Element, attribute: str = "name") -> str:
+    return " ".join((element.get(attribute) or "").split())
+
+
+def generated_name(topic: str, parent_path: str) -> str:
+    """Return the name of a queue that has none: the topic and eight digits from its place, the same at every start.
+
+    [QS 3.3.10] has a random one; our reading: it must not change between starts, or the queue is not found again.
+    """
+    digest = hashlib.sha256(f"{parent_path}/{topic}".encode()).hexdigest()[:8]
+    return f"{_UNFIT.sub('_', topic)[:64]}_{digest}"
+
+
+def waiting_count_max(datareader_qos: str) -> int:
+    """Return how many samples may wait outside a full queue: what the reader's cache may hold ([QS 2.15.4])."""
+    if "max_samples" not in datareader_qos:
+        return UNLIMITED
+    text = etree.fromstring(datareader_qos).findtext("resource_limits/max_samples") or ""
+    try:
+        most = whole_number(text)
+    except ValueForm:
+        return UNLIMITED
+    return most if most > 0 else UNLIMITED
 
 
 @cache
@@ -45,14 +211,6 @@ def _settings_type() -> TypeAdapter[tuple[ServiceConfiguration]]:
         tuple[ServiceConfiguration],
         config=ConfigDict(strict=True, revalidate_instances="always", arbitrary_types_allowed=True),
     )
-
-
-def build_service(element: _Element, context: BuildContext) -> tuple[ServiceConfiguration, Reading]:
-    """The configuration of one service, and what reading it left: problems and origins."""
-    builder = _ServiceBuilder(element, context)
-    configuration = builder.build()
-    builder.reading.problems.extend(settings_problems(configuration, element))
-    return configuration, builder.reading
 
 
 def settings_problems(configuration: ServiceConfiguration, element: _Element) -> list[Problem]:
@@ -72,157 +230,3 @@ def settings_problems(configuration: ServiceConfiguration, element: _Element) ->
             for each in error.errors()
         ]
     return []
-
-
-class _ServiceBuilder(SubscriberBuilder):
-    def build(self) -> ServiceConfiguration:
-        scope = self.scope
-        monitoring = scope.inside("monitoring").labelled("<monitoring> of the service")
-        service = ServiceSettings(
-            application_name=self.context.application_name,
-            participants=tuple(self._participant(each) for each in self._all(scope, "domain_participant")),
-            monitoring=build_monitoring(monitoring.at(f"{scope.path}/monitoring"), self.general_monitoring),
-            statistics=build_statistics(scope.inside("statistics")),
-            replication=self._queue_replication(),
-        )
-        return ServiceConfiguration(
-            name=self.name,
-            service=service,
-            administration=self._administration(),
-            monitoring=self._monitoring(),
-            filesystem=self._filesystem(scope.inside("persistence_settings").inside("filesystem")),
-            service_qos=ServiceQosSettings(
-                persistence=self._service_persistence(scope.inside("service_qos").inside("persistence")),
-                configuration_replication=self._configuration_replication(),
-                shared_reader_queue_replication=service.replication,
-            ),
-            types=self.context.types,
-            qos_libraries=self.libraries,
-        )
-
-    def _all(self, scope: Scope, tag: str) -> list[_Element]:
-        return scope.nearest.findall(tag) if scope.nearest is not None else []
-
-    def _queue_replication(self) -> ReplicationSettings:
-        return build_replication(self.queue_replication_scope(), self.protocol())
-
-    def _domain_id(self, scope: Scope) -> int:
-        """The domain with -domainIdBase added (Table 4.1)."""
-        given = scope.value("domain_id", values.domain_id, defaults.Default(0, "section 3.3"))
-        domain_id = given + self.context.domain_id_base
-        element = scope.nearest.find("domain_id") if scope.nearest is not None else None
-        if element is not None and not 0 <= domain_id <= DOMAIN_ID_MAX:
-            self.reading.problems.append(
-                problem_at(
-                    element,
-                    "the domain is out of range with the domain base added (Table 4.1)",
-                    found=f"{given} + {self.context.domain_id_base} = {domain_id}",
-                    allowed=f"0 to {DOMAIN_ID_MAX}",
-                )
-            )
-        return domain_id
-
-    def _administration(self) -> AdministrationSettings | None:
-        scope = self.scope.inside("administration")
-        if not scope.present:
-            return None
-        buffer = scope.inside("memory_management")
-        return AdministrationSettings(
-            domain_id=self._domain_id(scope),
-            reply_buffer=ReplyBufferSettings(
-                buffer.value("sample_buffer_min_size", values.buffer_size_bytes, defaults.REPLY_BUFFER_MIN_SIZE),
-                buffer.value("sample_buffer_trim_to_size", values.boolean, defaults.REPLY_BUFFER_TRIM_TO_SIZE),
-            ),
-            distributed_logger=_distributed_logger(scope.inside("distributed_logger")),
-            qos=build_qos(
-                scope,
-                ("participant_qos", "publisher_qos", "subscriber_qos", "datareader_qos", "datawriter_qos"),
-                self.libraries,
-            ),
-        )
-
-    def _monitoring(self) -> MonitoringPublicationSettings | None:
-        scope = self.scope.inside("monitoring")
-        if not scope.present:
-            return None
-        return MonitoringPublicationSettings(
-            domain_id=self._domain_id(scope),
-            enabled=scope.value("enabled", values.boolean, defaults.MONITORING_ENABLED),
-            status_publication_period_ns=scope.length_of_time(
-                "status_publication_period", defaults.STATUS_PUBLICATION_PERIOD
-            ),
-            qos=build_qos(scope, ("participant_qos", "publisher_qos", "datawriter_qos"), self.libraries),
-        )
-
-    def _filesystem(self, scope: Scope) -> FilesystemSettings:
-        directory = scope.value("directory", values.text, defaults.DIRECTORY)
-        trace_file = scope.value("trace_file", values.text, defaults.TRACE_FILE)
-        file_prefix = scope.value("file_prefix", values.text, defaults.FILE_PREFIX)
-        return FilesystemSettings(
-            directory=self.context.storage_directory or (Path(directory) if directory else None),
-            file_prefix=file_prefix if self.context.file_prefix is None else self.context.file_prefix,
-            file_max_size_kb=scope.value("file_max_size", values.positive_count, defaults.FILE_MAX_SIZE),
-            journal_mode=scope.value("journal_mode", values.kind(JournalMode), defaults.JOURNAL_MODE),
-            synchronization=scope.value("synchronization", values.kind(Synchronization), defaults.SYNCHRONIZATION),
-            trace_file=Path(trace_file) if trace_file else None,
-            vacuum=scope.value("vacuum", values.kind(Vacuum), defaults.VACUUM),
-        )
-
-    def _service_persistence(self, scope: Scope) -> ServicePersistenceSettings:
-        return ServicePersistenceSettings(
-            kind=scope.value("kind", values.kind(PersistenceKind), defaults.SERVICE_PERSISTENCE_KIND),
-            restore=scope.value("restore", values.boolean, defaults.SERVICE_PERSISTENCE_RESTORE),
-        )
-
-    def _configuration_replication(self) -> ConfigurationReplicationSettings:
-        scope = self.scope.inside("service_qos").inside("configuration_replication")
-        return ConfigurationReplicationSettings(
-            replication=build_replication(scope, self.protocol()),
-            qos=build_qos(scope, ("participant_qos",), self.libraries) if scope.present else {},
-        )
-
-    def _participant(self, element: _Element) -> DomainParticipantSettings:
-        name = " ".join((element.get("name") or "").split())
-        scope = Scope(self.reading, f"{self.scope.path}/domain_participant[{name}]", (Layer(element),))
-        self.reading.elements[scope.path] = element
-        buffer = scope.inside("memory_management")
-        sample_buffer = SampleBufferSettings(
-            buffer.value("sample_buffer_min_size", values.buffer_size_bytes, defaults.SAMPLE_BUFFER_MIN_SIZE),
-            buffer.value("sample_buffer_trim_to_size", values.boolean, defaults.SAMPLE_BUFFER_TRIM_TO_SIZE),
-        )
-        subscribers = self._all(scope, "shared_subscriber")
-        return DomainParticipantSettings(
-            name=name,
-            domain_id=self._domain_id(scope),
-            subscribers=tuple(self.subscriber(each, scope.path, sample_buffer) for each in subscribers),
-            sample_buffer=sample_buffer,
-            qos=build_qos(scope, ("participant_qos",), self.libraries),
-        )
-
-
-def _distributed_logger(scope: Scope) -> DistributedLoggerSettings:
-    if not scope.present:
-        return DistributedLoggerSettings()
-
-    def word(tag: str, *, inside: Scope = scope) -> str | None:
-        child = inside.nearest.find(tag) if inside.nearest is not None else None
-        return inside.value(tag, values.word, defaults.Default("", "")) if child is not None else None
-
-    def flag(tag: str) -> bool | None:
-        return None if word(tag) is None else scope.value(tag, values.boolean, defaults.Default(False, ""))
-
-    def number(tag: str) -> int | None:
-        return None if word(tag) is None else scope.value(tag, values.count, defaults.Default(0, ""))
-
-    thread = scope.inside("thread")
-    return DistributedLoggerSettings(
-        enabled=scope.value("enabled", values.boolean, defaults.DISTRIBUTED_LOGGER_ENABLED),
-        filter_level=word("filter_level"),
-        queue_size=number("queue_size"),
-        echo_to_stdout=flag("echo_to_stdout"),
-        log_infrastructure_messages=flag("log_infrastructure_messages"),
-        concurrency_level=number("concurrency_level"),
-        thread_mask=word("mask", inside=thread),
-        thread_priority=word("priority", inside=thread),
-        thread_stack_size=word("stack_size", inside=thread),
-    )

@@ -12,10 +12,8 @@ from pathlib import Path
 
 from lxml.etree import _Element
 
-from qsctl.config.build import build_service
-from qsctl.config.build_subscriber import BuildContext
+from qsctl.config.build import BuildContext, build_service
 from qsctl.config.document import Document
-from qsctl.config.inheritance import Reading
 from qsctl.config.load_order import sources_in_order
 from qsctl.config.problems import (
     ConfigError,
@@ -30,6 +28,7 @@ from qsctl.config.problems import (
     unsupported,
 )
 from qsctl.config.qos import QosLibraries
+from qsctl.config.reader import Reading
 from qsctl.config.rules import service_problems, tree_problems
 from qsctl.config.schema import check_document
 from qsctl.config.settings import DEFAULT_APPLICATION_NAME, ServiceConfiguration
@@ -133,33 +132,6 @@ def load_configuration(
         raise ConfigError(problems)
     notes = tuple(str(problem) for problem in problems if problem.severity is Severity.NOTE)
     return LoadedConfiguration(replace(loaded.configuration, notes=notes), tuple(problems), loaded.reading.origins)
-
-
-def check_files(
-    sources: Sequence[str | Path],
-    *,
-    configuration_name: str | None = None,
-    variables: Mapping[str, str],
-    environment: Mapping[str, str],
-    working_directory: Path,
-    application_name: str | None = None,
-    domain_id_base: int = 0,
-    default_files: bool = True,
-    strict: bool = False,
-) -> list[Problem]:
-    """Every problem of the sources: those of `judge_files`, which takes the same."""
-    judgement = judge_files(
-        sources,
-        configuration_name=configuration_name,
-        variables=variables,
-        environment=environment,
-        working_directory=working_directory,
-        application_name=application_name,
-        domain_id_base=domain_id_base,
-        default_files=default_files,
-        strict=strict,
-    )
-    return list(judgement.problems)
 
 
 def judge_files(

@@ -19,6 +19,8 @@ from qsctl.config.values import ValueForm, boolean
 _KIND = re.compile(r"DDS_[A-Z][A-Z0-9_]+")
 _TRUE = re.compile(r"(DDS_)?BOOLEAN_TRUE", re.IGNORECASE)
 _FALSE = re.compile(r"(DDS_)?BOOLEAN_FALSE", re.IGNORECASE)
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})")
+_LITERAL_TAGS = frozenset({"property", "user_data", "topic_data", "group_data", "partition"})
 _OWN_ATTRIBUTES = frozenset({"name", "base_name", "is_default_qos", "topic_filter"})
 
 
@@ -52,7 +54,7 @@ def read_qos(element: _Element) -> QosNode:
 
 def _read(element: _Element, *, literal: bool) -> QosNode:
     tag = str(element.tag)
-    literal = literal or tag in {"property", "user_data", "topic_data", "group_data", "partition"}
+    literal = literal or tag in _LITERAL_TAGS
     children = tuple(_read(child, literal=literal) for child in element)
     text = "" if children else text_of(element)
     if not literal:
@@ -156,3 +158,37 @@ def to_element(node: QosNode) -> _Element:
 def canonical_text(node: QosNode) -> str:
     """The one way to write this QoS: equal QoS has equal text."""
     return etree.tostring(to_element(node), encoding="unicode")
+
+
+def as_data(text: str) -> object:
+    """Return a QoS element, given as canonical text, as data: for JSON.
+
+    Elements are objects by tag, lists where a tag stands several times or is `element`; attributes are `@name`. Truth
+    values and whole numbers are such, except where a text of the user's own stands: properties, user data, partitions.
+    """
+    return _as_data(_read(etree.fromstring(text.encode()), literal=False), literal=False)
+
+
+def _as_data(node: QosNode, *, literal: bool) -> object:
+    literal = literal or node.tag in _LITERAL_TAGS
+    if not node.children and not node.attributes:
+        return node.text if literal else _as_scalar(node.text)
+    found: dict[str, object] = {f"@{name}": value for name, value in node.attributes.items()}
+    if not node.children and node.text:
+        found["text"] = node.text
+    tags = [child.tag for child in node.children]
+    for child in node.children:
+        value = _as_data(child, literal=literal)
+        if child.tag == "element" or tags.count(child.tag) > 1:
+            several = found.setdefault(child.tag, [])
+            assert isinstance(several, list)
+            several.append(value)
+        else:
+            found[child.tag] = value
+    return found
+
+
+def _as_scalar(text: str) -> object:
+    if text in {"true", "false"}:
+        return text == "true"
+    return int(text) if _NUMBER.fullmatch(text) else text

@@ -7,25 +7,31 @@ escaped; `file://…` only where the caller allows files, never for a command th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config.build_subscriber import BuildContext, SubscriberBuilder
+from qsctl.config.build import BuildContext, Builder
 from qsctl.config.document import BODY_LIMITS, Document, parse_document, read_file
 from qsctl.config.load_order import FILE_PREFIX, LITERAL_PREFIX, unquote_literal
 from qsctl.config.problems import ConfigError, Problem, Severity, has_errors, shown
-from qsctl.config.queue_xml import branch, monitoring_element, replication_element, statistics_element
 from qsctl.config.rules import TREE_RULES, queue_problems
 from qsctl.config.schema import check_document
 from qsctl.config.settings import MonitoringPublicationSettings, ServiceConfiguration
+from qsctl.config.tables.containers import SUBSCRIBER
+from qsctl.config.tables.queue import QUEUE_FORMS
+from qsctl.config.tables.service import SERVICE
+from qsctl.config.tables.shared import ENTITY_MONITORING, REPLICATION, STATISTICS
 from qsctl.config.variables import refuse_variables, without_consequences
+from qsctl.config.writer import write
 from qsctl.core.queue.settings import SampleBufferSettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 
-QUEUE_ROOTS: Final = ("shared_reader_queue", "dead_letter_shared_reader_queue")
-SUBSCRIBER_ROOTS: Final = ("shared_subscriber",)
+QUEUE_ROOTS: Final = tuple(QUEUE_FORMS)
+SUBSCRIBER_ROOTS: Final = (SUBSCRIBER.tag,)
 
 
 def read_queue_snippet(
@@ -53,10 +59,11 @@ def read_queue_snippet(
         ConfigError: with every problem, if one is an error.
     """
     document = _parse(text, source, QUEUE_ROOTS, allow_files=allow_files, working_directory=working_directory)
-    builder = SubscriberBuilder(_service_around(inherit), _context(inherit))
+    builder = Builder(_service_around(inherit), _context(inherit))
     buffer = _sample_buffer(inherit, participant)
-    queue = builder.lone_queue(document.root, buffer, subscriber.name if subscriber else "")
-    problems = [*builder.reading.problems, *builder.libraries.problems, *_missing_references(queue, subscriber, source)]
+    queue = builder.queue(document.root, f"/shared_subscriber[{subscriber.name if subscriber else ''}]", buffer)
+    libraries = builder.context.libraries
+    problems = [*builder.reading.problems, *libraries.problems, *_missing_references(queue, subscriber, source)]
     problems.extend(
         queue_problems([queue], _configuration(inherit), builder.reading, document.root, subscriber, participant)
     )
@@ -78,9 +85,9 @@ def read_subscriber_snippet(
     Arguments and errors as for `read_queue_snippet`.
     """
     document = _parse(text, source, SUBSCRIBER_ROOTS, allow_files=allow_files, working_directory=working_directory)
-    builder = SubscriberBuilder(_service_around(inherit), _context(inherit))
+    builder = Builder(_service_around(inherit), _context(inherit))
     subscriber = builder.subscriber(document.root, "", _sample_buffer(inherit, participant))
-    problems = [*builder.reading.problems, *builder.libraries.problems]
+    problems = [*builder.reading.problems, *builder.context.libraries.problems]
     problems.extend(
         queue_problems(
             list(subscriber.queues), _configuration(inherit), builder.reading, document.root, subscriber, participant
@@ -146,12 +153,12 @@ def _context(inherit: ServiceSettings | ServiceConfiguration) -> BuildContext:
 def _service_around(inherit: ServiceSettings | ServiceConfiguration) -> _Element:
     """The service's inheritable settings as the element that a queue in a file would stand in."""
     service = inherit.service if isinstance(inherit, ServiceConfiguration) else inherit
-    children = [
-        statistics_element(service.statistics),
-        branch("service_qos", [replication_element("shared_reader_queue_replication", service.replication)]),
-        monitoring_element("monitoring", service.monitoring),
-    ]
-    return branch("queuing_service", children, name=service.application_name)
+    around = etree.Element(SERVICE.tag, name=service.application_name)
+    around.append(write(STATISTICS, service.statistics))
+    qos = etree.SubElement(around, "service_qos")
+    qos.append(write(replace(REPLICATION, tag="shared_reader_queue_replication"), service.replication))
+    around.append(write(replace(ENTITY_MONITORING, tag="monitoring"), service.monitoring))
+    return around
 
 
 def _sample_buffer(

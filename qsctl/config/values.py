@@ -1,19 +1,22 @@
-"""The forms that values take in real files: truth values, whole numbers, lengths, durations, kinds, lists of limits.
+"""Kinds of values: what a text may be, what it becomes, and how it is written again.
 
-The schema accepts the same forms. Here they become Python values, and the ranges that a schema cannot express
-(hexadecimal numbers) are checked. White space is collapsed by the caller.
+A `Value` is one kind; the tables of settings and the simulator's forms name one for each setting. The kinds that stand
+here are those of service files, in the spellings of the field: truth values, whole numbers, lengths, durations, kinds.
+The schema accepts the same; where it cannot express a range (hexadecimal numbers), the range is checked here. White
+space is collapsed by the caller.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeVar
+from pathlib import Path
+from typing import Any, Final
 
-from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
-
-Kind = TypeVar("Kind", bound=StrEnum)
+from qsctl.errors import InvalidInput, UsageError
+from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, format_duration, parse_duration
 
 
 class ValueForm(ValueError):
@@ -22,6 +25,32 @@ class ValueForm(ValueError):
     def __init__(self, allowed: str) -> None:
         super().__init__(allowed)
         self.allowed = allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One kind of value: `read` raises ValueError where the text is not of the kind; `allowed` completes a sentence.
+
+    `schema_type` names the type of the service's XSD; `low` and `high` are the ends of the range of a number.
+    """
+
+    allowed: str
+    read: Callable[[str], Any]
+    write: Callable[[Any], str] = str
+    schema_type: str = ""
+    low: int | None = None
+    high: int | None = None
+
+    def parse(self, text: str) -> Any:
+        """Return the value of a text, white space around it collapsed.
+
+        Raises:
+            InvalidInput: with the value found and the values allowed.
+        """
+        try:
+            return self.read(" ".join(text.split()))
+        except (ValueError, ArithmeticError, UsageError):  # of decimals: too large for any setting
+            raise InvalidInput(f"{text.strip()!r} is not {self.allowed}") from None
 
 
 INT32_MAX: Final = 2**31 - 1
@@ -45,7 +74,7 @@ _BOOLEANS: Final = {
 
 
 def boolean(text: str) -> bool:
-    """A truth value in any of the forms of the field."""
+    """Return the truth value of a text in any of the forms of the field."""
     value = _BOOLEANS.get(text.lower().removeprefix("dds_"))
     if value is None:
         raise ValueForm("true, false, 1 or 0")
@@ -53,7 +82,7 @@ def boolean(text: str) -> bool:
 
 
 def whole_number(text: str) -> int:
-    """A decimal or hexadecimal whole number."""
+    """Return the value of a decimal or hexadecimal whole number."""
     if _DECIMAL.fullmatch(text):
         return int(text)
     if _HEXADECIMAL.fullmatch(text):
@@ -61,79 +90,82 @@ def whole_number(text: str) -> int:
     raise ValueForm("a whole number, decimal or 0x…")
 
 
-def integer(low: int, high: int) -> Callable[[str], int]:
-    """A reader of whole numbers within a range, both ends included."""
+def integer(low: int, high: int, schema_type: str, *, or_minus_one: bool = False, unlimited: bool = False) -> Value:
+    """Whole numbers within a range, both ends included; -1 too where it has a meaning, `unlimited` where a word has."""
     allowed = f"a whole number from {low} to {high}"
+    if or_minus_one or unlimited:
+        allowed = f"LENGTH_UNLIMITED, -1, or {allowed}" if unlimited else f"-1 or {allowed}"
 
     def read(text: str) -> int:
+        if unlimited and text in UNLIMITED_WORDS:
+            return -1
         try:
             value = whole_number(text)
         except ValueForm:
             raise ValueForm(allowed) from None
-        if not low <= value <= high:
-            raise ValueForm(allowed)
-        return value
+        if low <= value <= high or (value == -1 and (or_minus_one or unlimited)):
+            return value
+        raise ValueForm(allowed)
 
-    return read
+    def write(value: int) -> str:
+        return "LENGTH_UNLIMITED" if unlimited and value == -1 else str(value)
 
-
-count = integer(0, INT32_MAX)
-positive_count = integer(1, INT32_MAX)
-percent = integer(0, 100)
-domain_id = integer(0, 232)
+    return Value(allowed, read, write, schema_type, -1 if or_minus_one or unlimited else low, high)
 
 
-def optional_percent(text: str) -> int | None:
-    """A percentage; what is not given is None, which no text stands for."""
-    return percent(text)
+def choice(kinds: type[StrEnum], schema_type: str) -> Value:
+    """One of an enumeration, with or without the prefix `DDS_`."""
+    return Value(", ".join(kinds), lambda text: kinds(text.removeprefix("DDS_")), str, schema_type)
 
 
-def _minus_one_or(low: int, high: int) -> Callable[[str], int]:
-    allowed = f"-1 or a whole number from {low} to {high}"
-
-    def read(text: str) -> int:
-        try:
-            value = whole_number(text)
-        except ValueForm:
-            raise ValueForm(allowed) from None
-        if value != -1 and not low <= value <= high:
-            raise ValueForm(allowed)
-        return value
-
-    return read
+def word(schema_type: str) -> Value:
+    """Any text that the schema accepts, the prefix `DDS_` dropped: names of thread options and priorities."""
+    return Value("any word", lambda text: text.removeprefix("DDS_"), str, schema_type)
 
 
-increment = _minus_one_or(1, INT32_MAX)
-buffer_size_bytes = _minus_one_or(0, INT32_MAX)
-unacked_threshold = _minus_one_or(0, INT32_MAX)
+def text(schema_type: str = "text") -> Value:
+    """Any text that the schema accepts, as it is."""
+    return Value("any text", str, str, schema_type)
 
 
-def limit(text: str) -> int:
-    """A limit; `-1` stands for LENGTH_UNLIMITED."""
-    if text in UNLIMITED_WORDS:
-        return -1
-    try:
-        return _minus_one_or(1, INT64_MAX)(text)
-    except ValueForm:
-        raise ValueForm(f"LENGTH_UNLIMITED, -1, or a whole number from 1 to {INT64_MAX}") from None
+def _written_boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+BOOLEAN: Final = Value("true, false, 1 or 0", boolean, _written_boolean, "boolean")
+COUNT: Final = integer(0, INT32_MAX, "count")
+POSITIVE_COUNT: Final = integer(1, INT32_MAX, "positive_count")
+PERCENT: Final = integer(0, 100, "percent")
+DOMAIN_ID: Final = integer(0, 232, "domain_id")
+INCREMENT: Final = integer(1, INT32_MAX, "increment", or_minus_one=True)
+BUFFER_SIZE_BYTES: Final = integer(0, INT32_MAX, "buffer_size_bytes", or_minus_one=True)
+LIMIT: Final = integer(1, INT64_MAX, "limit", unlimited=True)
+DURATION: Final = Value(
+    "a duration with a unit, as in 250ms, 1.5s, 1min30s or infinite", parse_duration, format_duration, "duration"
+)
+PATH: Final = Value("the name of a file or directory", Path, str, "text")
+
+UNACKED_THRESHOLD: Final = integer(0, INT32_MAX, "", or_minus_one=True)
+NUMERIC_BOOLEAN: Final = Value("true, false, 1 or 0", boolean, lambda value: str(int(value)))
+"""A truth value among properties, whose values the schema leaves open; written as the number 0 or 1."""
 
 
 def seconds(text: str) -> int | None:
-    """Whole seconds; None for infinite."""
+    """Return whole seconds; None for infinite."""
     word = text.removeprefix("DDS_")
     if word == "DURATION_INFINITE_SEC":
         return None
     if word == "DURATION_ZERO_SEC":
         return 0
     try:
-        value = count(text)
+        value: int = COUNT.read(text)
     except ValueForm as form:
         raise ValueForm(f"{form.allowed}, DURATION_INFINITE_SEC or DURATION_ZERO_SEC") from None
     return None if value == INFINITE_SEC else value
 
 
 def nanoseconds(text: str) -> int | None:
-    """Nanoseconds below a second; None for infinite."""
+    """Return nanoseconds below a second; None for infinite."""
     word = text.removeprefix("DDS_")
     if word == "DURATION_INFINITE_NSEC":
         return None
@@ -152,7 +184,7 @@ def nanoseconds(text: str) -> int | None:
 
 
 def duration(sec: int | None, nanosec: int | None) -> Nanoseconds:
-    """Both parts as one length of time. Infinite seconds make it infinite, whatever the nanoseconds."""
+    """Return both parts as one length of time. Infinite seconds make it infinite, whatever the nanoseconds."""
     if sec is None:
         return INFINITE_NS
     if nanosec is None:
@@ -161,30 +193,8 @@ def duration(sec: int | None, nanosec: int | None) -> Nanoseconds:
 
 
 def duration_texts(length: Nanoseconds) -> tuple[str, str]:
-    """The `<sec>` and `<nanosec>` that read back as this length of time."""
+    """Return the `<sec>` and `<nanosec>` that read back as this length of time."""
     if length >= INFINITE_SEC * SECOND_NS:
         return "DURATION_INFINITE_SEC", "DURATION_INFINITE_NSEC"
     sec, nanosec = divmod(length, SECOND_NS)
     return str(sec), str(nanosec)
-
-
-def kind(kinds: type[Kind]) -> Callable[[str], Kind]:
-    """A reader of an enumeration, with or without the prefix `DDS_`."""
-
-    def read(text: str) -> Kind:
-        try:
-            return kinds(text.removeprefix("DDS_"))
-        except ValueError:
-            raise ValueForm(", ".join(kinds)) from None
-
-    return read
-
-
-def word(text: str) -> str:
-    """Any text, the prefix `DDS_` dropped: names of thread options and priorities."""
-    return text.removeprefix("DDS_")
-
-
-def text(value: str) -> str:
-    """Any text as it is."""
-    return value

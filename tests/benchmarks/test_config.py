@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from qsctl.config.load import check_files, load_configuration
+from qsctl.config.load import judge_files, load_configuration
 
 QUEUES = 1000
 
@@ -60,7 +60,7 @@ def options(path: Path) -> Any:
 
 
 def test_check_a_file_of_a_thousand_queues(benchmark: Any, large: Path) -> None:
-    assert benchmark(check_files, [large], **options(large)) == []
+    assert benchmark(judge_files, [large], **options(large)).problems == ()
 
 
 def test_load_a_file_of_a_thousand_queues(benchmark: Any, large: Path) -> None:

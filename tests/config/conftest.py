@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from qsctl.config.load import LoadedConfiguration, check_files, load_configuration
+from qsctl.config.load import LoadedConfiguration, judge_files, load_configuration
 from qsctl.config.problems import Problem, Severity
 
 
@@ -77,7 +77,7 @@ def load(tmp_path: Path) -> Load:
 def check(tmp_path: Path) -> Check:
     def run(*texts: str, variables: Mapping[str, str] | None = None, **options: Any) -> list[Problem]:
         options = {"environment": {}, "working_directory": tmp_path, **options}
-        return check_files(_literals(texts), variables=variables or {}, **options)
+        return list(judge_files(_literals(texts), variables=variables or {}, **options).problems)
 
     return run
 

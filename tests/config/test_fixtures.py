@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
+from qsctl.config.configuration_xml import configuration_text
 from qsctl.config.document import parse_document
-from qsctl.config.load import check_files, load_configuration
+from qsctl.config.load import judge_files, load_configuration
 from qsctl.config.problems import ConfigError, Severity, has_errors
 from qsctl.config.schema import explainer_accepts, gate_accepts
-from qsctl.config.service_xml import configuration_text
 from qsctl.config.variables import substitute
 from qsctl.shipped import shipped
 
@@ -36,7 +36,9 @@ def name(path: Path) -> str:
 
 
 def check(path: Path, tmp_path: Path, *, strict: bool = False) -> list[object]:
-    return list(check_files([path], variables=VARIABLES, environment={}, working_directory=tmp_path, strict=strict))
+    return list(
+        judge_files([path], variables=VARIABLES, environment={}, working_directory=tmp_path, strict=strict).problems
+    )
 
 
 def test_there_are_fixtures_of_every_kind() -> None:
@@ -49,12 +51,12 @@ def test_there_are_fixtures_of_every_kind() -> None:
 
 @pytest.mark.parametrize("path", GOOD, ids=name)
 def test_a_good_file_has_no_error(path: Path, tmp_path: Path) -> None:
-    assert not has_errors(check_files([path], variables=VARIABLES, environment={}, working_directory=tmp_path))
+    assert not has_errors(judge_files([path], variables=VARIABLES, environment={}, working_directory=tmp_path).problems)
 
 
 @pytest.mark.parametrize("path", BAD, ids=name)
 def test_a_bad_file_has_an_error_with_its_line(path: Path, tmp_path: Path) -> None:
-    problems = check_files([path], variables=VARIABLES, environment={}, working_directory=tmp_path)
+    problems = judge_files([path], variables=VARIABLES, environment={}, working_directory=tmp_path).problems
     found = [problem for problem in problems if problem.severity is Severity.ERROR]
     assert found
     assert all(problem.file == str(path) for problem in found)
@@ -73,7 +75,7 @@ def test_a_bad_file_has_an_error_with_its_line(path: Path, tmp_path: Path) -> No
 )
 def test_a_misprint_of_the_manual_gets_a_suggestion(file: str, suggestion: str, tmp_path: Path) -> None:
     path = ROOT / "misprints" / file
-    problems = check_files([path], variables={}, environment={}, working_directory=tmp_path)
+    problems = judge_files([path], variables={}, environment={}, working_directory=tmp_path).problems
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     assert [problem.suggestion for problem in errors] == [suggestion]
 
@@ -111,14 +113,14 @@ def test_rendered_xml_validates_and_renders_to_itself(path: Path, tmp_path: Path
 
 @pytest.mark.parametrize("path", files("starter"), ids=name)
 def test_a_starter_file_has_no_error_in_strict_mode(path: Path, tmp_path: Path) -> None:
-    problems = check_files([path], variables={}, environment={}, working_directory=tmp_path, strict=True)
+    problems = judge_files([path], variables={}, environment={}, working_directory=tmp_path, strict=True).problems
     found = {problem.severity for problem in problems if problem.severity is not Severity.NOTE}
     assert found == ({Severity.UNSUPPORTED} if path.name == "replicated.xml" else set())
 
 
 def test_five_faults_of_one_file_are_all_reported_with_their_lines(tmp_path: Path) -> None:
     path = ROOT / "wrong" / "five_faults.xml"
-    problems = check_files([path], variables={}, environment={}, working_directory=tmp_path)
+    problems = judge_files([path], variables={}, environment={}, working_directory=tmp_path).problems
     lines = [problem.line for problem in problems if problem.severity is Severity.ERROR]
     marked = [at for at, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if "fault:" in line]
     assert lines == marked

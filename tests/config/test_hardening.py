@@ -14,12 +14,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qsctl.config.document import BODY_LIMITS, FILE_LIMITS, Limits, parse_document
-from qsctl.config.load import check_files
+from qsctl.config.load import judge_files
 from qsctl.config.problems import ConfigError, Problem
 
 
 def check(path: Path) -> list[Problem]:
-    return check_files([path], variables={}, environment={}, working_directory=path.parent)
+    return list(judge_files([path], variables={}, environment={}, working_directory=path.parent).problems)
 
 
 def write(path: Path, data: bytes) -> Path:
@@ -162,7 +162,7 @@ def test_any_shuffle_of_tags_gives_settings_or_problems(parts: list[str]) -> Non
         load_configuration([literal], configuration_name=None, **options)
     except ConfigError as error:
         assert error.problems
-    check_files([literal], **options)
+    judge_files([literal], **options)
 
 
 def test_a_wrong_value_in_a_very_large_file_is_explained_all_the_same(tmp_path: Path) -> None:

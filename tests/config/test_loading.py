@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from qsctl.config import values
+from qsctl.config.configuration_xml import service_element
 from qsctl.config.load import load_configuration
 from qsctl.config.load_order import sources_in_order, split_sources, unquote_literal
 from qsctl.config.problems import ConfigError
-from qsctl.config.service_xml import service_element
 from qsctl.instant import INFINITE_NS, SECOND_NS
 
 
@@ -238,20 +238,19 @@ def test_a_queue_without_a_name_gets_the_same_one_at_every_start(text: Any, load
 
 
 def test_defaults_of_the_settings_are_those_of_the_manual() -> None:
-    from qsctl.config import defaults
     from qsctl.config.filesystem import FilesystemSettings
     from qsctl.core.queue.settings import SessionSettings, SharedReaderQueueSettings
 
     queue, session, files = SharedReaderQueueSettings("", ""), SessionSettings(""), FilesystemSettings()
-    assert queue.lifespan_ns == defaults.LIFESPAN.value == INFINITE_NS
-    assert queue.redelivery.max_delivery_retries == defaults.MAX_DELIVERY_RETRIES.value == 0
-    assert queue.distribution.unacked_threshold == defaults.UNACKED_THRESHOLD.value == -1
-    assert queue.limits.initial_count == defaults.INITIAL_COUNT.value == 1
-    assert queue.sample_buffer.min_size_bytes == defaults.SAMPLE_BUFFER_MIN_SIZE.value == 256
-    assert queue.replication.sample_timeout_ns == defaults.SAMPLE_TIMEOUT.value == 7 * SECOND_NS
-    assert session.dequeue_period_ns == defaults.DEQUEUE_PERIOD.value == 10_000_000
-    assert files.file_max_size_kb == defaults.FILE_MAX_SIZE.value == 1000
-    assert files.synchronization == defaults.SYNCHRONIZATION.value == "OFF"
+    assert queue.lifespan_ns == INFINITE_NS
+    assert queue.redelivery.max_delivery_retries == 0
+    assert queue.distribution.unacked_threshold == -1
+    assert queue.limits.initial_count == 1
+    assert queue.sample_buffer.min_size_bytes == 256
+    assert queue.replication.sample_timeout_ns == 7 * SECOND_NS
+    assert session.dequeue_period_ns == 10_000_000
+    assert files.file_max_size_kb == 1000
+    assert files.synchronization == "OFF"
 
 
 @pytest.mark.parametrize("form", ["true", "1", "YES", "Boolean_True", "DDS_BOOLEAN_TRUE"])

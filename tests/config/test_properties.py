@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from qsctl.config.build_queue import waiting_count_max
+from qsctl.config.build import waiting_count_max
+from qsctl.config.configuration_xml import configuration_text
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization, Vacuum
-from qsctl.config.load import check_files, load_configuration
+from qsctl.config.load import judge_files, load_configuration
 from qsctl.config.problems import ConfigError, Severity
 from qsctl.config.schema import explainer_accepts, gate_accepts
 from qsctl.config.schema_model import VENDOR_EXTENSION, schema_model
-from qsctl.config.service_xml import configuration_text
 from qsctl.config.settings import (
     AdministrationSettings,
     ConfigurationReplicationSettings,
@@ -213,7 +213,7 @@ def test_any_tree_of_known_tags_gives_settings_or_problems_and_both_validators_a
     assert gate_accepts(tree) == explainer_accepts(tree)
     literal = 'str://"' + etree.tostring(tree, encoding="unicode").replace("\\", "\\\\").replace('"', '\\"') + '"'
     options: Any = {"variables": {}, "environment": {}, "working_directory": Path("/nonexistent")}
-    problems = check_files([literal], strict=True, **options)
+    problems = judge_files([literal], strict=True, **options).problems
     try:
         load_configuration([literal], configuration_name=None, **options)
     except ConfigError as error:

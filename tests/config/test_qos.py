@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from qsctl.config.queue_xml import effective_qos
 from qsctl.config.transport_properties import properties_of
+from qsctl.config.writer import effective_qos
 
 RELIABLE = "<reliability><kind>RELIABLE_RELIABILITY_QOS</kind></reliability>"
 
@@ -160,7 +160,6 @@ def test_defaults_of_the_manual_lie_under_what_a_file_says() -> None:
     assert "<max_app_ack_response_length>4</max_app_ack_response_length>" in merged
     assert "<kind>KEEP_ALL_HISTORY_QOS</kind>" in merged
     assert effective_qos("shared_reader_queue", "datareader_qos", merged) == merged
-    assert effective_qos("domain_participant", "participant_qos", None) == "<participant_qos/>"
 
 
 def test_properties_of_a_base_are_kept_unless_inherit_is_false(text: Any, load: Any) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from qsctl.config.problems import ConfigError
-from qsctl.config.queue_xml import queue_element
 from qsctl.config.snippet import read_queue_snippet, read_subscriber_snippet
+from qsctl.config.tables.queue import QUEUE as QUEUE_TABLE
+from qsctl.config.writer import write
 
 QUEUE = '<shared_reader_queue name="Q" session="A"><topic_name>T</topic_name><type_name>DDS::Octets</type_name>{}</shared_reader_queue>'
 
@@ -63,7 +64,10 @@ def test_a_queue_written_as_xml_is_read_back(service: Any) -> None:
     from lxml import etree
 
     queue = service.service.participants[0].subscribers[0].queues[0]
-    assert read_queue_snippet(etree.tostring(queue_element(queue), encoding="unicode"), service, source="body") == queue
+    assert (
+        read_queue_snippet(etree.tostring(write(QUEUE_TABLE, queue), encoding="unicode"), service, source="body")
+        == queue
+    )
 
 
 def test_a_subscriber_with_its_queues(service: Any) -> None:

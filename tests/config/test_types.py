@@ -215,9 +215,9 @@ def test_a_symbolic_link_does_not_lead_an_include_out_of_the_directory(tmp_path:
     inside.mkdir()
     (inside / "link.xml").symlink_to(outside)
     (inside / "a.xml").write_text(text(dds='<types><include file="link.xml"/></types>').xml())
-    from qsctl.config.load import check_files
+    from qsctl.config.load import judge_files
 
-    problems = check_files([inside / "a.xml"], variables={}, environment={}, working_directory=tmp_path)
+    problems = judge_files([inside / "a.xml"], variables={}, environment={}, working_directory=tmp_path).problems
     assert [problem.message for problem in problems] == ["the included file lies elsewhere"]
 
 

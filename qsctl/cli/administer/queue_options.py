@@ -1,12 +1,17 @@
-"""A queue's configuration from the options of `create-queue` (manual, Tables 3.14 and 3.15)."""
+"""A queue's configuration from the options of `create-queue`: those that rows of the tables have ([QS Table 3.14])."""
 
 from __future__ import annotations
 
+import inspect
 import re
-from dataclasses import dataclass, fields
-from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
+import typer
+
+from qsctl.config.form import Element, Place, Row, Setting, settings_in
+from qsctl.config.tables.queue import DEAD_LETTER_QUEUE, QUEUE
+from qsctl.config.values import DURATION, LIMIT
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,133 +26,154 @@ MAX_TOPIC_LENGTH: Final = 255
 _NAME: Final = re.compile(r"[A-Za-z0-9_.]+")
 _TYPE: Final = re.compile(r"[A-Za-z0-9_.:]{1,255}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
+_AS_DEAD_LETTER: Final = "as_dead_letter"
+
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
-class WhenFull(StrEnum):
-    """What becomes of a sample that finds the queue full (section 2.15.4)."""
+def with_queue_options(after: str) -> Callable[[Function], Function]:
+    """Give a command that has `**chosen` the options of the tables, behind its parameter `after`."""
 
-    REJECT = "reject"
-    WAIT = "wait"
+    def decorate(function: Function) -> Function:
+        signature = inspect.signature(function)
+        parameters = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        at = [each.name for each in parameters].index(after) + 1
+        options = list(_parameters())
+        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[*parameters[:at], *options, *parameters[at:]]
+        )
+        function.__annotations__ |= {each.name: each.annotation for each in options}
+        return function
+
+    return decorate
 
 
-@dataclass(frozen=True, slots=True)
+def _parameters() -> Iterator[inspect.Parameter]:
+    for place in settings_in(QUEUE):
+        option, value = place.setting.option, place.setting.value
+        if option is None:
+            continue
+        kind: Any = str
+        if option.given is not None:
+            kind = bool
+        elif option.words:
+            kind = Literal[tuple(option.words)]
+        elif value.low is not None:
+            kind = int
+        info = typer.Option(
+            option.name,
+            help=_help(place),
+            metavar=option.metavar,
+            min=value.low if kind is int else None,
+            max=value.high if kind is int else None,
+            rich_help_panel=option.panel,
+        )
+        flag = kind is bool
+        yield inspect.Parameter(
+            _parameter(place.setting),
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=False if flag else None,
+            annotation=Annotated[kind if flag else kind | None, info],
+        )
+
+
+def _help(place: Place) -> str:
+    option, default = place.setting.option, place.default
+    assert option is not None
+    written = option.default or ("none" if default is None else place.setting.value.write(default))
+    return f"{option.help or place.setting.help} Default: {written}."
+
+
+def _parameter(setting: Setting) -> str:
+    """The name of the parameter that an option's value arrives in."""
+    return setting.option.name.removeprefix("--").replace("-", "_") if setting.option else ""
+
+
 class QueueOptions:
-    """What was asked for; None: not given, so the manual's default holds."""
+    """The options that were given, by parameter; what is not given has its default."""
 
-    topic: str | None = None
-    type_name: str | None = None
-    reply_type: str | None = None
-    session: str | None = None
-    persistent: bool | None = None
-    max_count: int | None = None
-    max_bytes: int | None = None
-    high_watermark: int | None = None
-    low_watermark: int | None = None
-    when_full: WhenFull | None = None
-    lifespan: str | None = None
-    max_delivery_retries: int | None = None
-    response_timeout: str | None = None
-    unacked_threshold: int | None = None
-    consumer_feedback: bool | None = None
-    dead_letter: str | None = None
-    as_dead_letter: bool | None = None
+    def __init__(self, **given: Any) -> None:
+        self._given: Mapping[str, Any] = {
+            name: value for name, value in given.items() if value is not None and value is not False
+        }
 
     def given(self) -> list[str]:
         """The options that were given, as they are typed."""
-        names = {field.name: field.name.replace("_", "-") for field in fields(self)} | {"type_name": "type"}
-        return [f"--{names[field.name]}" for field in fields(self) if getattr(self, field.name) is not None]
-
-    def check(self, name: str) -> None:
-        """Refuse what cannot become a queue.
-
-        Raises:
-            UsageError: the name or a duration is wrong, or two options contradict each other.
-        """
-        self.settings(name)
+        return [f"--{name.replace('_', '-')}" for name in self._given]
 
     def settings(self, name: str) -> SharedReaderQueueSettings:
-        """The queue's own settings; what it inherits is added where it is created.
+        """Return the queue's own settings; what it inherits is added where it is created.
 
         Raises:
             UsageError: the name or a duration is wrong, or two options contradict each other.
         """
-        from qsctl.core.queue.settings import (
-            UNLIMITED,
-            DistributionSettings,
-            PersistenceKind,
-            PersistenceSettings,
-            RedeliverySettings,
-            ReplacementKind,
-            ResourceLimitSettings,
-            SharedReaderQueueSettings,
-        )
+        from qsctl.core.queue.settings import SharedReaderQueueSettings
 
         check_name(name, "queue")
         self._check()
-        topic = name if self.topic is None else check_topic(self.topic)
-        for option, type_name in (("--type", self.type_name), ("--reply-type", self.reply_type)):
-            if type_name is not None and not _TYPE.fullmatch(type_name):
+        form = DEAD_LETTER_QUEUE if _AS_DEAD_LETTER in self._given else QUEUE
+        values = dict(self._values(form.rows))
+        topic = check_topic(values.get("topic_name", name)) if "topic_name" in values else name
+        values |= {"name": name, "topic_name": topic, "is_dead_letter": form is DEAD_LETTER_QUEUE}
+        if form is QUEUE:
+            values.setdefault("type_name", DEFAULT_TYPE)
+        for option, type_name in (("--type", values.get("type_name")), ("--reply-type", values.get("reply_type"))):
+            if type_name and not _TYPE.fullmatch(type_name):
                 raise UsageError(
                     f"{option} {type_name!r} is no type",
                     remedy="A type has letters, digits, '_' and '::', as in A::Order.",
                 )
-        replacement = {
-            WhenFull.REJECT: ReplacementKind.REJECT_WITHOUT_REPLACEMENT,
-            WhenFull.WAIT: ReplacementKind.WAIT_WITHOUT_REPLACEMENT,
-        }
-        return SharedReaderQueueSettings(
-            name=name,
-            topic_name=topic,
-            type_name="" if self.as_dead_letter else self.type_name or DEFAULT_TYPE,
-            reply_type=self.reply_type or "",
-            reply_topic=f"{topic}Reply" if self.reply_type else "",
-            session=self.session or "",
-            dead_letter_queue=self.dead_letter or "",
-            is_dead_letter=bool(self.as_dead_letter),
-            distribution=DistributionSettings(
-                unacked_threshold=UNLIMITED if self.unacked_threshold is None else self.unacked_threshold,
-                allow_consumer_feedback=bool(self.consumer_feedback),
-            ),
-            lifespan_ns=_duration("--lifespan", self.lifespan),
-            redelivery=RedeliverySettings(
-                self.max_delivery_retries or 0, _duration("--response-timeout", self.response_timeout)
-            ),
-            persistence=PersistenceSettings(
-                PersistenceKind.PERSISTENT if self.persistent else PersistenceKind.VOLATILE
-            ),
-            limits=ResourceLimitSettings(
-                max_count=UNLIMITED if self.max_count is None else self.max_count,
-                max_in_memory_bytes=UNLIMITED if self.max_bytes is None else self.max_bytes,
-                high_watermark_percent=self.high_watermark,
-                low_watermark_percent=self.low_watermark,
-                replacement=replacement[self.when_full or WhenFull.REJECT],
-            ),
-        )
+        if values.get("reply_type"):
+            values["reply_topic"] = f"{topic}Reply"
+        return SharedReaderQueueSettings(**values)
+
+    def _values(self, rows: tuple[Row, ...]) -> Iterator[tuple[str, Any]]:
+        """Yield each field that an option sets, inner dataclasses made."""
+        for row in rows:
+            if isinstance(row, Setting) and _parameter(row) in self._given:
+                yield row.field, _value(row, self._given[_parameter(row)])
+            elif isinstance(row, Element):
+                inner = dict(self._values(row.rows))
+                if row.makes is None:
+                    yield from inner.items()
+                elif inner:
+                    yield row.field, row.makes(**inner)
 
     def _check(self) -> None:
-        for option, count in (("--max-count", self.max_count), ("--max-bytes", self.max_bytes)):
-            if count == 0:
-                raise UsageError(f"{option} 0 leaves no room", remedy="Give at least 1, or -1 for no limit.")
-        high, low = self.high_watermark, self.low_watermark
+        high, low = self._given.get("high_watermark"), self._given.get("low_watermark")
         if high is not None and low is not None and low > high:
             raise UsageError(
                 f"--low-watermark {low} lies above --high-watermark {high}", remedy="The low one is the smaller."
             )
-        if (high is not None or low is not None) and (self.max_count or -1) < 0 and (self.max_bytes or -1) < 0:
+        if (high is not None or low is not None) and all(
+            self._given.get(limit, -1) < 0 for limit in ("max_count", "max_bytes")
+        ):
             raise UsageError(
                 "a watermark is a percentage of a limit and the queue has none",
                 remedy="Add --max-count or --max-bytes.",
             )
-        if self.as_dead_letter:
-            for option, value in (
-                ("--type", self.type_name),
-                ("--reply-type", self.reply_type),
-                ("--dead-letter", self.dead_letter),
-            ):
-                if value is not None:
+        if _AS_DEAD_LETTER in self._given:
+            known = {_parameter(place.setting) for place in settings_in(DEAD_LETTER_QUEUE)} | {_AS_DEAD_LETTER}
+            for name, option in zip(self._given, self.given(), strict=True):
+                if name not in known:
                     raise UsageError(
                         f"a dead-letter queue takes no {option}", remedy=f"Leave {option} or --as-dead-letter out."
                     )
+
+
+def _value(row: Setting, given: Any) -> Any:
+    """The value of a setting from what was typed."""
+    option = row.option
+    assert option is not None
+    if option.given is not None:
+        return option.given
+    if option.words:
+        return option.words[given]
+    if row.value is DURATION:
+        return _duration(option.name, given)
+    if row.value is LIMIT and given == 0:
+        raise UsageError(f"{option.name} 0 leaves no room", remedy="Give at least 1, or -1 for no limit.")
+    return given
 
 
 def check_name(name: str, kind: str) -> str:
@@ -181,11 +207,9 @@ def check_topic(topic: str) -> str:
     return topic
 
 
-def _duration(option: str, text: str | None) -> Nanoseconds:
-    from qsctl.instant import INFINITE_NS, parse_duration
+def _duration(option: str, text: str) -> Nanoseconds:
+    from qsctl.instant import parse_duration
 
-    if text is None:
-        return INFINITE_NS
     try:
         duration_ns = parse_duration(text)
     except UsageError as error:

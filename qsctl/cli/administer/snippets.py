@@ -91,7 +91,7 @@ def check_queue(name: str, options: QueueOptions, snippet: Snippet | None) -> No
         UsageError: options beside XML, no name, or options that contradict each other.
     """
     if snippet is None:
-        options.check(name)
+        options.settings(name)
     elif options.given():
         raise UsageError(
             f"{', '.join(options.given())} cannot go with XML", remedy="Write it in the XML, or use options only."

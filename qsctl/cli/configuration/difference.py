@@ -97,8 +97,8 @@ def diff(
 
 def _effective(source: str, config_name: str | None, variables: Mapping[str, str], default_files: bool) -> _Element:
     """The effective `<dds>`; the service's own name is not compared."""
+    from qsctl.config.configuration_xml import configuration_element
     from qsctl.config.load import load_configuration
-    from qsctl.config.service_xml import configuration_element
 
     loaded = load_configuration(
         [source],

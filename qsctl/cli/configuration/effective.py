@@ -67,6 +67,22 @@ class EffectiveConfiguration(Result):
         return entities
 
 
+def _with_qos_as_data(value: Plain) -> Plain:
+    """Return the same settings with QoS, which is XML text inside, as data of its own."""
+    from qsctl.config.qos_tree import as_data
+
+    if isinstance(value, Mapping):
+        return {
+            key: plain({tag: as_data(str(text)) for tag, text in inner.items()})
+            if key == "qos" and isinstance(inner, Mapping)
+            else _with_qos_as_data(inner)
+            for key, inner in value.items()
+        }
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_with_qos_as_data(inner) for inner in value]
+    return value
+
+
 def render_configuration(
     file: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files in the order they are loaded.")],
     config_name: ConfigNameOption = None,
@@ -85,10 +101,10 @@ def render_configuration(
     from dataclasses import fields
     from fnmatch import fnmatchcase
 
+    from qsctl.config.configuration_xml import configuration_text, service_element
     from qsctl.config.flatten import origin_at, values_of
     from qsctl.config.load import load_configuration
     from qsctl.config.problems import unsupported
-    from qsctl.config.service_xml import configuration_text, service_element
 
     loaded = load_configuration(
         file,
@@ -115,7 +131,7 @@ def render_configuration(
     if pattern is not None and not values:
         raise NotFound(f"no value's path matches {path!r}", remedy="Paths are long: put '*' around a part of one.")
     settings = {
-        each.name: plain(getattr(configuration, each.name))
+        each.name: _with_qos_as_data(plain(getattr(configuration, each.name)))
         for each in fields(configuration)
         if each.name not in {"types", "qos_libraries", "name"}
     }

@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 from lxml.etree import _Element
 
-from qsctl.config.inheritance import Reading
 from qsctl.config.problems import Problem, Severity
+from qsctl.config.reader import Reading
 from qsctl.config.rules import (
     counts,
     delivery_policies,
@@ -27,8 +27,9 @@ from qsctl.config.rules import (
     storage,
     transports,
 )
-from qsctl.config.rules.place import Place, QueuePlace, places_of_queues, queue_tag
+from qsctl.config.rules.place import Place, QueuePlace, places_of_queues
 from qsctl.config.settings import ServiceConfiguration
+from qsctl.config.tables.queue import form_of
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, SharedSubscriberSettings
 
@@ -135,6 +136,8 @@ def queue_problems(
     around = subscriber or SharedSubscriberSettings("")
     participant = participant or DomainParticipantSettings("", 0)
     path = f"/shared_subscriber[{around.name}]"
-    places = [QueuePlace(place, participant, around, each, f"{path}/{queue_tag(each)}[{each.name}]") for each in queues]
+    places = [
+        QueuePlace(place, participant, around, each, f"{path}/{form_of(each).tag}[{each.name}]") for each in queues
+    ]
     found = [problem for each in places for rule in QUEUE_RULES for problem in rule(each)]
     return [problem for problem in found if problem.severity is not Severity.UNSUPPORTED]

@@ -10,8 +10,7 @@ from lxml.etree import _Element
 from qsctl.config.document import text_of
 from qsctl.config.problems import Problem, line_of, problem_at
 from qsctl.config.rules.place import Place, QueuePlace
-
-QUEUE_TAGS = ("shared_reader_queue", "dead_letter_shared_reader_queue")
+from qsctl.config.tables.queue import QUEUE_FORMS
 
 WIRE_NAME_BYTES_MAX: Final = 255
 """Of `queue_name` and `service_name` in the types on the wire: `string<255>`."""
@@ -62,7 +61,7 @@ def sessions_have_distinct_names(root: _Element) -> Iterator[Problem]:
 def queues_have_distinct_names(root: _Element) -> Iterator[Problem]:
     """Resource identifiers name a queue, and queues refer to the dead-letter queue by its name."""
     for subscriber in root.iter("shared_subscriber"):
-        yield from _distinct((child for child in subscriber if child.tag in QUEUE_TAGS), "queues")
+        yield from _distinct((child for child in subscriber if child.tag in QUEUE_FORMS), "queues")
 
 
 def profiles_have_distinct_names(root: _Element) -> Iterator[Problem]:
@@ -75,7 +74,7 @@ def queues_have_distinct_topics(root: _Element) -> Iterator[Problem]:
     """A queue is known to its clients as <topic>@<shared subscriber>: one queue a topic (section 3.3.7)."""
     for subscriber in root.iter("shared_subscriber"):
         first: dict[str, _Element] = {}
-        for topic in (child.find("topic_name") for child in subscriber if child.tag in QUEUE_TAGS):
+        for topic in (child.find("topic_name") for child in subscriber if child.tag in QUEUE_FORMS):
             text = text_of(topic) if topic is not None else ""
             if topic is None or not text:
                 continue

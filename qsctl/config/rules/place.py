@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lxml.etree import _Element
 
-from qsctl.config.inheritance import Reading
 from qsctl.config.problems import Problem, Severity, problem_at
+from qsctl.config.reader import Reading
 from qsctl.config.settings import ServiceConfiguration
+from qsctl.config.tables.queue import form_of
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.settings import DomainParticipantSettings, SharedSubscriberSettings
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+
+
+class Reports(ABC):
+    """Problems at a path: of the effective configuration, or inside a queue."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def nearest(self, path: str) -> _Element:
+        """Return the element that gave the value at `path`, else the nearest one around it."""
+
+    def error(self, path: str, message: str, *, found: str = "", allowed: str = "", suggestion: str = "") -> Problem:
+        """Return a problem that stops the service."""
+        return problem_at(self.nearest(path), message, found=found, allowed=allowed, suggestion=suggestion)
+
+    def unsupported(self, path: str, message: str, **texts: str) -> Problem:
+        """Return what is valid and cannot be served here."""
+        return replace(self.error(path, message, **texts), severity=Severity.UNSUPPORTED)
+
+    def warning(self, path: str, message: str, **texts: str) -> Problem:
+        """Return a problem that does not stop the service."""
+        return replace(self.error(path, message, **texts), severity=Severity.WARNING)
+
+    def note(self, path: str, message: str, **texts: str) -> Problem:
+        """Return something worth knowing."""
+        return replace(self.error(path, message, **texts), severity=Severity.NOTE)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Place(Reports):
     """A service."""
 
     configuration: ServiceConfiguration
@@ -31,7 +59,7 @@ class Place:
         return f"queuing_service[{self.configuration.name}]"
 
     def nearest(self, path: str) -> _Element:
-        """The element that gave the value at `path`, else the nearest one around it."""
+        """Return the element that gave the value at `path`, else the nearest one around it."""
         while path:
             element = self.reading.elements.get(path)
             if element is not None:
@@ -39,41 +67,9 @@ class Place:
             path = path.rpartition("/")[0]
         return self.element
 
-    def error(self, path: str, message: str, *, found: str = "", allowed: str = "", suggestion: str = "") -> Problem:
-        """A problem that stops the service."""
-        return problem_at(self.nearest(path), message, found=found, allowed=allowed, suggestion=suggestion)
-
-    def unsupported(
-        self, path: str, message: str, *, found: str = "", allowed: str = "", suggestion: str = ""
-    ) -> Problem:
-        """What is valid and cannot be served here."""
-        return problem_at(
-            self.nearest(path),
-            message,
-            severity=Severity.UNSUPPORTED,
-            found=found,
-            allowed=allowed,
-            suggestion=suggestion,
-        )
-
-    def warning(self, path: str, message: str, *, found: str = "", allowed: str = "", suggestion: str = "") -> Problem:
-        """A problem that does not."""
-        return problem_at(
-            self.nearest(path),
-            message,
-            severity=Severity.WARNING,
-            found=found,
-            allowed=allowed,
-            suggestion=suggestion,
-        )
-
-    def note(self, path: str, message: str, *, found: str = "", suggestion: str = "") -> Problem:
-        """Something worth knowing."""
-        return problem_at(self.nearest(path), message, severity=Severity.NOTE, found=found, suggestion=suggestion)
-
 
 @dataclass(frozen=True, slots=True)
-class QueuePlace:
+class QueuePlace(Reports):
     """A queue in its subscriber, participant and service."""
 
     service: Place
@@ -82,42 +78,27 @@ class QueuePlace:
     queue: SharedReaderQueueSettings
     path: str
 
-    def at(self, step: str) -> str:
-        """A path inside the queue."""
-        return f"{self.path}/{step}"
+    def nearest(self, path: str) -> _Element:
+        """Return the element that gave the value at a path inside the queue, else the nearest one around it."""
+        return self.service.nearest(f"{self.path}/{path}")
 
     def given(self, step: str) -> bool:
-        """Whether a file gives the value, rather than a default."""
+        """Return whether a file gives the value, rather than a default."""
         return f"{self.path}/{step}" in self.service.reading.elements
 
-    def error(self, step: str, message: str, *, found: str = "", allowed: str = "", suggestion: str = "") -> Problem:
-        """A problem that stops the service."""
-        return self.service.error(self.at(step), message, found=found, allowed=allowed, suggestion=suggestion)
 
-    def unsupported(
-        self, step: str, message: str, *, found: str = "", allowed: str = "", suggestion: str = ""
-    ) -> Problem:
-        """What is valid and cannot be served here."""
-        return self.service.unsupported(self.at(step), message, found=found, allowed=allowed, suggestion=suggestion)
-
-    def warning(self, step: str, message: str, *, found: str = "", allowed: str = "", suggestion: str = "") -> Problem:
-        """A problem that does not."""
-        return self.service.warning(self.at(step), message, found=found, allowed=allowed, suggestion=suggestion)
-
-    def note(self, step: str, message: str, *, found: str = "", suggestion: str = "") -> Problem:
-        """Something worth knowing."""
-        return self.service.note(self.at(step), message, found=found, suggestion=suggestion)
-
-
-def queue_tag(queue: SharedReaderQueueSettings) -> str:
-    """The tag of a queue."""
-    return "dead_letter_shared_reader_queue" if queue.is_dead_letter else "shared_reader_queue"
+def queues_of(
+    service: ServiceSettings,
+) -> Iterator[tuple[DomainParticipantSettings, SharedSubscriberSettings, SharedReaderQueueSettings]]:
+    """Yield every queue of a service with what it stands in."""
+    for participant in service.participants:
+        for subscriber in participant.subscribers:
+            for queue in subscriber.queues:
+                yield participant, subscriber, queue
 
 
 def places_of_queues(place: Place) -> Iterator[QueuePlace]:
-    """Every queue of a service."""
-    for participant in place.configuration.service.participants:
-        for subscriber in participant.subscribers:
-            parent = f"{place.path}/domain_participant[{participant.name}]/shared_subscriber[{subscriber.name}]"
-            for queue in subscriber.queues:
-                yield QueuePlace(place, participant, subscriber, queue, f"{parent}/{queue_tag(queue)}[{queue.name}]")
+    """Yield every queue of a service."""
+    for participant, subscriber, queue in queues_of(place.configuration.service):
+        parent = f"{place.path}/domain_participant[{participant.name}]/shared_subscriber[{subscriber.name}]"
+        yield QueuePlace(place, participant, subscriber, queue, f"{parent}/{form_of(queue).tag}[{queue.name}]")

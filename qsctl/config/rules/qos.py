@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from qsctl.config.defaults import QOS_FIXED
 from qsctl.config.problems import Problem
 from qsctl.config.qos_consistency import inconsistencies
 from qsctl.config.rules.place import Place, QueuePlace
+from qsctl.config.tables.qos import QOS_FIXED
 
 
 def changed_fixed_values(holder: str, qos: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:

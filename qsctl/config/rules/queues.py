@@ -154,7 +154,7 @@ def lifespan_lets_a_sample_live(place: QueuePlace) -> Iterator[Problem]:
 def monitoring_needs_general_monitoring(place: QueuePlace) -> Iterator[Problem]:
     """`<entity_monitoring>` is ignored where general monitoring is off (Tables 3.5 and 3.6)."""
     general = place.service.configuration.monitoring
-    own = place.service.nearest(place.at("entity_monitoring/enabled")).getparent()
+    own = place.nearest("entity_monitoring/enabled").getparent()
     if own is not None and own.tag == "entity_monitoring" and not (general and general.enabled):
         yield place.note(
             "entity_monitoring/enabled",

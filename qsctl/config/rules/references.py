@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lxml.etree import _Element
 
 from qsctl.config.problems import Problem, did_you_mean, problem_at
-from qsctl.config.rules.names import QUEUE_TAGS
+from qsctl.config.tables.queue import QUEUE_FORMS
 
 
 def _name(element: _Element, attribute: str = "name") -> str:
@@ -18,7 +18,7 @@ def sessions_exist(root: _Element) -> Iterator[Problem]:
     """A queue's `session` is one of its shared subscriber."""
     for subscriber in root.iter("shared_subscriber"):
         known = [_name(each) for each in subscriber.findall("session_settings/session")]
-        for queue in (child for child in subscriber if child.tag in QUEUE_TAGS):
+        for queue in (child for child in subscriber if child.tag in QUEUE_FORMS):
             session = _name(queue, "session")
             if session and session not in known:
                 yield problem_at(

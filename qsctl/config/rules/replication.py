@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from qsctl.config.problems import Problem
-from qsctl.config.rules.place import Place, QueuePlace
+from qsctl.config.rules.place import Place, QueuePlace, queues_of
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings
@@ -36,12 +36,7 @@ def configuration_is_served(configuration: ServiceConfiguration) -> str:
 def unserved(hosted: ServiceConfiguration | ServiceSettings) -> list[str]:
     """Everything of a service that is to be replicated, in words."""
     service = hosted.service if isinstance(hosted, ServiceConfiguration) else hosted
-    found = [
-        queue_is_served(queue)
-        for participant in service.participants
-        for subscriber in participant.subscribers
-        for queue in subscriber.queues
-    ]
+    found = [queue_is_served(queue) for _, _, queue in queues_of(service)]
     if isinstance(hosted, ServiceConfiguration):
         found.append(configuration_is_served(hosted))
     return [each for each in found if each]
@@ -73,10 +68,7 @@ def no_configuration_is_replicated(place: Place) -> Iterator[Problem]:
 def replicas_have_distinct_application_names(place: Place) -> Iterator[Problem]:
     """Instances that replicate each other are told apart by their application names (section 7.2)."""
     replicated = place.configuration.service_qos.configuration_replication.replication.enabled or any(
-        queue.replication.enabled
-        for participant in place.configuration.service.participants
-        for subscriber in participant.subscribers
-        for queue in subscriber.queues
+        queue.replication.enabled for _, _, queue in queues_of(place.configuration.service)
     )
     if replicated and not place.named_application:
         yield place.note(

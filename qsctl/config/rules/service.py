@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qsctl.config.problems import Problem
-from qsctl.config.rules.place import Place, queue_tag
+from qsctl.config.rules.place import Place, places_of_queues
 from qsctl.config.rules.qos import changed_fixed_values
 from qsctl.config.rules.storage import file_topics
 from qsctl.core.queue.settings import PersistenceKind
@@ -26,22 +26,20 @@ def administration_for_configuration_replication(place: Place) -> Iterator[Probl
 def participants_have_subscribers_of_distinct_files(place: Place) -> Iterator[Problem]:
     """The files of a persistent queue are named after topic, subscriber, domain and application (section 2.14.2)."""
     first: dict[tuple[str, str, int], str] = {}
-    for participant in place.configuration.service.participants:
-        for subscriber in participant.subscribers:
-            for queue in subscriber.queues:
-                if queue.persistence.kind is not PersistenceKind.PERSISTENT:
-                    continue
-                for _, topic in file_topics(queue):
-                    key = (topic, subscriber.name, participant.domain_id)
-                    if key in first and first[key] != participant.name:
-                        yield place.error(
-                            f"{place.path}/domain_participant[{participant.name}]/shared_subscriber[{subscriber.name}]"
-                            f"/{queue_tag(queue)}[{queue.name}]",
-                            f"a queue of the participant {first[key]} has the same files",
-                            found=f"{topic}@{subscriber.name}@{participant.domain_id}",
-                            allowed="another topic, subscriber or domain",
-                        )
-                    first.setdefault(key, participant.name)
+    for each in places_of_queues(place):
+        if each.queue.persistence.kind is not PersistenceKind.PERSISTENT:
+            continue
+        participant, subscriber = each.participant, each.subscriber
+        for _, topic in file_topics(each.queue):
+            key = (topic, subscriber.name, participant.domain_id)
+            if key in first and first[key] != participant.name:
+                yield place.error(
+                    each.path,
+                    f"a queue of the participant {first[key]} has the same files",
+                    found=f"{topic}@{subscriber.name}@{participant.domain_id}",
+                    allowed="another topic, subscriber or domain",
+                )
+            first.setdefault(key, participant.name)
 
 
 def administration_qos_stays(place: Place) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from qsctl.config.filesystem import JournalMode, Synchronization
 from qsctl.config.problems import Problem
-from qsctl.config.rules.place import Place, QueuePlace
+from qsctl.config.rules.place import Place, QueuePlace, queues_of
 from qsctl.core.queue.settings import UNLIMITED, PersistenceKind, SharedReaderQueueSettings
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
@@ -19,13 +19,8 @@ FILE_NAME_BYTES_MAX = 231
 
 
 def _persistent_queues(place: Place) -> list[SharedReaderQueueSettings]:
-    return [
-        queue
-        for participant in place.configuration.service.participants
-        for subscriber in participant.subscribers
-        for queue in subscriber.queues
-        if queue.persistence.kind is PersistenceKind.PERSISTENT
-    ]
+    every = (queue for _, _, queue in queues_of(place.configuration.service))
+    return [queue for queue in every if queue.persistence.kind is PersistenceKind.PERSISTENT]
 
 
 def _persists(place: Place) -> bool:

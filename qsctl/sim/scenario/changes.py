@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from qsctl.config.values import Value
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import INFINITE_NS, Nanoseconds, later, parse_duration
 from qsctl.sim.scenario.forms import QUEUE, queue_name
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Interval, Model, Queue, Scenario, TimedChange
-from qsctl.sim.scenario.values import Value, integer
+from qsctl.sim.scenario.values import integer
 
 _QUEUE_CHANGE: Final = re.compile(r"profile\[([^]]+)\]/queue\[([^]]+)\]/(max[-_]depth|min[-_]msg[-_]burst|weight)")
 _PORT_CHANGE: Final = re.compile(r"port\[([^]]+)\]/rate")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from qsctl.config.values import DURATION
 from qsctl.core.integration.message import PRIORITY_MAX, PRIORITY_MIN
 from qsctl.core.integration.routes import DetailKind, ErrorControl, Severity
 from qsctl.sim.scenario import engine as e
@@ -11,7 +12,6 @@ from qsctl.sim.scenario import scenario as s
 from qsctl.sim.scenario.form import INTEGRATION, Attribute, Child, Form
 from qsctl.sim.scenario.values import (
     BOOLEAN,
-    DURATION,
     FINITE_DURATION,
     NAME,
     POSITIVE_DURATION,

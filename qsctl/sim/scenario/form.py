@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from qsctl.config.values import Value
 from qsctl.sim.scenario import scenario as s
-from qsctl.sim.scenario.values import Value
 
 SOLACE: Final = frozenset({s.Model.SOLACE})
 TIBCO: Final = frozenset({s.Model.TIBCO})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from qsctl.config.values import DURATION, Value
 from qsctl.eventlog.schema import LogLevel
 from qsctl.profiles.ranges import BY_FIELD
 from qsctl.sim.scenario import scenario as s
@@ -22,7 +23,6 @@ from qsctl.sim.scenario.form import Form as Form
 from qsctl.sim.scenario.values import (
     BIT_RATE,
     BOOLEAN,
-    DURATION,
     FINITE_DURATION,
     NAME,
     PERCENTAGE,
@@ -33,7 +33,6 @@ from qsctl.sim.scenario.values import (
     RATE,
     REAL,
     TEXT,
-    Value,
     choice,
     integer,
     size,

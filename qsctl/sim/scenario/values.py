@@ -1,20 +1,18 @@
 """How single values of a scenario are written: `250ms`, `1 Gbit/s`, `2000/s`, `256 KB`, `5%`.
 
-One `Value` reads a text, prints it back in the shortest exact form, and says what is allowed. XML, overrides and the
-canonical text of a scenario share them. KB and MB are 1,024 and 1,048,576 bytes, as the brokers count them (seed 004:
-a maximum window of 256 KB is 262,144 bytes).
+Each is a `Value`, as the settings of service files are (`config/values.py`); XML, overrides and the canonical text of a
+scenario use them. KB and MB are 1,024 and 1,048,576 bytes, as the brokers count them (a maximum window of 256 KB is
+262,144 bytes [P7500]).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
-from qsctl.errors import InvalidInput, UsageError
+from qsctl.config.values import Value
 from qsctl.instant import INFINITE_NS, format_duration, parse_duration
 from qsctl.profiles.ranges import BY_FIELD
 
@@ -28,26 +26,6 @@ _SIZE_UNITS: Final = {"B": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 _BIT_UNITS: Final = {"b": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 _RATE_UNITS: Final = {"": 1, "k": 10**3, "M": 10**6}
 _PERIODS: Final = {"s": 1, "min": 60, "h": 3600}
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """One kind of value: `read` raises ValueError where the text is not of the kind; `allowed` completes a sentence."""
-
-    allowed: str
-    read: Callable[[str], object]
-    write: Callable[[object], str] = str
-
-    def parse(self, text: str) -> object:
-        """The value of a text, white space around it collapsed.
-
-        Raises:
-            InvalidInput: with the value found and the values allowed.
-        """
-        try:
-            return self.read(" ".join(text.split()))
-        except (ValueError, ArithmeticError, UsageError):  # of decimals: too large for any setting
-            raise InvalidInput(f"{text.strip()!r} is not {self.allowed}") from None
 
 
 def _whole(amount: Decimal) -> int:
@@ -172,11 +150,6 @@ def _read_real(text: str) -> object:
     return float(text)
 
 
-def _write_duration(value: object) -> str:
-    assert isinstance(value, int)
-    return format_duration(value)
-
-
 def _read_finite_duration(text: str) -> object:
     value = parse_duration(text)
     if value >= INFINITE_NS:
@@ -221,14 +194,11 @@ def _read_text(text: str) -> object:
     return text
 
 
-DURATION: Final = Value(
-    "a duration with a unit, as in 250ms, 1.5s, 1min30s or infinite", parse_duration, _write_duration
-)
 FINITE_DURATION: Final = Value(
-    "a finite duration with a unit, as in 250ms or 1.5s", _read_finite_duration, _write_duration
+    "a finite duration with a unit, as in 250ms or 1.5s", _read_finite_duration, format_duration
 )
 POSITIVE_DURATION: Final = Value(
-    "a duration above zero with a unit, as in 250ms or 60s", _read_positive_duration, _write_duration
+    "a duration above zero with a unit, as in 250ms or 60s", _read_positive_duration, format_duration
 )
 BIT_RATE: Final = Value("a rate in bits, as in 1 Gbit/s, 100 Mbit/s or 0 for none", _read_bit_rate, _write_bit_rate)
 PORT_RATE: Final = Value("a rate in bits, as in 1 Gbit/s or 100 Mbit/s", _read_port_rate, _write_bit_rate)

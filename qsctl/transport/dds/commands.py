@@ -13,6 +13,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from qsctl.config.writer import queue_snippet, subscriber_snippet
 from qsctl.core.admin.command import (
     Command,
     CreateQueue,
@@ -33,7 +34,6 @@ from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.bodies import read_wire, wire_identity
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.create_body import queue_snippet, subscriber_snippet
 from qsctl.transport.dds.wire_types import (
     ACTION_PREFIX,
     RESOURCE_IDENTIFIER_MAX_BYTES,

@@ -14,7 +14,7 @@ from cyclonedds.core import Qos
 from cyclonedds.qos import Policy
 from lxml import etree
 
-from qsctl.config.defaults import FIXED_POLICIES
+from qsctl.config.tables.qos import FIXED_POLICIES
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds.announcements import SHARED_SUBSCRIBER_PROPERTY

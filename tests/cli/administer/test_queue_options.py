@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qsctl.cli.administer.queue_options import QueueOptions, WhenFull
+from qsctl.cli.administer.queue_options import QueueOptions
 from qsctl.cli.administer.snippets import Snippet, Surroundings, queue_of
 from qsctl.core.queue.settings import (
     DistributionSettings,
@@ -33,7 +33,7 @@ def test_no_options_give_the_manual_s_defaults_and_the_name_as_topic() -> None:
 def test_every_option_reaches_its_setting() -> None:
     options = QueueOptions(
         topic="T",
-        type_name="Order",
+        type="Order",
         reply_type="Bill",
         session="Slow",
         persistent=True,
@@ -41,7 +41,7 @@ def test_every_option_reaches_its_setting() -> None:
         max_bytes=1000,
         high_watermark=90,
         low_watermark=10,
-        when_full=WhenFull.WAIT,
+        when_full="wait",
         lifespan="1h",
         max_delivery_retries=3,
         response_timeout="30s",
@@ -95,7 +95,7 @@ def test_options_and_xml_give_the_same_queue_with_what_it_inherits() -> None:
             </resource_limits>
           </queue_qos>
         </shared_reader_queue>"""
-    options = QueueOptions(topic="T", type_name="DDS::Octets", persistent=True, lifespan="60s", max_count=10)
+    options = QueueOptions(topic="T", type="DDS::Octets", persistent=True, lifespan="60s", max_count=10)
     from_options = queue_of("Orders", options, None, around)
     assert from_options == queue_of("", QueueOptions(), Snippet(xml, "x"), around)
     assert from_options.statistics == service.statistics
@@ -113,7 +113,7 @@ def test_a_dead_letter_queue_has_no_type() -> None:
 
 def test_the_options_that_were_given_are_named_as_they_are_typed() -> None:
     assert QueueOptions().given() == []
-    assert QueueOptions(type_name="T", max_count=0, as_dead_letter=True).given() == [
+    assert QueueOptions(type="T", max_count=0, as_dead_letter=True).given() == [
         "--type",
         "--max-count",
         "--as-dead-letter",
@@ -136,7 +136,7 @@ def test_the_options_that_were_given_are_named_as_they_are_typed() -> None:
         ("Q", QueueOptions(response_timeout="5"), "--response-timeout: '5' is not a duration"),
         ("Q", QueueOptions(high_watermark=90), "the queue has none"),
         ("Q", QueueOptions(low_watermark=90, high_watermark=10, max_count=5), "--low-watermark 90 lies above"),
-        ("Q", QueueOptions(as_dead_letter=True, type_name="T"), "takes no --type"),
+        ("Q", QueueOptions(as_dead_letter=True, type="T"), "takes no --type"),
         ("Q", QueueOptions(as_dead_letter=True, dead_letter="D"), "takes no --dead-letter"),
     ],
 )

@@ -1,0 +1,185 @@
+"""What the tables of settings are made of: rows for single settings, and elements that hold rows.
+
+A table is an `Element`: a tag, the dataclass that it makes, and its rows. The reader, the writers, the options of
+commands, `explain` and the test against the XSD walk the same rows; see `tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from enum import StrEnum
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from qsctl.config.values import Value
+
+
+class Shape(StrEnum):
+    """How a setting is written."""
+
+    ELEMENT = "element"
+    """`<tag>text</tag>`"""
+    ATTRIBUTE = "attribute"
+    """`tag="text"`"""
+    DURATION = "duration"
+    """`<tag><sec/><nanosec/></tag>`"""
+    HELD_DURATION = "held duration"
+    """`<tag><duration><sec/><nanosec/></duration></tag>`"""
+    PROPERTY = "property"
+    """`<property><value><element><name>tag</name><value>text</value></element></value></property>`"""
+
+
+OF_THE_FIELD: Final = object()
+"""A setting's default is that of its dataclass's field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """The option of `create-queue` that sets a setting; its help is the setting's unless it has its own."""
+
+    name: str
+    panel: str | None = None
+    help: str = ""
+    metavar: str | None = None
+    default: str = ""
+    """The default in words, where the setting's own says too little."""
+    given: object = None
+    """What the bare option stands for; None: it takes a value."""
+    words: Mapping[str, object] = field(default_factory=dict)
+    """What the words that it takes stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: where it is written, the field that it sets, its kind and range, and what it is when not given."""
+
+    tag: str
+    field: str
+    value: Value
+    section: str
+    """Where the default is stated, in [QS]."""
+    help: str
+    shape: Shape = Shape.ELEMENT
+    default: Any = OF_THE_FIELD
+    when_present: tuple[object, str] | None = None
+    """The default, and where it is stated, once any element that holds the setting is there."""
+    nearest_only: bool = False
+    """The setting itself is not inherited."""
+    also_in: str = ""
+    """A child element that may hold it instead."""
+    option: Option | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QosElements:
+    """DDS QoS elements: the field `qos` of the dataclass around, canonical XML by tag, for a transport to read."""
+
+    tags: tuple[str, ...]
+
+
+class Origin(StrEnum):
+    """The element around a queue that a value is inherited from."""
+
+    SESSION = "session"
+    SERVICE = "service"
+
+
+@dataclass(frozen=True, slots=True)
+class Inherit:
+    """An element further out that gives what the own one leaves out."""
+
+    origin: Origin
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element and what it holds.
+
+    It makes the dataclass `makes` for `field` of the dataclass around it; without one, its rows set fields of the
+    dataclass around it, and without a tag they stand in the element around it.
+    """
+
+    tag: str
+    rows: tuple[Row, ...]
+    makes: Callable[..., Any] | None = None
+    field: str = ""
+    """With dots where the dataclass holds it further in."""
+    inherits: tuple[Inherit, ...] = ()
+    """Nearest first."""
+    whole: bool = False
+    """The nearest element counts alone, instead of each of its settings."""
+    switch: bool = False
+    """Being present means something by itself: without it the field keeps its default."""
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A tuple of elements, of one form or of several; they stand inside `inside` where that is given."""
+
+    field: str
+    forms: tuple[Element, ...]
+    inside: str = ""
+
+
+Row: TypeAlias = Setting | QosElements | Element | Repeated
+
+
+@cache
+def defaults_of(makes: Callable[..., Any]) -> Mapping[str, Any]:
+    """Return the default of each field of a dataclass; an empty text where a field has none."""
+    found: dict[str, Any] = {}
+    for each in fields(makes):  # type: ignore[arg-type]
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        found[each.name] = "" if default is MISSING else default
+    return found
+
+
+def default_of(setting: Setting, makes: Callable[..., Any] | None) -> Any:
+    """Return what a setting is when nothing gives it."""
+    if setting.default is not OF_THE_FIELD or makes is None:
+        return setting.default
+    return defaults_of(makes)[setting.field]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A setting with its path from the table's element and the dataclass that it is a field of."""
+
+    path: str
+    setting: Setting
+    makes: Callable[..., Any] | None
+    inherits: tuple[Inherit, ...]
+
+    @property
+    def default(self) -> Any:
+        """What it is when nothing gives it."""
+        return default_of(self.setting, self.makes)
+
+
+def settings_in(form: Element, path: str = "") -> Iterator[Place]:
+    """Yield each setting under an element, tables inside included, with its path: tags, `@name`, `property/NAME`."""
+    yield from _settings_in(form.rows, path, form.makes, form.inherits)
+
+
+def _settings_in(
+    rows: tuple[Row, ...], path: str, makes: Callable[..., Any] | None, inherits: tuple[Inherit, ...]
+) -> Iterator[Place]:
+    for row in rows:
+        match row:
+            case Setting():
+                step = f"@{row.tag}" if row.shape is Shape.ATTRIBUTE else row.tag
+                step = f"property/{step}" if row.shape is Shape.PROPERTY else step
+                yield Place(f"{path}{step}", row, makes, () if row.nearest_only else inherits)
+            case Element():
+                further = tuple(Inherit(each.origin, f"{each.path}/{row.tag}") for each in inherits) + row.inherits
+                inner = f"{path}{row.tag}/" if row.tag else path
+                yield from _settings_in(row.rows, inner, row.makes or makes, further if row.tag else inherits)
+            case Repeated():
+                inside = f"{path}{row.inside}/" if row.inside else path
+                for form in row.forms:
+                    yield from settings_in(form, f"{inside}{form.tag}/")
+            case QosElements():
+                pass
