@@ -356,10 +356,11 @@ def test_rules_hold_after_overrides_too() -> None:
 def test_values_are_written_so_that_they_read_back(
     duration: int, bits: int, size: int, probability: float, rate: float
 ) -> None:
+    from qsctl.config.values import DURATION
     from qsctl.sim.scenario import values
 
     for value, number in (
-        (values.DURATION, duration), (values.BIT_RATE, bits), (values.size(), size),
+        (DURATION, duration), (values.BIT_RATE, bits), (values.size(), size),
         (values.PROBABILITY, probability), (values.RATE, rate), (values.REAL, rate), (values.BOOLEAN, size % 2 == 0),
         (values.integer(0), size), (values.integer(1, unlimited=True), -1),
     ):  # fmt: skip
