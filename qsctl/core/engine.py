@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import Enum, unique
 from typing import assert_never
 
+from qsctl.core.admin.command import Command, FlushQueue, GetMessages
 from qsctl.core.admin.handle import LongAnswer, handle
 from qsctl.core.admin.reply import Reply
 from qsctl.core.admin.target import matches
@@ -26,6 +27,7 @@ from qsctl.core.messages import (
     ProducerLeft,
     Write,
 )
+from qsctl.core.queue.outbox import Stream
 from qsctl.core.queue.restore import Capture, Replay, snapshot
 from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
@@ -72,6 +74,7 @@ class ServiceEngine(HostedService):
         started_at: the instant statistics count from.
         journal: which queues write records.
         payload_size_bytes_max: a larger payload is refused (a transport's own bound); -1: none.
+        stops_on_command: whether SHUTDOWN is obeyed; a daemon is stopped where it was started (section 5.4.9).
 
     Raises:
         Refused: the configuration holds two queues of one name or topic, or impossible dead letters.
@@ -84,15 +87,21 @@ class ServiceEngine(HostedService):
         started_at: Nanoseconds,
         journal: Journal,
         payload_size_bytes_max: int = UNLIMITED,
+        stops_on_command: bool = True,
     ) -> None:
-        super().__init__(settings, started_at=started_at, journals_everything=journal is Journal.EVERYTHING)
+        super().__init__(
+            settings,
+            started_at=started_at,
+            journals_everything=journal is Journal.EVERYTHING,
+            stops_on_command=stops_on_command,
+        )
         self.ignored_record_count = 0
         """Replayed records that had no effect: their queue, or their sample's beginning, is not there."""
         self.reads_on = True
         """Whether long answers go on. A driver whose replies wait for room says no: what was read would pile up."""
         self._payload_size_bytes_max = payload_size_bytes_max if payload_size_bytes_max >= 0 else INFINITE_NS
         self._replays: dict[str, Replay] = {}
-        self._under_way: list[tuple[SampleIdentity, LongAnswer]] = []
+        self._under_way: list[tuple[SampleIdentity, Stream, LongAnswer]] = []
         self._has_stored_configuration = False
         self._refused_count = 0
 
@@ -162,15 +171,15 @@ class ServiceEngine(HostedService):
         self._outbox.agenda.advance(self._no_earlier(now))
         if self._under_way:
             under_way, self._under_way = self._under_way, []
-            for request, answer in under_way:
+            for request, stream, answer in under_way:
                 if self._may_go_on(answer):
-                    self._go_on(request, answer)
+                    self._go_on(request, stream, answer)
                 else:
-                    self._under_way.append((request, answer))
+                    self._under_way.append((request, stream, answer))
 
     def next_deadline(self) -> Nanoseconds | None:
         """When `advance` next has something to do; None: only a message can change anything."""
-        if self._under_way and any(self._may_go_on(answer) for _, answer in self._under_way):
+        if self._under_way and any(self._may_go_on(answer) for _, _, answer in self._under_way):
             return self._now
         return self._outbox.agenda.next_deadline()
 
@@ -208,6 +217,7 @@ class ServiceEngine(HostedService):
         match record:
             case Enqueued() | Assigned() | Returned() | Undeliverable() | Removed() | Remembered():
                 self._replay_queue(record)
+                return
             case ServiceStarted(settings):
                 self._has_stored_configuration = True
                 self._host(settings)
@@ -221,6 +231,7 @@ class ServiceEngine(HostedService):
                 self._unwatch(self._hosting.remove_queue(participant, subscriber, name))
             case _:
                 assert_never(record)
+        self._outbox.service_stream.base_index += 1
 
     def finish_restore(self, now: Nanoseconds) -> None:
         """Make of the replayed state what a restart makes of it (section 2.14.2.1); begin to record.
@@ -234,7 +245,7 @@ class ServiceEngine(HostedService):
         replays, self._replays = self._replays, {}
         if not self._has_stored_configuration:
             self._has_stored_configuration = True
-            self._outbox.record_change(ServiceStarted(self.settings()))
+            self._outbox.service_stream.record(ServiceStarted(self.settings()))
         self._complete_moves(now, replays)
         for queue in sorted(replayed, key=lambda queue: not queue.settings.is_dead_letter):
             queue.resume(now)
@@ -288,7 +299,9 @@ class ServiceEngine(HostedService):
             queue.suspend()
             queue.start_over(now)
             replay, gone = Replay(queue.held), set[int]()
+            queue.stream.base_index = 0
             for record in records:
+                queue.stream.base_index += 1
                 if isinstance(record, Enqueued) and record.identity in refused:
                     gone.add(record.position)
                 elif isinstance(record, QueueRecord) and getattr(record, "position", -1) not in gone:
@@ -358,26 +371,36 @@ class ServiceEngine(HostedService):
         """Answer a command meant for this service; one for another gets no reply (section 5.2)."""
         if not matches(request.target, self.application_name):
             return
+        stream = self._stream_of(request.command)
         begun = handle(self, now, request.command)
         if isinstance(begun, LongAnswer):
-            self._go_on(request.request, begun)
+            self._go_on(request.request, stream, begun)
         else:
-            self._reply(request.request, begun)
+            self._reply(request.request, stream, begun)
+
+    def _stream_of(self, command: Command) -> Stream:
+        """The stream whose records a reply rests on: of the queue whose samples are concerned, else the service's."""
+        if isinstance(command, FlushQueue | GetMessages):
+            queue = self._queues.get("/".join(name for _, name in command.queue.names))
+            if queue is not None:
+                return queue.stream
+        return self._outbox.service_stream
 
     def _may_go_on(self, answer: LongAnswer) -> bool:
         return self.reads_on or not answer.waits_for_room
 
-    def _go_on(self, request: SampleIdentity, answer: LongAnswer) -> None:
-        self._reply(request, answer.take(self._now), more_follow=not answer.is_over)
+    def _go_on(self, request: SampleIdentity, stream: Stream, answer: LongAnswer) -> None:
+        self._reply(request, stream, answer.take(self._now), more_follow=not answer.is_over)
         if not answer.is_over:
-            self._under_way.append((request, answer))
+            self._under_way.append((request, stream, answer))
 
-    def _reply(self, request: SampleIdentity, replies: Sequence[Reply], *, more_follow: bool = False) -> None:
+    def _reply(
+        self, request: SampleIdentity, stream: Stream, replies: Sequence[Reply], *, more_follow: bool = False
+    ) -> None:
         last = len(replies) if more_follow else len(replies) - 1
-        self._outbox.messages += [
-            CommandReply(request, self.application_name, reply, intermediate=index < last)
-            for index, reply in enumerate(replies)
-        ]
+        for index, reply in enumerate(replies):
+            message = CommandReply(request, self.application_name, reply, intermediate=index < last)
+            self._outbox.send(stream, message)
 
     def _replay_queue(self, record: QueueRecord) -> None:
         replay = self._replays.get(record.queue)
@@ -387,5 +410,6 @@ class ServiceEngine(HostedService):
                 self.ignored_record_count += 1
                 return
             replay = self._replays[record.queue] = Replay(queue.held)
+        self._queues[record.queue].stream.base_index += 1
         if not replay.play(record):
             self.ignored_record_count += 1

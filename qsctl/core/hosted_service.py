@@ -23,7 +23,7 @@ from qsctl.core.records import QueueCreated, QueueDeleted, SubscriberCreated, Su
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.core.statistics.counters import QueueStatistics
 from qsctl.core.statistics.status import CurrentCounts, SharedReaderQueueStatus
-from qsctl.errors import Damaged, NotFound
+from qsctl.errors import Damaged, NotFound, Refused
 from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
@@ -52,7 +52,7 @@ class Monitor:
         if self.statistics.advance(now):
             self._count()
             status = self.statistics.publication(now, self.queue.name, self.counts())
-            self._outbox.messages.append(StatusPublication(self.queue.name, status))
+            self._outbox.send(self.queue.stream, StatusPublication(self.queue.name, status))
 
     def counts(self) -> CurrentCounts:
         """What the queue holds. An acknowledged sample leaves at once, so none is ever counted as acknowledged."""
@@ -69,14 +69,18 @@ class HostedService:
         settings: what is hosted at first.
         started_at: the instant statistics count from.
         journals_everything: whether volatile queues are recorded too.
+        stops_on_command: whether SHUTDOWN is obeyed.
 
     Raises:
         Refused: the configuration holds two queues of one name or topic, or impossible dead letters.
     """
 
-    def __init__(self, settings: ServiceSettings, *, started_at: Nanoseconds, journals_everything: bool) -> None:
+    def __init__(
+        self, settings: ServiceSettings, *, started_at: Nanoseconds, journals_everything: bool, stops_on_command: bool
+    ) -> None:
         self._now = started_at
         self._journals_everything = journals_everything
+        self._stops_on_command = stops_on_command
         self._tells_usual_events = True
         self._share_count = INFINITE_NS
         self.shutting_down = False
@@ -145,7 +149,7 @@ class HostedService:
         """
         participant, name = self._subscriber(subscriber)
         self._watch(now, self._hosting.add_queue(participant, name, settings))
-        self._outbox.record_change(QueueCreated(participant, name, settings))
+        self._outbox.service_stream.record(QueueCreated(participant, name, settings))
 
     def deleted_with(self, queue: ResourceIdentifier) -> list[ResourceIdentifier]:
         """The queues that go when this one is deleted: it, and its implicit reply queue.
@@ -187,7 +191,7 @@ class HostedService:
         settings = self.queue(queue).settings
         participant, subscriber = self._subscriber(queue.parent)
         self._close(now, self._hosting.remove_queue(participant, subscriber, settings.name))
-        self._outbox.record_change(QueueDeleted(participant, subscriber, settings.name))
+        self._outbox.service_stream.record(QueueDeleted(participant, subscriber, settings.name))
 
     def create_subscriber(
         self, now: Nanoseconds, participant: ResourceIdentifier, settings: SharedSubscriberSettings
@@ -201,7 +205,7 @@ class HostedService:
         if participant not in self._hosting.participants():
             raise NotFound(f"there is no domain participant {participant}")
         self._watch(now, self._hosting.add_subscriber(participant.name, settings))
-        self._outbox.record_change(SubscriberCreated(participant.name, settings))
+        self._outbox.service_stream.record(SubscriberCreated(participant.name, settings))
 
     def delete_subscriber(self, now: Nanoseconds, subscriber: ResourceIdentifier) -> None:
         """Remove a shared subscriber with its queues (section 5.4.8).
@@ -211,7 +215,7 @@ class HostedService:
         """
         participant, name = self._subscriber(subscriber)
         self._close(now, self._hosting.remove_subscriber(participant, name))
-        self._outbox.record_change(SubscriberDeleted(participant, name))
+        self._outbox.service_stream.record(SubscriberDeleted(participant, name))
 
     def queue(self, resource: ResourceIdentifier) -> SharedReaderQueue:
         """The queue of this identifier.
@@ -247,7 +251,15 @@ class HostedService:
         return monitor.statistics.status(now, monitor.queue.name, monitor.counts())
 
     def request_shutdown(self) -> None:
-        """Begin the shutdown sequence: the driver stops after it has sent what is ready (section 5.4.9)."""
+        """Begin the shutdown sequence: the driver stops after it has sent what is ready (section 5.4.9).
+
+        Raises:
+            Refused: the service runs as a daemon.
+        """
+        if not self._stops_on_command:
+            raise Refused(
+                f"service {self.application_name} runs as a daemon", remedy="Stop it where it was started: SIGTERM."
+            )
         self.shutting_down = True
 
     def statistics_snapshot(self) -> bytes:

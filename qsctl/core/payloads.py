@@ -19,28 +19,32 @@ ReadPayload: TypeAlias = Callable[[str, int], bytes]
 """Reads the payload at a position of a queue (its full name) from that queue's store."""
 
 
-def with_payloads(ready: Ready, read: ReadPayload) -> Ready:
-    """The same batch with every payload in it.
+def fill_payloads(ready: Ready, read: ReadPayload) -> None:
+    """Put every payload into a batch.
 
     Call it before the records are stored: they may remove a sample whose payload is wanted. Whatever is missing in the
     batch was stored by an earlier one.
     """
     if not ready.may_lack_payloads:
-        return ready
-    records = list(records_with_payloads(ready.records, read))
-    # A dead letter may be sent in the batch that stores it: then its payload is in its own record.
-    fresh = {
-        (filled.queue, filled.position): filled.payload
-        for open_record, filled in zip(ready.records, records, strict=True)
-        if open_record is not filled and type(filled) is Enqueued
-    }
+        return
+    fresh: dict[tuple[str, int], bytes] = {}
+    for batch in ready.batches:
+        filled = list(records_with_payloads(batch.records, read))
+        # A dead letter may be sent in the batch that stores it: then its payload is in its own record.
+        fresh.update(
+            ((record.queue, record.position), record.payload)
+            for open_record, record in zip(batch.records, filled, strict=True)
+            if open_record is not record and type(record) is Enqueued
+        )
+        batch.records[:] = filled
 
     def payload(queue: str, position: int) -> bytes:
         found = fresh.get((queue, position))
         return read(queue, position) if found is None else found
 
-    messages = [_message_with_payload(message, payload) for message in ready.messages]
-    return ready._replace(records=records, messages=messages, may_lack_payloads=False)
+    ready.messages[:] = [
+        (stream, index, _message_with_payload(message, payload)) for stream, index, message in ready.messages
+    ]
 
 
 def records_with_payloads(records: Iterable[Record], read: ReadPayload) -> Iterator[Record]:

@@ -1,23 +1,62 @@
-"""What one turn of the engine hands to its driver: store the records, then send the messages, then tell the events."""
+"""What one turn of the engine hands to its driver: records by stream, messages with what they rest on, events.
+
+A queue's records are one stream, the changes of the service's configuration another. The records of a stream have
+consecutive indexes, from 1. A message names the stream and the index that it rests on: it may leave once that record
+is committed, see `qsctl.core.turn`.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from qsctl.core.events import Event
 from qsctl.core.messages import Outbound
 from qsctl.core.records import Record
 
+StreamName: TypeAlias = str
+"""The full name of a queue, or `SERVICE_STREAM`."""
+
+SERVICE_STREAM: Final[StreamName] = ""
+"""The changes of the service's own configuration."""
+
+Resting: TypeAlias = tuple[StreamName, int, Outbound]
+"""A message, behind the stream and the index of the record that it rests on; 0: it rests on none."""
+
+
+class Batch(NamedTuple):
+    """Records of one stream, in order. The list belongs to the receiver."""
+
+    stream: StreamName
+    first_index: int
+    records: list[Record]
+
+    @property
+    def last_index(self) -> int:
+        """The index of the last record."""
+        return self.first_index + len(self.records) - 1
+
 
 class Ready(NamedTuple):
-    """A batch. Its three lists belong to the receiver; their order is the order of doing.
+    """One turn. Its lists belong to the receiver; messages and events are in the order of doing.
 
-    A busy driver looks into the lists only where it must: `changes_service` says whether a record is a `ServiceRecord`,
-    `may_lack_payloads` whether a payload may be on disk only, see `qsctl.core.payloads`.
+    A stream has one batch at the most; the batches are in the order of their first records. `may_lack_payloads` says
+    whether a payload may be on disk only, see `qsctl.core.payloads`.
     """
 
-    records: list[Record]
-    messages: list[Outbound]
+    batches: list[Batch]
+    messages: list[Resting]
     events: list[Event]
-    changes_service: bool = False
     may_lack_payloads: bool = False
+
+    @property
+    def service_records(self) -> list[Record]:
+        """What changes the service's configuration."""
+        for batch in self.batches:
+            if batch.stream == SERVICE_STREAM:
+                return batch.records
+        return []
+
+    @property
+    def record_count(self) -> int:
+        """How many records there are in all streams."""
+        return sum(len(batch.records) for batch in self.batches)

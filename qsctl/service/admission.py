@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from qsctl.config.rules.replication import NOT_REPLICATED_REMEDY, queue_is_served
-from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
+from qsctl.core.admin.command import CreateQueue, CreateSubscriber
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import ServiceEngine
@@ -28,11 +28,10 @@ EndpointTrial: TypeAlias = Callable[[QueueName, str, SharedReaderQueueSettings],
 def refusal_of(
     engine: ServiceEngine, stores: Stores, request: CommandRequest, try_endpoints: EndpointTrial | None = None
 ) -> CommandReply | None:
-    """The reply to a command whose queues could have no store or no endpoints; None: the engine may answer it."""
+    """Return the refusal of a change whose queues could have no store or no endpoints; None: the engine answers it."""
     if not matches(request.target, engine.application_name):
         return None
-    is_change = isinstance(request.command, CreateQueue | CreateSubscriber | DeleteQueue | DeleteSubscriber)
-    if is_change and stores.service_failure is not None:
+    if stores.service_failure is not None:
         return _refusal(engine, request, stores.service_failure)
     try:
         for name, place in _created_places(engine, request):

@@ -16,15 +16,17 @@ from types import FrameType
 from typing import Final
 
 from qsctl.config.settings import ServiceConfiguration
-from qsctl.core.messages import CommandReply, Outbound
-from qsctl.core.ready import Ready
+from qsctl.core.events import Event
+from qsctl.core.messages import CommandReply
+from qsctl.core.turn import Released
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.service.config_snippets import ConfigSnippets
 from qsctl.service.logger import ServiceLog
+from qsctl.service.loop import ServiceLoop
 from qsctl.service.metrics import Figures, MetricsServer, Tally
 from qsctl.service.open_service import DaemonOptions, open_service, report_drift, report_namesake, tell_damage
-from qsctl.service.pipeline import PipelinedLoop
 from qsctl.service.places import places_of
+from qsctl.service.sync_thread import QUICK_SYNC_S
 from qsctl.transport.dds.service_transport import CommandSource, ServiceTransport
 
 IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
@@ -70,12 +72,12 @@ class Daemon:
         self._says = "" if commands is None else "session_"
         self.stop_cause = ""
         """What ended the service: a signal's name or SHUTDOWN; empty while it runs."""
-        self._loop = open_service(configuration, options)
-        self.engine = self._loop.engine
+        self.engine, stores = open_service(configuration, options)
         self.engine.share_count = SHARE_COUNT
         self.transport = ServiceTransport(
             self.engine.application_name, options.places, ConfigSnippets(configuration, self.engine), commands
         )
+        self._loop = ServiceLoop(self.engine, stores, on_finished=self.transport.wake, quick_sync_s=QUICK_SYNC_S)
         self._loop.try_endpoints = self.transport.try_endpoints
         self._not_offered: dict[str, str] = {}
         self.transport.boundary.report_to(log.peer_fault)
@@ -84,10 +86,9 @@ class Daemon:
         self.metrics: MetricsServer | None = None
         if options.metrics_port is not None:
             self.metrics = MetricsServer(lambda: [self._tally.figures], options.metrics_address, options.metrics_port)
-        self._pipeline = PipelinedLoop(self._loop, self.transport.wake)
         self.engine.tells_usual_events = self._counts or log.traces
         log.publish_through(self.transport.logger)
-        tell_damage(log, self._loop.stores)
+        tell_damage(log, stores)
         report_drift(log, configuration, self.engine.settings())
         self._loop.recovery.report = log.report_storage
 
@@ -104,9 +105,9 @@ class Daemon:
         """
         with _tuned_collector():
             try:
-                self._pipeline.begin()
-                for ready in self._pipeline.drain():
-                    self._hand_on(ready)
+                self._loop.begin()
+                for released in self._loop.drain():
+                    self._hand_on(released)
                 self._reconcile()
                 port = {} if self.metrics is None else {"metrics_port": self.metrics.port}
                 self.log.info(f"{self._says}started", queues=len(self.engine.queues()), **port)
@@ -122,7 +123,7 @@ class Daemon:
         if self.metrics is not None:
             self.metrics.close()
         self.log.publish_through(None)
-        self._pipeline.close()
+        self._loop.close()
         self.transport.close()
         self._loop.stores.close()
 
@@ -132,10 +133,10 @@ class Daemon:
             deadline = self.engine.next_deadline()
             now = time.time_ns()
             if inbox or (deadline is not None and deadline <= now):
-                self._pipeline.begin(inbox)
-            finished = self._pipeline.take_finished()
-            for ready in finished:
-                self._hand_on(ready)
+                self._loop.begin(inbox)
+            finished = self._loop.take_finished()
+            for released in finished:
+                self._hand_on(released)
             if self._counts and self._tally.refresh() and self._tell_figures is not None:
                 self._tell_figures(self._tally.figures)
             for domain_id in self.transport.namesakes():
@@ -143,18 +144,18 @@ class Daemon:
             if inbox or finished:
                 continue
             self._flush()
-            if self._pipeline.is_compacting:
-                self._pipeline.compact_on()
+            if self._loop.is_compacting:
+                self._loop.compact_on()
                 continue
             deadline = self.engine.next_deadline()
             self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
             if time.time_ns() - now >= IDLE_NS:
-                self._pipeline.rest()
+                self._loop.rest()
 
-    def _hand_on(self, ready: Ready) -> None:
-        """Send and tell what a turn led to, which is stored now."""
-        messages: Sequence[Outbound] = ready.messages
-        if ready.changes_service:
+    def _hand_on(self, released: Released) -> None:
+        """Send and report what may leave of a turn."""
+        messages = released.messages
+        if released.service_records:
             # What a deleted queue answers leaves before its endpoints go, a reply once a created one has its own.
             self.transport.put([each for each in messages if not isinstance(each, CommandReply)])
             self._flush()
@@ -162,17 +163,17 @@ class Daemon:
             messages = [each for each in messages if isinstance(each, CommandReply)]
         self.transport.put(messages)
         self._flush()
-        if ready.events:
-            self._tell(ready)
+        if released.events:
+            self._tell(released.events)
 
     def _flush(self) -> None:
         self.transport.flush()
         self.engine.reads_on = not self.transport.replies_wait
 
-    def _tell(self, ready: Ready) -> None:
+    def _tell(self, events: Sequence[Event]) -> None:
         if self._counts:
-            self._tally.count(ready.events)
-        self.log.tell(ready.events)
+            self._tally.count(events)
+        self.log.tell(events)
 
     @property
     def _counts(self) -> bool:
@@ -195,13 +196,13 @@ class Daemon:
         self.transport.accept_no_more()
         deadline = time.monotonic_ns() + self.options.grace_ns
         while (self.unanswered_count or self.engine.is_answering) and time.monotonic_ns() < deadline:
-            self._pipeline.begin(self.transport.poll())
-            for ready in self._pipeline.take_finished():
-                self._hand_on(ready)
+            self._loop.begin(self.transport.poll())
+            for released in self._loop.take_finished():
+                self._hand_on(released)
             self._flush()
             self.transport.wait(0 if self.engine.is_answering else 10 * MILLISECOND_NS)
-        for ready in self._pipeline.drain():
-            self._hand_on(ready)
+        for released in self._loop.drain():
+            self._hand_on(released)
         while not self.transport.flush() and time.monotonic_ns() < deadline:
             self.transport.wait(MILLISECOND_NS)
         self._loop.compact()

@@ -1,125 +1,285 @@
-"""One turn of a service on the wall clock (ARCHITECTURE: the seams).
+"""A service on the wall clock: its turns, its stores, and syncs that run while it works on.
 
-Decides: the order of a turn. Take what is in the inbox, let the engine receive each message and do what is due, store
-the records, only then hand on the messages and events. The embedded service and a running one take the same turns;
-`pipeline` takes them with one commit under way while the next gathers.
+Decides: when the records of turns are written, and where their sync is done. The order of everything is
+`qsctl.core.turn`'s: this is its driver, in the embedded service (`turn`, one after the other) and in a running one
+(`begin` and `take_finished`, with one sync in progress while the next turns gather).
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
 from qsctl.core.engine import ServiceEngine
-from qsctl.core.messages import CommandRequest, Inbound, QueueName
-from qsctl.core.ready import Ready
-from qsctl.core.records import QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted
+from qsctl.core.messages import CommandReply, CommandRequest, Inbound
+from qsctl.core.turn import RECORDS_AHEAD_MAX, TURNS_AHEAD_MAX, Group, Released, Turn
+from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
 from qsctl.service.admission import EndpointTrial, refusal_of
 from qsctl.service.places import places_of
 from qsctl.service.recovery import Recovery
 from qsctl.service.restore import adopt
 from qsctl.service.stores import Stores
+from qsctl.service.sync_thread import SyncThread
+from qsctl.service.withholding import explained
+from qsctl.storage.base import Sync
 
 Clock: TypeAlias = Callable[[], Nanoseconds]
 """Unix nanoseconds."""
 
-_CHANGING = CreateQueue | CreateSubscriber | DeleteQueue | DeleteSubscriber
-_CHANGES = frozenset({QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted})
+COMPACT_AFTER_RECORDS: Final = 500_000
+"""How many records may be stored before a busy service looks whether a store is worth compacting."""
+
+COMPACT_QUIET_AFTER_RECORDS: Final = 5_000
+"""How many, when the service has nothing to do."""
+
+_NOTHING: Final = object()
 
 
 class ServiceLoop:
-    """An engine, its stores and a clock. Restore the engine before the first turn, see `restore`.
+    """An engine, its stores and a clock. Restore the engine before the first turn, see `restore`; close it before the
+    stores.
 
-    A disk that refuses concerns the queues whose stores it refuses, see `recovery`.
+    A disk that refuses concerns the queues whose stores it refuses, see `recovery`. Where it refuses the service as a
+    whole, nothing is written any more and every call raises the same error: what comes later may rest on what was lost.
+
+    Args:
+        engine: whose turns are driven.
+        stores: where its records go.
+        clock: the wall clock.
+        on_finished: called in another thread when `take_finished` has something; must not block.
+        turns_ahead_max, records_ahead_max: how much may wait for the disk.
+        quick_sync_s: a disk that syncs in less is waited for; 0: none is. By default each is.
     """
 
-    def __init__(self, engine: ServiceEngine, stores: Stores, clock: Clock = time.time_ns) -> None:
+    def __init__(
+        self,
+        engine: ServiceEngine,
+        stores: Stores,
+        clock: Clock = time.time_ns,
+        *,
+        on_finished: Callable[[], object] = lambda: None,
+        turns_ahead_max: int = TURNS_AHEAD_MAX,
+        records_ahead_max: int = RECORDS_AHEAD_MAX,
+        quick_sync_s: float = math.inf,
+    ) -> None:
         self.engine = engine
         self.stores = stores
         self.clock = clock
         self.recovery = Recovery(engine, stores, clock)
         self.try_endpoints: EndpointTrial | None = None
-        """Set where queues have endpoints: what a CREATE asks for is tried before the engine takes it."""
-
-    def turn(self, inbox: Sequence[Inbound] = ()) -> Ready:
-        """One whole turn: what it gives is stored and may be sent; its records are done with."""
-        done = Ready([], [], [])
-        changes_service = False
-        for part in up_to_each_change(inbox):
-            if self.recovery.is_needed:
-                self.recovery.heed()
-            ready = self.take(part)
-            opened = self.follow() if changes_queues(ready) else []
-            (ready,) = self.stores.commit([ready])
-            done.records.extend(ready.records)
-            done.messages.extend(ready.messages)
-            done.events.extend(ready.events)
-            changes_service |= ready.changes_service
-            if opened:
-                self.adopt(opened)
-        if self.stores.is_log_long:
-            for _ in self.stores.keep_logs_short():
-                pass
-        if self.recovery.is_needed:
-            self.recovery.heed()
-            self.recovery.attempt()
-        return done._replace(changes_service=changes_service)
-
-    def take(self, inbox: Sequence[Inbound]) -> Ready:
-        """The engine's half of a turn. Call `follow` and then store the records before anything leaves.
-
-        `inbox` is one part of `up_to_each_change`: only its last message can ask for what cannot be stored.
-        """
-        now = self.clock()
-        last = inbox[-1] if inbox else None
-        refusal = (
-            refusal_of(self.engine, self.stores, last, self.try_endpoints) if isinstance(last, CommandRequest) else None
+        """Set where queues have endpoints: what a CREATE asks for is tried before the engine receives it."""
+        self._turn = Turn(
+            engine, self._refusal_of, turns_ahead_max=turns_ahead_max, records_ahead_max=records_ahead_max
         )
-        self.engine.receive_all(now, inbox if refusal is None else inbox[:-1])
-        self.engine.advance(now)
-        ready = self.engine.take_ready()
-        if refusal is not None:
-            ready.messages.append(refusal)
-        return ready
+        self._syncs = SyncThread(on_finished, quick_sync_s=quick_sync_s)
+        self._syncing: Group | None = None
+        self._finished: list[Released] = []
+        self._failure: BaseException | None = None
+        self._may_ride = False
+        """Whether the latest group was not synced: what it has to say may ride on the sync of the next."""
+        self._record_count = 0
+        self._compaction: Iterator[None] | None = None
 
-    def follow(self) -> list[QueueName]:
-        """Open the stores of created queues, and return which; those of deleted ones go once that is stored."""
-        return self.stores.follow(places_of(self.engine))
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was begun is durable, and was given by `take_finished`."""
+        return self._turn.is_idle and not self._finished
 
-    def adopt(self, opened: Sequence[QueueName]) -> None:
-        """Give created queues, once the creation is stored, the samples found in their newly opened files."""
-        adopt(self.engine, self.stores, self.clock(), opened)
+    def turn(self, inbox: Sequence[Inbound] = ()) -> Released:
+        """Return what one whole turn gives. All of it is durable, and its messages may leave.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        self.begin(inbox)
+        self.finish()
+        if self._may_ride:
+            self.stores.settle()
+        while self._compaction is not None:
+            self.compact_on()
+        if self.recovery.is_needed:
+            self._recover()
+        done = Released([], [], [])
+        for released in self.take_finished():
+            done.messages.extend(released.messages)
+            done.events.extend(released.events)
+            done.service_records.extend(released.service_records)
+        return done
+
+    def begin(self, inbox: Sequence[Inbound] = ()) -> None:
+        """Let the engine receive messages and do what is due, and have its records stored.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        self._turn.receive(inbox)
+        while True:
+            if self.recovery.is_needed:
+                self._recover()
+            if self._turn.step(self.clock()):
+                self._go_on()
+                self._keep_small()
+            elif self._turn.waits_for_disk:
+                self._wait()
+            else:
+                return
+
+    def take_finished(self) -> list[Released]:
+        """Return what may leave now, in order: send its messages, report its events.
+
+        Raises:
+            Damaged: the disk refused; the service must stop.
+        """
+        self._go_on()
+        finished, self._finished = self._finished, []
+        if self.stores.failures:
+            for released in finished:
+                released.messages[:] = [explained(each, self.stores.failures) for each in released.messages]
+        return finished
+
+    def finish(self) -> None:
+        """Wait until everything that was begun is durable; `take_finished` gives it.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        self._go_on()
+        while self._syncing is not None:
+            self._wait()
+
+    def drain(self) -> list[Released]:
+        """Wait for everything that was begun, and return what of it has not left.
+
+        Raises:
+            Damaged: the disk refused; the service must stop.
+        """
+        self.finish()
+        return self.take_finished()
+
+    def settle(self) -> None:
+        """Make durable what waits for a next turn: none may come.
+
+        Raises:
+            Damaged: the disk refuses; the service must stop.
+        """
+        if self.is_idle:
+            self.stores.settle()
+
+    def rest(self) -> None:
+        """Do what waits for a quiet moment: settle, and compact what is worth it.
+
+        Raises:
+            Damaged: the disk refuses; the service must stop.
+        """
+        self.settle()
+        if self.recovery.is_needed:
+            self._recover()
+        if self._record_count >= COMPACT_QUIET_AFTER_RECORDS and self.is_idle:
+            self.compact_on()
+
+    def close(self) -> None:
+        """Store what was begun and end the thread; `take_finished` still gives what may leave."""
+        with contextlib.suppress(Damaged):
+            self.finish()
+        self._syncs.close()
+
+    # The driver's half of a turn.
+
+    def _go_on(self) -> None:
+        """Write what gathered, unless a sync is in progress."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            if self._syncing is not None and self._syncs.is_done:
+                self._syncs.end()
+                self._end(self._syncing)
+            while self._syncing is None and (group := self._turn.to_write()) is not None:
+                sync = self._write(group)
+                self._syncing = group
+                self._may_ride = sync is None
+                if sync is None or self._syncs.begin(sync):
+                    self._end(group)
+            self._finished += self._turn.to_send()
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _write(self, group: Group) -> Sync | None:
+        """Write the records of a group; those of one that changes queues are durable when this returns."""
+        opened = self.stores.follow(places_of(self.engine)) if group.changes_queues else []
+        sync = self.stores.write(group.turns)
+        self.stores.withhold(group.turns)
+        if not group.changes_queues:
+            return sync
+        if sync is not None:
+            sync()
+        if opened:
+            adopt(self.engine, self.stores, self.clock(), opened)
+        return None
+
+    def _end(self, group: Group) -> None:
+        self._syncing = None
+        self.stores.withhold(group.turns)
+        for ready in group.turns:
+            for batch in ready.batches:
+                self._turn.durable(batch.stream, batch.last_index)
+                self._record_count += len(batch.records)
+        self._finished += self._turn.to_send()
+
+    def _wait(self) -> None:
+        """Wait for the sync in progress, and write what gathered."""
+        if self._syncing is not None and self._failure is None:
+            try:
+                self._syncs.end()
+                self._end(self._syncing)
+            except BaseException as error:
+                self._failure = error
+                raise
+        self._go_on()
+
+    def _refusal_of(self, request: CommandRequest) -> CommandReply | None:
+        return refusal_of(self.engine, self.stores, request, self.try_endpoints)
+
+    def _recover(self) -> None:
+        """Bring the engine in step with stores that fail, or have little room. All that it gave is stored before."""
+        self.finish()
+        self.recovery.heed()
+        self.recovery.attempt()
+
+    # Stores that stay small.
+
+    @property
+    def is_compacting(self) -> bool:
+        """Whether `compact_on` has more to do."""
+        return self._compaction is not None
+
+    def compact_on(self) -> None:
+        """Compact a share more of the stores for which it pays; begin with it, if none is in progress.
+
+        Raises:
+            Damaged: the disk refuses; the service must stop.
+        """
+        if self._compaction is None:
+            self._record_count = 0
+            self._compaction = self._compact_in_shares()
+        self.finish()
+        if next(self._compaction, _NOTHING) is _NOTHING:
+            self._compaction = None
 
     def compact(self, *, all_damaged: bool = False) -> None:
         """Reclaim the room of what no longer matters, in the stores where it pays. Between turns only."""
         self.stores.compact(self.engine.snapshot_queue, self.engine.snapshot_service(), all_damaged=all_damaged)
 
-    def compact_in_shares(self) -> Iterator[None]:
-        """The same for a service that goes on: a share between two yields. Each between turns, with all stored."""
+    def _compact_in_shares(self) -> Iterator[None]:
         return self.stores.compact_in_shares(self.engine.capture_queue, self.engine.snapshot_service())
 
-
-def changes_queues(ready: Ready) -> bool:
-    """Whether a queue was created or deleted."""
-    return ready.changes_service and not _CHANGES.isdisjoint(map(type, ready.records))
-
-
-def up_to_each_change(inbox: Sequence[Inbound]) -> Iterator[Sequence[Inbound]]:
-    """The inbox in parts, each ending with a command that creates or deletes queues; one part at least.
-
-    The samples that an earlier run left in a queue's files must be in it before others are (section 2.14.2). A queue
-    that is deleted and created again has new files, which it gets only where its former ones went in between.
-    """
-    start = 0
-    if CommandRequest not in set(map(type, inbox)):
-        yield inbox
-        return
-    for at, message in enumerate(inbox):
-        if isinstance(message, CommandRequest) and isinstance(message.command, _CHANGING):
-            yield inbox[start : at + 1]
-            start = at + 1
-    if start < len(inbox) or not inbox:
-        yield inbox[start:]
+    def _keep_small(self) -> None:
+        if self._compaction is not None or self._record_count >= COMPACT_AFTER_RECORDS:
+            self.compact_on()
+        elif self.stores.is_log_long:
+            self._compaction = self.stores.keep_logs_short()
+            self.compact_on()

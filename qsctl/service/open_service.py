@@ -16,10 +16,8 @@ from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.settings import ServiceSettings
-from qsctl.errors import Refused
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.service.logger import ServiceLog
-from qsctl.service.loop import ServiceLoop
 from qsctl.service.named_configuration import differences, in_one_line
 from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
@@ -50,23 +48,9 @@ class DaemonOptions:
     log_label: str = ""
 
 
-class DaemonEngine(ServiceEngine):
-    """The engine of a service that its operating system stops (section 5.4.9)."""
-
-    def request_shutdown(self) -> None:
-        """Refuse: a daemon is not stopped remotely.
-
-        Raises:
-            Refused: always.
-        """
-        raise Refused(
-            f"service {self.application_name} runs as a daemon", remedy="Stop it where it was started: SIGTERM."
-        )
-
-
 def open_service(
     configuration: ServiceConfiguration, options: DaemonOptions, *, holds_samples: bool = True
-) -> ServiceLoop:
+) -> tuple[ServiceEngine, Stores]:
     """An engine that goes on where the last run stopped, with its stores.
 
     Args:
@@ -79,12 +63,12 @@ def open_service(
         Refused: two persistent queues would share a file.
         Damaged: the stored state cannot be read.
     """
-    make = DaemonEngine if options.runs_in_background else ServiceEngine
-    engine = make(
+    engine = ServiceEngine(
         configuration.service,
         started_at=time.time_ns(),
         journal=Journal.PERSISTENT_ONLY,
         payload_size_bytes_max=SAMPLE_SIZE_BYTES_MAX,
+        stops_on_command=not options.runs_in_background,
     )
     persistence = configuration.service_qos.persistence
     stores = Stores(
@@ -99,7 +83,7 @@ def open_service(
     if stores.service is not None and not persistence.restore:
         stores.service.compact([])
     restore(engine, stores, time.time_ns())
-    return ServiceLoop(engine, stores)
+    return engine, stores
 
 
 def tell_damage(log: ServiceLog, stores: Stores) -> None:

@@ -10,8 +10,8 @@ from qsctl.core.ready import Ready
 from qsctl.core.records import Enqueued
 
 
-def payload_reader(batches: Sequence[Ready], stored: Callable[[QueueName, int], bytes]) -> ReadPayload:
-    """Reads a payload with `stored`, which raises KeyError where the store has none, else from these batches."""
+def payload_reader(turns: Sequence[Ready], stored: Callable[[QueueName, int], bytes]) -> ReadPayload:
+    """Reads a payload with `stored`, which raises KeyError where the store has none, else from these turns."""
     fresh: dict[tuple[QueueName, int], bytes] = {}
 
     def read(queue: QueueName, position: int) -> bytes:
@@ -21,8 +21,9 @@ def payload_reader(batches: Sequence[Ready], stored: Callable[[QueueName, int], 
             if not fresh:
                 fresh.update(
                     ((record.queue, record.position), record.payload)
-                    for ready in batches
-                    for record in ready.records
+                    for ready in turns
+                    for batch in ready.batches
+                    for record in batch.records
                     if isinstance(record, Enqueued) and record.payload_from is None
                 )
             return fresh[queue, position]

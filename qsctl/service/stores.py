@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.messages import QueueName
-from qsctl.core.payloads import with_payloads
-from qsctl.core.ready import Ready
+from qsctl.core.payloads import fill_payloads
+from qsctl.core.ready import SERVICE_STREAM, Ready, StreamName
 from qsctl.core.records import (
     QueueDeleted,
     QueueRecord,
@@ -44,8 +42,6 @@ from qsctl.storage.write_ahead_log import FILES_MAX
 
 Snapshot: TypeAlias = Callable[[QueueName], Iterable[QueueRecord]]
 """The fewest records that give a queue's state."""
-
-_QUEUE = attrgetter("queue")
 
 
 class Stores:
@@ -171,36 +167,38 @@ class Stores:
         """
         return self.queues[queue].payload(position)
 
-    def commit(self, batches: Sequence[Ready]) -> list[Ready]:
-        """Store several batches as one; give them back with every payload in them, ready to be sent.
+    def write(self, turns: Sequence[Ready]) -> Sync | None:
+        """Write the records of several turns as one, and put every payload into their messages.
 
-        What the disk refuses is in `failures`, and nothing that rests on it in their messages.
+        Returns what is left to do until they are durable (see `Storage.write`); None: nothing. What the disk refuses
+        then, or now, is in `failures`; `withhold` takes from the messages what rests on it.
         """
-        filled, sync = self.write(batches)
-        (sync or self.settle)()
-        return filled
-
-    def write(self, batches: Sequence[Ready]) -> tuple[list[Ready], Sync | None]:
-        """The first half of `commit`, and the second (see `Storage.write`)."""
-        read = payload_reader(batches, self.payload)
-        filled = [with_payloads(ready, read) for ready in batches]
-        records = filled[0].records if len(filled) == 1 else [record for ready in filled for record in ready.records]
-        # That a sample was settled is told to nobody: if it is lost, the sample comes again, marked.
-        rides = not any(ready.messages for ready in filled) and set(map(type, records)) == {Removed}
-        changes_service = any(ready.changes_service for ready in filled)
-        sync = self._write(records, changes_service=changes_service, rides=rides)
+        read = payload_reader(turns, self.payload)
+        for ready in turns:
+            fill_payloads(ready, read)
+        streams = _by_stream(turns)
+        # No message says that a sample was acknowledged: if that is lost, the sample comes again, marked.
+        rides = not any(ready.messages for ready in turns) and all(
+            set(map(type, records)) == {Removed} for records in streams.values()
+        )
+        changes = streams.pop(SERVICE_STREAM, ())
+        queues = {stream: records for stream, records in streams.items() if stream in self.queues}
+        sync = self._writes.write(queues, rides=rides)
+        if changes:
+            # A change of the configuration waits for the records before it.
+            if sync is not None:
+                sync()
+                sync = None
+            for record in changes:
+                self._change(record)
         if self.files.claim.is_held:
             self.files.room.keep()
-        if sync is not None:
-            return filled, partial(self._finish_all, filled, sync)
-        if self.failures or self.service_failure:
-            withhold(filled, self.failures, self.service_failure)
-        return filled, None
+        return sync
 
-    def _finish_all(self, filled: Sequence[Ready], sync: Sync) -> None:
-        sync()
+    def withhold(self, turns: Sequence[Ready]) -> None:
+        """Take from the messages of turns that were written what rests on records that could not be stored."""
         if self.failures or self.service_failure:
-            withhold(filled, self.failures, self.service_failure)
+            withhold(turns, self.failures, self.service_failure)
 
     def settle(self) -> None:
         """Make durable what waits for the sync of a next batch: none may come."""
@@ -211,31 +209,6 @@ class Stores:
         for name, store in self.queues.items():
             if log_of(self.queues[name]) is None:
                 self.guarded.finish(name, store.settle)
-
-    def _write(self, records: Sequence[Record], *, changes_service: bool, rides: bool) -> Sync | None:
-        """Write records, each where it belongs: once a store.
-
-        Dead-letter queues come first and are synced at once, so that no sample is gone from its queue before it is in
-        the other; a change of the configuration waits for the records before it.
-        """
-        if not changes_service:
-            # Nearly always, and records of a queue come in a row.
-            runs: dict[QueueName, list[Record]] = {}
-            for name, run in groupby(records, _QUEUE):
-                if name in self.queues:
-                    runs.setdefault(name, []).extend(run)
-            return self._writes.write(runs, rides=rides)
-        batch: dict[QueueName, list[Record]] = {}
-        for record in records:
-            if isinstance(record, ServiceRecord):
-                sync = self._writes.write(batch)
-                if sync is not None:
-                    sync()
-                batch = {}
-                self._change(record)
-            elif record.queue in self.queues:
-                batch.setdefault(record.queue, []).append(record)
-        return self._writes.write(batch, rides=rides)
 
     def compact(self, snapshot: Snapshot, service: Iterable[ServiceRecord], *, all_damaged: bool = False) -> None:
         """See `qsctl.service.upkeep.compact`.
@@ -372,7 +345,7 @@ class Stores:
         """Note how far the stores of these queues reach."""
         self.files.note((name, self._opened[name], self.queues[name]) for name in names)
 
-    def _change(self, record: ServiceRecord) -> None:
+    def _change(self, record: Record) -> None:
         if self.service:
             try:
                 self.files.with_reserve(partial(self.service.append, [record]))
@@ -388,3 +361,14 @@ class Stores:
         self._closed_damage += store.damage
         self.files.forget(name, self._opened.pop(name))
         store.destroy()
+
+
+def _by_stream(turns: Sequence[Ready]) -> dict[StreamName, Sequence[Record]]:
+    """The records of several turns, a sequence each stream."""
+    if len(turns) == 1:
+        return {batch.stream: batch.records for batch in turns[0].batches}
+    streams: dict[StreamName, list[Record]] = {}
+    for ready in turns:
+        for batch in ready.batches:
+            streams.setdefault(batch.stream, []).extend(batch.records)
+    return dict(streams)

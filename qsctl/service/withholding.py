@@ -34,17 +34,20 @@ class Failure:
     """Whether it was tried to store the whole of it."""
 
 
-def withhold(batches: Sequence[Ready], failures: Mapping[QueueName, Failure], service: Damaged | None) -> None:
+def withhold(turns: Sequence[Ready], failures: Mapping[QueueName, Failure], service: Damaged | None) -> None:
     """Take from the messages of these turns what rests on records that are not durable."""
-    for ready in batches:
+    for ready in turns:
         removal: Damaged | None = None
-        for record in ready.records:
-            failure = failures.get(getattr(record, "queue", ""))
+        for batch in ready.batches:
+            failure = failures.get(batch.stream)
             if failure is not None:
-                removal = removal or _note(record, failure)
-        error = service if ready.changes_service and service is not None else removal
+                for record in batch.records:
+                    removal = _note(record, failure) or removal
+        error = service if service is not None and ready.service_records else removal
         ready.messages[:] = [
-            kept for message in ready.messages if (kept := _withheld(message, failures, error)) is not None
+            (stream, index, kept)
+            for stream, index, message in ready.messages
+            if (kept := _withheld(message, failures, error)) is not None
         ]
 
 
@@ -66,7 +69,12 @@ def _withheld(message: Outbound, failures: Mapping[QueueName, Failure], error: D
     elif isinstance(message, CommandReply) and error is not None and message.reply.retcode is ReturnCode.OK:
         text = f"done, but it could not be stored: {error.message}. {error.remedy}"
         return msgspec.structs.replace(message, reply=Reply(ReturnCode.ERROR, text))
-    elif isinstance(message, CommandReply) and isinstance(message.reply.body, SharedReaderQueueStatus):
+    return message
+
+
+def explained(message: Outbound, failures: Mapping[QueueName, Failure]) -> Outbound:
+    """Return a message as it leaves: the status of a queue that cannot be stored says why it is suspended."""
+    if isinstance(message, CommandReply) and isinstance(message.reply.body, SharedReaderQueueStatus):
         failure = failures.get(message.reply.body.queue_name)
         if failure is not None:
             text = f"suspended, for it cannot be stored: {failure.error.message}"

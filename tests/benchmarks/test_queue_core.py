@@ -26,6 +26,7 @@ from qsctl.core.queue.settings import (
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import SECOND_NS
+from tests.batches import messages_of, records_of
 
 BATCH = 100
 SAMPLES = 20_000
@@ -65,7 +66,7 @@ def live(one: ServiceEngine, identities: list[SampleIdentity], payload: bytes, n
         one.advance(now)
         answers = [
             Acknowledgment("P/S/orders", message.consumer_guid, message.identity)
-            for message in one.take_ready().messages
+            for message in messages_of(one.take_ready())
             if type(message) is Delivery
         ]
         one.receive_all(now, answers)
@@ -121,7 +122,7 @@ def test_restoring_a_hundred_thousand_samples_takes_less_than_a_second(benchmark
     one = engine(persistence=PERSISTENT)
     for number in range(100_000):
         one.receive(0, Write("P", "Order", SampleIdentity(WRITER, number), bytes(PAYLOAD_BYTES)))
-    records = one.take_ready().records
+    records = records_of(one.take_ready())
 
     def restore() -> None:
         again = engine(persistence=PERSISTENT)

@@ -24,7 +24,7 @@ from qsctl.core.messages import (
     Write,
     WriteAcknowledgment,
 )
-from qsctl.core.payloads import records_with_payloads, with_payloads
+from qsctl.core.payloads import fill_payloads, records_with_payloads
 from qsctl.core.queue.settings import (
     MonitoringSettings,
     PersistenceKind,
@@ -33,11 +33,12 @@ from qsctl.core.queue.settings import (
     SharedReaderQueueSettings,
 )
 from qsctl.core.ready import Ready
-from qsctl.core.records import Enqueued, QueueCreated, Record, RemovalCause, ServiceRecord, ServiceStarted
+from qsctl.core.records import Enqueued, QueueCreated, Record, RemovalCause, ServiceStarted
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Damaged, NotFound, Refused
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.resource import parse_resource
+from tests.batches import messages_of, records_of
 
 PARTICIPANT = parse_resource("/domain_participant/P")
 SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
@@ -97,10 +98,10 @@ def test_a_batch_is_handed_over_once() -> None:
     one = engine()
     one.receive(0, write(1))
     first = one.take_ready()
-    assert [type(message) for message in first.messages] == [WriteAcknowledgment]
+    assert [type(message) for message in messages_of(first)] == [WriteAcknowledgment]
     assert one.take_ready() == Ready([], [], [])
     one.receive(0, write(2))
-    assert len(first.messages) == 1
+    assert len(messages_of(first)) == 1
 
 
 def test_a_sample_past_its_lifespan_has_expired_even_when_its_rejection_comes_first() -> None:
@@ -132,20 +133,20 @@ def test_a_deleted_queue_wakes_nobody() -> None:
     one.delete_queue(1, ORDERS)
     assert one.next_deadline() is None
     one.advance(100)
-    assert not any(isinstance(message, StatusPublication) for message in one.take_ready().messages)
+    assert not any(isinstance(message, StatusPublication) for message in messages_of(one.take_ready()))
 
 
 def test_the_first_batch_of_a_new_service_records_its_configuration() -> None:
     one = ServiceEngine(service(queue()), started_at=0, journal=Journal.PERSISTENT_ONLY)
     one.restore(0, [])
-    assert one.take_ready().records == [ServiceStarted(one.settings())]
+    assert records_of(one.take_ready()) == [ServiceStarted(one.settings())]
 
 
 def test_a_stored_configuration_takes_the_place_of_the_given_one() -> None:
     one = ServiceEngine(service(queue()), started_at=0, journal=Journal.PERSISTENT_ONLY)
     one.restore(0, [ServiceStarted(service(queue("other"))), QueueCreated("P", "S", queue("late"))])
     assert [settings.name for settings in one.queues().values()] == ["other", "late"]
-    assert one.take_ready().records == []
+    assert records_of(one.take_ready()) == []
 
 
 def test_the_configuration_as_it_is_now_replays_to_itself() -> None:
@@ -168,7 +169,7 @@ def test_records_survive_the_store_and_give_the_same_state() -> None:
         one.receive(number, write(number))
     one.receive(6, acknowledge(2))
     one.receive(6, replace_response(acknowledge(3)))
-    packed = msgspec.msgpack.encode(one.take_ready().records)
+    packed = msgspec.msgpack.encode(records_of(one.take_ready()))
     again = engine(queue(persistence=PERSISTENT, redelivery=RedeliverySettings(3)))
     for record in msgspec.msgpack.decode(packed, type=list[Record]):
         again.replay(record)
@@ -179,7 +180,7 @@ def test_restored_samples_share_the_guids_of_those_who_wrote_them() -> None:
     one = engine(queue(persistence=PERSISTENT))
     for number in range(1, 6):
         one.receive(number, write(number))
-    packed = msgspec.msgpack.encode(one.take_ready().records)
+    packed = msgspec.msgpack.encode(records_of(one.take_ready()))
     again = engine(queue(persistence=PERSISTENT))
     again.restore(0, msgspec.msgpack.decode(packed, type=list[Record]))
     samples = list(again.samples(ORDERS))
@@ -201,7 +202,7 @@ def test_records_of_a_queue_that_is_gone_are_passed_over() -> None:
 def test_everything_is_journaled_for_a_service_that_lives_between_commands() -> None:
     one = engine(journal=Journal.EVERYTHING)
     one.receive(0, write(1))
-    assert [type(record) for record in one.take_ready().records] == [Enqueued]
+    assert [type(record) for record in records_of(one.take_ready())] == [Enqueued]
 
 
 def test_statistics_outlive_the_process() -> None:
@@ -255,8 +256,9 @@ def test_payloads_on_disk_are_put_back_into_a_batch() -> None:
     assert (sample.payload, sample.size_bytes) == (None, 5)
     one.receive(1, ConsumerJoined("P/S/orders", READER))
     one.receive(1, CommandRequest(SampleIdentity(WRITER, 99), "svc", GetMessages(ORDERS)))
-    filled = with_payloads(one.take_ready(), read_first)
-    delivery, reply = filled.messages
+    filled = one.take_ready()
+    fill_payloads(filled, read_first)
+    delivery, reply = messages_of(filled)
     assert isinstance(delivery, Delivery)
     assert isinstance(reply, CommandReply)
     assert delivery.payload == reply.reply.body.payload == b"first"  # type: ignore[union-attr]
@@ -293,7 +295,7 @@ def test_an_impossible_configuration_says_what_stands_in_the_way(queues: Any, me
     with pytest.raises(Refused, match=message.replace("P/S", "P/T")):
         one.create_subscriber(0, PARTICIPANT, SharedSubscriberSettings("T", (), queues))
     assert one.settings() == before
-    assert one.take_ready().records == []
+    assert records_of(one.take_ready()) == []
 
 
 def test_what_is_not_there_is_not_found() -> None:
@@ -345,14 +347,13 @@ def test_nobody_acknowledges_what_nobody_holds(response: AckResponse) -> None:
 
 def test_a_batch_says_whether_it_changes_the_service() -> None:
     one = engine()
-    assert one.take_ready().changes_service is False
+    assert one.take_ready().service_records == []
     one.create_queue(0, SUBSCRIBER, SharedReaderQueueSettings("more", "More"))
     one.receive(0, write(1))
     changing = one.take_ready()
-    assert changing.changes_service is True
-    assert any(isinstance(record, ServiceRecord) for record in changing.records)
+    assert [type(record) for record in changing.service_records] == [QueueCreated]
     one.receive(0, write(2))
-    assert one.take_ready().changes_service is False
+    assert one.take_ready().service_records == []
 
 
 def test_a_batch_says_whether_a_payload_may_be_on_disk_only() -> None:
@@ -362,5 +363,5 @@ def test_a_batch_says_whether_a_payload_may_be_on_disk_only() -> None:
     assert one.take_ready().may_lack_payloads is False
     one.receive(0, ConsumerJoined("P/S/orders", READER))
     late = one.take_ready()
-    assert [message.payload for message in late.messages if isinstance(message, Delivery)] == [None]
+    assert [message.payload for message in messages_of(late) if isinstance(message, Delivery)] == [None]
     assert late.may_lack_payloads is True

@@ -22,7 +22,7 @@ from qsctl.core.messages import (
     ProducerLeft,
     Write,
 )
-from qsctl.core.payloads import records_with_payloads, with_payloads
+from qsctl.core.payloads import fill_payloads, records_with_payloads
 from qsctl.core.queue.settings import (
     DistributionSettings,
     MonitoringSettings,
@@ -40,6 +40,7 @@ from qsctl.errors import Refused
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, format_duration, parse_duration
 from qsctl.resource import ResourceIdentifier, ResourceKind
+from tests.batches import messages_of, records_of
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "transcripts"
 TRANSCRIPTS = sorted(FOLDER.glob("*.txt"))
@@ -305,12 +306,13 @@ class World:
     # What is printed.
 
     def turn(self) -> list[str]:
-        ready = with_payloads(self.service().take_ready(), self.read)
-        self.stored += ready.records
+        ready = self.service().take_ready()
+        fill_payloads(ready, self.read)
+        self.stored += records_of(ready)
         self.printer.note(ready.events)
         return [
-            *(self.printer.record_line(record) for record in ready.records if hasattr(record, "queue")),
-            *map(self.printer.message_line, ready.messages),
+            *(self.printer.record_line(record) for record in records_of(ready) if hasattr(record, "queue")),
+            *map(self.printer.message_line, messages_of(ready)),
             *(line for event in ready.events if (line := self.printer.event_line(event))),
         ]
 

@@ -36,6 +36,7 @@ from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
 from qsctl.storage import compaction
 from qsctl.storage.segments import SegmentStorage
+from tests.batches import messages_of, records_of
 
 QUEUE = "P/S/orders"
 ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
@@ -104,8 +105,8 @@ class Story:
         self.engine.receive_all(self.now, self.messages(what, number))
         self.engine.advance(self.now)
         ready = self.engine.take_ready()
-        self.sent += [(m.identity, m.consumer_guid) for m in ready.messages if isinstance(m, Delivery)]
-        self.store.append([each for each in ready.records if getattr(each, "queue", "") == QUEUE])
+        self.sent += [(m.identity, m.consumer_guid) for m in messages_of(ready) if isinstance(m, Delivery)]
+        self.store.append([each for each in records_of(ready) if getattr(each, "queue", "") == QUEUE])
 
     def messages(self, what: str, number: int) -> list[Inbound]:
         if what == "write":

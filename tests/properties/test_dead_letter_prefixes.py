@@ -23,6 +23,7 @@ from qsctl.core.records import Enqueued, Record, Removed
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
+from tests.batches import messages_of, records_of
 
 ORDERS, BILLS, DEAD = "P/S/orders", "P/S/bills", "P/S/dead"
 LETTERS = parse_resource("/domain_participant/P/shared_subscriber/S/dead_letter_shared_reader_queue/dead")
@@ -70,10 +71,10 @@ def history(seed: int, dead_max: int) -> tuple[list[list[Record]], list[set[tupl
             engine.flush(now, LETTERS, list(engine.samples(LETTERS))[:1])
         engine.advance(now)
         ready = engine.take_ready()
-        batches.append([record for record in ready.records if hasattr(record, "queue")])
+        batches.append([record for record in records_of(ready) if hasattr(record, "queue")])
         known |= {
             (each.queue, each.identity.sequence_number)
-            for each in ready.messages
+            for each in messages_of(ready)
             if isinstance(each, WriteAcknowledgment)
         }
         told.append(set(known))
@@ -115,7 +116,7 @@ def test_every_pair_of_prefixes_of_a_batch_is_restored_to_one_sample_each(seed: 
 def check(left: list[Record], acknowledged: set[tuple[str, int]], now: int, dead_max: int, where: str) -> None:
     engine = fresh(dead_max)
     engine.restore(now, left)
-    stored = [*left, *(record for record in engine.take_ready().records if hasattr(record, "queue"))]
+    stored = [*left, *(record for record in records_of(engine.take_ready()) if hasattr(record, "queue"))]
     once = state(engine)
     # The producer writes again all that it may have written, acknowledged or not.
     for name, topic in ((ORDERS, "Order"), (BILLS, "Bill")):

@@ -43,6 +43,7 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.resource import parse_resource
+from tests.batches import messages_of, records_of
 
 QUEUE, DEAD = "P/S/orders", "P/S/dead"
 LETTERS = parse_resource("/domain_participant/P/shared_subscriber/S/dead_letter_shared_reader_queue/dead")
@@ -138,27 +139,28 @@ class QueueMachine(RuleBasedStateMachine):
         while (deadline := self.engine.next_deadline()) is not None and deadline <= self.now:
             self.engine.advance(self.now)
         ready = self.engine.take_ready()
-        self.records += ready.records
+        messages = messages_of(ready)
+        self.records += records_of(ready)
         self.boundaries[len(self.records)] = fingerprint(self.engine)
         sent = [
             (m.identity.sequence_number, m.consumer_guid, m.attempt, bool(m.flags & SampleFlag.REDELIVERED))
-            for m in ready.messages
+            for m in messages
             if isinstance(m, Delivery)
         ]
         answers = [
-            (m.identity.sequence_number, int(m.response)) for m in ready.messages if isinstance(m, WriteAcknowledgment)
+            (m.identity.sequence_number, int(m.response)) for m in messages if isinstance(m, WriteAcknowledgment)
         ]
         assert sent == self.model.sent
         assert answers == self.model.answers
         self.model.sent, self.model.answers = [], []
-        assigned = {(r.position, r.consumer_guid, r.attempt) for r in ready.records if isinstance(r, Assigned)}
-        assert {(m.position, m.consumer_guid, m.attempt) for m in ready.messages if isinstance(m, Delivery)} <= assigned
+        assigned = {(r.position, r.consumer_guid, r.attempt) for r in records_of(ready) if isinstance(r, Assigned)}
+        assert {(m.position, m.consumer_guid, m.attempt) for m in messages if isinstance(m, Delivery)} <= assigned
         for event in ready.events:
             key = str(event.__struct_config__.tag)
             self.told[event.queue, f"removed {event.cause.name}" if isinstance(event, SampleRemoved) else key] += 1
-        self.stored |= {r.identity.sequence_number for r in ready.records if isinstance(r, Enqueued)}
+        self.stored |= {r.identity.sequence_number for r in records_of(ready) if isinstance(r, Enqueued)}
         assert {number for number, response in answers if response == 1} <= self.stored
-        for message in ready.messages:
+        for message in messages:
             if isinstance(message, Delivery) and message.position not in self.sent_before:
                 assert message.position > self.last_first_sent
                 self.last_first_sent = message.position

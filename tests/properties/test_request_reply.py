@@ -13,6 +13,7 @@ from qsctl.core.queue.settings import RedeliverySettings, SharedReaderQueueSetti
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import SECOND_NS
+from tests.batches import messages_of
 
 REPLIES = "P/S/workReply"
 WRITER = Guid(b"w" * 16)
@@ -62,7 +63,7 @@ def test_a_reply_reaches_its_requester_and_nobody_else(todo: list[tuple[str, obj
         if message is not None:
             engine.receive(now, message)
         engine.advance(now)
-        for sent in engine.take_ready().messages:
+        for sent in messages_of(engine.take_ready()):
             if isinstance(sent, Delivery):
                 number = sent.identity.sequence_number
                 assert readers[sent.consumer_guid] == meant[number]

@@ -103,7 +103,7 @@ def test_the_same_happens_and_is_counted(steps: Any, max_count: int, retries: in
         numbered.advance(now)
         if ends:
             one, other = told.take_ready(), numbered.take_ready()
-            assert (other.records, other.messages) == (one.records, one.messages)
+            assert (other.batches, other.messages) == (one.batches, one.messages)
             assert in_numbers(other.events) == in_numbers(one.events)
             assert not any(map(is_usual, other.events))
     assert numbered.refused_message_count == told.refused_message_count

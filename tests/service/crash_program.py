@@ -41,7 +41,7 @@ from qsctl.core.messages import (
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
 from qsctl.service.embedded import EmbeddedService, open_embedded
-from qsctl.service.pipeline import PipelinedLoop
+from qsctl.service.loop import ServiceLoop
 from qsctl.storage import segments, sqlite
 from tests.service.crash_settings import service_in
 
@@ -129,7 +129,8 @@ class Client:
         self.seed = seed
         self.number = 0
         self.guid = Guid((1_000_000 + seed).to_bytes(16, "big"))
-        self.pipeline = PipelinedLoop(service_in(directory), quick_sync_s=0.0)
+        loop = service_in(directory)
+        self.pipeline = ServiceLoop(loop.engine, loop.stores, quick_sync_s=0)
 
     def run(self) -> None:
         inbox: list[Inbound] = [ConsumerJoined(queue, self.guid, unacked_threshold=10) for queue in (QUEUE, DEAD)]

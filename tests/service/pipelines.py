@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,11 +23,13 @@ from qsctl.core.messages import (
 from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
 from qsctl.core.ready import Ready
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.core.turn import Released
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
+from qsctl.service.sync_thread import QUICK_SYNC_S
 from qsctl.storage.base import Sync
 
 WRITER, READER = Guid(b"w" * 16), Guid(b"r" * 16)
@@ -51,6 +54,11 @@ def service(directory: Path, *queues: SharedReaderQueueSettings, keeps_state: bo
     return loop
 
 
+def pipelined(loop: ServiceLoop, *, quick_sync_s: float = QUICK_SYNC_S, **options: Any) -> ServiceLoop:
+    """Return a loop over the same engine and stores that works on while the disk syncs."""
+    return ServiceLoop(loop.engine, loop.stores, loop.clock, quick_sync_s=quick_sync_s, **options)
+
+
 def writes(*numbers: int, topic: str = "Orders") -> list[Inbound]:
     return [Write("P", topic, SampleIdentity(WRITER, number), b"%d" % number) for number in numbers]
 
@@ -59,7 +67,7 @@ def command(each: CreateQueue | DeleteQueue | Shutdown) -> CommandRequest:
     return CommandRequest(SampleIdentity(READER, 1), "*", each)
 
 
-def messages_of(finished: Sequence[Ready]) -> list[Outbound]:
+def messages_of(finished: Sequence[Released]) -> list[Outbound]:
     return [message for ready in finished for message in ready.messages]
 
 
@@ -75,16 +83,16 @@ def hold_syncs(monkeypatch: pytest.MonkeyPatch, entered: threading.Event, let_th
     """Let no sync begin before `let_through` is set; `entered` tells that one wants to."""
     real = Stores.write
 
-    def write(self: Stores, batches: Sequence[Ready]) -> tuple[list[Ready], Sync | None]:
-        filled, sync = real(self, batches)
+    def write(self: Stores, turns: Sequence[Ready]) -> Sync | None:
+        sync = real(self, turns)
         if sync is None:
-            return filled, None
+            return None
 
         def held() -> None:
             entered.set()
             assert let_through.wait(10)
             sync()
 
-        return filled, held
+        return held
 
     monkeypatch.setattr(Stores, "write", write)

@@ -18,7 +18,6 @@ from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceKind
 from qsctl.service.loop import ServiceLoop
-from qsctl.service.pipeline import PipelinedLoop
 from tests.service.pipelines import (
     IN_MEMORY,
     ON_DISK,
@@ -28,6 +27,7 @@ from tests.service.pipelines import (
     messages_of,
     numbers_of,
     payloads_of,
+    pipelined,
     queue,
     service,
     writes,
@@ -52,9 +52,9 @@ def reply_queue(persistence: PersistenceSettings) -> SharedReaderQueueSettings:
 class Driver:
     """A service in whole turns, or with a pipeline: both give a created queue what its files hold."""
 
-    def __init__(self, loop: ServiceLoop, pipelined: bool) -> None:
+    def __init__(self, loop: ServiceLoop, runs_ahead: bool) -> None:
         self.loop = loop
-        self.pipeline = PipelinedLoop(loop) if pipelined else None
+        self.pipeline = pipelined(loop) if runs_ahead else None
 
     def turn(self, *inbox: Inbound) -> list[Outbound]:
         if self.pipeline is None:
@@ -71,15 +71,15 @@ class Driver:
         self.loop.stores.close()
 
 
-@pytest.mark.parametrize("pipelined", [False, True], ids=["turns", "pipeline"])
+@pytest.mark.parametrize("runs_ahead", [False, True], ids=["turns", "pipeline"])
 @pytest.mark.parametrize("persistence", [IN_MEMORY, ON_DISK], ids=["segments", "database"])
 @pytest.mark.parametrize("held", [False, True], ids=["waiting", "with_a_consumer"])
 @pytest.mark.parametrize("created", ["Z", "sibling", "declares_the_reply"])
 def test_a_live_reply_queue_keeps_what_it_holds_when_another_is_created(
-    tmp_path: Path, pipelined: bool, persistence: PersistenceSettings, held: bool, created: str
+    tmp_path: Path, runs_ahead: bool, persistence: PersistenceSettings, held: bool, created: str
 ) -> None:
     """Wherever the created queue's name or reply points: the live queue's files are no earlier run's."""
-    driver = Driver(service(tmp_path, reply_queue(persistence)), pipelined)
+    driver = Driver(service(tmp_path, reply_queue(persistence)), runs_ahead)
     driver.turn(*writes(1, 2, topic="Zreply"))
     if held:
         driver.turn(ConsumerJoined(REPLY, READER, unacked_threshold=0))
@@ -112,13 +112,13 @@ def test_a_created_subscriber_finds_the_samples_of_its_queues_and_of_no_others(t
     loop.stores.close()
 
 
-@pytest.mark.parametrize("pipelined", [False, True], ids=["turns", "pipeline"])
+@pytest.mark.parametrize("runs_ahead", [False, True], ids=["turns", "pipeline"])
 @pytest.mark.parametrize("persistence", [IN_MEMORY, ON_DISK], ids=["segments", "database"])
 def test_a_queue_deleted_and_created_in_one_inbox_begins_empty(
-    tmp_path: Path, pipelined: bool, persistence: PersistenceSettings
+    tmp_path: Path, runs_ahead: bool, persistence: PersistenceSettings
 ) -> None:
     """Its former files go before it gets its own, though it is never missing when the stores are looked after."""
-    driver = Driver(service(tmp_path, queue(persistence=persistence)), pipelined)
+    driver = Driver(service(tmp_path, queue(persistence=persistence)), runs_ahead)
     driver.turn(*writes(1, 2))
     other = IN_MEMORY if persistence is ON_DISK else ON_DISK
     driver.turn(delete("orders"), create(queue(persistence=other)), *writes(2, 3))

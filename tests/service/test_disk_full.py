@@ -33,11 +33,10 @@ from qsctl.errors import Refused
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceKind
 from qsctl.service.embedded import open_embedded
-from qsctl.service.pipeline import PipelinedLoop
 from qsctl.service.recovery import AGAIN_AFTER_S
 from qsctl.storage import sqlite
 from tests.service import embedded_commands
-from tests.service.pipelines import IN_MEMORY, ON_DISK, READER, SUBSCRIBER, WRITER, queue, service
+from tests.service.pipelines import IN_MEMORY, ON_DISK, READER, SUBSCRIBER, WRITER, pipelined, queue, service
 from tests.service.small_disk import SmallDisk, small_disk
 
 __all__ = ["small_disk"]
@@ -53,8 +52,7 @@ class Trial:
 
     def __init__(self, directory: Path, *, keeps_state: bool = False) -> None:
         queues = [queue(name, persistence) for name, persistence in QUEUES.items()]
-        self.loop = service(directory, *queues, keeps_state=keeps_state)
-        self.pipeline = PipelinedLoop(self.loop)
+        self.loop = pipelined(service(directory, *queues, keeps_state=keeps_state))
         self.reports: list[tuple[str, str]] = []
         self.loop.recovery.report = lambda event, name, _reason: self.reports.append((event, name))
         self.kept: dict[str, dict[int, bytes]] = {name: {} for name in QUEUES}
@@ -63,8 +61,8 @@ class Trial:
         self._number = 0
 
     def turn(self, inbox: Sequence[Inbound] = ()) -> list[Outbound]:
-        self.pipeline.begin(inbox)
-        return [message for ready in self.pipeline.drain() for message in ready.messages]
+        self.loop.begin(inbox)
+        return [message for released in self.loop.drain() for message in released.messages]
 
     def write(self, name: str, size_bytes: int = 100) -> AckResponse:
         """One sample; its producer's answer."""
@@ -105,10 +103,10 @@ class Trial:
         while self.loop.recovery.is_needed:
             assert time.monotonic() < until, f"still {self.loop.stores.failure}"
             time.sleep(AGAIN_AFTER_S / 5)
-            self.pipeline.rest()
+            self.loop.rest()
 
     def close(self) -> None:
-        self.pipeline.close()
+        self.loop.close()
         self.loop.stores.close()
 
 
@@ -333,6 +331,25 @@ def test_a_sample_that_was_refused_may_be_written_again_under_its_identity(
     trial._number -= 1
     trial.refused["segments"].clear()
     assert trial.write("segments") is AckResponse.ACCEPTED
+    assert trial.consume("segments", 10) == 1
+    trial.close()
+
+
+def test_a_sample_written_behind_a_flush_is_refused_when_both_cannot_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = Trial(tmp_path)
+    trial.write("segments")
+    monkeypatch.setattr(os, "fdatasync", refusing(errno.EIO, calls="fdatasync", only="QSlog@"))
+    queue = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, "segments")
+    flush = CommandRequest(SampleIdentity(READER, 1), "*", FlushQueue(queue))
+    reply, answer = trial.turn([flush, Write("P", "Segments", SampleIdentity(WRITER, 2), b"x")])
+    assert isinstance(reply, CommandReply)
+    assert reply.reply.retcode is ReturnCode.ERROR
+    assert isinstance(answer, WriteAcknowledgment)
+    assert answer.response is AckResponse.REJECTED, "its record is not durable"
+    monkeypatch.undo()
+    trial.recover()
     assert trial.consume("segments", 10) == 1
     trial.close()
 

@@ -8,22 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from qsctl.config.filesystem import FilesystemSettings
-from qsctl.core.admin.command import CreateQueue, DeleteQueue, Shutdown
+from qsctl.core.admin.command import CreateQueue, DeleteQueue
 from qsctl.core.admin.reply import ReturnCode
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import (
     Acknowledgment,
-    AckResponse,
     CommandReply,
     ConsumerJoined,
     Delivery,
     Inbound,
-    Outbound,
-    WriteAcknowledgment,
 )
 from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
 from qsctl.core.ready import Ready
@@ -32,13 +28,10 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.errors import Damaged, InvalidInput, Refused
 from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceKind
-from qsctl.service.in_process import serve_in_process
-from qsctl.service.loop import ServiceLoop
-from qsctl.service.pipeline import COMPACT_AFTER_RECORDS, COMPACT_QUIET_AFTER_RECORDS, PipelinedLoop
+from qsctl.service.loop import COMPACT_AFTER_RECORDS, COMPACT_QUIET_AFTER_RECORDS, ServiceLoop
 from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
 from qsctl.storage.base import Sync
-from qsctl.transport.embedded import embedded_pair
 from tests.service.pipelines import (
     ON_DISK,
     ORDERS,
@@ -49,6 +42,7 @@ from tests.service.pipelines import (
     messages_of,
     numbers_of,
     payloads_of,
+    pipelined,
     queue,
     service,
     writes,
@@ -61,8 +55,8 @@ def test_a_store_is_compacted_when_it_is_long_or_when_there_is_nothing_to_do(
 ) -> None:
     loop = service(tmp_path, queue())
     compacted: list[int] = []
-    monkeypatch.setattr(loop, "compact_in_shares", lambda: iter(compacted.append(1) or ()))
-    pipeline = PipelinedLoop(loop)
+    pipeline = pipelined(loop)
+    monkeypatch.setattr(pipeline, "_compact_in_shares", lambda: iter(compacted.append(1) or ()))
     limit = COMPACT_AFTER_RECORDS if busy else COMPACT_QUIET_AFTER_RECORDS
     pipeline.begin(writes(1))
     pipeline.drain()
@@ -82,7 +76,7 @@ def test_a_store_is_compacted_when_it_is_long_or_when_there_is_nothing_to_do(
 
 def test_what_was_begun_survives_and_what_was_acknowledged_is_gone(tmp_path: Path) -> None:
     loop = service(tmp_path, queue())
-    pipeline = PipelinedLoop(loop)
+    pipeline = pipelined(loop)
     pipeline.begin(writes(*range(10)))
     pipeline.begin([ConsumerJoined("P/S/orders", READER, unacked_threshold=3)])
     deliveries = [each for each in messages_of(pipeline.drain()) if isinstance(each, Delivery)]
@@ -99,14 +93,14 @@ def test_what_was_begun_survives_and_what_was_acknowledged_is_gone(tmp_path: Pat
 def test_a_disk_that_refuses_stops_the_pipeline(
     loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch, quick_sync_s: float
 ) -> None:
-    def refuse(self: Stores, batches: Sequence[Ready]) -> tuple[list[Ready], Sync | None]:
-        return list(batches), fail
+    def refuse(self: Stores, turns: Sequence[Ready]) -> Sync | None:
+        return fail
 
     def fail() -> None:
         raise Damaged("the disk refuses")
 
     monkeypatch.setattr(Stores, "write", refuse)
-    pipeline = PipelinedLoop(loop, quick_sync_s=quick_sync_s)
+    pipeline = pipelined(loop, quick_sync_s=quick_sync_s)
     with pytest.raises(Damaged, match="the disk refuses") if quick_sync_s else contextlib.nullcontext():
         pipeline.begin(writes(1))
     for call in (pipeline.drain, pipeline.take_finished, lambda: pipeline.begin(writes(2))):
@@ -117,13 +111,13 @@ def test_a_disk_that_refuses_stops_the_pipeline(
 
 def test_a_queue_created_again_finds_the_samples_that_an_earlier_run_left(tmp_path: Path) -> None:
     first = service(tmp_path)
-    pipeline = PipelinedLoop(first)
+    pipeline = pipelined(first)
     pipeline.begin([command(CreateQueue(SUBSCRIBER, queue())), *writes(1, 2)])
     assert numbers_of(messages_of(pipeline.drain())) == [1, 2]
     pipeline.close()
     first.stores.close()
     second = service(tmp_path)
-    pipeline = PipelinedLoop(second)
+    pipeline = pipelined(second)
     pipeline.begin([command(CreateQueue(SUBSCRIBER, queue())), *writes(3), ConsumerJoined("P/S/orders", READER)])
     messages = messages_of(pipeline.drain())
     assert payloads_of(messages) == [b"1", b"2", b"3"]
@@ -204,70 +198,12 @@ def test_the_configuration_survives_where_it_is_kept(tmp_path: Path) -> None:
     last.stores.close()
 
 
-@pytest.mark.parametrize("end", ["shutdown", "peer gone"])
-def test_a_service_in_the_same_program_answers_over_a_transport(tmp_path: Path, end: str) -> None:
-    loop = service(tmp_path, queue())
-    answers: list[Outbound] = []
-
-    async def client(count: int) -> None:
-        mine, theirs = embedded_pair(messages_max=50)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(serve_in_process, loop, theirs)
-            for number in range(count):
-                await mine.send(writes(number))
-            await mine.send([ConsumerJoined("P/S/orders", READER)])
-            while len(answers) < 2 * count:
-                answers.extend(await mine.receive())  # type: ignore[arg-type]
-            if end == "shutdown":
-                await mine.send([command(Shutdown())])
-                answers.extend(await mine.receive())  # type: ignore[arg-type]
-            else:
-                await mine.aclose()
-
-    with_timeout(client, 120)
-    assert numbers_of(answers) == list(range(120))
-    assert payloads_of(answers) == [b"%d" % number for number in range(120)]
-    assert isinstance(answers[-1], CommandReply) is (end == "shutdown")
-    loop.stores.close()
-
-
-def test_a_disk_that_refuses_is_answered_0_by_a_service_in_the_same_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loop = service(tmp_path, queue())
-
-    def refuse(descriptor: int, data: bytes, offset: int) -> int:
-        raise OSError(28, "No space left on device")
-
-    async def client(number: int) -> None:
-        mine, theirs = embedded_pair()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(serve_in_process, loop, theirs)
-            await mine.send(writes(number))
-            answers.extend(await mine.receive())  # type: ignore[arg-type]
-            await mine.aclose()
-
-    answers: list[Outbound] = []
-    monkeypatch.setattr(os, "pwrite", refuse)
-    with_timeout(client, 1)
-    monkeypatch.undo()
-    assert [each.response for each in answers if isinstance(each, WriteAcknowledgment)] == [AckResponse.REJECTED]
-
-
-def with_timeout(client: object, argument: int) -> None:
-    async def bounded() -> None:
-        with anyio.fail_after(30):
-            await client(argument)  # type: ignore[operator]
-
-    anyio.run(bounded)
-
-
 def test_that_a_sample_was_settled_rides_on_the_next_sync_or_is_settled_when_there_is_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody is told of it: a crash before only brings the sample again, marked."""
     loop = service(tmp_path, queue())
-    pipeline = PipelinedLoop(loop)
+    pipeline = pipelined(loop)
     syncs: list[int] = []
     real = os.fdatasync
 

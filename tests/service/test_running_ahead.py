@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,6 @@ from qsctl.core.messages import (
     WriteAcknowledgment,
 )
 from qsctl.service.loop import ServiceLoop
-from qsctl.service.pipeline import PipelinedLoop
 from tests.patience import eventually
 from tests.service.pipelines import (
     READER,
@@ -22,6 +22,9 @@ from tests.service.pipelines import (
     messages_of,
     numbers_of,
     payloads_of,
+    pipelined,
+    queue,
+    service,
     writes,
 )
 
@@ -32,7 +35,7 @@ def test_no_acknowledgment_leaves_before_its_sample_is_stored(
     entered, let_through = threading.Event(), threading.Event()
     hold_syncs(monkeypatch, entered, let_through)
     finished = threading.Event()
-    pipeline = PipelinedLoop(loop, finished.set, quick_sync_s=0)
+    pipeline = pipelined(loop, on_finished=finished.set, quick_sync_s=0)
     pipeline.begin(writes(1, 2))
     assert entered.wait(10)
     pipeline.begin(writes(3))
@@ -49,10 +52,10 @@ def test_no_acknowledgment_leaves_before_its_sample_is_stored(
 def test_so_much_may_wait_for_its_commit_and_no_more(
     loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    monkeypatch.setattr("qsctl.service.pipeline.RECORDS_AHEAD_MAX", 6 if by == "records" else 100)
     entered, let_through = threading.Event(), threading.Event()
     hold_syncs(monkeypatch, entered, let_through)
-    pipeline = PipelinedLoop(loop, quick_sync_s=0, turns_ahead_max=4 if by == "turns" else 100)
+    bounds = {"turns_ahead_max": 4 if by == "turns" else 100, "records_ahead_max": 6 if by == "records" else 100}
+    pipeline = pipelined(loop, quick_sync_s=0, **bounds)
     begun: list[int] = []
 
     def work() -> None:
@@ -72,28 +75,28 @@ def test_so_much_may_wait_for_its_commit_and_no_more(
     pipeline.close()
 
 
-def test_a_turn_with_nothing_to_store_waits_for_the_turns_before_it(
-    loop: ServiceLoop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_rests_on_nothing_does_not_wait_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = service(tmp_path, queue())
     let_through = threading.Event()
     hold_syncs(monkeypatch, threading.Event(), let_through)
-    pipeline = PipelinedLoop(loop, quick_sync_s=0)
+    pipeline = pipelined(loop, quick_sync_s=0)
     pipeline.begin(writes(1))
     pipeline.begin([command(Shutdown())])
-    assert pipeline.take_finished() == []
+    (reply,) = messages_of(pipeline.take_finished())
+    assert isinstance(reply, CommandReply)
     let_through.set()
-    first, second = messages_of(pipeline.drain())
-    assert isinstance(first, WriteAcknowledgment)
-    assert isinstance(second, CommandReply)
+    (answer,) = messages_of(pipeline.drain())
+    assert isinstance(answer, WriteAcknowledgment)
     pipeline.begin(writes(1))
     (done,) = pipeline.take_finished()
     assert numbers_of(done.messages) == [1], "a duplicate is answered without a commit"
     pipeline.close()
+    loop.stores.close()
 
 
 @pytest.mark.parametrize("quick_sync_s", [0, 10])
 def test_turns_finish_in_their_order_with_every_payload(loop: ServiceLoop, quick_sync_s: float) -> None:
-    pipeline = PipelinedLoop(loop, quick_sync_s=quick_sync_s)
+    pipeline = pipelined(loop, quick_sync_s=quick_sync_s)
     pipeline.begin([ConsumerJoined("P/S/orders", READER)])
     for number in range(200):
         pipeline.begin(writes(number))

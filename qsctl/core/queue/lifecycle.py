@@ -128,7 +128,9 @@ class SampleLifecycle(QueueState):
         )
         self._hold(now, sample, received_at_ns)
         if self._acknowledges:
-            self._outbox.messages.append(WriteAcknowledgment(self.name, write.identity, _ACCEPTED))
+            name, stream = self.name, self.stream
+            index = stream.base_index + len(stream.records)
+            self._outbox.messages.append((name, index, WriteAcknowledgment(name, write.identity, _ACCEPTED)))
         self._offer(now, sample)
 
     def _hold(
@@ -139,7 +141,8 @@ class SampleLifecycle(QueueState):
         sample.move(_STORE)
         self.held.enter(sample)
         if self.journaled:
-            outbox.records.append(enqueued_record(self.name, sample, payload_from))
+            stream = self.stream
+            (stream.records or stream.begin()).append(enqueued_record(self.name, sample, payload_from))
             if size_bytes > self._on_disk_over_bytes:
                 outbox.spilling.append(sample)
         if outbox.tells_usual:
@@ -172,8 +175,9 @@ class SampleLifecycle(QueueState):
         guid = consumer.guid
         attempt = sample.attempts + 1
         sample.move(_ASSIGN)
+        name, stream = self.name, self.stream
         if self.journaled:
-            self._outbox.records.append(Assigned(self.name, sample.position, guid, attempt))
+            (stream.records or stream.begin()).append(Assigned(name, sample.position, guid, attempt))
         sample.move(_SEND)
         sample.holder = guid
         sample.sent_at_ns = now
@@ -189,9 +193,9 @@ class SampleLifecycle(QueueState):
         if self._marks_last and not lane.waiting_count:
             flags |= _LAST
         dead_letter = sample.dead_letter
-        self._outbox.messages.append(
+        delivery = (
             Delivery(
-                self.name,
+                name,
                 guid,
                 sample.position,
                 sample.identity,
@@ -205,7 +209,7 @@ class SampleLifecycle(QueueState):
             )
             if dead_letter is None
             else Delivery(
-                self.name,
+                name,
                 guid,
                 sample.position,
                 sample.identity,
@@ -221,6 +225,7 @@ class SampleLifecycle(QueueState):
                 dead_letter.identity,
             )
         )
+        self._outbox.messages.append((name, stream.base_index + len(stream.records), delivery))
         if self._outbox.tells_usual or sample.enqueued_at_ns != now or attempt > 1 or sample.redelivered:
             self._outbox.events.append(
                 SampleSent(now, self.name, sample.identity, guid, attempt, sample.enqueued_at_ns, sample.redelivered)
@@ -253,7 +258,7 @@ class SampleLifecycle(QueueState):
 
     def _put_back(self, sample: Sample) -> None:
         if self.journaled:
-            self._outbox.records.append(Returned(self.name, sample.position, sample.attempts, sample.redelivered))
+            self.stream.record(Returned(self.name, sample.position, sample.attempts, sample.redelivered))
         self.lanes.of_sample(sample).put_back(sample)
 
     def _end(self, now: Nanoseconds, sample: Sample, cause: Cause, removal: RemovalCause) -> None:
@@ -279,7 +284,8 @@ class SampleLifecycle(QueueState):
         ):
             return
         if self.journaled:
-            self._outbox.records.append(Removed(self.name, sample.position, removal))
+            stream = self.stream
+            (stream.records or stream.begin()).append(Removed(self.name, sample.position, removal))
         if self._outbox.tells_usual or removal is not _DELIVERED:
             self._outbox.events.append(
                 SampleRemoved(

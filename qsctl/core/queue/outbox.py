@@ -1,6 +1,6 @@
-"""Where the queues of one service put what is to be stored, sent and told, in order.
+"""Where the queues of one service put what is to be stored, sent and reported, in order.
 
-Decides: that all queues share one batch, so that records of several queues keep their common order.
+Decides: that records are gathered by stream, and that all queues share one sequence of messages and one of events.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from qsctl.core.events import Event
 from qsctl.core.messages import Outbound
 from qsctl.core.queue.agenda import Agenda
 from qsctl.core.queue.sample import Sample
-from qsctl.core.ready import Ready
-from qsctl.core.records import Record, ServiceRecord
+from qsctl.core.ready import SERVICE_STREAM, Batch, Ready, Resting, StreamName
+from qsctl.core.records import Record
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 NEVER_NS: Final[Nanoseconds] = -1
@@ -25,6 +25,44 @@ class Passing(Protocol):
     passed_at_ns: Nanoseconds
 
 
+class Stream:
+    """The records of one stream in the open batch.
+
+    On a hot path write `(stream.records or stream.begin()).append(record)`, and `stream.base_index +
+    len(stream.records)` for the index of the last record.
+    """
+
+    __slots__ = ("_begun", "base_index", "name", "records")
+
+    def __init__(self, name: StreamName, begun: list[Stream]) -> None:
+        self.name = name
+        self._begun = begun
+        self.base_index = 0
+        """The index of the last record before the open batch."""
+        self.records: list[Record] = []
+
+    @property
+    def last_index(self) -> int:
+        """The index of the last record; 0 when there is none."""
+        return self.base_index + len(self.records)
+
+    def begin(self) -> list[Record]:
+        """Return the records of the open batch, in which this stream has none yet."""
+        self._begun.append(self)
+        return self.records
+
+    def record(self, record: Record) -> None:
+        """Append a record."""
+        (self.records or self.begin()).append(record)
+
+    def take(self) -> Batch:
+        """Close the batch."""
+        batch = Batch(self.name, self.base_index + 1, self.records)
+        self.base_index += len(self.records)
+        self.records = []
+        return batch
+
+
 class Outbox:
     """The open batch, and the service's agenda.
 
@@ -33,13 +71,13 @@ class Outbox:
     """
 
     __slots__ = (
-        "_changes_service",
+        "_begun",
         "_has_spilled",
         "agenda",
         "events",
         "messages",
         "passing",
-        "records",
+        "service_stream",
         "share_count",
         "spilling",
         "tells_usual",
@@ -49,21 +87,24 @@ class Outbox:
         self.tells_usual = tells_usual
         self.share_count = INFINITE_NS
         """How many samples a queue moves in a row for one cause; the rest follows in the next turn."""
-        self.records: list[Record] = []
-        self.messages: list[Outbound] = []
+        self._begun: list[Stream] = []
+        self.service_stream = self.open_stream(SERVICE_STREAM)
+        self.messages: list[Resting] = []
         self.events: list[Event] = []
         self.spilling: list[Sample] = []
         """Samples whose payload is on disk as soon as this batch is stored (section 2.14.2)."""
         self.passing: list[Passing] = []
         """Queues that still add to a number in this batch."""
         self.agenda = Agenda()
-        self._changes_service = False
         self._has_spilled = False
 
-    def record_change(self, record: ServiceRecord) -> None:
-        """Record a change of the service's configuration."""
-        self.records.append(record)
-        self._changes_service = True
+    def open_stream(self, name: StreamName) -> Stream:
+        """Return a new stream, without records."""
+        return Stream(name, self._begun)
+
+    def send(self, stream: Stream, message: Outbound) -> None:
+        """Let a message leave that rests on the latest record of a stream."""
+        self.messages.append((stream.name, stream.last_index, message))
 
     def end_passing(self) -> None:
         """Nothing is added to the numbers told so far: somebody reads them."""
@@ -73,9 +114,9 @@ class Outbox:
 
     def take(self) -> Ready:
         """Close the batch and open the next one. Payloads that are on disk only leave the memory here."""
-        ready = Ready(self.records, self.messages, self.events, self._changes_service, self._has_spilled)
-        self.records, self.messages, self.events = [], [], []
-        self._changes_service = False
+        ready = Ready([each.take() for each in self._begun], self.messages, self.events, self._has_spilled)
+        self._begun.clear()
+        self.messages, self.events = [], []
         self.end_passing()
         if self.spilling:
             self._has_spilled = True

@@ -290,7 +290,7 @@ class SharedReaderQueue(SampleLifecycle):
             sample.move(Cause.RESTORE)
             sample.redelivered = True
             if self.journaled:
-                self._outbox.records.append(Returned(self.name, sample.position, sample.attempts, redelivered=True))
+                self.stream.record(Returned(self.name, sample.position, sample.attempts, redelivered=True))
         self.lanes.of_sample(sample).append(sample)
         if sample.expires_at_ns <= now:
             self._end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
@@ -323,9 +323,9 @@ class SharedReaderQueue(SampleLifecycle):
             if sample is None and origin.position >= held.next_position and origin.identity not in held.known:
                 sample = Sample(origin.position, origin.identity, b"", 0, now, INFINITE_NS)
                 held.enter(sample)
-                self._outbox.records.append(enqueued_record(self.name, sample, None))
+                self.stream.record(enqueued_record(self.name, sample, None))
             if sample is not None and sample.position == origin.position:
-                self._outbox.records.append(Removed(self.name, origin.position, CAUSES[origin.reason]))
+                self.stream.record(Removed(self.name, origin.position, CAUSES[origin.reason]))
                 held.retire(sample)
 
     def suspend(self) -> None:

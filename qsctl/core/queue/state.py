@@ -67,6 +67,7 @@ class QueueState:
         "refused_count",
         "refuses",
         "settings",
+        "stream",
         "waiting_room",
         "wakes_at_ns",
     )
@@ -86,6 +87,7 @@ class QueueState:
         self.label = label
         self.settings = settings
         self.journaled = journaled
+        self.stream = outbox.open_stream(name)
         self.wakes_at_ns: Nanoseconds = INFINITE_NS
         self.passed_at_ns: Nanoseconds = NEVER_NS
         self._passed = SamplesPassed(NEVER_NS, name)
@@ -147,7 +149,7 @@ class QueueState:
 
     def _answer(self, identity: SampleIdentity, response: AckResponse) -> None:
         if self._acknowledges:
-            self._outbox.messages.append(WriteAcknowledgment(self.name, identity, response))
+            self._outbox.send(self.stream, WriteAcknowledgment(self.name, identity, response))
 
     def _bounce(self, now: Nanoseconds, identity: SampleIdentity, reason: BounceReason) -> None:
         self._outbox.events.append(SampleBounced(now, self.name, identity, reason))

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from qsctl.core.events import DeadLetterDeferred, SampleDeadLettered
 from qsctl.core.queue.dead_letter import dead_letter_identity
-from qsctl.core.queue.outbox import Outbox
+from qsctl.core.queue.outbox import Outbox, Stream
 from qsctl.core.queue.redelivery import release
 from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.core.records import DeadLetterReason, Returned, Undeliverable
@@ -30,6 +30,7 @@ class Source(Protocol):
     name: str
     label: str
     journaled: bool
+    stream: Stream
 
     def go_on_at_once(self, now: Nanoseconds) -> None:
         """Try again in the next turn."""
@@ -114,8 +115,8 @@ class Undeliverables:
         if not self.waiting and self.move(now, queue, sample, reason):
             return True
         if queue.journaled:
-            returned = Returned(queue.name, sample.position, sample.attempts, sample.redelivered)
-            self._outbox.records += (returned, Undeliverable(queue.name, sample.position, reason))
+            queue.stream.record(Returned(queue.name, sample.position, sample.attempts, sample.redelivered))
+            queue.stream.record(Undeliverable(queue.name, sample.position, reason))
         self.defer(now, queue, sample, reason)
         return False
 

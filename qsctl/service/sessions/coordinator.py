@@ -29,6 +29,7 @@ from qsctl.resource import ResourceIdentifier
 from qsctl.service.config_snippets import ConfigSnippets
 from qsctl.service.daemon import IDLE_NS
 from qsctl.service.logger import ServiceLog
+from qsctl.service.loop import ServiceLoop
 from qsctl.service.metrics import Figures, MetricsServer
 from qsctl.service.open_service import DaemonOptions, open_service, report_drift, report_namesake, tell_damage
 from qsctl.service.sessions.groups import part_of, session_groups
@@ -71,8 +72,8 @@ class Coordinator:
         self.log = log
         self.stop_cause = ""
         self._around = around
-        self._loop = open_service(configuration, options, holds_samples=False)
-        self.engine = self._loop.engine
+        self.engine, stores = open_service(configuration, options, holds_samples=False)
+        self._loop = ServiceLoop(self.engine, stores)
         self.transport = ServiceTransport(
             self.engine.application_name,
             replace(options.places, delivers=False),
@@ -93,7 +94,7 @@ class Coordinator:
         if options.metrics_port is not None:
             self.metrics = MetricsServer(self._all_figures, options.metrics_address, options.metrics_port)
         log.publish_through(self.transport.logger)
-        tell_damage(log, self._loop.stores)
+        tell_damage(log, stores)
         report_drift(log, configuration, self.engine.settings())
         self._loop.recovery.report = log.report_storage
 
@@ -134,6 +135,7 @@ class Coordinator:
             process.close()
         self.log.publish_through(None)
         self.transport.close()
+        self._loop.close()
         self._loop.stores.close()
 
     def _all_figures(self) -> list[Figures]:
@@ -199,13 +201,13 @@ class Coordinator:
 
     def _answer(self, request: CommandRequest) -> None:
         """Answer from the configuration, or change it and tell the processes that it concerns before it is answered."""
-        ready = self._loop.turn([request])
-        told = self._placement.follow(request.command, ready.records)
+        done = self._loop.turn([request])
+        told = self._placement.follow(request.command, done.service_records)
         if told:
-            (made,) = (each for each in ready.messages if isinstance(each, CommandReply))
+            (made,) = (each for each in done.messages if isinstance(each, CommandReply))
             self._ask(request.request, told, made)
         else:
-            self.transport.put(ready.messages)
+            self.transport.put(done.messages)
 
     def _ask(
         self,

@@ -27,6 +27,7 @@ from qsctl.core.messages import (
     Write,
     WriteAcknowledgment,
 )
+from qsctl.core.turn import Turn
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -75,7 +76,8 @@ class SharedReaderQueueRun:
         self._queues = hosted_queues(workload.service)
         if len(self._queues) > QUEUES_MAX:
             raise InvalidInput(f"the service has {len(self._queues)} queues; at most {QUEUES_MAX} can be simulated")
-        self._engine = ServiceEngine(workload.service, started_at=0, journal=Journal.PERSISTENT_ONLY)
+        self._turn = Turn(ServiceEngine(workload.service, started_at=0, journal=Journal.PERSISTENT_ONLY))
+        self._inbox: list[Inbound] = []
         self._producers = producers_of(workload, self._queues)
         self._consumers = consumers_of(scenario, replication, self._queues)
         self._delay_ns = workload.delay_ns
@@ -119,7 +121,7 @@ class SharedReaderQueueRun:
                 self.now_ns = until_ns
                 return Stop.UNTIL
             self.now_ns = instant
-            self._turn(instant)
+            self._pass(instant)
         return Stop.LOG_FULL
 
     def take_log(self) -> Rows:
@@ -156,7 +158,7 @@ class SharedReaderQueueRun:
         instant = self._next_arrival()
         if self._agenda and self._agenda[0][0] < instant:
             instant = self._agenda[0][0]
-        deadline = self._engine.next_deadline()
+        deadline = self._turn.next_deadline()
         return instant if deadline is None or deadline > instant else max(deadline, self.now_ns)
 
     def _next_arrival(self) -> Nanoseconds:
@@ -169,8 +171,8 @@ class SharedReaderQueueRun:
             self._position = 0
         return int(self._window[self._position]["time"])
 
-    def _turn(self, now: Nanoseconds) -> None:
-        """One turn of the driver: everything due now goes in, then what the engine has ready goes out."""
+    def _pass(self, now: Nanoseconds) -> None:
+        """One pass of the driver: everything due now goes in, then what may leave goes out."""
         while self._next_arrival() == now:
             row = self._window[self._position]
             self._position += 1
@@ -178,16 +180,24 @@ class SharedReaderQueueRun:
         while self._agenda and self._agenda[0][0] <= now:
             _, _, kind, peer, what = heapq.heappop(self._agenda)
             self._do(now, kind, peer, what)
-        self._engine.advance(now)
-        ready = self._engine.take_ready()
-        for event in ready.events:
-            self._log.tell(event)
+        turn = self._turn
+        turn.receive(self._inbox)
+        self._inbox = []
+        while turn.step(now):
+            pass
+        while (group := turn.to_write()) is not None:
+            for ready in group.turns:
+                for batch in ready.batches:
+                    turn.durable(batch.stream, batch.last_index)
         arrives = now + self._delay_ns
-        for message in ready.messages:
-            if isinstance(message, Delivery):
-                self._at(arrives, _TO_CONSUMER, self._consumers[number_of(message.consumer_guid)], message)
-            elif isinstance(message, WriteAcknowledgment):
-                self._at(arrives, _TO_PRODUCER, self._producers[number_of(message.identity.writer_guid)], message)
+        for released in turn.to_send():
+            for event in released.events:
+                self._log.tell(event)
+            for message in released.messages:
+                if isinstance(message, Delivery):
+                    self._at(arrives, _TO_CONSUMER, self._consumers[number_of(message.consumer_guid)], message)
+                elif isinstance(message, WriteAcknowledgment):
+                    self._at(arrives, _TO_PRODUCER, self._producers[number_of(message.identity.writer_guid)], message)
 
     def _do(self, now: Nanoseconds, kind: int, peer: Any, what: Any) -> None:
         if kind == _TO_SERVICE:
@@ -222,7 +232,7 @@ class SharedReaderQueueRun:
         if isinstance(message, Write) and now < self._elected_at_ns.get(message.topic_name, 0):
             self._reject_without_master(now, message)
         else:
-            self._engine.receive(now, message)
+            self._inbox.append(message)
 
     def _reject_without_master(self, now: Nanoseconds, write: Write) -> None:
         """While the master is being elected, every queue of the topic answers 0 (section 7.1.2)."""

@@ -1,0 +1,281 @@
+"""The turn of a service: what a driver does with an engine, its streams and its peers, in which order.
+
+`Turn` is a state machine without I/O around `ServiceEngine`. It owns what lies between a message that comes in and one
+that leaves: which messages the engine receives together, how far the engine may run ahead of the disk, and which
+message may leave now. A driver owns threads, files, peers and the clock, and nothing else. The daemon, the processes of
+sessions, the embedded service and the simulator all step this class: what runs live is what is simulated.
+
+The contract, in the order of doing. Each pass of a driver's loop looks like this::
+
+    turn.receive(messages)                       # what has come, or () when a deadline is due
+    while turn.step(clock()):                    # the engine receives a part and does what is due
+        pass
+    if not sync_is_in_progress and (group := turn.to_write()) is not None:
+        if group.changes_queues:
+            found = open_streams_of_created_queues()         # they may hold samples of an earlier run
+        for batch in batches_by_stream(group):
+            storage.append(batch.stream, batch.first_index, batch.records)
+        storage.sync()                           # now, later, or in another thread
+        if group.changes_queues:
+            adopt(engine, found)
+        for ready in group.turns:
+            for batch in ready.batches:
+                turn.durable(batch.stream, batch.last_index)
+    for released in turn.to_send():
+        transport.send(released.messages)
+        report(released.events)
+    wait_until(turn.next_deadline(), or_something_comes, or_the_sync_is_over)
+
+- **Receive.** Messages wait in the order in which they came until `step` hands them to the engine, in parts that end
+  with a command that creates or deletes queues: the samples which an earlier run left in the files of a queue must be
+  in it before others are [QS 2.14.2], and a queue that is deleted and created again has new files, which it gets only
+  once the former ones are gone. What cannot be stored or offered is refused before the engine sees it, see `Admit`.
+- **Step** does nothing while the turn has to wait for the disk: when `TURNS_AHEAD_MAX` turns or `RECORDS_AHEAD_MAX`
+  records wait for it (back-pressure), or behind a change of queues. `waits_for_disk` says so; the driver waits for its
+  sync and goes on.
+- **Write.** A stream's records have consecutive indexes, from 1, and are appended in this order; those of different
+  streams in any order, but that a dead letter must be durable no later than the removal from its queue, and a change of
+  the configuration no earlier than the records before it. Everything that gathered during one sync is one group, for a
+  sync takes as long for one record as for hundreds. A group that `changes_queues` is one turn alone; all before it is
+  durable.
+- **Durable.** Streams are reported one by one, in any order, each as far as it is committed: synced here for a stream
+  of this service alone. (A replicated stream is committed by a quorum; it is reported when that is known, and only
+  what rests on it waits.) Report a group that changes queues once the samples that were found are in the engine.
+- **Send.** A message leaves once the record that it rests on is committed, whatever becomes of other streams. Messages
+  of one stream leave in the order in which the engine gave them; when nothing waits, all do. Events leave with the last
+  message of their turn, and turns in their order.
+- **A store that fails** is the driver's business: it takes from the messages of the group what rests on the stream
+  that failed, rolls the engine's queue back to what is stored, and reports the group as durable.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
+from qsctl.core.engine import ServiceEngine
+from qsctl.core.events import Event
+from qsctl.core.messages import CommandReply, CommandRequest, Inbound, Outbound
+from qsctl.core.ready import SERVICE_STREAM, Ready, StreamName
+from qsctl.core.records import QueueCreated, QueueDeleted, Record, SubscriberCreated, SubscriberDeleted
+from qsctl.instant import Nanoseconds
+
+TURNS_AHEAD_MAX: Final = 64
+"""Turns that may wait for the disk; then the service waits too: that is back-pressure."""
+
+RECORDS_AHEAD_MAX: Final = 8_000
+"""Records that may gather for the next group, for the same reason: they are written in one go, in which all else
+waits."""
+
+Admit: TypeAlias = Callable[[CommandRequest], CommandReply | None]
+"""Returns the refusal of a command whose queues could not be stored or offered; None: the engine answers it."""
+
+_CHANGING = CreateQueue | CreateSubscriber | DeleteQueue | DeleteSubscriber
+_CHANGES = frozenset({QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted})
+
+
+class Group(NamedTuple):
+    """Turns that are written and synced together. The driver may change their records and messages in place."""
+
+    turns: Sequence[Ready]
+    changes_queues: bool = False
+
+
+class Released(NamedTuple):
+    """What may leave of one turn. `service_records` changed the configuration with it, see `Ready`."""
+
+    messages: list[Outbound]
+    events: list[Event]
+    service_records: list[Record]
+
+
+def admit_all(_request: CommandRequest) -> None:
+    """Refuse nothing."""
+    return
+
+
+class Turn:
+    """The turns of one engine; see this module's docstring for what a driver does.
+
+    Args:
+        engine: whose turns they are. The driver restores it before the first turn.
+        admit: looks at each command that changes queues before the engine receives it.
+        turns_ahead_max: how many turns may wait for the disk.
+        records_ahead_max: how many records may gather for the next group.
+    """
+
+    def __init__(
+        self,
+        engine: ServiceEngine,
+        admit: Admit = admit_all,
+        *,
+        turns_ahead_max: int = TURNS_AHEAD_MAX,
+        records_ahead_max: int = RECORDS_AHEAD_MAX,
+    ) -> None:
+        self.engine = engine
+        self.admit = admit
+        self._turns_ahead_max = turns_ahead_max
+        self._records_ahead_max = records_ahead_max
+        self._parts: deque[Sequence[Inbound]] = deque()
+        self._gathering: list[Ready] = []
+        self._gathers_foreign = False
+        """Whether a message among them rests on what another turn recorded: it need not wait for its own."""
+        self._gathered_record_count = 0
+        self._change: Ready | None = None
+        """A turn that created or deleted queues, until it has left."""
+        self._is_change_written = False
+        self._written: deque[Ready] = deque()
+        """Turns that were handed to the driver and have not left as a whole, in order."""
+        self._committed: dict[StreamName, int] = {}
+        """How far the streams are committed of which something is not; all others are as a whole."""
+        self._last: dict[StreamName, int] = {}
+        """The last index of the same streams."""
+        self._has_progress = False
+        self._released: list[Released] = []
+
+    def receive(self, messages: Sequence[Inbound] = ()) -> None:
+        """Put messages behind those that have not been stepped. None at all: `step` does what is due."""
+        if CommandRequest in set(map(type, messages)):
+            self._parts.extend(_up_to_each_change(messages))
+        else:
+            self._parts.append(messages)
+
+    def step(self, now: Nanoseconds) -> bool:
+        """Let the engine receive the next part and do what is due; False: there is none, or it waits for the disk."""
+        if not self._parts or self.waits_for_disk:
+            return False
+        part = self._parts.popleft()
+        last = part[-1] if part else None
+        refusal = self.admit(last) if isinstance(last, CommandRequest) and _is_changing(last) else None
+        engine = self.engine
+        engine.receive_all(now, part if refusal is None else part[:-1])
+        engine.advance(now)
+        ready = engine.take_ready()
+        if refusal is not None:
+            ready.messages.append((SERVICE_STREAM, 0, refusal))
+        self._enter(ready)
+        return True
+
+    @property
+    def waits_for_disk(self) -> bool:
+        """Whether nothing is stepped before more is durable."""
+        return (
+            self._change is not None
+            or len(self._gathering) + len(self._written) > self._turns_ahead_max
+            or self._gathered_record_count > self._records_ahead_max
+        )
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was received was stepped, is durable, and was given by `to_send`."""
+        return not (self._parts or self._gathering or self._change or self._written or self._released)
+
+    def to_write(self) -> Group | None:
+        """Return what the driver writes and syncs next; None: nothing, or not before more is durable."""
+        if self._gathering:
+            group = Group(self._gathering)
+            self._gathering = []
+            self._gathers_foreign = False
+            self._gathered_record_count = 0
+        elif self._change is not None and not self._written and not self._is_change_written:
+            group = Group([self._change], changes_queues=True)
+            self._is_change_written = True
+        else:
+            return None
+        self._written.extend(group.turns)
+        self._has_progress = True  # the driver puts payloads in: what rests on nothing may leave then
+        return group
+
+    def durable(self, stream: StreamName, index: int) -> None:
+        """Report that the records of a stream are committed up to this index."""
+        last = self._last.get(stream)
+        if last is None:
+            return
+        if index >= last:
+            del self._last[stream], self._committed[stream]
+        else:
+            self._committed[stream] = max(index, self._committed[stream])
+        self._has_progress = True
+
+    def to_send(self) -> list[Released]:
+        """Return what may leave that has not left: whole turns, and parts of others."""
+        written = self._written
+        while written and self._is_committed(written[0]):
+            ready = written.popleft()
+            self._release(ready)
+            if ready is self._change:
+                self._change, self._is_change_written = None, False
+        if self._has_progress:
+            for ready in written:
+                self._release_free(ready)
+            if self._gathers_foreign:
+                for ready in self._gathering:
+                    self._release_free(ready)
+        self._has_progress = False
+        released, self._released = self._released, []
+        return released
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """When `receive(())` and `step` next have something to do; None: only a message or the disk changes anything.
+
+        An instant that has passed: now.
+        """
+        return None if self.waits_for_disk else self.engine.next_deadline()
+
+    def _enter(self, ready: Ready) -> None:
+        """Put a turn behind those before it."""
+        batches = ready.batches
+        if not (batches or ready.messages or ready.events):
+            return
+        for batch in batches:
+            self._committed.setdefault(batch.stream, batch.first_index - 1)
+            self._last[batch.stream] = batch.last_index
+        if not ready.may_lack_payloads:
+            if not self._last and not self._gathering and not self._written:
+                self._release(ready)  # it rests on nothing, and nothing is before it
+                return
+            if not {each[0] for each in ready.messages} <= {batch.stream for batch in batches}:
+                self._release_free(ready)
+                self._gathers_foreign = True
+        if not _CHANGES.isdisjoint(map(type, ready.service_records)):
+            self._change = ready
+        else:
+            self._gathering.append(ready)
+            self._gathered_record_count += ready.record_count
+
+    def _release_free(self, ready: Ready) -> None:
+        """Release the messages that rest on nothing that is not committed."""
+        committed = self._committed
+        waiting = [each for each in ready.messages if each[1] > committed.get(each[0], each[1])]
+        if len(waiting) < len(ready.messages):
+            free = [message for stream, index, message in ready.messages if index <= committed.get(stream, index)]
+            self._released.append(Released(free, [], []))
+            ready.messages[:] = waiting
+
+    def _release(self, ready: Ready) -> None:
+        if ready.messages or ready.events or ready.batches:
+            messages = [message for _, _, message in ready.messages]
+            self._released.append(Released(messages, ready.events, ready.service_records))
+
+    def _is_committed(self, ready: Ready) -> bool:
+        committed = self._committed
+        return all(
+            batch.stream not in committed or batch.last_index <= committed[batch.stream] for batch in ready.batches
+        )
+
+
+def _is_changing(request: CommandRequest) -> bool:
+    return isinstance(request.command, _CHANGING)
+
+
+def _up_to_each_change(messages: Sequence[Inbound]) -> Iterator[Sequence[Inbound]]:
+    """Messages in parts, each but the last ending with a command that creates or deletes queues."""
+    start = 0
+    for at, message in enumerate(messages):
+        if isinstance(message, CommandRequest) and _is_changing(message):
+            yield messages[start : at + 1]
+            start = at + 1
+    if start < len(messages):
+        yield messages[start:]

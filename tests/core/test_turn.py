@@ -1,0 +1,407 @@
+"""The turn: what is stepped, written, and may leave when, whatever a driver's disk does."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from qsctl.core.admin.command import CreateQueue, DeleteQueue, FlushQueue, GetMessages, GetStatus
+from qsctl.core.admin.reply import Reply, ReturnCode
+from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    CommandReply,
+    CommandRequest,
+    ConsumerJoined,
+    Delivery,
+    Inbound,
+    Outbound,
+    Write,
+    WriteAcknowledgment,
+)
+from qsctl.core.queue.settings import (
+    PersistenceKind,
+    PersistenceSettings,
+    RedeliverySettings,
+    SharedReaderQueueSettings,
+)
+from qsctl.core.ready import SERVICE_STREAM, Ready
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.core.turn import Group, Released, Turn
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.resource import parse_resource
+
+WRITER, READER = Guid(b"w" * 16), Guid(b"r" * 16)
+SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
+ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
+PERSISTENT = PersistenceSettings(PersistenceKind.PERSISTENT)
+
+
+def queue(name: str, **given: Any) -> SharedReaderQueueSettings:
+    return SharedReaderQueueSettings(name, name.capitalize(), **given)
+
+
+def engine_of(*queues: SharedReaderQueueSettings) -> ServiceEngine:
+    subscriber = SharedSubscriberSettings("S", (), queues)
+    settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
+    return ServiceEngine(settings, started_at=0, journal=Journal.PERSISTENT_ONLY)
+
+
+def turn_of(*queues: SharedReaderQueueSettings, **given: Any) -> Turn:
+    """A turn whose service has recorded its configuration."""
+    engine = engine_of(*queues)
+    engine.finish_restore(0)
+    turn = Turn(engine, **given)
+    run(turn)
+    write_all(turn)
+    turn.to_send()
+    assert turn.is_idle
+    return turn
+
+
+def run(turn: Turn, *messages: Inbound, now: int = 0) -> None:
+    turn.receive(messages)
+    while turn.step(now):
+        pass
+
+
+def write_all(turn: Turn) -> None:
+    while (group := turn.to_write()) is not None:
+        report(turn, group)
+
+
+def report(turn: Turn, group: Group) -> None:
+    for ready in group.turns:
+        for batch in ready.batches:
+            turn.durable(batch.stream, batch.last_index)
+
+
+def write(number: int, topic: str = "Orders") -> Write:
+    return Write("P", topic, SampleIdentity(WRITER, number), b"%d" % number)
+
+
+def command(each: Any) -> CommandRequest:
+    return CommandRequest(SampleIdentity(READER, 1), "*", each)
+
+
+def sent(turn: Turn) -> list[Outbound]:
+    return [message for released in turn.to_send() for message in released.messages]
+
+
+def acknowledged(turn: Turn) -> list[tuple[str, int]]:
+    return [
+        (each.queue.rpartition("/")[2], each.identity.sequence_number)
+        for each in sent(turn)
+        if isinstance(each, WriteAcknowledgment)
+    ]
+
+
+def test_nothing_leaves_before_the_record_it_rests_on_is_durable() -> None:
+    turn = turn_of(queue("orders", persistence=PERSISTENT))
+    run(turn, write(1))
+    assert sent(turn) == []
+    group = turn.to_write()
+    assert group is not None
+    assert sent(turn) == []
+    run(turn, write(1))
+    assert sent(turn) == [], "a duplicate is acknowledged with the sample itself at the earliest"
+    report(turn, group)
+    write_all(turn)
+    assert acknowledged(turn) == [("orders", 1), ("orders", 1)]
+    assert turn.is_idle
+
+
+def test_a_stream_does_not_wait_for_another_one() -> None:
+    turn = turn_of(queue("orders", persistence=PERSISTENT), queue("bills", persistence=PERSISTENT))
+    run(turn, write(1), write(1, "Bills"), write(2))
+    run(turn, write(3))
+    group = turn.to_write()
+    assert group is not None
+    turn.durable("P/S/orders", 2)
+    assert acknowledged(turn) == [("orders", 1), ("orders", 2)]
+    turn.durable("P/S/orders", 3)
+    assert acknowledged(turn) == [("orders", 3)]
+    turn.durable("P/S/bills", 1)
+    assert acknowledged(turn) == [("bills", 1)]
+    assert turn.is_idle
+
+
+def test_events_leave_with_the_last_of_their_turn_and_in_the_order_of_turns() -> None:
+    turn = turn_of(queue("orders", persistence=PERSISTENT), queue("bills", persistence=PERSISTENT))
+    run(turn, write(1, "Bills"), now=1)
+    run(turn, write(1), now=2)
+    assert turn.to_write() is not None
+    turn.durable("P/S/orders", 1)
+    (released,) = turn.to_send()
+    assert (len(released.messages), released.events) == (1, [])
+    turn.durable("P/S/bills", 1)
+    assert [event.at_ns for released in turn.to_send() for event in released.events] == [1, 1, 2, 2]
+
+
+def test_a_volatile_queue_waits_for_no_disk() -> None:
+    turn = turn_of(queue("orders", persistence=PERSISTENT), queue("news"))
+    run(turn, write(1), write(1, "News"))
+    assert acknowledged(turn) == [("news", 1)]
+    run(turn, write(2, "News"))
+    assert acknowledged(turn) == [("news", 2)]
+    write_all(turn)
+    assert acknowledged(turn) == [("orders", 1)]
+
+
+def test_a_turn_that_rests_on_nothing_needs_no_writing() -> None:
+    turn = turn_of(queue("news"))
+    run(turn, ConsumerJoined("P/S/news", READER), write(1, "News"))
+    assert turn.to_write() is None
+    assert [type(each) for each in sent(turn)] == [WriteAcknowledgment, Delivery]
+    assert turn.is_idle
+
+
+def test_a_sample_read_by_a_command_has_its_payload_put_in_by_the_driver() -> None:
+    on_disk = PersistenceSettings(PersistenceKind.PERSISTENT, in_memory_state=False)
+    turn = turn_of(queue("orders", persistence=on_disk))
+    run(turn, write(1))
+    write_all(turn)
+    turn.to_send()
+    run(turn, command(GetMessages(ORDERS)))
+    assert sent(turn) == [], "the driver has not seen it"
+    write_all(turn)
+    (reply,) = sent(turn)
+    assert isinstance(reply, CommandReply)
+
+
+def test_what_gathers_during_a_sync_is_one_group() -> None:
+    turn = turn_of(queue("orders", persistence=PERSISTENT))
+    run(turn, write(1))
+    first = turn.to_write()
+    assert first is not None
+    assert turn.to_write() is None
+    run(turn, write(2))
+    run(turn, write(3))
+    report(turn, first)
+    second = turn.to_write()
+    assert second is not None
+    assert [batch.first_index for ready in second.turns for batch in ready.batches] == [2, 3]
+
+
+@pytest.mark.parametrize("by", ["turns", "records"])
+def test_the_service_waits_for_the_disk_when_it_is_too_far_ahead(by: str) -> None:
+    bounds = {"turns_ahead_max": 2} if by == "turns" else {"records_ahead_max": 2}
+    settings = queue("orders", persistence=PERSISTENT, redelivery=RedeliverySettings(1, 10))
+    turn = turn_of(settings, **bounds)
+    run(turn, write(1), write(2) if by == "records" else write(1))
+    run(turn, write(3))
+    run(turn, ConsumerJoined("P/S/orders", READER))
+    assert turn.waits_for_disk
+    assert turn.next_deadline() is None, "a deadline cannot be met before the disk has caught up"
+    turn.receive((write(4),))
+    assert not turn.step(5)
+    assert not turn.is_idle
+    write_all(turn)
+    turn.to_send()
+    assert not turn.waits_for_disk
+    run(turn, now=5)
+    write_all(turn)
+    turn.to_send()
+    assert turn.next_deadline() == (10 if by == "turns" else 15)
+
+
+def test_a_reply_rests_on_what_its_command_removed() -> None:
+    turn = turn_of(queue("orders", persistence=PERSISTENT), queue("bills", persistence=PERSISTENT))
+    run(turn, write(1))
+    write_all(turn)
+    turn.to_send()
+    run(turn, command(FlushQueue(ORDERS)), write(1, "Bills"))
+    assert turn.to_write() is not None
+    turn.durable("P/S/bills", 1)
+    assert [type(each) for each in sent(turn)] == [WriteAcknowledgment]
+    turn.durable("P/S/orders", 2)
+    assert [type(each) for each in sent(turn)] == [CommandReply]
+
+
+def test_a_status_waits_for_no_disk() -> None:
+    turn = turn_of(queue("orders", persistence=PERSISTENT))
+    run(turn, write(1), command(GetStatus(ORDERS)))
+    assert [type(each) for each in sent(turn)] == [CommandReply]
+
+
+# Changes of queues.
+
+
+def test_messages_behind_a_change_of_queues_wait_until_it_is_durable() -> None:
+    turn = turn_of(queue("orders", persistence=PERSISTENT))
+    run(turn, write(1), command(CreateQueue(SUBSCRIBER, queue("more", persistence=PERSISTENT))), write(1, "More"))
+    assert turn.waits_for_disk
+    before = turn.to_write()
+    if before is not None and not before.changes_queues:
+        report(turn, before)
+        turn.to_send()
+        before = turn.to_write()
+    assert before is not None
+    assert before.changes_queues
+    assert SERVICE_STREAM in [batch.stream for ready in before.turns for batch in ready.batches]
+    turn.to_send()
+    assert not turn.step(0), "the samples of an earlier run are not in the queue yet"
+    assert turn.to_write() is None
+    report(turn, before)
+    replies = [message for released in turn.to_send() for message in released.messages]
+    assert any(isinstance(each, CommandReply) for each in replies)
+    assert turn.step(0)
+    write_all(turn)
+    assert acknowledged(turn) == [("more", 1)]
+
+
+def test_a_change_of_queues_is_written_once_all_before_it_is_durable() -> None:
+    turn = turn_of(queue("orders", persistence=PERSISTENT))
+    run(turn, write(1))
+    run(turn, command(DeleteQueue(ORDERS)))
+    first = turn.to_write()
+    assert first is not None
+    assert not first.changes_queues
+    assert turn.to_write() is None
+    report(turn, first)
+    turn.to_send()
+    second = turn.to_write()
+    assert second is not None
+    assert second.changes_queues
+    report(turn, second)
+    assert [type(each) for each in sent(turn)] == [CommandReply]
+    assert turn.is_idle
+
+
+def test_a_queue_created_again_begins_a_stream_of_its_own() -> None:
+    turn = turn_of(queue("orders", persistence=PERSISTENT))
+    create = command(CreateQueue(SUBSCRIBER, queue("orders", persistence=PERSISTENT)))
+    run(turn, write(1), write(2), command(DeleteQueue(ORDERS)), create, write(3))
+    for _ in range(4):
+        write_all(turn)
+        turn.to_send()
+        while turn.step(0):
+            pass
+    assert turn.to_write() is None
+    run(turn, write(4))
+    assert sent(turn) == []
+    group = turn.to_write()
+    assert group is not None
+    assert [(batch.stream, batch.first_index) for batch in group.turns[0].batches] == [("P/S/orders", 2)]
+
+
+def test_a_command_that_is_not_admitted_does_not_reach_the_engine() -> None:
+    refused: list[CommandRequest] = []
+
+    def admit(request: CommandRequest) -> CommandReply:
+        refused.append(request)
+        return CommandReply(request.request, "svc", Reply(ReturnCode.ERROR, "no room"))
+
+    turn = turn_of(queue("orders", persistence=PERSISTENT), admit=admit)
+    create = command(CreateQueue(SUBSCRIBER, queue("more")))
+    run(turn, command(GetStatus(ORDERS)), create)
+    assert refused == [create]
+    assert [each.reply.text for each in sent(turn) if isinstance(each, CommandReply)][-1] == "no room"
+    assert len(turn.engine.queues()) == 1
+
+
+# Any disk.
+
+
+class Story:
+    """Random messages, and a disk that writes when it likes and reports the streams when it likes."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.turn = turn_of(
+            queue("orders", persistence=PERSISTENT, redelivery=RedeliverySettings(2, 20), dead_letter_queue="dead"),
+            queue("bills", persistence=PERSISTENT),
+            queue("news"),
+            queue("dead", persistence=PERSISTENT, is_dead_letter=True),
+        )
+        self.now = 0
+        self.records: dict[str, int] = defaultdict(int)
+        self.written: dict[str, int] = defaultdict(int)
+        self.durable: dict[str, int] = defaultdict(int)
+        self.engine_sent: list[tuple[str, int, Outbound]] = []
+        self.sent: list[Outbound] = []
+        real = self.turn.engine.take_ready
+
+        def noted() -> Ready:
+            ready = real()
+            self.engine_sent += ready.messages
+            return ready
+
+        self.turn.engine.take_ready = noted  # type: ignore[method-assign]
+
+    def messages(self) -> list[Inbound]:
+        chance = self.chance
+        found: list[Inbound] = []
+        for _ in range(chance.randint(0, 4)):
+            name = chance.choice(["orders", "bills", "news", "dead"])
+            identity = SampleIdentity(WRITER, chance.randint(1, 12))
+            found.append(
+                chance.choice(
+                    [
+                        Write("P", name.capitalize(), identity, b"x"),
+                        Write("P", name.capitalize(), identity, b"x"),
+                        ConsumerJoined(f"P/S/{name}", READER),
+                        Acknowledgment(f"P/S/{name}", READER, identity, chance.choice(list(AckResponse))),
+                        command(FlushQueue(ORDERS)),
+                        command(GetStatus(ORDERS)),
+                    ]
+                )
+            )
+        return found
+
+    def step(self) -> None:
+        self.now += self.chance.randint(0, 8)
+        what = self.chance.random()
+        if what < 0.5:
+            run(self.turn, *self.messages(), now=self.now)
+        elif what < 0.7:
+            group = self.turn.to_write()
+            for ready in group.turns if group is not None else ():
+                for batch in ready.batches:
+                    assert batch.first_index == self.written[batch.stream] + 1, "indexes are consecutive"
+                    self.written[batch.stream] = batch.last_index
+        else:
+            behind = [each for each in self.written if self.durable[each] < self.written[each]]
+            if behind:
+                stream = self.chance.choice(behind)
+                self.durable[stream] = self.chance.randint(self.durable[stream], self.written[stream])
+                self.turn.durable(stream, self.durable[stream])
+        self.collect(self.turn.to_send())
+
+    def collect(self, released: list[Released]) -> None:
+        rests = {id(message): (stream, index) for stream, index, message in self.engine_sent}
+        for message in (message for each in released for message in each.messages):
+            stream, index = rests[id(message)]
+            assert index <= self.durable[stream] or stream == SERVICE_STREAM
+            self.sent.append(message)
+
+    def finish(self) -> None:
+        for _ in range(100):
+            while self.turn.step(self.now):
+                pass
+            self.durable = defaultdict(lambda: 10**9)
+            for stream in self.written:
+                self.turn.durable(stream, self.written[stream])
+            while (group := self.turn.to_write()) is not None:
+                report(self.turn, group)
+            self.collect(self.turn.to_send())
+            if self.turn.is_idle:
+                return
+        raise AssertionError("the turn does not come to rest")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_with_any_disk_every_message_leaves_once_in_the_order_of_its_stream_and_never_too_early(seed: int) -> None:
+    story = Story(seed)
+    for _ in range(150):
+        story.step()
+    story.finish()
+    assert len(story.sent) == len(story.engine_sent) > 50
+    for name in {stream for stream, _, _ in story.engine_sent}:
+        expected = [id(message) for stream, _, message in story.engine_sent if stream == name]
+        of_stream = set(expected)
+        assert [id(message) for message in story.sent if id(message) in of_stream] == expected
