@@ -45,7 +45,7 @@ class Part:
 
 
 def listed_parts(folder: Location, info: RunInfo, table: str) -> list[Part]:
-    """The parts of a table in the order of their replications, present in the folder and the only ones there.
+    """Return the parts of a table in the order of their replications, present in the folder and the only ones there.
 
     Their content is not read: `Part.check` does that, or `checked_parts`. Of a run that was killed, parts of
     replications that did not end are passed over.
@@ -74,7 +74,7 @@ def listed_parts(folder: Location, info: RunInfo, table: str) -> list[Part]:
 
 
 def checked_parts(folder: Location, info: RunInfo, tables: Collection[str]) -> dict[str, list[Part]]:
-    """`listed_parts` of several tables, their content compared with their checksums.
+    """Return `listed_parts` of several tables, their content compared with their checksums.
 
     Raises:
         Damaged: as `listed_parts`, or a part's content was changed.
@@ -100,7 +100,7 @@ def check_all(parts: Sequence[Part]) -> None:
 
 
 def checked_text(folder: Location, info: RunInfo, name: str) -> str:
-    """A small text file of the folder, such as its scenario.
+    """Return a small text file of the folder, such as its scenario.
 
     Raises:
         Damaged: it is missing or was changed.
@@ -117,7 +117,7 @@ def checked_text(folder: Location, info: RunInfo, name: str) -> str:
 
 
 def _refuse_added(folder: Location, info: RunInfo, table: str, known: set[Location]) -> None:
-    """Refuse Parquet files that are not listed: whoever reads the folder as it is would count them."""
+    """Refuse Parquet files that are not listed: a reader of the folder as it is would count them."""
     ended = {each.replication for each in info.done}
     for path in listed((folder / table).rglob("*.parquet")):
         if path in known or path.name.startswith((".", "_")):

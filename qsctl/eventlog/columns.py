@@ -39,29 +39,29 @@ class ChunkBuffers:
         self._filled = 0
 
     def spread(self, rows: Rows) -> Iterator[dict[str, npt.NDArray[Any]]]:
-        """Take rows in; yields each chunk that became full. Waits while all sets are with the writer."""
-        taken = 0
-        while taken < len(rows):
+        """Copy rows in, and yield each chunk that became full. Waits while all sets are with the writer."""
+        copied = 0
+        while copied < len(rows):
             if self._current is None:
                 self._current = self._set(rows)
                 self._filled = 0
-            count = min(len(rows) - taken, self._chunk_rows - self._filled, _BLOCK_ROWS)
-            block = rows[taken : taken + count]
+            count = min(len(rows) - copied, self._chunk_rows - self._filled, _BLOCK_ROWS)
+            block = rows[copied : copied + count]
             for name, column in self._current.items():
                 column[self._filled : self._filled + count] = block[name]
-            taken += count
+            copied += count
             self._filled += count
             if self._filled == self._chunk_rows:
                 full, self._current = self._current, None
                 yield full
 
     def rest(self) -> dict[str, npt.NDArray[Any]] | None:
-        """The rows of the last chunk, which is not full."""
+        """Return the rows of the last chunk, which is not full."""
         current, self._current = self._current, None
         return None if current is None else {name: column[: self._filled] for name, column in current.items()}
 
     def release(self, columns: dict[str, npt.NDArray[Any]]) -> None:
-        """The writer is done with a chunk."""
+        """Accept a chunk's columns back from the writer."""
         self._free.put(columns)
 
     def _set(self, rows: Rows) -> dict[str, npt.NDArray[Any]]:
@@ -73,7 +73,7 @@ class ChunkBuffers:
 
 
 def message_table(rows: Rows | Mapping[str, npt.NDArray[Any]], run_id: str, queues: Sequence[str]) -> pa.Table:
-    """Message rows as a table of `MESSAGES`.
+    """Return message rows as a table of `MESSAGES`.
 
     Args:
         rows: a structured array or columns: enqueued_ns, enter_ns, wait_ns, send_ns, acknowledge_ns (int64, negative
@@ -106,7 +106,7 @@ def message_table(rows: Rows | Mapping[str, npt.NDArray[Any]], run_id: str, queu
 def event_table(
     rows: Rows | Mapping[str, npt.NDArray[Any]], run_id: str, queues: Sequence[str], events: Sequence[str]
 ) -> pa.Table:
-    """Event rows (at_ns, value, client_id, queue or -1, event) as a table of `EVENTS`."""
+    """Return event rows (at_ns, value, client_id, queue or -1, event) as a table of `EVENTS`."""
     arrays = [
         _constant(run_id, len(rows["at_ns"])),
         _numbers(rows["at_ns"], pa.int64()),
@@ -119,7 +119,7 @@ def event_table(
 
 
 def counter_table(columns: Mapping[str, Any], run_id: str) -> pa.Table:
-    """A model's counters as a table of `COUNTERS`: one row a client and queue."""
+    """Return a model's counters as a table of `COUNTERS`: one row a client and queue."""
     arrays = []
     for field in COUNTERS:
         if field.name == "run_id":
@@ -135,7 +135,7 @@ def counter_table(columns: Mapping[str, Any], run_id: str) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=COUNTERS)
 
 
-# Arrays are made from their buffers: `pa.array` imports pandas, which takes longer than a small simulation.
+# Arrays are made from their buffers: `pa.array` imports pandas, which is slower than a small simulation.
 
 
 def _numbers(values: npt.NDArray[Any], kind: pa.DataType, valid: npt.NDArray[np.bool_] | None = None) -> pa.Array:

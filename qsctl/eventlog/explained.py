@@ -41,7 +41,7 @@ _BYTES: Final = frozenset({"message-too-big", "ingress-discard", "large-message"
 
 
 def merged_happenings(replications: Iterable[ReplicationInfo]) -> tuple[Happening, ...]:
-    """The happenings of all replications together: counts added up, the first of all, the largest peak and spread."""
+    """Return the happenings of all replications: counts added, the first of all, the largest peak and spread."""
     found: dict[str, Happening] = {}
     for replication in replications:
         for each in replication.happenings:
@@ -64,7 +64,7 @@ def merged_happenings(replications: Iterable[ReplicationInfo]) -> tuple[Happenin
 
 
 def peak_text(happening: Happening) -> str:
-    """The largest value with its unit; empty where it says nothing beyond the count."""
+    """Return the largest value with its unit; empty where it adds nothing to the count."""
     if happening.event in _PERCENT_TIMES_100:
         return f"{happening.peak / 100:g} %"
     if happening.event in _PERCENT:
@@ -73,5 +73,5 @@ def peak_text(happening: Happening) -> str:
 
 
 def reason_of(happening: Happening) -> str:
-    """Why it was raised."""
+    """Return why it was raised."""
     return REASONS.get(happening.event, "")

@@ -86,15 +86,15 @@ class RemotePath:
         return PurePosixPath(self._path).relative_to(other._path)
 
     def exists(self) -> bool:
-        """Whether there is such a file or folder."""
+        """Return whether there is such a file or folder."""
         return self.is_file() or self.is_dir()
 
     def is_file(self) -> bool:
-        """Whether this is a file."""
+        """Return whether this is a file."""
         return bool(self._info().is_file)
 
     def is_dir(self) -> bool:
-        """Whether this is a folder: in an object store, whether anything is in it."""
+        """Return whether this is a folder: in an object store, whether anything is in it."""
         from pyarrow.fs import FileType
 
         return bool(self._info().type == FileType.Directory)
@@ -104,15 +104,15 @@ class RemotePath:
         del parents
         if not exist_ok and self.exists():
             raise FileExistsError(f"{self} exists")
-        with self._told():
+        with self._reported():
             self._filesystem.create_dir(self._path, recursive=True)
 
     def iterdir(self) -> Iterator[RemotePath]:
-        """What is in the folder."""
+        """Return what is in the folder."""
         return self._listed(recursive=False)
 
     def glob(self, pattern: str) -> Iterator[RemotePath]:
-        """The files and folders below that match a pattern, part by part, sorted."""
+        """Return the files and folders below that match a pattern, part by part, sorted."""
         depth = len(PurePosixPath(pattern).parts)
         for each in self._listed(recursive=depth > 1):
             below = each.relative_to(self)
@@ -120,7 +120,7 @@ class RemotePath:
                 yield each
 
     def rglob(self, pattern: str) -> Iterator[RemotePath]:
-        """The files and folders at any depth whose name matches a pattern, sorted."""
+        """Return the files and folders at any depth whose name matches a pattern, sorted."""
         return (each for each in self._listed(recursive=True) if PurePosixPath(each.name).match(pattern))
 
     def stat(self) -> FileSize:
@@ -136,7 +136,7 @@ class RemotePath:
 
     def open(self, mode: str = "rb") -> IO[bytes]:
         """Open for reading, or for writing anew, bytes."""
-        with self._told():
+        with self._reported():
             if mode == "wb":
                 return self._filesystem.open_output_stream(self._path)  # type: ignore[no-any-return]
             return self._filesystem.open_input_file(self._path)  # type: ignore[no-any-return]
@@ -171,12 +171,12 @@ class RemotePath:
         """Delete the file."""
         if missing_ok and not self.is_file():
             return
-        with self._told():
+        with self._reported():
             self._filesystem.delete_file(self._path)
 
     def replace(self, target: RemotePath) -> RemotePath:
         """Move a file, over one that is there."""
-        with self._told():
+        with self._reported():
             self._filesystem.move(self._path, target._path)
         return target
 
@@ -190,7 +190,7 @@ class RemotePath:
 
     def remove(self) -> None:
         """Delete the folder with what is in it; one that is not there is no error."""
-        with self._told():
+        with self._reported():
             if self.is_dir():
                 self._filesystem.delete_dir(self._path)
 
@@ -205,24 +205,24 @@ class RemotePath:
         return f"{_SPARK_SCHEME.get(scheme, scheme)}{colon}{rest}"
 
     def _info(self) -> Any:
-        with self._told():
+        with self._reported():
             return self._filesystem.get_file_info(self._path)
 
     def _listed(self, *, recursive: bool) -> Iterator[RemotePath]:
         from pyarrow.fs import FileSelector
 
-        with self._told():
+        with self._reported():
             found = self._filesystem.get_file_info(FileSelector(self._path, allow_not_found=True, recursive=recursive))
         for each in sorted(found, key=lambda info: info.path):
             yield RemotePath(self._root, each.path, self._filesystem)
 
-    def _told(self) -> _Told:
-        return _Told(str(self))
+    def _reported(self) -> _Reported:
+        return _Reported(str(self))
 
 
 @dataclass(frozen=True, slots=True)
 class FileSize:
-    """What `stat` says of a remote file."""
+    """The result of `stat` of a remote file."""
 
     st_size: int
 
@@ -232,7 +232,7 @@ Location: TypeAlias = Path | RemotePath
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Reported:
     """Gives an error of a store the form of an error of this machine's files: with a short reason."""
 
     place: str
@@ -320,7 +320,7 @@ def remove_tree(place: Location) -> None:
 
 
 def _uri_again(text: str) -> str:
-    """A URI that went through `pathlib`, which makes one slash of two."""
+    """Return a URI that went through `pathlib`, which makes one slash of two."""
     return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]+):/(?=[^/])", r"\1://", text) if not text.startswith("file:") else text
 
 
@@ -355,7 +355,7 @@ def _remote(text: str, scheme: str, host: str, path: str) -> RemotePath:
 
 
 def _s3() -> Any:
-    """A client of S3, or of a store that AWS_ENDPOINT_URL names and that speaks as S3 does."""
+    """Return a client of S3, or of a store that AWS_ENDPOINT_URL names and that speaks as S3 does."""
     from pyarrow.fs import S3FileSystem
 
     options: dict[str, Any] = {}

@@ -23,7 +23,7 @@ class Outcome(StrEnum):
     DISCARDED = "discarded"
     """By the queue's limit: Egress Congestion Discards; TIBCO's Transmit Congestion--Slow Consumer."""
     ELIDED = "elided"
-    """A newer message of its topic took its place: no loss."""
+    """A newer message of its topic replaced it: no loss."""
     EXPIRED = "expired"
     DEAD = "dead"
     HELD = "held"
@@ -57,7 +57,7 @@ DISCARDS: Final = LOSSES[:6]
 
 
 def column_of(outcome: Outcome) -> str:
-    """The counter's column: `discarded_messages`."""
+    """Return the counter's column: `discarded_messages`."""
     return f"{outcome.value}_messages"
 
 

@@ -1,4 +1,4 @@
-"""Reads a run folder: what it says of itself, its counters, its rows batch by batch; damage is one clear error.
+"""Reads a run folder: its `run.json`, its counters, its rows batch by batch; damage is one clear error.
 
 A partial run is read like a whole one; ask `info.status`. Of a run that was killed, only replications that ended are
 read. Each file is compared with its checksum before its first row is given.
@@ -32,11 +32,11 @@ class RecordedRun:
     info: RunInfo
 
     def counters(self) -> pa.Table:
-        """All counters, with a column `replication`."""
+        """Return all counters, with a column `replication`."""
         return counters_of(self.folder, self.info)
 
     def messages(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Message rows in bounded batches, part by part, each with a column `replication`.
+        """Return message rows in bounded batches, part by part, each with a column `replication`.
 
         Raises:
             NotFound: the run logged no messages.
@@ -50,7 +50,7 @@ class RecordedRun:
         return batches_of(self.folder, self.info, "messages", columns)
 
     def events(self) -> Iterator[pa.RecordBatch]:
-        """Event rows, as `messages`.
+        """Return event rows, as `messages`.
 
         Raises:
             NotFound: the run logged no events.
@@ -75,7 +75,7 @@ def open_run(folder: Location) -> RecordedRun:
 
 
 def counters_of(folder: Location, info: RunInfo) -> pa.Table:
-    """The counters of every replication that ended, with a column `replication`; empty when none did.
+    """Return the counters of every replication that ended, with a column `replication`; empty when none did.
 
     Raises:
         Damaged: as `batches_of`.
@@ -88,7 +88,7 @@ def counters_of(folder: Location, info: RunInfo) -> pa.Table:
 def batches_of(
     folder: Location, info: RunInfo, table: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """A table's rows in batches, with the replication that the folders' names give.
+    """Return a table's rows in batches, with the replication that the folders' names give.
 
     Raises:
         Damaged: a part is missing, does not belong to the run, was changed, cannot be read, or has other columns.
@@ -101,7 +101,7 @@ def batches_of(
 def part_batches(
     path: Location, replication: int, table: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one part, which was checked, with a column `replication`.
+    """Return the rows of one part, which was checked, with a column `replication`.
 
     Raises:
         Damaged: it cannot be read, or has other columns.

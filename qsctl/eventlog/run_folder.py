@@ -1,6 +1,6 @@
-"""The folder of one run: its name, its `run.json`, its parts. Never overwrites, and says itself whether it is whole.
+"""The folder of one run: its name, its `run.json`, its parts. Never overwrites, and records whether it is whole.
 
-`run.json` is written anew in one step (a temporary file, renamed), so that whoever reads it sees a whole document:
+`run.json` is written anew in one step (a temporary file, renamed), so that every reader sees a whole document:
 `running` while the run goes on or was killed, `partial` when it was stopped, `complete` at the end. It lists every file
 of the replications that ended, with its checksum (`checked_files.py` compares them), and carries a seal over itself.
 A part that is being written has a hidden name (`.part-…`), which Spark and the reader pass over.
@@ -25,7 +25,7 @@ DEFAULT_PARENT: Final = Path("qsctl-runs")
 FORMAT: Final = 3
 """The version of this layout; a reader refuses any other one.
 
-Format 1 had no checksum of each file, format 2 did not say when a message entered its queue."""
+Format 1 had no checksum of each file, format 2 lacked the time at which a message entered its queue."""
 
 CHECKSUM_BYTES: Final = 16
 
@@ -134,26 +134,26 @@ _CLAIM: Final = ".claimed"
 
 
 def claim_folder(folder: Location) -> Location:
-    """Make `folder`, or take it when it is empty; of two that try at once, one gets it.
+    """Make `folder`, or claim it when it is empty; of two that try at once, one gets it.
 
-    The claim is a hidden file, which goes once `run.json` says whose the folder is (`release_claim`).
+    The claim is a hidden file, which is removed once `run.json` marks the folder as a run's (`release_claim`).
 
     Raises:
         InvalidInput: something is in it already, or it cannot be made.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        taken = any(folder.iterdir())
-        if not taken:
+        used = any(folder.iterdir())
+        if not used:
             (folder / _CLAIM).touch(exist_ok=False)
-            taken = any(path.name != _CLAIM for path in folder.iterdir())
+            used = any(path.name != _CLAIM for path in folder.iterdir())
     except FileExistsError:
-        taken = folder.is_dir()
-        if not taken:
+        used = folder.is_dir()
+        if not used:
             raise InvalidInput(f"{folder}: no folder can be made there: it is a file") from None
     except OSError as error:
         raise InvalidInput(f"{folder}: no folder can be made there: {error.strerror}") from None
-    if taken:
+    if used:
         raise InvalidInput(
             f"{folder} is not empty", remedy="A run never overwrites: name a new folder, or leave --out away."
         )
@@ -161,7 +161,7 @@ def claim_folder(folder: Location) -> Location:
 
 
 def release_claim(folder: Location) -> None:
-    """The folder has its `run.json`: nobody else takes it for an empty one."""
+    """Remove the claim: with its `run.json` the folder is not empty to anybody else."""
     (folder / _CLAIM).unlink(missing_ok=True)
 
 
@@ -218,7 +218,7 @@ def _other_format(path: Location, found: int) -> Damaged:
 
 
 def _seal(info: RunInfo) -> str:
-    """A hash over what the document says, whatever its layout."""
+    """Return a hash over the document's content, whatever its layout."""
     return _checksum(msgspec.json.encode(msgspec.structs.replace(info, seal="")))
 
 
@@ -231,7 +231,7 @@ def describe_file(path: Location, rows: int = 0) -> FileInfo:
 
 
 def describe_text(text: bytes) -> FileInfo:
-    """The size and checksum of a small file with this content."""
+    """Return the size and checksum of a small file with this content."""
     return FileInfo(bytes=len(text), blake2b=_checksum(text))
 
 
@@ -240,18 +240,18 @@ def _checksum(text: bytes) -> str:
 
 
 def fingerprint_of(files: Mapping[str, FileInfo]) -> str:
-    """One hash over the names and checksums of the Parquet files, in the order of the names."""
+    """Return one hash over the names and checksums of the Parquet files, in the order of the names."""
     listing = "".join(f"{path} {file.blake2b}\n" for path, file in sorted(files.items()) if path.endswith(".parquet"))
     return _checksum(listing.encode())
 
 
 def part_folder(folder: Location, table: str, replication: int) -> Location:
-    """Where the parts of a table and replication are: `messages/replication=0`."""
+    """Return where the parts of a table and replication are: `messages/replication=0`."""
     return folder / table / f"replication={replication}"
 
 
 def parts_of(folder: Location, table: str) -> list[Location]:
-    """The finished parts of a table that are in the folder, replications in numerical order, unchecked."""
+    """Return the finished parts of a table that are in the folder, replications in numerical order, unchecked."""
 
     def place(path: Location) -> tuple[int, str]:
         _, _, number = path.parent.name.partition("=")

@@ -116,7 +116,7 @@ EVENTS: Final = pa.schema(
         pa.field("value", pa.int64()),
     ]
 )
-"""One row an event that no message row tells: slow subscriber, buffer load thresholds, disconnects, changes."""
+"""One row an event that no message row has: slow subscriber, buffer load thresholds, disconnects, changes."""
 
 BUCKETS_PER_OCTAVE_BITS: Final = 7
 """Latency buckets are 2^-7 of their octave wide: a percentile read from them is within 0.8 %."""
@@ -125,14 +125,14 @@ BUCKET_COUNT: Final = (63 - BUCKETS_PER_OCTAVE_BITS + 1) << BUCKETS_PER_OCTAVE_B
 
 
 def bucket_of(duration_ns: int) -> int:
-    """The bucket of a duration ≥ 0: exact below 2^8 ns, then 128 a power of two (as the kernels compute it)."""
+    """Return the bucket of a duration ≥ 0: exact below 2^8 ns, then 128 a power of two (as the kernels compute it)."""
     bits = duration_ns.bit_length()
     shift = max(0, bits - BUCKETS_PER_OCTAVE_BITS - 1)
     return (shift << BUCKETS_PER_OCTAVE_BITS) + (duration_ns >> shift)
 
 
 def bucket_bounds_ns(bucket: int) -> tuple[int, int]:
-    """The first and the last duration of a bucket, both included."""
+    """Return the first and the last duration of a bucket, both included."""
     octave = 1 << BUCKETS_PER_OCTAVE_BITS
     if bucket < 2 * octave:
         return bucket, bucket

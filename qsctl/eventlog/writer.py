@@ -140,11 +140,11 @@ class ReplicationWriter:
             raise self._written_error() from self._failure
 
     def messages(self, rows: Rows) -> None:
-        """Take message rows, which may change afterwards; waits while two full chunks wait already."""
+        """Accept message rows, which may change afterwards; waits while two full chunks wait already."""
         self._put(self._messages, rows)
 
     def events(self, rows: Rows) -> None:
-        """Take event rows."""
+        """Accept event rows."""
         self._put(self._events, rows)
 
     def counters(self, columns: Mapping[str, Any]) -> pa.Table:
@@ -194,7 +194,7 @@ class ReplicationWriter:
             parts, columns = item
             try:
                 if self._failure is not None:
-                    continue  # the model must not wait for a buffer until it is told
+                    continue  # the model must not wait for a buffer until it notices
                 if parts is self._messages:
                     table = message_table(columns, self._run_id, self._queues)
                 else:

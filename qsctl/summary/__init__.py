@@ -1,8 +1,8 @@
 """The Spark pipeline over run folders.
 
 In goes a run folder (`eventlog.schema`): Parquet of messages, counters and events. Out come the tables of
-`tables.SCHEMAS`. Read `tables.py` first, then `observation.py`, the few words of SQL that all measures share, then any
-measure; `job.py` last.
+`tables.SCHEMAS`. Read `tables.py` first, then `observation.py`, the few expressions of SQL that all measures use, then
+any measure; `job.py` last.
 
 - `cells.py`: messages to cells, the one grouping that counters, losses and the histogram of waits come from.
 - `ranks.py`: messages to the exact waits at given ranks.

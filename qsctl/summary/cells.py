@@ -1,6 +1,6 @@
 """The counters and the histogram of waits in one: messages of one kind and latency bucket, by one pass over the log.
 
-What `queues`, `delays`, `losses` and `intervals` tell comes from these few rows (`finishing/`). The fate of a message
+`queues`, `delays`, `losses` and `intervals` are made from these few rows (`finishing/`). The fate of a message
 and its bucket are part of the key, so that no sum needs a condition of its own and one hash table is enough.
 """
 
@@ -28,7 +28,7 @@ NO_BUCKET: Final = -1
 
 
 def cells(messages: DataFrame, observation: Observation, keys: Sequence[str], *, exact: bool) -> DataFrame:
-    """One row a group, replication, fate and bucket: a table of `tables.CELLS`, with these keys.
+    """Return one row a group, replication, fate and bucket: a table of `tables.CELLS`, with these keys.
 
     Args:
         messages: of `tables.MESSAGES`.

@@ -1,8 +1,8 @@
 """Two runs or two sweeps side by side: differences of every measure, paired where both saw the same random numbers.
 
 Only counters are read, a few rows a replication, so that no Java is needed. Where the seeds of a pair of replications
-agree, the difference is taken pair by pair, which removes what the arrivals have in common; else the means are compared
-by Welch's interval. Many differences are looked at together: who is better is said only where that stands after Holm's
+agree, differences are those of the pairs, which removes what the arrivals have in common; else the means are compared
+by Welch's interval. Many differences are looked at together: a winner is named only where that stands after Holm's
 adjustment (`statistics.py`), of the measures of the sentence among themselves, and of all others among all.
 """
 
@@ -32,7 +32,7 @@ from qsctl.summary.sweep_folder import SWEEP_FILE, PointResult, read_results
 
 
 class Verdict(StrEnum):
-    """Which of the two is better on a measure, as far as can be told with the confidence asked for."""
+    """Which of the two is better on a measure, as far as is known with the confidence asked for."""
 
     A = "A"
     B = "B"
@@ -103,7 +103,7 @@ def compare(a: Location, b: Location, confidence: float) -> Comparison:
 
 
 def read_figures(folder: Location) -> list[PointResult]:
-    """The figures of every replication of a run or of a sweep.
+    """Return the figures of every replication of a run or of a sweep.
 
     Raises:
         NotFound: the folder is neither.
@@ -142,7 +142,7 @@ def _grouped(results: Sequence[PointResult]) -> dict[tuple[str, str], _Group]:
 
 
 def _without_chance(folder: Location, groups: dict[tuple[str, str], _Group]) -> set[str]:
-    """The keys of the points at which nothing is random, so that one replication says everything."""
+    """Return the keys of the points at which nothing is random, so that one replication is enough."""
     try:
         with tempfile.TemporaryDirectory(prefix="qsctl-") as here:
             for name in (SCENARIO_FILE, SERVICE_FILE):
@@ -199,7 +199,7 @@ def _differences(a: _Group, b: _Group, confidence: float, *, exact: bool) -> lis
 
 
 def _judged(found: Sequence[_Found], confidence: float) -> list[Difference]:
-    """Every difference with its verdict: the headlines adjusted among themselves, the rest among all."""
+    """Return every difference with its verdict: the headlines adjusted among themselves, the rest among all."""
     of_all = holm([each.tested.p_value for each in found])
     headlines = [each for each in found if each.measure in HEADLINES]
     of_headlines = iter(holm([each.tested.p_value for each in headlines]))
@@ -236,7 +236,7 @@ def _names(of: dict[tuple[str, str], _Group], without: dict[tuple[str, str], _Gr
 
 
 HEADLINES = ("loss_ratio", "discards", "latency_p99", "latency_mean", "throughput")
-"""The measures that the sentence is about; on the rest nobody decides."""
+"""The measures that the sentence is about; a comparison is not decided on the others."""
 
 _WORDS = {
     "loss_ratio": "losses",
@@ -248,7 +248,7 @@ _WORDS = {
 
 
 def sentence(comparison: Comparison) -> str:
-    """Which is better on what, in words."""
+    """Return which is better on what, in words."""
     wins: dict[Verdict, list[str]] = {Verdict.A: [], Verdict.B: []}
     shown = [each for each in comparison.differences if each.measure in HEADLINES]
     points = len({each.point.key for each in shown})
@@ -264,7 +264,8 @@ def sentence(comparison: Comparison) -> str:
     undecided = sum(each.verdict is Verdict.UNDECIDED for each in shown)
     parts = [f"{verdict.value} is better on {_listed(what)}" for verdict, what in wins.items() if what]
     if not parts:
-        parts = ["nothing tells A and B apart: simulate more replications" if undecided else "A and B give the same"]
+        unknown = "no difference between A and B is shown: simulate more replications"
+        parts = [unknown if undecided else "A and B give the same"]
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 

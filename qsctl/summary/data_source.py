@@ -49,15 +49,15 @@ class QsctlDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The word behind `format`."""
+        """Return the word behind `format`."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """The table's declared schema."""
+        """Return the table's declared schema."""
         return COUNTERS
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What simulates; planned on the driver, so that a wrong path or option is reported before a task runs.
+        """Return the reader, planned on the driver: a wrong path or option is reported before a task runs.
 
         Raises:
             UsageError: no path, an unknown option or one that is no number, or a run folder.
@@ -126,7 +126,7 @@ class _Reader(DataSourceReader):
         table = simulate_counters(partition.scenario, partition.number)
         table = table.append_column("replication", pa.array([partition.number] * table.num_rows, pa.int32()))
         for batch in table.select(self._columns).to_batches():
-            # Spark takes no dictionaries.
+            # Spark reads no dictionaries.
             columns = [
                 column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column for column in batch.columns
             ]

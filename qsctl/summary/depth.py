@@ -13,7 +13,7 @@ from qsctl.summary.observation import listed
 
 
 def depth(windows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """One row a group, replication and window in which anything moved: a table of `tables.DEPTH`, with these keys.
+    """Return one row a group, replication and window with any movement: a table of `tables.DEPTH`, with these keys.
 
     Args:
         windows: of `throughput.windows`, with these keys.

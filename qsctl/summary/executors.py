@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ANSWER = "struct<host string, python string, version string, problem string>"
-"""What an executor says of itself: its host, its Python, its qsctl, and why it has none."""
+"""The report of an executor: its host, its Python, its qsctl, and why it has none."""
 
 
 def self_report() -> dict[str, str]:

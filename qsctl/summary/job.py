@@ -31,14 +31,14 @@ from qsctl.summary.finishing import counters as counting
 from qsctl.summary.finishing import figures
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
 from qsctl.summary.littles_law import littles_law
+from qsctl.summary.materialized import materialized
 from qsctl.summary.observation import Holding, Observation, listed_numbers, literal
 from qsctl.summary.output import Output, output_folder
 from qsctl.summary.ranks import waits_at_ranks
 from qsctl.summary.recorded_run import RecordedRun, holding_of, marks_of, read_run
 from qsctl.summary.run_summary import RunFacts, RunSummary, queue_figures
 from qsctl.summary.session import SparkOptions, spark_session, tune
-from qsctl.summary.settled import settled
-from qsctl.summary.slow_subscriber import slow_as_told, slow_subscribers
+from qsctl.summary.slow_subscriber import slow_subscribers, with_recorded_percentages
 from qsctl.summary.throughput import windows
 
 DEFAULT_BY: Final = ("client", "queue")
@@ -149,7 +149,7 @@ def summarize(
 
     Args:
         spark: any session of Spark 4.
-        runs: run folders; several are told apart by their run, whatever `by` says.
+        runs: run folders; several are grouped by run as well, whatever `by` is.
         by: words of `tables.KEYS`: what the figures are of.
         window_ns: the length of the windows of throughput and depth.
         measures: names of `tables.SCHEMAS`, at least one.
@@ -157,7 +157,7 @@ def summarize(
         confidence: of the intervals over replications.
         clients: names; only their messages count. All when empty.
         out: a folder for the tables as Parquet, one subfolder each. They are written beside and renamed at the end:
-            whoever reads it sees the earlier tables or the new ones.
+            a reader sees the earlier tables or the new ones.
 
     Raises:
         NotFound: a folder is no run folder.
@@ -186,7 +186,7 @@ def _summary(spark: SparkSession, runs: Sequence[RecordedRun], asked: _Asked, ou
             continue
         rows[name] = pa.concat_tables(parts).to_pylist()
     if any(not run.has_messages for run in runs):
-        notes.append("There is no message log: percentiles are from histograms, and nothing is told over time.")
+        notes.append("There is no message log: percentiles are from histograms, and there are no tables in time.")
     if not all(run.info.complete for run in runs):
         notes.append("The run was interrupted: these are the figures of its finished part.")
     first = runs[0]
@@ -208,7 +208,7 @@ def _summary(spark: SparkSession, runs: Sequence[RecordedRun], asked: _Asked, ou
 
 
 def _labels(runs: Sequence[RecordedRun]) -> list[str]:
-    """What each run is called in the column `run_id`: its id, with its folder's name where several share the id."""
+    """Return each run's name in the column `run_id`: its id, and its folder's name where several have the same id."""
     ids = [run.info.run_id for run in runs]
     labels: list[str] = []
     for run in runs:
@@ -234,7 +234,7 @@ def _facts(run: RecordedRun, label: str) -> RunFacts:
 def _tables_of_run(
     spark: SparkSession, run: RecordedRun, label: str, asked: _Asked, output: Output | None
 ) -> Iterator[tuple[str, pa.Table]]:
-    """The tables of one run by name, each written as it is made; of one in time that is too long, its beginning."""
+    """Return the tables of one run by name, each written as it is made; of a long one in time, the beginning."""
     if not run.has_messages and "topic" in asked.by:
         raise UsageError(
             "--by topic needs a message log", remedy="Simulate with --log messages, or leave the topic out."
@@ -305,7 +305,7 @@ def _frames_of_messages(
     spark: SparkSession, messages: DataFrame, run: RecordedRun, label: str, keys: Sequence[str],
     measures: frozenset[str], asked: _Asked,
 ) -> Iterator[tuple[str, DataFrame]]:  # fmt: skip
-    """What Spark finishes by itself: one row a window or client."""
+    """Return the tables that Spark finishes by itself: one row a window or client."""
     observation = Observation(run.warm_up_ns, run.horizon_ns)
     holding = holding_of(run) if measures & {"windows", "depth", "littles_law"} else Holding()
     if "littles_law" in measures:
@@ -313,13 +313,13 @@ def _frames_of_messages(
     if "slow_subscribers" in measures:
         of_client = [key for key in keys if key in {"run_id", "client_id"}]
         slow = slow_subscribers(messages, observation, of_client)
-        if run.tells_slowness and "client_id" in of_client:
-            slow = slow_as_told(slow, _read(spark, run, label, "events"), observation)
+        if run.has_slow_percentages and "client_id" in of_client:
+            slow = with_recorded_percentages(slow, _read(spark, run, label, "events"), observation)
         yield "slow_subscribers", slow
     if measures & SERIES:
         moved = windows(messages, keys, asked.window_ns, holding)
         if measures >= SERIES:
-            moved = settled(moved)
+            moved = materialized(moved)
         if "windows" in measures:
             yield "windows", moved
         if "depth" in measures:
@@ -327,7 +327,7 @@ def _frames_of_messages(
 
 
 def _read(spark: SparkSession, run: RecordedRun, label: str, table: str) -> DataFrame:
-    """A table of a run: the files that were checked, by name, with the replication that their folders' names tell.
+    """Return a table of a run: the files that were checked, by name, with the replication in their folders' names.
 
     Whatever else lies in the folder is not read. The run's name is not read from the files, for `run.json` has it.
     """
@@ -344,7 +344,7 @@ READ: Final[Mapping[str, StructType]] = {
 
 
 def _escaped(path: str) -> str:
-    """The path as a pattern that matches it alone: Spark expands `[`, `{`, `*` and `?`."""
+    """Return the path as a pattern that matches it alone: Spark expands `[`, `{`, `*` and `?`."""
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 

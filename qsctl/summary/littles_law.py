@@ -19,7 +19,7 @@ from qsctl.summary.observation import ENTERED_NS, Holding, Observation, listed
 
 
 def littles_law(messages: DataFrame, observation: Observation, keys: Sequence[str], holding: Holding) -> DataFrame:
-    """One row a group that had any message: a table of `tables.LITTLES_LAW`, with these keys.
+    """Return one row a group that had any message: a table of `tables.LITTLES_LAW`, with these keys.
 
     Args:
         messages: of `tables.MESSAGES`.

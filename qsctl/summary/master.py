@@ -20,7 +20,7 @@ from qsctl.errors import NoAnswer, Unavailable, UsageError
 from qsctl.identity import decimal_from_text
 
 ANSWER_SECONDS: Final = 5.0
-"""How long an address may take to accept a connection, and again to answer on it."""
+"""Timeout for an address to accept a connection, and again to answer on it."""
 
 CONNECT_PORT: Final = 15002
 _CONNECT_MODULES: Final = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas")
@@ -35,17 +35,17 @@ _REMEDY: Final = (
     "Write local[*], local[4], spark://host:7077, yarn, k8s://https://host:port or sc://host:15002 (Spark Connect)."
 )
 
-_SPARK_HELLO: Final = b"\x00\x00\x00\x00\x00\x00\x00\x19" + b"\x06" + b"\x00\x00\x00\x0c/files/qsctl"
+_SPARK_REQUEST: Final = b"\x00\x00\x00\x00\x00\x00\x00\x19" + b"\x06" + b"\x00\x00\x00\x0c/files/qsctl"
 """A request of Spark's own protocol for a file that there is not: any Spark answers, and logs nothing."""
 
-_HTTP2_HELLO: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+_HTTP2_PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 """The preface of HTTP/2 with empty settings: a server of gRPC answers with its own, one of TLS with an alert."""
 
-_HTTP_HELLO: Final = b"GET /version HTTP/1.0\r\n\r\n"
+_HTTP_REQUEST: Final = b"GET /version HTTP/1.0\r\n\r\n"
 
 
 def check_master(master: str, environment: Mapping[str, str] | None = None) -> None:
-    """Refuse what is no master, and knock at the address of one that has an address.
+    """Refuse what is no master, and probe the address of one that has an address.
 
     Args:
         master: as in `--master`.
@@ -53,7 +53,7 @@ def check_master(master: str, environment: Mapping[str, str] | None = None) -> N
 
     Raises:
         UsageError: it is no master, or YARN has no configuration.
-        NoAnswer: nobody listens at its address, or whoever does is silent.
+        NoAnswer: nothing listens at its address, or what does is silent.
         Unavailable: Spark Connect's packages are not installed.
     """
     environment = os.environ if environment is None else environment
@@ -68,26 +68,26 @@ def check_master(master: str, environment: Mapping[str, str] | None = None) -> N
     elif master.startswith("k8s://"):
         place = urlsplit(master.removeprefix("k8s://"))
         host, port = _host_and_port(master, place.netloc or place.path, 80 if place.scheme == "http" else 443)
-        _knock(master, [(host, port)], _HTTP_HELLO)
+        _probe(master, [(host, port)], _HTTP_REQUEST)
 
 
 def is_remote(master: str) -> bool:
-    """Whether a master is a Spark Connect server: there is no Java here then."""
+    """Return whether a master is a Spark Connect server, so that this process needs no Java."""
     return master.startswith("sc://")
 
 
 def is_local(master: str) -> bool:
-    """Whether everything runs on this machine."""
+    """Return whether everything runs on this machine."""
     return master.startswith("local")
 
 
 def is_loopback(master: str) -> bool:
-    """Whether a standalone master is on this machine."""
+    """Return whether a standalone master is on this machine."""
     return master.startswith("spark://") and master.removeprefix("spark://").rpartition(":")[0] in _LOOPBACK
 
 
 def cores_of(master: str) -> int:
-    """How many tasks a local master runs at once."""
+    """Return how many tasks a local master runs at once."""
     inside = master.partition("[")[2].rstrip("]").split(",")[0]
     cores = decimal_from_text(inside, _CORES_MAX)
     if cores is not None:
@@ -97,7 +97,7 @@ def cores_of(master: str) -> int:
 
 def _check_standalone(master: str) -> None:
     places = master.removeprefix("spark://").split(",")
-    _knock(master, [_host_and_port(master, place, None) for place in places], _SPARK_HELLO)
+    _probe(master, [_host_and_port(master, place, None) for place in places], _SPARK_REQUEST)
 
 
 def _check_connect(master: str) -> None:
@@ -108,7 +108,7 @@ def _check_connect(master: str) -> None:
             remedy="pip install 'qsctl[connect]'",
         )
     place = master.removeprefix("sc://").partition("/")[0]
-    _knock(master, [_host_and_port(master, place, CONNECT_PORT)], _HTTP2_HELLO)
+    _probe(master, [_host_and_port(master, place, CONNECT_PORT)], _HTTP2_PREFACE)
 
 
 def _importable(name: str) -> bool:
@@ -131,16 +131,16 @@ def _check_yarn(environment: Mapping[str, str]) -> None:
     address = _resource_manager(file)
     if address is None or address.startswith("0.0.0.0"):
         raise UsageError(
-            f"{file} does not say where the resource manager is: it has no yarn.resourcemanager.hostname",
-            remedy="Add that property, or take the cluster's own yarn-site.xml.",
+            f"{file} does not name the resource manager: it has no yarn.resourcemanager.hostname",
+            remedy="Add that property, or use the cluster's own yarn-site.xml.",
         )
     if address:
-        # Hadoop's client would try for a quarter of an hour. It has a protocol without a greeting: only knock.
-        _knock("yarn", [_host_and_port("yarn", address, _RESOURCE_MANAGER_PORT)], b"")
+        # Hadoop's client would try for a quarter of an hour. Its protocol has no harmless request: only connect.
+        _probe("yarn", [_host_and_port("yarn", address, _RESOURCE_MANAGER_PORT)], b"")
 
 
 def _resource_manager(file: Path) -> str | None:
-    """The address in a `yarn-site.xml`; None where it has none, empty where there are several or it is a variable."""
+    """Return the address in a `yarn-site.xml`; None if it has none, empty if it is a variable or one of several."""
     from lxml import etree
 
     try:
@@ -166,17 +166,17 @@ def _host_and_port(master: str, place: str, default: int | None) -> tuple[str, i
     return host.strip("[]"), number
 
 
-def _knock(master: str, places: list[tuple[str, int]], hello: bytes) -> None:
-    """One of the places must accept a connection and, where there is a greeting, answer it or hang up."""
+def _probe(master: str, places: list[tuple[str, int]], request: bytes) -> None:
+    """Check that one of the places accepts a connection and, where a request is sent, answers it or hangs up."""
     silent = False
     for place in places:
         try:
             with socket.create_connection(place, timeout=ANSWER_SECONDS) as connection:
-                if not hello:
+                if not request:
                     return
                 connection.settimeout(ANSWER_SECONDS)
                 with contextlib.suppress(ConnectionError):
-                    connection.sendall(hello)
+                    connection.sendall(request)
                     connection.recv(1)
                 return
         except TimeoutError:
@@ -189,5 +189,5 @@ def _knock(master: str, places: list[tuple[str, int]], hello: bytes) -> None:
             remedy="Check the address, and that the master is not stuck; --master local[*] needs none.",
         )
     raise NoAnswer(
-        f"nobody listens at {master}", remedy="Start the master, or use --master local[*], which needs none."
+        f"nothing listens at {master}", remedy="Start the master, or use --master local[*], which needs none."
     )

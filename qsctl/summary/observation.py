@@ -23,7 +23,7 @@ ENTERED_NS: Final = "(enqueued_ns + enter_ns)"
 """When the message entered its queue; null where it never did, such as one that still waits at its endpoint."""
 
 DELIVERED: Final = f"wait_ns is not null and outcome = '{Outcome.DELIVERED.value}'"
-"""The message left its queue for the client's connection (seed 004: Delivered counts what left the queue); from G-1,
+"""The message left its queue for the client's connection (Delivered counts what left the queue [SOL-QUEUES]); from G-1,
 which holds it until then, by being acknowledged."""
 
 _BUCKETS_AN_OCTAVE_ROOT: Final = 24
@@ -50,7 +50,7 @@ FINE_BUCKET: Final = f"int(shiftleft({_SHIFT}, {BUCKETS_PER_OCTAVE_BITS}) + shif
 
 
 def coarse_start_ns(bucket: int) -> Nanoseconds:
-    """The shortest wait in a coarse bucket, or in the next that has any: found by halving, for roots are rounded."""
+    """Return the shortest wait in a coarse bucket, or in the next that has any, by bisection: roots are rounded."""
     low, high = 0, 1 << 63
     while low < high:
         middle = (low + high) // 2
@@ -74,7 +74,7 @@ class Observation:
         return self.horizon_ns - self.warm_up_ns
 
     def counts(self, instant: str) -> str:
-        """The condition that an instant belongs to the observed part."""
+        """Return the condition that an instant belongs to the observed part."""
         return f"{instant} >= {self.warm_up_ns}L" if self.warm_up_ns else f"{instant} is not null"
 
 
@@ -108,16 +108,16 @@ class Holding:
 
 
 def listed_numbers(numbers: Collection[int]) -> str:
-    """Numbers as SQL lists them."""
+    """Return numbers as SQL lists them."""
     return ", ".join(map(str, sorted(numbers)))
 
 
 def literal(text: str) -> str:
-    """A text as SQL writes it."""
+    """Return a text as SQL writes it."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def listed(*columns: str) -> str:
-    """Columns in a row, each once."""
+    """Return columns in a row, each once."""
     return ", ".join(dict.fromkeys(columns))

@@ -1,4 +1,4 @@
-"""What a sweep's results say: for each point and queue the mean of every measure, with its interval (`statistics.py`).
+"""A sweep's results: for each point and queue the mean of every measure, with its interval (`statistics.py`).
 
 Small and in this process: the figures that came from the workers are few.
 """
@@ -66,7 +66,7 @@ _FROM_HISTOGRAMS: Final = ("p50", "p90", "p99", "p999")
 
 
 def reading_error(measure: str) -> float:
-    """How much too high the values of a measure may be, as a share of them: percentiles come from histograms."""
+    """Return how much too high a measure's values may be, as a fraction of them: percentiles come from histograms."""
     return READING_ERROR if any(part in _FROM_HISTOGRAMS for part in measure.split("_")) else 0.0
 
 
@@ -83,14 +83,14 @@ class PointMeasure:
 
     @property
     def relative_error(self) -> float:
-        """How much too high every figure may be by the way it is read, as a share of it; besides the interval."""
+        """How much too high every figure may be by the way it is read, as a fraction of it, besides the interval."""
         return reading_error(self.measure)
 
 
 def point_measures(
     results: Iterable[PointResult], confidence: float, measures: Sequence[str] = tuple(MEASURES)
 ) -> list[PointMeasure]:
-    """Every measure of every queue at every point, in the order of the results."""
+    """Return every measure of every queue at every point, in the order of the results."""
     grouped: dict[tuple[str, str], tuple[Point, list[Figures]]] = {}
     for result in results:
         for figures in result.figures:

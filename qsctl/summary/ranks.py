@@ -1,8 +1,8 @@
 """Exact percentiles: the waits at given ranks, by a second pass over the log that looks at few buckets only.
 
-The cells tell in which bucket a percentile's rank falls and how many messages lie in the buckets before. Of this pass
+The cells show in which bucket a percentile's rank falls and how many messages lie in the buckets before. Of this pass
 only those buckets' messages are joined (the table of them is small and broadcast), counted by their wait and summed up
-in order, each bucket by itself. An exact `percentile` over the whole log was measured to take several times as long.
+in order, each bucket by itself. An exact `percentile` over the whole log was measured to be several times slower.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def waits_at_ranks(
     keys: Sequence[str],
     spans: Spans,
 ) -> DataFrame:
-    """The wait at each rank: a table of `tables.RANKED`.
+    """Return the wait at each rank: a table of `tables.RANKED`.
 
     Args:
         messages: of `tables.MESSAGES`.
         places: of `tables.PLACES`, with these keys: which buckets of which groups are looked at, and the cells that
-            their messages count in. Several groups and replications may share a cell.
+            their messages count in. Several groups and replications may count in one cell.
         ranks: of `tables.WANTED_RANKS`: ranks in each cell, from 1.
         observation: the observed part of the run.
-        keys: the columns that tell a place, `replication` besides.
+        keys: the columns that identify a place, `replication` besides.
         spans: the first and last bucket of ranges that hold all places' buckets; comparing leaves few rows to join.
     """
     # The run is one; a text that is always the same would only lengthen the key.
@@ -58,6 +58,6 @@ def waits_at_ranks(
 
 
 def _waits_in(spans: Spans) -> str:
-    """The condition that a wait is in one of the spans: comparing is several times cheaper than finding the bucket."""
+    """Return the condition that a wait is in one of the spans: comparing is several times cheaper than bucketing."""
     bounds = [(coarse_start_ns(first), coarse_start_ns(last + 1) - 1) for first, last in spans]
     return " or ".join(f"wait_ns between {start}L and {end}L" for start, end in bounds) or "false"

@@ -11,7 +11,7 @@ from qsctl.summary.run_summary import COUNTS
 
 
 def recorded(counters: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The counters of each group and replication, as `finishing.counters.counted` gives them of a log.
+    """Return the counters of each group and replication, as `finishing.counters.counted` gives them of a log.
 
     Args:
         counters: of `tables.COUNTERS`.
@@ -29,7 +29,7 @@ def recorded(counters: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def histogram(counters: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Delivered messages by these keys and latency bucket out of the sparse histograms: they merge exactly.
+    """Return delivered messages by these keys and latency bucket out of the sparse histograms: they merge exactly.
 
     Args:
         counters: of `tables.COUNTERS`.

@@ -1,4 +1,4 @@
-"""What a summary must know of a run before Spark reads it: `run.json`, and which replications have settled figures."""
+"""What a summary must know of a run before Spark reads it: `run.json`, and which replications have ended."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ class RecordedRun:
         return "messages" if self.has_messages else "counters"
 
     @property
-    def tells_slowness(self) -> bool:
+    def has_slow_percentages(self) -> bool:
         """Whether its events have the percentages of slow subscribers: those of egress queues have."""
         egress = self.info.model in {Model.SOLACE, Model.TIBCO}
         return egress and self.info.log_level == LogLevel.EVENTS and bool(self.parts["events"])
 
 
 def read_run(folder: Location) -> RecordedRun:
-    """Read what a run folder says of itself, and compare its files with their checksums.
+    """Read a run folder's `run.json`, and compare its files with their checksums.
 
     Raises:
         NotFound: the folder does not exist or is no run folder.
@@ -100,9 +100,9 @@ def read_run(folder: Location) -> RecordedRun:
 
 
 def marks_of(run: RecordedRun, label: str) -> pa.Table:
-    """Of each client's queue and replication the marks, limits and observed time, which no message tells.
+    """Return the marks, limits and observed time of each client's queue and replication: no message has them.
 
-    Their files are small, as `run.json` is, and read here: a job of Spark would take a second or two to start with.
+    Their files are small, as `run.json` is, and read here: a Spark job has a second or two of overhead.
 
     Args:
         run: whose counters are read.
@@ -130,7 +130,7 @@ MARKS: Final = (
 
 
 def holding_of(run: RecordedRun) -> Holding:
-    """Which queues of the run hold messages until they are acknowledged.
+    """Return which queues of the run hold messages until they are acknowledged.
 
     Raises:
         Damaged: the run's scenario is missing or was changed.
@@ -157,7 +157,7 @@ def holding_of(run: RecordedRun) -> Holding:
 
 
 def _check_rows(folder: Location, info: RunInfo, parts: Mapping[str, Sequence[Part]]) -> None:
-    """Every replication has the rows that it counted while it wrote them."""
+    """Check that every replication has the rows that it counted while it wrote them."""
     for each in info.done:
         for table, written in (("messages", each.message_rows), ("events", each.event_rows)):
             found = sum(part.info.rows for part in parts[table] if part.replication == each.replication)

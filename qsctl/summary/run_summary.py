@@ -1,4 +1,4 @@
-"""What a summary is to those who print it: plain dataclasses, filled from the collected rows."""
+"""A summary as plain dataclasses, filled from the collected rows: what the commands print."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class QueueFigures:
 
     A key that is not grouped by is None. Counts are sums over the replications, marks and maxima the largest,
     `first_discard_ns` the earliest. Percentiles are of the wait of delivered messages, None where none was delivered;
-    they are exact where `percentile_error` is 0, else at most that share too high.
+    they are exact where `percentile_error` is 0, else at most that fraction too high.
     """
 
     run_id: str | None
@@ -89,9 +89,9 @@ class QueueFigures:
 
     @property
     def loss_ratio(self) -> float:
-        """The share of the messages with a settled fate that were lost; an elided one is not lost."""
-        settled = self.lost_messages + self.delivered_messages + self.elided_messages
-        return self.lost_messages / settled if settled else 0.0
+        """The fraction of lost messages among those delivered, elided or lost."""
+        departed = self.lost_messages + self.delivered_messages + self.elided_messages
+        return self.lost_messages / departed if departed else 0.0
 
     @property
     def delivered_per_second(self) -> float:
@@ -119,7 +119,7 @@ class RunSummary:
     """The summary of one or more runs.
 
     `queues` has one row a group, ordered by key. The other tables hold the rows of `tables.SCHEMAS` by their names;
-    one that was not asked for, or that the log's level does not allow, is absent, and `notes` says why. Of several runs
+    one that was not asked for, or that the log's level does not allow, is absent; `notes` has why. Of several runs
     `level`, `warm_up_ns` and `horizon_ns` are the first one's; `facts` has each run's own.
     """
 
@@ -140,7 +140,7 @@ class RunSummary:
 
 
 def queue_figures(queues: Rows, delays: Rows) -> tuple[QueueFigures, ...]:
-    """The rows of `QUEUES` with their percentiles of `DELAYS`."""
+    """Return the rows of `QUEUES` with their percentiles of `DELAYS`."""
     keys = ("run_id", "replication", "client", "queue", "topic_id")
     waits = {tuple(row[key] for key in keys): row for row in delays}
     figures = []
@@ -155,11 +155,11 @@ def queue_figures(queues: Rows, delays: Rows) -> tuple[QueueFigures, ...]:
 
 
 QUEUE_ORDER = ("G-1", "D-1", "D-2", "D-3", "C-1")
-"""Egress queues are listed from lowest to highest priority, as operators know them (seed 004)."""
+"""Egress queues are listed from lowest to highest priority, as the broker's listings have them [SOL-QUEUES]."""
 
 
 def _order(figures: QueueFigures, keys: Sequence[str]) -> tuple[tuple[bool, int, Any], ...]:
-    """Nothing before something; egress queues by priority, everything else by value."""
+    """Return the sort key: nothing before something, egress queues by priority, everything else by value."""
 
     def place(key: str) -> tuple[bool, int, Any]:
         value = getattr(figures, key)

@@ -1,6 +1,6 @@
 """Tests that look at the replications again and again and still have the error that they state.
 
-`statistics.py` says which methods these are and where they come from. A test sees the values from the first replication
+`statistics.py` names the methods and their sources. A test sees the values from the first replication
 on and always gives the same answer for the same values, however they came in batches.
 """
 
@@ -29,11 +29,11 @@ EARLIEST_REFUSAL: Final = 5
 """From so many on, a candidate that is plainly worse is given up; that needs no error, for it shows nothing."""
 
 MOST_REPLICATIONS: Final = 160
-"""Of one candidate, where the user names no other number and the shares asked for need no more."""
+"""Of one candidate, where the user names no other number and the targets need no more."""
 
 
 class Answer(StrEnum):
-    """What the values say so far."""
+    """What the values show so far."""
 
     SHOWN = "shown"
     REFUSED = "refused"
@@ -49,7 +49,7 @@ class MeanAnswer:
 
 
 def looks_at(most: int) -> tuple[int, ...]:
-    """After how many replications a mean may be found to meet its target; the last is `most`."""
+    """Return the numbers of replications after which a mean may be found to meet its target; the last is `most`."""
     doubling = itertools.takewhile(lambda number: number < most, (FIRST_LOOK << step for step in itertools.count()))
     return (*doubling, most)
 
@@ -81,16 +81,16 @@ def below(values: Sequence[float], limit: float, *, strictly: bool, error: float
     return MeanAnswer(Answer.REFUSED if len(values) >= most else Answer.OPEN, bound)
 
 
-def fewer_than(violations: Sequence[bool], share: float, *, error: float, most: int) -> Answer:
-    """Test whether less than a share of all runs violates something.
+def fewer_than(violations: Sequence[bool], proportion: float, *, error: float, most: int) -> Answer:
+    """Test whether less than a proportion of all runs violates something.
 
     Args:
         violations: one a replication, in their order; at most `most`.
-        share: the share that must not be reached.
-        error: the probability that SHOWN is given where the share is reached.
+        proportion: what must not be reached.
+        error: the probability that SHOWN is given where it is reached.
         most: the replications that there may be.
     """
-    boundary = share_boundary(share, error, most)
+    boundary = proportion_boundary(proportion, error, most)
     count = 0
     for run, violated in enumerate(violations):
         count += violated
@@ -101,36 +101,36 @@ def fewer_than(violations: Sequence[bool], share: float, *, error: float, most: 
     return Answer.OPEN
 
 
-def never(violations: Sequence[bool], share: float, *, error: float) -> Answer:
-    """Test whether nothing violates in any run, as far as runs can show it: in less than a share of them.
+def never(violations: Sequence[bool], proportion: float, *, error: float) -> Answer:
+    """Test whether nothing violates in any run, as far as runs can show it: in less than a proportion of them.
 
     Args:
         violations: one a replication, in their order.
-        share: the share that must not be reached.
-        error: the probability that SHOWN is given where the share is reached.
+        proportion: what must not be reached.
+        error: the probability that SHOWN is given where it is reached.
     """
-    needed = runs_without_violation(share, error)
+    needed = runs_without_violation(proportion, error)
     if any(violations[:needed]):
         return Answer.REFUSED
     return Answer.SHOWN if len(violations) >= needed else Answer.OPEN
 
 
 @cache
-def share_boundary(share: float, error: float, most: int) -> tuple[int, ...]:
-    """Return the count at which a share is shown to be undercut, after each number of runs from 1 to `most`.
+def proportion_boundary(proportion: float, error: float, most: int) -> tuple[int, ...]:
+    """Return the count at which a proportion is shown to be undercut, after each number of runs from 1 to `most`.
 
     −1 where no count is small enough yet. It never falls. The probability of ever being at or below it, where the
-    share is exactly `share`, is at most `error`.
+    true proportion is exactly `proportion`, is at most `error`.
     """
-    first = runs_without_violation(share, error / 2.0)
+    first = runs_without_violation(proportion, error / 2.0)
     boundary: list[int] = []
-    # Of the counts that did not cross yet: their probabilities after each run, at the share itself.
+    # Of the counts that did not cross yet: their probabilities after each run, at the proportion itself.
     open_counts = np.zeros(most + 2)
     open_counts[0] = 1.0
     crossed = 0.0
     for run in range(1, most + 1):
-        open_counts[1:] = open_counts[1:] * (1.0 - share) + open_counts[:-1] * share
-        open_counts[0] *= 1.0 - share
+        open_counts[1:] = open_counts[1:] * (1.0 - proportion) + open_counts[:-1] * proportion
+        open_counts[0] *= 1.0 - proportion
         allowed = 0.0
         if run >= first:
             allowed = error / 2.0 * (1.0 + (run - first) / max(1, most - first))
@@ -145,7 +145,7 @@ def share_boundary(share: float, error: float, most: int) -> tuple[int, ...]:
 
 
 def rounds(most: int, needed: Sequence[int] = ()) -> Iterator[int]:
-    """Up to how many replications a candidate is simulated before it is looked at again.
+    """Yield the number of replications up to which a candidate is simulated before it is looked at again.
 
     Args:
         most: the last.

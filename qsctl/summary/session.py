@@ -16,12 +16,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from qsctl.errors import NoAnswer, Unavailable, UsageError
+from qsctl.errors import NoAnswer, QsctlError, Unavailable, UsageError
 from qsctl.summary.faults import spark_faults
 from qsctl.summary.gateway import Gateway, changed_environment, start_gateway
 from qsctl.summary.java import find_java
@@ -61,10 +61,12 @@ class _Running:
 
 
 _running: _Running | None = None
+_lock: Final = threading.RLock()
+"""Held while Spark starts or ends."""
 
 
 def parse_conf(assignments: Iterable[str], source: str = "--conf") -> dict[str, str]:
-    """Spark settings out of `name=value` texts.
+    """Return Spark settings out of `name=value` texts.
 
     Raises:
         UsageError: one has no `=`, or its name is no setting's name.
@@ -82,7 +84,7 @@ def parse_conf(assignments: Iterable[str], source: str = "--conf") -> dict[str, 
 
 
 def resolve_settings(options: SparkOptions, environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Every setting of the session, ours first, then the environment's, then the options'.
+    """Return every setting of the session, ours first, then the environment's, then the options'.
 
     Args:
         options: what the caller asks for.
@@ -131,12 +133,12 @@ def _conf_of(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _given(options: SparkOptions, environment: Mapping[str, str]) -> frozenset[str]:
-    """The settings that the user chose."""
+    """Return the settings that the user chose."""
     return frozenset({*options.conf, *_conf_of(environment)})
 
 
 def spark_session(options: SparkOptions | None = None, *, brief: bool = False) -> SparkSession:
-    """The session of this process; started at the first call, started anew where the settings differ.
+    """Return the session of this process; started at the first call, started anew where the settings differ.
 
     Args:
         options: where it runs.
@@ -145,10 +147,29 @@ def spark_session(options: SparkOptions | None = None, *, brief: bool = False) -
     Raises:
         Unavailable: no usable Java, or pyspark, or what Spark Connect needs, is not installed.
         UsageError: the master or a setting is not one.
-        NoAnswer: nobody listens at the master's address, or whoever does is silent.
+        NoAnswer: nothing listens at the master's address, or what does is silent.
     """
-    global _running  # noqa: PLW0603 - one Java machine a process is Spark's own rule
     options = options or SparkOptions()
+    with _lock:
+        return _session(options, brief=brief)
+
+
+def start_early(options: SparkOptions | None = None, *, brief: bool = False) -> None:
+    """Start Spark in a thread beside what the caller does next; `spark_session` waits until it is there.
+
+    A fault is left to that call, which tries again and raises it.
+    """
+    options = options or SparkOptions()
+
+    def start() -> None:
+        with suppress(QsctlError):
+            spark_session(options, brief=brief)
+
+    threading.Thread(target=start, name="spark-start").start()
+
+
+def _session(options: SparkOptions, *, brief: bool) -> SparkSession:
+    global _running  # noqa: PLW0603 - one Java machine a process is Spark's own rule
     folder = Path(tempfile.mkdtemp(prefix="qsctl-spark-"))
     try:
         settings = resolve_settings(options, os.environ, folder)
@@ -186,7 +207,7 @@ def tune(spark: SparkSession, *, brief: bool) -> None:
 
 
 def runs_here(spark: SparkSession) -> bool:
-    """Whether a session's tasks run in processes of this machine with this very Python."""
+    """Return whether a session's tasks run in processes of this machine with this very Python."""
     if _running is None or spark is not _running.session or not is_local(_running.settings["spark.master"]):
         return False
     return os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
@@ -195,17 +216,18 @@ def runs_here(spark: SparkSession) -> bool:
 def stop_spark() -> None:
     """End the session and its Java machine and remove what they wrote; without one, do nothing."""
     global _running
-    if _running is None:
-        return
-    ending, _running = _running, None
-    try:
-        with spark_faults():
-            ending.session.stop()
-    except (Unavailable, NoAnswer):
-        pass  # Java is gone already: there is nothing left to stop.
-    finally:
-        _forget(ending.gateway)
-        shutil.rmtree(ending.folder, ignore_errors=True)
+    with _lock:
+        if _running is None:
+            return
+        ending, _running = _running, None
+        try:
+            with spark_faults():
+                ending.session.stop()
+        except (Unavailable, NoAnswer):
+            pass  # Java is gone already: there is nothing left to stop.
+        finally:
+            _forget(ending.gateway)
+            shutil.rmtree(ending.folder, ignore_errors=True)
 
 
 atexit.register(stop_spark)
@@ -218,7 +240,7 @@ _CONNECT_VARIABLES: Final = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")
 
 
 def _connect(settings: Mapping[str, str], given: frozenset[str]) -> SparkSession:
-    """A session of a Spark Connect server: of the settings only what the user gave, and what a session may set."""
+    """Return a session of a Spark Connect server, with the user's settings and those that a session may set."""
     with spark_faults():
         from pyspark.sql import SparkSession
 
@@ -275,13 +297,13 @@ def _start(settings: dict[str, str], folder: Path, *, brief: bool) -> tuple[Spar
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Whether a line of the root logger is no trace of py4j's, which logs every interrupt there before it raises it."""
+    """Return whether a line of the root logger is not py4j's, which logs every interrupt there before it raises it."""
     return Path(record.pathname).parent.name != "py4j"
 
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Keep this process's way to take Ctrl-C: PySpark's asks Java on a line that is in use, and prints the trace."""
+    """Keep this process's handler of Ctrl-C: PySpark's calls Java on a connection in use, and prints the trace."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -307,7 +329,7 @@ def _forget(gateway: Gateway | None) -> None:
 
 
 def _same(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:
-    """Whether two sessions differ at most in the folders made for each."""
+    """Return whether two sessions differ at most in the folders made for each."""
     own = {"spark.sql.warehouse.dir", "spark.local.dir"}
     return {name: value for name, value in wanted.items() if name not in own} == {
         name: value for name, value in have.items() if name not in own
@@ -315,7 +337,7 @@ def _same(wanted: Mapping[str, str], have: Mapping[str, str]) -> bool:
 
 
 def _default_memory_mebibytes() -> int:
-    """A quarter of the machine's memory, from 1 to 8 GiB."""
+    """Return a quarter of the machine's memory, from 1 to 8 GiB."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):

@@ -4,7 +4,7 @@ Each setting is searched by bisection with the others as they are, largest first
 downwards, for a larger limit loses less. A candidate gets more replications until the tests of `sequential.py` decide,
 or until they are spent, and then counts as not meeting. All candidates of a setting see the same arrivals. Where a
 setting has listed values, every combination of them is tried instead: all of them together, so that every processor has
-work. `statistics.py` says what is stated with which error.
+work. `statistics.py` has what is stated with which error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from qsctl.summary.sweep_folder import PointResult
 
 MOST_COMBINATIONS: Final = 10_000
 _ROOM_FOR_VIOLATIONS: Final = 2.2
-"""Times the runs that show a share without one violation: so many let a few be forgiven."""
+"""Times the runs that show a proportion without one violation: so many leave room for a few."""
 
 
 class Runner(Protocol):
@@ -59,7 +59,7 @@ class Basis(StrEnum):
     MEAN = "mean"
     """The mean over runs, by its one-sided bound."""
     SHARE = "share"
-    """The share of runs that violate the target, by their count."""
+    """The proportion of runs that violate the target, by their count."""
     EXACT = "exact"
     """One run, for nothing is random."""
     NOTHING = "nothing"
@@ -68,9 +68,9 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TargetEvidence:
-    """What the replications of a candidate say of one target.
+    """What the replications of a candidate show of one target.
 
-    `bound` is the one-sided bound of the mean that decides; NaN where the share of runs decides. `violating_runs` of
+    `bound` is the one-sided bound of the mean that decides; NaN where a proportion of runs decides. `violating_runs` of
     `runs` are not as wanted; with the answer SHOWN on the basis SHARE, fewer than `share` of all runs are.
     """
 
@@ -137,10 +137,10 @@ class _Search:
     """The error of what one setting's search finds."""
     most_replications: int
     runner: Runner
-    told: Callable[[Candidate], None]
+    report: Callable[[Candidate], None]
     tried: dict[tuple[int, ...], Candidate] = field(default_factory=dict)
     fixed: dict[tuple[int, ...], bool] = field(default_factory=dict)
-    """Whether nothing is random with a candidate's settings: one replication then says everything of it."""
+    """Whether nothing is random with a candidate's settings: one replication is then enough."""
 
     def point(self, values: Sequence[int]) -> Point:
         return Point(tuple((setting.path, str(value)) for setting, value in zip(self.settings, values, strict=True)))
@@ -172,7 +172,7 @@ class _Search:
                 for (values, number), result in zip(missing[done:], results, strict=False):
                     figures[values].append(result.figures)
                     last = self.fixed[values] or wanted == most
-                    if number == until[values] - 1 and not self._settle(
+                    if number == until[values] - 1 and not self._decide(
                         values, figures[values], memory[values], last=last
                     ):
                         still.append(values)
@@ -181,10 +181,10 @@ class _Search:
             if not left:
                 return
 
-    def _settle(
+    def _decide(
         self, values: tuple[int, ...], figures: Sequence[tuple[Figures, ...]], memory: int, *, last: bool
     ) -> bool:
-        """Whether a candidate's replications decide it, or are the last that it gets; then it counts as tried."""
+        """Return whether a candidate's replications decide it, or are its last ones; then it counts as tried."""
         evidence = tuple(
             judge(target, figures, self.confidence, self.error, self.most_replications, exact=self.fixed[values])
             for target in self.targets
@@ -193,7 +193,7 @@ class _Search:
         if not (last or missed or all(each.decided for each in evidence)):
             return False
         self.tried[values] = Candidate(values, len(figures), evidence, memory)
-        self.told(self.tried[values])
+        self.report(self.tried[values])
         return True
 
 
@@ -206,7 +206,7 @@ def judge(
     *,
     exact: bool = False,
 ) -> TargetEvidence:
-    """Return what replications say of a target.
+    """Return what replications show of a target.
 
     Args:
         target: the condition.
@@ -277,7 +277,7 @@ def size(
     most_replications: int | None = None,
     options: SparkOptions | None = None,
     runner: Runner | None = None,
-    told: Callable[[Candidate], None] = lambda _: None,
+    report: Callable[[Candidate], None] = lambda _: None,
 ) -> Sizing:
     """Find the smallest settings that are shown to meet every target.
 
@@ -290,7 +290,7 @@ def size(
             targets need.
         options: where Spark runs.
         runner: what simulates instead of Spark.
-        told: called with every candidate once it is simulated.
+        report: called with every candidate once it is simulated.
 
     Raises:
         UsageError: no target, nothing to vary, too many combinations, too few replications for a target, or a queue
@@ -305,7 +305,7 @@ def size(
     error = (1.0 - confidence) / (_orders(settings) if listed else len(settings))
     most = _enough(targets, error, most_replications, random=not is_deterministic(largest))
     runner = runner or TaskRunner(scenario, options)
-    search = _Search(scenario, tuple(settings), tuple(targets), confidence, error, most, runner, told)
+    search = _Search(scenario, tuple(settings), tuple(targets), confidence, error, most, runner, report)
     _check_queues(search, highest)
     answer = _cheapest(search) if listed else _descend(search, highest)
     return Sizing(
@@ -321,7 +321,7 @@ def size(
 
 
 def _enough(targets: Sequence[Target], error: float, asked: int | None, *, random: bool) -> int:
-    """The most replications of a candidate: what was asked for, if that can show the targets, else what can."""
+    """Return the most replications of a candidate: what was asked for, if that can show the targets, else what can."""
     if asked is None:
         room = {Kind.MEAN: 1.0, Kind.ALWAYS: 1.0, Kind.SHARE: _ROOM_FOR_VIOLATIONS}
         return max(MOST_REPLICATIONS, *(math.ceil(room[each.kind] * runs_needed(each, error)) for each in targets))
@@ -330,14 +330,14 @@ def _enough(targets: Sequence[Target], error: float, asked: int | None, *, rando
         if random and target.kind is not Kind.MEAN and asked < needed:
             raise UsageError(
                 f"--max-replications {asked} cannot show {target.text}: that less than {100 * target.share:g} % of "
-                f"runs violate it takes {needed} runs without one that does",
-                remedy=f"Allow {needed} or more, or ask for a larger share, as in 'P(…)<20%'.",
+                f"runs violate it needs {needed} runs without one that does",
+                remedy=f"Allow {needed} or more, or ask for a larger proportion, as in 'P(…)<20%'.",
             )
     return asked
 
 
 def _orders(settings: Sequence[Setting]) -> int:
-    """In how many orders, each from small to large, all combinations of the listed values stand."""
+    """Return in how many orders, each from small to large, all combinations of the listed values stand."""
     counts = sorted(len(setting.choices or (setting.low, setting.high)) for setting in settings)
     return math.prod(counts[:-1])
 
@@ -382,7 +382,7 @@ def _descend(search: _Search, highest: tuple[int, ...]) -> tuple[int, ...] | Non
 
 
 def _cheapest(search: _Search) -> tuple[int, ...] | None:
-    """Try every combination and take the one with the least memory, then the smallest values."""
+    """Try every combination and return the one with the least memory, then the smallest values."""
     lists = [setting.choices or (setting.low, setting.high) for setting in search.settings]
     if math.prod(len(values) for values in lists) > MOST_COMBINATIONS:
         raise UsageError(f"more than {MOST_COMBINATIONS} combinations", remedy="Give fewer values.")
@@ -392,7 +392,7 @@ def _cheapest(search: _Search) -> tuple[int, ...] | None:
 
 
 def _monotone(search: _Search) -> bool:
-    """No candidate that meets the targets has a larger one that was seen to miss them."""
+    """Return whether no candidate that meets the targets has a larger one that was seen to miss them."""
     met = [place for place, candidate in search.tried.items() if candidate.met]
     missed = [place for place, candidate in search.tried.items() if not candidate.met]
     return not any(

@@ -1,8 +1,8 @@
-"""Slow subscribers: the share of the last minute's seconds in which a client had data to send and could not.
+"""Slow subscribers: the fraction of the last minute's seconds in which a client had data to send and could not.
 
 Our reading of the log: a half second counts as blocked when one message waited in the client's queues all through it,
 and a second when one of its halves is. The broker's own figure looks at the connection's window and adds a penalty for
-retransmissions: a run at level `events` tells it, and then it is the one that is shown.
+retransmissions: a run at level `events` records it, and then it is the one that is shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HALF_NS: Final = SECOND_NS // 2
 
 
 def slow_subscribers(messages: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:
-    """One row a client (or other group) and replication: a table of `tables.SLOW_SUBSCRIBERS`, with these keys.
+    """Return one row a client (or other group) and replication: a table of `tables.SLOW_SUBSCRIBERS`, with these keys.
 
     Args:
         messages: of `tables.MESSAGES`; one that never entered its queue still names its client.
@@ -70,10 +70,10 @@ def slow_subscribers(messages: DataFrame, observation: Observation, keys: Sequen
     )
 
 
-def slow_as_told(slow: DataFrame, events: DataFrame, observation: Observation) -> DataFrame:
-    """The clients with the simulator's own percentages; one of which it said nothing was never slow.
+def with_recorded_percentages(slow: DataFrame, events: DataFrame, observation: Observation) -> DataFrame:
+    """Return the clients with the simulator's own percentages; one that it did not record was never slow.
 
-    The largest is of those that were told: where the threshold was passed, and at the end.
+    The largest is of those recorded: where the threshold was passed, and at the end.
 
     Args:
         slow: of `slow_subscribers`, with `client_id` among its keys; its blocked seconds stay.
@@ -82,7 +82,7 @@ def slow_as_told(slow: DataFrame, events: DataFrame, observation: Observation) -
     """
     last, passed = (EVENT_NAMES[event] for event in (Event.SLOW_PERCENT, Event.SLOW_SUBSCRIBER))
     return slow.sparkSession.sql(
-        f"""with told as (
+        f"""with recorded as (
             select client_id, replication, max(if(event = '{last}', value, 0)) / 100d as percent,
                 max(value) / 100d as percent_max
             from {{events}} where event in ('{last}', '{passed}') and {observation.counts("at_ns")}
@@ -90,7 +90,7 @@ def slow_as_told(slow: DataFrame, events: DataFrame, observation: Observation) -
         )
         select slow.* except (slow_percent, slow_percent_max), coalesce(percent, 0d) as slow_percent,
             coalesce(percent_max, 0d) as slow_percent_max
-        from {{slow}} as slow left join told using (client_id, replication)""",
+        from {{slow}} as slow left join recorded using (client_id, replication)""",
         slow=slow,
         events=events,
     )

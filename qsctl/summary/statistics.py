@@ -21,11 +21,11 @@ after 20, 40, 80, … replications; each of k looks spends 1/k of the error (alp
 "Discrete sequential boundaries for clinical trials", Biometrika 70, 1983; that the looks depend on each other is not
 made use of, so the true error is smaller). No method bounds the mean of whatever distribution (Bahadur and Savage,
 Annals of Mathematical Statistics 27, 1956): what happens in a few runs only and outweighs all others is not seen. So
-where fewer than `LEAST_DIFFERENT` of the values differ from the commonest one, nothing is said of the mean: the runs
-that violate the bound are counted, and the statement is of their share. Measured error of a stated 5 %: 4 % for normal
-values, 5 % for exponential ones, 10 % for lognormal ones with σ = 1.
+where fewer than `LEAST_DIFFERENT` of the values differ from the commonest one, nothing is stated of the mean: the runs
+that violate the bound are counted, and the statement is of their proportion. Measured error of a stated 5 %: 4 % for
+normal values, 5 % for exponential ones, 10 % for lognormal ones with σ = 1.
 
-Shares of runs (`size`: targets of zero, `P(…)<5%`). No run of n violated: if a share s or more did, that had the
+Proportions of runs (`size`: targets of zero, `P(…)<5%`). No run of n violated: if a part s or more did, that had the
 probability (1 − s)^n at most, so n = ln(error) ÷ ln(1 − s) runs are needed: 59 for 5 % with 95 % confidence (the rule
 of three: Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983). A target of zero
 is refuted by the first run that violates it. A target `P(…)<s` allows some: after every run the count is compared with
@@ -54,7 +54,7 @@ from qsctl.eventlog.schema import BUCKETS_PER_OCTAVE_BITS
 from qsctl.summary.student import t_quantile, two_sided_p
 
 READING_ERROR: Final = 2.0**-BUCKETS_PER_OCTAVE_BITS
-"""How much too high a percentile from a histogram may be, as a share of it (`eventlog.schema.bucket_of`)."""
+"""How much too high a percentile from a histogram may be, as a fraction of it (`eventlog.schema.bucket_of`)."""
 
 LEAST_DIFFERENT: Final = 10
 """So many values must differ from the commonest one before an interval of their mean means anything."""
@@ -91,7 +91,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class TestedDifference:
-    """The interval of a difference and the two-sided p-value of there being none; 1 where nothing can be said."""
+    """The interval of a difference and the two-sided p-value of there being none; 1 where nothing is known."""
 
     interval: Interval
     p_value: float
@@ -106,12 +106,12 @@ def interval_of(values: Sequence[float], confidence: float) -> Interval:
 
 
 def paired_difference(differences: Sequence[float], confidence: float, *, exact: bool = False) -> TestedDifference:
-    """Test the mean of differences that were taken pair by pair.
+    """Test the mean of the differences of pairs.
 
     Args:
         differences: B − A, one a pair.
         confidence: of the interval.
-        exact: nothing is random on either side, so that one pair says everything.
+        exact: nothing is random on either side, so that one pair is enough.
     """
     mean, error = _mean_and_error(differences)
     count = len(differences)
@@ -170,17 +170,17 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def runs_without_violation(share: float, error: float) -> int:
-    """Return how many runs without one violation show, up to this error, that less than this share of runs violates.
+def runs_without_violation(proportion: float, error: float) -> int:
+    """Return how many runs without one violation show, up to this error, that less than this proportion violates.
 
     Raises:
-        ValueError: the share or the error is not inside (0, 1).
+        ValueError: the proportion or the error is not inside (0, 1).
     """
-    if not (0.0 < share < 1.0 and 0.0 < error < 1.0):
-        raise ValueError(f"no number of runs for a share of {share} and an error of {error}")
-    runs = math.ceil(math.log(error) / math.log1p(-share))
+    if not (0.0 < proportion < 1.0 and 0.0 < error < 1.0):
+        raise ValueError(f"no number of runs for a proportion of {proportion} and an error of {error}")
+    runs = math.ceil(math.log(error) / math.log1p(-proportion))
     # The quotient may be a hair above a whole number.
-    return runs - 1 if runs > 1 and (1.0 - share) ** (runs - 1) <= error else runs
+    return runs - 1 if runs > 1 and (1.0 - proportion) ** (runs - 1) <= error else runs
 
 
 def upper_bound_of_mean(values: Sequence[float], error: float) -> float:
@@ -199,13 +199,13 @@ def upper_bound_of_mean(values: Sequence[float], error: float) -> float:
 
 
 def varied_enough(values: Sequence[float]) -> bool:
-    """Whether enough of the values differ for an interval of their mean to mean anything."""
+    """Return whether enough of the values differ for an interval of their mean to mean anything."""
     ((_, commonest),) = Counter(values).most_common(1)
     return len(values) - commonest >= min(LEAST_DIFFERENT, len(values) - 1)
 
 
 def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """The mean and its standard error; 0 of one value."""
+    """Return the mean and its standard error; 0 of one value."""
     mean = math.fsum(values) / len(values)
     if len(values) == 1 or min(values) == max(values):
         # Equal values may have a mean that differs from them by rounding.

@@ -16,7 +16,7 @@ _PRECISION: Final = 1e-15
 
 @cache
 def t_quantile(confidence: float, degrees_of_freedom: int) -> float:
-    """The t that a two-sided interval of this confidence needs: 12.706 for 0.95 and one degree of freedom.
+    """Return the t that a two-sided interval of this confidence needs: 12.706 for 0.95 and one degree of freedom.
 
     Raises:
         ValueError: the confidence is not inside (0, 1), or there is no degree of freedom.
@@ -38,18 +38,18 @@ def t_quantile(confidence: float, degrees_of_freedom: int) -> float:
 
 
 def two_sided_p(t: float, degrees_of_freedom: int) -> float:
-    """The probability of |T| > t, for t ≥ 0: exact to about ten digits, small values too."""
+    """Return the probability of |T| > t, for t ≥ 0: exact to about ten digits, small values too."""
     x = degrees_of_freedom / (degrees_of_freedom + t * t)
     return _incomplete_beta(degrees_of_freedom / 2.0, 0.5, x)
 
 
 def _two_sided(t: float, degrees_of_freedom: int) -> float:
-    """The probability of |T| ≤ t."""
+    """Return the probability of |T| ≤ t."""
     return 1.0 - two_sided_p(t, degrees_of_freedom)
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularized incomplete beta function, by its continued fraction where that converges fast."""
+    """Return the regularized incomplete beta function, by its continued fraction where that converges fast."""
     if x <= 0.0:
         return 0.0
     if x >= 1.0:
@@ -61,7 +61,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function, evaluated forward (Lentz's method)."""
+    """Return the continued fraction of the incomplete beta function, evaluated forward (Lentz's method)."""
     numerator = 1.0
     denominator = 1.0 / _away_from_zero(1.0 - (a + b) * x / (a + 1.0))
     fraction = denominator

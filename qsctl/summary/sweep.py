@@ -20,14 +20,22 @@ from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.sweep import SweepPlan, Task, run_task
 from qsctl.summary.executors import reports_of, self_report
 from qsctl.summary.faults import spark_faults
+from qsctl.summary.folder_lock import locked_folder
 from qsctl.summary.session import SparkOptions, runs_here, spark_session
-from qsctl.summary.sweep_folder import PointResult, finished, open_sweep, read_results, write_results
+from qsctl.summary.sweep_folder import (
+    PointResult,
+    finished,
+    open_sweep,
+    read_results,
+    refuse_foreign_folder,
+    write_results,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BATCH_SECONDS: Final = 5.0
-"""A batch is made to last about this long: what a killed driver loses, and how often progress is told."""
+"""A batch is made to last about this long: what a killed driver loses, and how often progress is reported."""
 
 TASKS_A_SLOT: Final = 4
 """Tasks of Spark a processor and batch: enough to even out long and short replications."""
@@ -54,7 +62,7 @@ def run_sweep(
 
     Args:
         plan: checked by `plan_sweep`.
-        folder: where results are kept; an earlier part of the same sweep is taken over.
+        folder: where results are kept; an earlier part of the same sweep is kept.
         options: where Spark runs.
         progress: called after every batch.
         spark: a session of the caller's own instead of one by `options`: of a notebook, or of `spark-submit`.
@@ -63,24 +71,27 @@ def run_sweep(
         The results of the plan's points: those that were there and those computed now.
 
     Raises:
-        InvalidInput: the folder holds another sweep, or a point cannot be simulated.
+        InvalidInput: the folder holds another sweep or is being written by another command, or a point cannot be
+            simulated.
     """
-    open_sweep(folder, plan)
-    there = read_results(folder)
-    done = finished(there)
+    refuse_foreign_folder(folder)  # before a lock file is left in it
     tasks = list(plan.tasks())
-    left = [task for task in tasks if (task.point.key, task.replication) not in done]
-    reused = len(tasks) - len(left)
-    told = progress or (lambda _: None)
-    told(SweepProgress(reused, len(tasks), reused))
-    if left:
-        runner = TaskRunner(plan.scenario, options, spark=spark)
-        count = reused
-        for results in runner.batches(left):
-            write_results(folder, results)
-            count += len(results)
-            told(SweepProgress(count, len(tasks), reused))
+    report = progress or (lambda _: None)
+    with locked_folder(folder) as folder:
+        open_sweep(folder, plan)
         there = read_results(folder)
+        done = finished(there)
+        left = [task for task in tasks if (task.point.key, task.replication) not in done]
+        reused = len(tasks) - len(left)
+        report(SweepProgress(reused, len(tasks), reused))
+        if left:
+            runner = TaskRunner(plan.scenario, options, spark=spark)
+            count = reused
+            for results in runner.batches(left):
+                write_results(folder, results)
+                count += len(results)
+                report(SweepProgress(count, len(tasks), reused))
+            there = read_results(folder)
     wanted = {(task.point.key, task.replication): place for place, task in enumerate(tasks)}
     found = [result for result in there if (result.point.key, result.replication) in wanted]
     return sorted(found, key=lambda result: wanted[result.point.key, result.replication])
@@ -111,7 +122,7 @@ class TaskRunner:
         check_executors(self._spark, self.slots)
 
     def batches(self, tasks: Sequence[Task]) -> Iterable[list[PointResult]]:
-        """Results of the tasks, batch by batch, in their order; a batch's size follows the speed."""
+        """Yield the results of the tasks, batch by batch, in their order; a batch's size follows the speed."""
         size = self.slots * TASKS_A_SLOT
         at = 0
         while at < len(tasks):
@@ -123,7 +134,7 @@ class TaskRunner:
             size = max(self.slots, min(2 * size, int(size * BATCH_SECONDS / lasted)))
 
     def run(self, tasks: Sequence[Task]) -> list[PointResult]:
-        """Results of the tasks, in their order.
+        """Return the results of the tasks, in their order.
 
         Raises:
             InvalidInput: a task's scenario cannot be simulated; the message names the point.
@@ -152,7 +163,7 @@ _ANSWER: Final = "struct<figures binary, problem string>"
 
 
 def _attempt(scenario: Scenario, task: Task) -> tuple[bytes | None, str | None]:
-    """The figures, or the message of what is wrong with the scenario: Spark would try that again in vain."""
+    """Return the figures, or the message of what is wrong with the scenario: Spark would try that again in vain."""
     try:
         return msgspec.msgpack.encode(run_task(scenario, task)), None
     except QsctlError as error:
@@ -163,7 +174,7 @@ def check_executors(spark: SparkSession, slots: int) -> None:
     """Ask the executors for their Python and their qsctl, unless they are processes of this machine's own Python.
 
     Raises:
-        Unavailable: one has another version of either, or none; the message names it and says what is there.
+        Unavailable: one has another version of either, or none; the message names it and what is there.
     """
     here = self_report()
     if runs_here(spark):

@@ -23,6 +23,7 @@ from qsctl.eventlog.run_folder import describe_text
 from qsctl.sim.figures import Figures
 from qsctl.sim.scenario.text import scenario_digest, scenario_text
 from qsctl.sim.sweep import SWEEP_FORMAT, Point, SweepPlan, plan_document
+from qsctl.summary.folder_lock import LOCK_FILE
 
 SWEEP_FILE: Final = "sweep.json"
 SCENARIO_FILE: Final = "scenario.xml"
@@ -59,6 +60,18 @@ class PointResult:
     figures: tuple[Figures, ...]
 
 
+def refuse_foreign_folder(folder: Location) -> None:
+    """Check that a folder is missing, empty, or a sweep's.
+
+    Raises:
+        InvalidInput: it holds something else.
+    """
+    if (folder / SWEEP_FILE).exists() or not folder.is_dir():
+        return
+    if any(path.name != LOCK_FILE for path in folder.iterdir()):
+        raise InvalidInput(f"{folder} is not empty and holds no sweep", remedy="Name a new folder with --out.")
+
+
 def open_sweep(folder: Location, plan: SweepPlan) -> None:
     """Make the folder of a sweep, or check that it holds an earlier part of the same one.
 
@@ -79,8 +92,7 @@ def open_sweep(folder: Location, plan: SweepPlan) -> None:
                     remedy="Name another folder with --out.",
                 )
         wanted["parts"] = have["parts"]
-    elif folder.exists() and any(folder.iterdir()):
-        raise InvalidInput(f"{folder} is not empty and holds no sweep", remedy="Name a new folder with --out.")
+    refuse_foreign_folder(folder)
     try:
         (folder / POINTS_FOLDER).mkdir(parents=True, exist_ok=True)
         (folder / SCENARIO_FILE).write_bytes(text)
@@ -90,7 +102,7 @@ def open_sweep(folder: Location, plan: SweepPlan) -> None:
 
 
 def read_sweep(folder: Location) -> Mapping[str, Any]:
-    """What a sweep's folder says of itself.
+    """Return a sweep's `sweep.json`, checked.
 
     Raises:
         NotFound: it is no sweep's folder.
@@ -148,7 +160,7 @@ class _Document(msgspec.Struct):
 
 
 def sweep_scenario(folder: Location, document: Mapping[str, Any]) -> str:
-    """The text of the scenario that was swept.
+    """Return the text of the scenario that was swept.
 
     Raises:
         Damaged: the file is missing or was changed.
@@ -193,7 +205,7 @@ def write_results(folder: Location, results: Sequence[PointResult]) -> None:
 
 
 def read_results(folder: Location) -> list[PointResult]:
-    """Every finished replication, in the order of points and replications.
+    """Return every finished replication, in the order of points and replications.
 
     Raises:
         NotFound: it is no sweep's folder.
@@ -252,13 +264,13 @@ def _write_document(folder: Location, document: Mapping[str, Any]) -> None:
 
 
 def _seal(document: Mapping[str, Any]) -> str:
-    """A hash over what the document says, whatever its layout."""
+    """Return a hash over the document's content, whatever its layout."""
     rest = {name: value for name, value in document.items() if name != "seal"}
     return describe_text(json.dumps(rest, sort_keys=True).encode()).blake2b
 
 
 def _identity(document: Mapping[str, Any]) -> str:
-    """What tells the sweep from another: its parts carry it."""
+    """Return what identifies the sweep: its parts carry it."""
     return describe_text(json.dumps([document[name] for name in _IDENTITY]).encode()).blake2b
 
 
@@ -285,5 +297,5 @@ def _compare(path: Location, listed: Mapping[str, Any] | None, found: Mapping[st
 
 
 def finished(results: Iterable[PointResult]) -> set[tuple[str, int]]:
-    """The points' keys and replications that need not be done again."""
+    """Return the points' keys and replications that need not be done again."""
     return {(result.point.key, result.replication) for result in results}

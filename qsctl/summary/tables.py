@@ -1,7 +1,7 @@
 """The tables of the pipeline, each with its declared schema: what is read, and what every measure returns.
 
 The key columns of a result are always the same five. A column that the user did not group by is null, so that a
-result has one schema whatever `--by` says. Counts are messages, times nanoseconds, depths work units.
+result has one schema whatever `--by` is. Counts are messages, times nanoseconds, depths work units.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ KEYS: Final[dict[str, tuple[str, DataType]]] = {
     "queue": ("queue", _STRING),
     "topic": ("topic_id", _INT),
 }
-"""What `--by` takes, and the column each word stands for."""
+"""The words of `--by`, and the column of each."""
 
 _KEY_FIELDS: Final[dict[str, DataType]] = dict(KEYS.values())
 
@@ -146,7 +146,7 @@ DELAYS: Final = _result(
 )
 """Nearest-rank percentiles of the wait of delivered messages.
 
-`relative_error` is 0 where they are exact, else the widest that a figure may be off, as a share of it.
+`relative_error` is 0 where they are exact, else the most that a figure may be off, as a fraction of it.
 """
 
 WINDOWS: Final = _result(
@@ -190,15 +190,15 @@ LOSSES: Final = _result(
     },
     nullable=["first_discard_ns"],
 )
-"""What was lost and when first: the share of the messages that left the queue and did not reach the client.
+"""What was lost and when first: the fraction of the messages that left the queue and did not reach the client.
 
-An elided message is no loss: a newer one of its topic took its place.
+An elided message is no loss: a newer one of its topic replaced it.
 """
 
 SLOW_SUBSCRIBERS: Final = _result(
     {"blocked_seconds": _LONG, "seconds": _LONG, "slow_percent": _DOUBLE, "slow_percent_max": _DOUBLE},
 )
-"""How slow each client was: the share of 60 whole seconds in which it was blocked, in the last ones and at most."""
+"""How slow each client was: the percentage of 60 whole seconds in which it was blocked, the last and the worst."""
 
 LITTLES_LAW: Final = _result(
     {
@@ -227,7 +227,7 @@ INTERVALS: Final = _result(
 """Means over replications with their interval: mean ± half_width, null with one replication.
 
 `replications` is how many values there were, `method` how the interval was made, and `relative_error` how much too high
-the values may be besides, as a share of them: 0 but for percentiles out of a histogram.
+the values may be besides, as a fraction of them: 0 but for percentiles out of a histogram.
 """
 
 CELLS: Final = _result(
@@ -275,7 +275,7 @@ SCHEMAS: Final[dict[str, StructType]] = {
 
 
 def measured(table: StructType, keys: Sequence[str]) -> StructType:
-    """A table as its measure gives it: with the columns grouped by alone, and clients by number.
+    """Return a table as its measure gives it: with the columns grouped by alone, and clients by number.
 
     Args:
         table: the declared schema.
@@ -287,16 +287,16 @@ def measured(table: StructType, keys: Sequence[str]) -> StructType:
 
 
 def key_columns(by: Sequence[str]) -> list[str]:
-    """The columns of the log that the words of `--by` stand for, in the order of the result.
+    """Return the columns of the log that the words of `--by` stand for, in the order of the result.
 
-    The run is always one, so that there is always a group; clients are told by number until a result is `shaped`.
+    The run is always one, so that there is always a group; clients have numbers until a result is `shaped`.
     """
     columns = {"run_id": True, **{column: word in by for word, (column, _) in KEYS.items() if word != "run"}}
     return ["client_id" if name == "client" else name for name, wanted in columns.items() if wanted]
 
 
 def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: DataFrame) -> DataFrame:
-    """The frame with exactly the table's columns, order and types; absent key columns become null.
+    """Return the frame with exactly the table's columns, order and types; absent key columns become null.
 
     Args:
         frame: the result of a measure.
@@ -336,7 +336,7 @@ _ARROW: Final[dict[DataType, pa.DataType]] = {
 
 
 def arranged(table: pa.Table, shape: StructType, by: Sequence[str], names: Mapping[int, str]) -> pa.Table:
-    """A table that was finished on the driver, in its declared shape: what `shaped` does to a frame.
+    """Return a table that was finished on the driver, in its declared shape: what `shaped` does to a frame.
 
     Args:
         table: of `finishing`.

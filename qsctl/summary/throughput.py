@@ -1,7 +1,7 @@
 """Throughput and discards in windows of time: what arrived, entered and left in each, by one pass over the log.
 
 Messages are first counted by the windows in which they arrived, entered their queue and left it, for most do all of it
-in one; only those few rows are then told apart.
+in one; only those few rows are then split by window.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from qsctl.summary.observation import ENTERED_NS, Holding, listed
 
 
 def windows(messages: DataFrame, keys: Sequence[str], window_ns: Nanoseconds, holding: Holding) -> DataFrame:
-    """One row a group, replication and window in which anything moved: a table of `tables.WINDOWS`, with these keys.
+    """Return one row a group, replication and window with any movement: a table of `tables.WINDOWS`, with these keys.
 
     Args:
         messages: of `tables.MESSAGES`.

@@ -22,7 +22,7 @@ from qsctl.summary.faults import spark_faults
 from qsctl.summary.littles_law import littles_law
 from qsctl.summary.observation import Holding, Observation
 from qsctl.summary.ranks import waits_at_ranks
-from qsctl.summary.slow_subscriber import slow_as_told, slow_subscribers
+from qsctl.summary.slow_subscriber import slow_subscribers, with_recorded_percentages
 from qsctl.summary.throughput import windows
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -67,7 +67,7 @@ def test_every_measure_has_its_declared_schema(spark: Any) -> None:
         (depth(series, EVERY_KEY), tables.measured(tables.DEPTH, EVERY_KEY)),
         (littles_law(messages, seen, EVERY_KEY, holding), tables.measured(tables.LITTLES_LAW, EVERY_KEY)),
         (slow, tables.measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
-        (slow_as_told(slow, events, seen), tables.measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
+        (with_recorded_percentages(slow, events, seen), tables.measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
     ):
         made = {field.name: field.dataType for field in found.schema}
         assert made == {field.name: field.dataType for field in table}

@@ -66,7 +66,7 @@ def test_a_master_that_is_none_is_a_usage_error_before_java_starts(
 @pytest.mark.parametrize("master", PLACES)
 def test_a_master_that_nobody_listens_at_is_reported_at_once(master: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qsctl.summary.session._running", None)
-    with pytest.raises(NoAnswer, match=r"nobody listens at \S+//127\.0\.0\.1:1"):
+    with pytest.raises(NoAnswer, match=r"nothing listens at \S+//127\.0\.0\.1:1"):
         spark_session(SparkOptions(master=master.format("127.0.0.1:1")))
 
 
@@ -119,7 +119,7 @@ def test_a_resource_manager_that_does_not_run_is_reported(tmp_path: Path, answer
         "<configuration><property><name>yarn.resourcemanager.address</name><value>{}</value></property></configuration>"
     )
     site.write_text(text.format("127.0.0.1:1"))
-    with pytest.raises(NoAnswer, match="nobody listens at yarn"):
+    with pytest.raises(NoAnswer, match="nothing listens at yarn"):
         check_master("yarn", {"HADOOP_CONF_DIR": str(tmp_path)})
     site.write_text(text.format(answering))
     check_master("yarn", {"HADOOP_CONF_DIR": str(tmp_path)})

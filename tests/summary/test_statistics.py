@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.summary.sequential import Answer, below, fewer_than, looks_at, never, share_boundary
+from qsctl.summary.sequential import Answer, below, fewer_than, looks_at, never, proportion_boundary
 from qsctl.summary.statistics import (
     EXACT,
     PAIRED,
@@ -107,10 +107,10 @@ def test_zero_is_shown_by_59_runs_and_refuted_by_one() -> None:
 
 
 @pytest.mark.parametrize(("share", "error", "most"), [(0.05, 0.05, 160), (0.01, 0.05, 900), (0.2, 0.1, 60)])
-def test_a_share_boundary_is_crossed_at_the_share_itself_as_often_as_stated(
+def test_a_proportion_boundary_is_crossed_at_the_share_itself_as_often_as_stated(
     share: float, error: float, most: int
 ) -> None:
-    boundary = share_boundary(share, error, most)
+    boundary = proportion_boundary(share, error, most)
     assert boundary[runs_without_violation(share, error / 2) - 1] == 0
     assert all(a <= b for a, b in itertools.pairwise(boundary))
     draw = np.random.default_rng(3)

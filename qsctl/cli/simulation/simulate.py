@@ -110,6 +110,10 @@ def simulate(
     read = apply_overrides(plain, overrides)
     overrides = {**of_profiles, **overrides}
     check_rules(read)
+    if spark:
+        from qsctl.summary.session import start_early
+
+        start_early(spark_options(master, conf), brief=True)
     folder = location(out) if out is not None else new_folder(read.name)
     began = time.perf_counter()
     compiled = read.model not in {Model.SHARED_READER_QUEUE, Model.INTEGRATION}

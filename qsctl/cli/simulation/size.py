@@ -314,7 +314,7 @@ def size(
             confidence=confidence,
             most_replications=most,
             options=spark_options(master, conf),
-            told=told,
+            report=told,
         )
     return Sized(read.name, sizing, command_line("size", scenario, asked, variables, overrides))
 

@@ -1,4 +1,4 @@
-"""Verbs on Arrow tables: group, join, order, with sums that are exact or refused."""
+"""Operations on Arrow tables: group, join, order, with sums that are exact or refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST_SUM: Final = 2**63 - 1
 
 
 def grouped(table: pa.Table, keys: Sequence[str], **how: str) -> pa.Table:
-    """One row a group: its keys, and of each named column what is asked for.
+    """Return one row a group: its keys, and of each named column what is asked for.
 
     Args:
         table: the rows; no key is null.
@@ -51,22 +51,22 @@ def _require_room(table: pa.Table, keys: Sequence[str], name: str) -> None:
 
 
 def columns(table: pa.Table, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-    """Columns by their names."""
+    """Return columns by their names."""
     return {name: table[name] for name in names}
 
 
 def joined(left: pa.Table, right: pa.Table, keys: Sequence[str], how: str) -> pa.Table:
-    """A join on keys of the same names: `left outer`, `inner` or `full outer`."""
+    """Return a join on keys of the same names: `left outer`, `inner` or `full outer`."""
     return left.join(right, keys=list(keys), join_type=how, use_threads=False)
 
 
 def ordered(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The rows in ascending order of these columns."""
+    """Return the rows in ascending order of these columns."""
     return table.sort_by([(name, "ascending") for name in names]).combine_chunks()
 
 
 def starts_of(table: pa.Table, keys: Sequence[str]) -> Whole:
-    """Where each group begins in an ordered table."""
+    """Return where each group begins in an ordered table."""
     changes = np.zeros(table.num_rows, np.bool_)
     changes[:1] = True
     for key in keys:
@@ -79,15 +79,15 @@ def starts_of(table: pa.Table, keys: Sequence[str]) -> Whole:
 
 
 def whole(table: pa.Table, name: str) -> Whole:
-    """A column of whole numbers without nulls."""
+    """Return a column of whole numbers without nulls."""
     return np.asarray(table[name].to_numpy(), np.int64)
 
 
 def chosen(condition: npt.NDArray[np.bool_], values: pa.ChunkedArray, otherwise: int | None) -> pa.ChunkedArray:
-    """The values where the condition holds, else the same number, or null."""
+    """Return the values where the condition holds, else the same number, or null."""
     return pc.if_else(pa.array(condition), values, pa.scalar(otherwise, values.type))
 
 
 def with_columns(table: pa.Table, made: Mapping[str, Any]) -> pa.Table:
-    """The table with these columns added or replaced."""
+    """Return the table with these columns added or replaced."""
     return pa.table({**columns(table, table.column_names), **made})

@@ -1,4 +1,4 @@
-"""The counters of each group after warm-up, out of the cells, and what only the simulator's counters tell."""
+"""The counters of each group after warm-up, out of the cells, and what only the simulator's counters have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _THERE: Final = [QUEUED, UNACKNOWLEDGED, LONG_UNACKNOWLEDGED]
 def counted(
     cells: pa.Table, marks: pa.Table, keys: Sequence[str], replications: Sequence[int], observed_ns: int
 ) -> pa.Table:
-    """The counters of each group and replication, with the marks and limits that the log cannot tell.
+    """Return the counters of each group and replication, with the marks and limits that the log does not have.
 
     Each group has a row for every replication that ended, of zeros where it had no message: a mean over replications
     must not leave them out, and one that was lost is none of them.
@@ -63,7 +63,7 @@ def counted(
         each, **dict.fromkeys(sums, "sum"), wait_max_ns="max", first_discard_ns="min",
     )  # fmt: skip
     limits = dict.fromkeys(("high_water_mark_work_units", "max_depth_work_units", "observed_ns"), "max")
-    # A queue that no message met still has a row; a topic's row takes its queue's marks.
+    # A queue that no message met still has a row; a topic's row has its queue's marks.
     how = "full outer" if shared == each else "left outer"
     met = joined(logged, grouped(marks, shared, **limits, evicted_messages="sum"), shared, how)
     rows = met if "replication" in keys else joined(_grid(met, keys, replications), met, each, "left outer")
@@ -72,13 +72,13 @@ def counted(
         rows,
         {name: pc.fill_null(rows[name], 0) for name in sums}
         | {"observed_ns": pc.fill_null(rows["observed_ns"], observed_ns)}
-        # Which topic's message G-1 evicted, no counter says.
+        # No counter has the topic of the messages that G-1 evicted.
         | {"evicted_messages": evicted if shared == each else pc.multiply(evicted, 0)},
     )
 
 
 def _grid(rows: pa.Table, keys: Sequence[str], replications: Sequence[int]) -> pa.Table:
-    """Every group with every replication."""
+    """Return every group with every replication."""
     groups = rows.group_by(list(keys), use_threads=False).aggregate([])
     return pa.concat_tables(
         [
@@ -89,7 +89,7 @@ def _grid(rows: pa.Table, keys: Sequence[str], replications: Sequence[int]) -> p
 
 
 def summed(per_replication: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The counters of each group: sums over its replications, the largest marks, the earliest discard.
+    """Return the counters of each group: sums over its replications, the largest marks, the earliest discard.
 
     Args:
         per_replication: of `counted`, or such counters of the simulator itself, with these keys.
@@ -105,7 +105,7 @@ def summed(per_replication: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def loss_ratio(counters: pa.Table) -> pa.Array:
-    """The lost among the messages whose fate is settled; an elided one is settled and not lost. 0 where none is."""
+    """Return the fraction of lost messages among those delivered, elided or lost; 0 where there is none."""
     lost = sum(whole(counters, name) for name in LOSS_COLUMNS)
-    settled = lost + whole(counters, "delivered_messages") + whole(counters, "elided_messages")
-    return pa.array(lost / np.maximum(settled, 1))
+    departed = lost + whole(counters, "delivered_messages") + whole(counters, "elided_messages")
+    return pa.array(lost / np.maximum(departed, 1))

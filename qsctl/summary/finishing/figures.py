@@ -20,7 +20,7 @@ Values = Mapping[Level, pa.Table]
 
 
 def histogram(cells: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """Delivered messages by these keys, replication and bucket of their wait.
+    """Return delivered messages by these keys, replication and bucket of their wait.
 
     Args:
         cells: of `tables.CELLS`, with these keys.
@@ -31,7 +31,7 @@ def histogram(cells: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def search(waits: pa.Table, keys: Sequence[str], measures: Collection[str]) -> Search:
-    """The waits that the second pass must find for exact percentiles.
+    """Return the waits that the second pass must find for exact percentiles.
 
     Args:
         waits: of `histogram`.
@@ -42,7 +42,7 @@ def search(waits: pa.Table, keys: Sequence[str], measures: Collection[str]) -> S
 
 
 def bucket_values(waits: pa.Table, keys: Sequence[str], measures: Collection[str]) -> Values:
-    """Percentiles out of the histogram itself, at most `BUCKET_ERROR` too high.
+    """Return percentiles out of the histogram itself, at most `BUCKET_ERROR` too high.
 
     Args:
         waits: of `histogram`, over the histogram's own buckets.
@@ -62,7 +62,7 @@ def finished(
     exact: bool,
     confidence: float,
 ) -> dict[str, pa.Table]:
-    """The tables `queues`, `delays`, `losses` and, where wanted, `intervals`.
+    """Return the tables `queues`, `delays`, `losses` and, where wanted, `intervals`.
 
     Args:
         counted: counters by these keys and replication.
@@ -88,7 +88,7 @@ def finished(
 
 
 def _levels(keys: Sequence[str], measures: Collection[str]) -> list[Level]:
-    """What percentiles are of: the groups, and for intervals their replications, the finest last."""
+    """Return what percentiles are of: the groups, and for intervals their replications, the finest last."""
     finest = (*keys, "replication") if "intervals" in measures and "replication" not in keys else tuple(keys)
     return list(dict.fromkeys([tuple(keys), finest]))
 

@@ -33,7 +33,7 @@ MEASURES: Final = {
 
 
 def measures(figures: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """One row a group, replication and measure that it has.
+    """Return one row a group, replication and measure that it has.
 
     Args:
         figures: counters, mean and percentiles, with `replication` among its keys.
@@ -57,14 +57,14 @@ def measures(figures: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def _reading_error(figures: pa.Table, column: str) -> pa.Array | pa.ChunkedArray:
-    """How much too high the values of a column may be by the way they are read: percentiles out of a histogram."""
+    """Return how much too high the values of a column may be: those read from a histogram's percentiles may."""
     if column == MEASURES["p99_wait_ns"] and "relative_error" in figures.column_names:
         return pc.fill_null(figures["relative_error"].cast(pa.float64()), 0.0)
     return pa.array(np.zeros(figures.num_rows))
 
 
 def intervals(measured: pa.Table, keys: Sequence[str], confidence: float = DEFAULT_CONFIDENCE) -> pa.Table:
-    """The mean of each group and measure over its replications, and the half width of its interval.
+    """Return the mean of each group and measure over its replications, and the half width of its interval.
 
     Args:
         measured: of `measures`.

@@ -24,17 +24,17 @@ PERCENTILES: Final[dict[str, tuple[int, int]]] = {
 """Each percentile as an exact fraction: a rank computed from 0.999 would be one off now and then."""
 
 BUCKET_ERROR: Final = 2.0**-BUCKETS_PER_OCTAVE_BITS
-"""A figure read from a bucket is its last duration: at most this share above the true one."""
+"""A figure read from a bucket is its last duration: at most this fraction above the true one."""
 
 MOST_SPANS: Final = 12
-"""Spans of waits that the second pass tells apart before it looks a bucket up; more would cost more than they save."""
+"""Spans of waits that the second pass compares with before it looks a bucket up; more cost more than they save."""
 
 Level = tuple[str, ...]
 """The columns that percentiles are of: the groups, and for intervals each group's replications."""
 
 
 def ranks(histogram: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """For each group and percentile: the bucket that holds its nearest rank, and the rank inside that bucket.
+    """Return for each group and percentile: the bucket that holds its nearest rank, and the rank inside that bucket.
 
     Args:
         histogram: delivered messages by these keys and `bucket`.
@@ -66,7 +66,7 @@ def ranks(histogram: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What the second pass looks for: `places`, `wanted` and `spans` of `summary.ranks`, and whose each cell's is."""
+    """What the second pass looks for: `places`, `wanted` and `spans` of `summary.ranks`, and the owner of each cell."""
 
     places: pa.Table
     wanted: pa.Table
@@ -74,7 +74,7 @@ class Search:
     owners: Mapping[Level, pa.Table]
 
     def values(self, found: pa.Table) -> dict[Level, pa.Table]:
-        """For each level its keys, `percentile` and `value_ns`.
+        """Return for each level its keys, `percentile` and `value_ns`.
 
         Args:
             found: of `tables.RANKED`.
@@ -86,7 +86,7 @@ class Search:
 
 
 def search_for(ranked: Mapping[Level, pa.Table], histogram: pa.Table) -> Search:
-    """The buckets that hold a rank, as cells numbered over all levels, and the ranks inside them.
+    """Return the buckets that hold a rank, as cells numbered over all levels, and the ranks inside them.
 
     Args:
         ranked: of `ranks`, by the keys that they are of.
@@ -112,7 +112,7 @@ def search_for(ranked: Mapping[Level, pa.Table], histogram: pa.Table) -> Search:
 
 
 def _spans_of(ranked: Iterable[pa.Table]) -> list[tuple[int, int]]:
-    """The buckets that hold a rank, as a few spans from a first to a last one; some cover a little more."""
+    """Return the buckets that hold a rank, as a few spans from a first to a last one; some cover a little more."""
     buckets = sorted({bucket for table in ranked for bucket in table["bucket"].to_pylist()})
     spans: list[tuple[int, int]] = []
     for bucket in buckets:
@@ -128,19 +128,19 @@ def _spans_of(ranked: Iterable[pa.Table]) -> list[tuple[int, int]]:
 
 
 def bucket_values(ranked: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The last duration of the histogram's bucket at each rank: within `BUCKET_ERROR` above the exact one."""
+    """Return the last duration of the histogram's bucket at each rank: within `BUCKET_ERROR` above the exact one."""
     ends = bucket_end_ns(whole(ranked, "bucket"))
     return with_columns(ranked.select([*keys, "percentile"]), {"value_ns": pa.array(ends)})
 
 
 def bucket_end_ns(bucket: Whole) -> Whole:
-    """The last duration of each bucket, as `eventlog.schema.bucket_bounds_ns` computes it."""
+    """Return the last duration of each bucket, as `eventlog.schema.bucket_bounds_ns` computes it."""
     shift = np.maximum(0, (bucket >> BUCKETS_PER_OCTAVE_BITS) - 1)
     return np.asarray(((bucket - (shift << BUCKETS_PER_OCTAVE_BITS) + 1) << shift) - 1, np.int64)
 
 
 def with_percentiles(counters: pa.Table, values: pa.Table, keys: Sequence[str], relative_error: float) -> pa.Table:
-    """The counters of each group with its mean wait and its percentiles, null where nothing was delivered.
+    """Return the counters of each group with its mean wait and its percentiles, null where nothing was delivered.
 
     Args:
         counters: of `counters.summed`, with these keys.

@@ -1,7 +1,7 @@
 """A frame that several others read, computed once and for all.
 
 Decides: where its rows stay meanwhile. `persist` would not do: Spark forgets a cached frame as soon as a temporary view
-of it is dropped, and every `sql(text, name=frame)` makes and drops one. And what reads a settled frame is planned
+of it is dropped, and every `sql(text, name=frame)` makes and drops one. And what reads such a frame is planned
 without everything that led to it.
 """
 
@@ -11,8 +11,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 
-def settled(frame: DataFrame) -> DataFrame:
-    """The same rows, computed now, in memory or beside it on disk until nobody refers to them.
+def materialized(frame: DataFrame) -> DataFrame:
+    """Return the same rows, computed now, in memory or beside it on disk until nothing refers to them.
 
     On a cluster each row is kept by two executors, so that the loss of one costs nothing.
     """
