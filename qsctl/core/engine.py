@@ -10,10 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import Enum, unique
 from typing import assert_never
 
-from qsctl.core.admin.command import Command, FlushQueue, GetMessages
-from qsctl.core.admin.handle import LongAnswer, handle
-from qsctl.core.admin.reply import Reply
-from qsctl.core.admin.target import matches
+from qsctl.core.admin.answers import Answers
 from qsctl.core.events import BounceReason, SampleBounced
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.messages import (
@@ -27,7 +24,6 @@ from qsctl.core.messages import (
     ProducerLeft,
     Write,
 )
-from qsctl.core.queue.outbox import Stream
 from qsctl.core.queue.restore import Capture, Replay, snapshot
 from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
@@ -51,6 +47,7 @@ from qsctl.core.records import (
 from qsctl.core.settings import ServiceSettings
 from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.resource import ResourceIdentifier
 
 
 @unique
@@ -97,11 +94,10 @@ class ServiceEngine(HostedService):
         )
         self.ignored_record_count = 0
         """Replayed records that had no effect: their queue, or their sample's beginning, is not there."""
-        self.reads_on = True
-        """Whether long answers go on. A driver whose replies wait for room says no: what was read would pile up."""
+        self.answers = Answers(self, self._send_reply)
+        """The commands in progress."""
         self._payload_size_bytes_max = payload_size_bytes_max if payload_size_bytes_max >= 0 else INFINITE_NS
         self._replays: dict[str, Replay] = {}
-        self._under_way: list[tuple[SampleIdentity, Stream, LongAnswer]] = []
         self._has_stored_configuration = False
         self._refused_count = 0
 
@@ -162,31 +158,22 @@ class ServiceEngine(HostedService):
                 for each in self._by_topic.get((message.participant, message.topic_name), ()):
                     each.lose_producer(now, message.writer_guid)
             case CommandRequest():
-                self._command(now, message)
+                self.answers.receive(now, message)
             case _:
                 assert_never(message)
 
     def advance(self, now: Nanoseconds) -> None:
         """Do everything that is due at `now`, and a share of what is long; `next_deadline` says whether more is due."""
-        self._outbox.agenda.advance(self._no_earlier(now))
-        if self._under_way:
-            under_way, self._under_way = self._under_way, []
-            for request, stream, answer in under_way:
-                if self._may_go_on(answer):
-                    self._go_on(request, stream, answer)
-                else:
-                    self._under_way.append((request, stream, answer))
+        now = self._no_earlier(now)
+        self._outbox.agenda.advance(now)
+        if self.answers.is_answering:
+            self.answers.go_on(now)
 
     def next_deadline(self) -> Nanoseconds | None:
         """When `advance` next has something to do; None: only a message can change anything."""
-        if self._under_way and any(self._may_go_on(answer) for _, _, answer in self._under_way):
+        if self.answers.is_answering and self.answers.is_due:
             return self._now
         return self._outbox.agenda.next_deadline()
-
-    @property
-    def is_answering(self) -> bool:
-        """Whether a command has not had its last reply."""
-        return bool(self._under_way)
 
     def take_ready(self) -> Ready:
         """Hand over what happened since the last time: records to store, messages to send, events to tell, in order."""
@@ -367,40 +354,9 @@ class ServiceEngine(HostedService):
         for queue in queues:
             queue.refuse(now, write, BounceReason.TOO_LARGE)
 
-    def _command(self, now: Nanoseconds, request: CommandRequest) -> None:
-        """Answer a command meant for this service; one for another gets no reply (section 5.2)."""
-        if not matches(request.target, self.application_name):
-            return
-        stream = self._stream_of(request.command)
-        begun = handle(self, now, request.command)
-        if isinstance(begun, LongAnswer):
-            self._go_on(request.request, stream, begun)
-        else:
-            self._reply(request.request, stream, begun)
-
-    def _stream_of(self, command: Command) -> Stream:
-        """The stream whose records a reply rests on: of the queue whose samples are concerned, else the service's."""
-        if isinstance(command, FlushQueue | GetMessages):
-            queue = self._queues.get("/".join(name for _, name in command.queue.names))
-            if queue is not None:
-                return queue.stream
-        return self._outbox.service_stream
-
-    def _may_go_on(self, answer: LongAnswer) -> bool:
-        return self.reads_on or not answer.waits_for_room
-
-    def _go_on(self, request: SampleIdentity, stream: Stream, answer: LongAnswer) -> None:
-        self._reply(request, stream, answer.take(self._now), more_follow=not answer.is_over)
-        if not answer.is_over:
-            self._under_way.append((request, stream, answer))
-
-    def _reply(
-        self, request: SampleIdentity, stream: Stream, replies: Sequence[Reply], *, more_follow: bool = False
-    ) -> None:
-        last = len(replies) if more_follow else len(replies) - 1
-        for index, reply in enumerate(replies):
-            message = CommandReply(request, self.application_name, reply, intermediate=index < last)
-            self._outbox.send(stream, message)
+    def _send_reply(self, resource: ResourceIdentifier | None, reply: CommandReply) -> None:
+        queue = None if resource is None else self._queues.get("/".join(name for _, name in resource.names))
+        self._outbox.send(self._outbox.service_stream if queue is None else queue.stream, reply)
 
     def _replay_queue(self, record: QueueRecord) -> None:
         replay = self._replays.get(record.queue)

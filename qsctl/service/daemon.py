@@ -168,7 +168,7 @@ class Daemon:
 
     def _flush(self) -> None:
         self.transport.flush()
-        self.engine.reads_on = not self.transport.replies_wait
+        self.engine.answers.reads_on = not self.transport.replies_wait
 
     def _tell(self, events: Sequence[Event]) -> None:
         if self._counts:
@@ -195,12 +195,12 @@ class Daemon:
         self.log.info(f"{self._says}leaving", cause=cause)
         self.transport.accept_no_more()
         deadline = time.monotonic_ns() + self.options.grace_ns
-        while (self.unanswered_count or self.engine.is_answering) and time.monotonic_ns() < deadline:
+        while (self.unanswered_count or self.engine.answers.is_answering) and time.monotonic_ns() < deadline:
             self._loop.begin(self.transport.poll())
             for released in self._loop.take_finished():
                 self._hand_on(released)
             self._flush()
-            self.transport.wait(0 if self.engine.is_answering else 10 * MILLISECOND_NS)
+            self.transport.wait(0 if self.engine.answers.is_answering else 10 * MILLISECOND_NS)
         for released in self._loop.drain():
             self._hand_on(released)
         while not self.transport.flush() and time.monotonic_ns() < deadline:

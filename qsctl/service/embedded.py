@@ -144,7 +144,7 @@ class EmbeddedService:
         identity = SampleIdentity(self._guid, self._request_count)
         messages = self._turn([CommandRequest(identity, target, command)])
         replies = [message for message in messages if isinstance(message, CommandReply)]
-        while self._loop.engine.is_answering:
+        while self._loop.engine.answers.is_answering:
             replies += [message for message in self._turn(()) if isinstance(message, CommandReply)]
         return replies
 

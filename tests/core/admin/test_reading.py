@@ -60,7 +60,7 @@ def turn(engine: ServiceEngine, number: int = 1) -> list[CommandReply]:
 
 def all_turns(engine: ServiceEngine) -> list[list[CommandReply]]:
     turns = [turn(engine)]
-    while engine.is_answering:
+    while engine.answers.is_answering:
         turns.append(turn(engine))
     return turns
 
@@ -76,7 +76,7 @@ def is_finished_once(replies: Sequence[CommandReply]) -> bool:
 def test_a_large_queue_is_given_over_many_turns_in_order() -> None:
     engine = engine_with(500)
     ask(engine, GetMessages(ORDERS))
-    assert engine.is_answering
+    assert engine.answers.is_answering
     turns = all_turns(engine)
     replies = [each for share in turns for each in share]
     assert numbers(replies) == list(range(1, 501))
@@ -94,7 +94,7 @@ def test_others_are_served_between_the_shares() -> None:
     write(engine, [501])
     ready = engine.take_ready()
     assert [type(each) for each in messages_of(ready)] == [WriteAcknowledgment]
-    assert engine.is_answering
+    assert engine.answers.is_answering
 
 
 def test_a_selector_that_picks_few_of_many_does_not_hold_a_turn_up() -> None:
@@ -112,7 +112,7 @@ def test_no_more_are_given_than_wanted_and_no_turn_is_wasted() -> None:
     replies = turn(engine)
     assert numbers(replies) == [1, 2, 3]
     assert is_finished_once(replies)
-    assert not engine.is_answering
+    assert not engine.answers.is_answering
 
 
 def test_two_long_answers_take_turns() -> None:
@@ -120,7 +120,7 @@ def test_two_long_answers_take_turns() -> None:
     ask(engine, GetMessages(ORDERS), 1)
     ask(engine, GetMessages(ORDERS), 2)
     replies: list[CommandReply] = []
-    while engine.is_answering:
+    while engine.answers.is_answering:
         engine.advance(1)
         replies += [each for each in messages_of(engine.take_ready()) if isinstance(each, CommandReply)]
     for number in (1, 2):
@@ -136,13 +136,13 @@ def test_nothing_is_read_while_replies_wait_for_room() -> None:
     engine = engine_with(500)
     ask(engine, GetMessages(ORDERS))
     replies = turn(engine)
-    engine.reads_on = False
+    engine.answers.reads_on = False
     assert turn(engine) == []
     assert engine.next_deadline() is None
-    assert engine.is_answering
-    engine.reads_on = True
+    assert engine.answers.is_answering
+    engine.answers.reads_on = True
     assert engine.next_deadline() == 1
-    while engine.is_answering:
+    while engine.answers.is_answering:
         replies += turn(engine)
     assert numbers(replies) == list(range(1, 501))
 
@@ -152,7 +152,7 @@ def test_a_queue_deleted_meanwhile_ends_the_answer() -> None:
     ask(engine, GetMessages(ORDERS))
     replies = turn(engine)
     engine.receive(1, CommandRequest(SampleIdentity(ASKER, 2), "svc", DeleteQueue(ORDERS)))
-    while engine.is_answering:
+    while engine.answers.is_answering:
         replies += turn(engine)
     assert is_finished_once(replies)
     assert replies[-1].reply.retcode is ReturnCode.OK
@@ -182,7 +182,7 @@ def test_what_stays_is_given_once_and_what_left_is_not(
             write(engine, range(following, following + arrivals[at]))
             following += arrivals[at]
         replies += turn(engine)
-    while engine.is_answering:
+    while engine.answers.is_answering:
         replies += turn(engine)
     given = numbers(replies)
     assert is_finished_once(replies)
