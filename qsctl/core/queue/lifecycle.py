@@ -141,8 +141,7 @@ class SampleLifecycle(QueueState):
         sample.move(_STORE)
         self.held.enter(sample)
         if self.journaled:
-            stream = self.stream
-            (stream.records or stream.begin()).append(enqueued_record(self.name, sample, payload_from))
+            (self.stream.records or self.stream.begin()).append(enqueued_record(self.name, sample, payload_from))
             if size_bytes > self._on_disk_over_bytes:
                 outbox.spilling.append(sample)
         if outbox.tells_usual:
@@ -284,8 +283,7 @@ class SampleLifecycle(QueueState):
         ):
             return
         if self.journaled:
-            stream = self.stream
-            (stream.records or stream.begin()).append(Removed(self.name, sample.position, removal))
+            (self.stream.records or self.stream.begin()).append(Removed(self.name, sample.position, removal))
         if self._outbox.tells_usual or removal is not _DELIVERED:
             self._outbox.events.append(
                 SampleRemoved(
