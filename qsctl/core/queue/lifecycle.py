@@ -160,15 +160,13 @@ class SampleLifecycle(QueueState):
         """Let a sample that was just enqueued wait in its lane; where nobody does, send it at once."""
         lanes = self.lanes
         lane = lanes.of_sample(sample) if lanes.routes else lanes.main
-        if not lane.waiting_count and sample.expires_at_ns > now:
-            consumer = lane.ring.choose()
-            if consumer is not None:
-                self._send(now, sample, consumer, lane)
-            else:
-                lane.append(sample)
-            return
-        lane.append(sample)
-        self._dispatch(now, lane)
+        if lane.waiting_count or sample.expires_at_ns <= now:
+            lane.append(sample)
+            self._dispatch(now, lane)
+        elif (consumer := lane.ring.choose()) is not None:
+            self._send(now, sample, consumer, lane)
+        else:
+            lane.append(sample)
 
     def _send(self, now: Nanoseconds, sample: Sample, consumer: Consumer, lane: Lane) -> None:
         guid = consumer.guid
