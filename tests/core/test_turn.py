@@ -2,102 +2,38 @@
 
 from __future__ import annotations
 
-import random
-from collections import defaultdict
-from typing import Any
-
 import pytest
 
 from qsctl.core.admin.command import CreateQueue, DeleteQueue, FlushQueue, GetMessages, GetStatus
 from qsctl.core.admin.reply import Reply, ReturnCode
-from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import (
-    Acknowledgment,
-    AckResponse,
     CommandReply,
     CommandRequest,
     ConsumerJoined,
     Delivery,
-    Inbound,
-    Outbound,
-    Write,
     WriteAcknowledgment,
 )
 from qsctl.core.queue.settings import (
     PersistenceKind,
     PersistenceSettings,
     RedeliverySettings,
-    SharedReaderQueueSettings,
 )
-from qsctl.core.ready import SERVICE_STREAM, Ready
-from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.core.turn import Group, Released, Turn
-from qsctl.identity import Guid, SampleIdentity
-from qsctl.resource import parse_resource
-
-WRITER, READER = Guid(b"w" * 16), Guid(b"r" * 16)
-SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
-ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
-PERSISTENT = PersistenceSettings(PersistenceKind.PERSISTENT)
-
-
-def queue(name: str, **given: Any) -> SharedReaderQueueSettings:
-    return SharedReaderQueueSettings(name, name.capitalize(), **given)
-
-
-def engine_of(*queues: SharedReaderQueueSettings) -> ServiceEngine:
-    subscriber = SharedSubscriberSettings("S", (), queues)
-    settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
-    return ServiceEngine(settings, started_at=0, journal=Journal.PERSISTENT_ONLY)
-
-
-def turn_of(*queues: SharedReaderQueueSettings, **given: Any) -> Turn:
-    """A turn whose service has recorded its configuration."""
-    engine = engine_of(*queues)
-    engine.finish_restore(0)
-    turn = Turn(engine, **given)
-    run(turn)
-    write_all(turn)
-    turn.to_send()
-    assert turn.is_idle
-    return turn
-
-
-def run(turn: Turn, *messages: Inbound, now: int = 0) -> None:
-    turn.receive(messages)
-    while turn.step(now):
-        pass
-
-
-def write_all(turn: Turn) -> None:
-    while (group := turn.to_write()) is not None:
-        report(turn, group)
-
-
-def report(turn: Turn, group: Group) -> None:
-    for ready in group.turns:
-        for batch in ready.batches:
-            turn.durable(batch.stream, batch.last_index)
-
-
-def write(number: int, topic: str = "Orders") -> Write:
-    return Write("P", topic, SampleIdentity(WRITER, number), b"%d" % number)
-
-
-def command(each: Any) -> CommandRequest:
-    return CommandRequest(SampleIdentity(READER, 1), "*", each)
-
-
-def sent(turn: Turn) -> list[Outbound]:
-    return [message for released in turn.to_send() for message in released.messages]
-
-
-def acknowledged(turn: Turn) -> list[tuple[str, int]]:
-    return [
-        (each.queue.rpartition("/")[2], each.identity.sequence_number)
-        for each in sent(turn)
-        if isinstance(each, WriteAcknowledgment)
-    ]
+from qsctl.core.ready import SERVICE_STREAM
+from tests.core.turns import (
+    ORDERS,
+    PERSISTENT,
+    READER,
+    SUBSCRIBER,
+    acknowledged,
+    command,
+    queue,
+    report,
+    run,
+    sent,
+    turn_of,
+    write,
+    write_all,
+)
 
 
 def test_nothing_leaves_before_the_record_it_rests_on_is_durable() -> None:
@@ -302,106 +238,3 @@ def test_a_command_that_is_not_admitted_does_not_reach_the_engine() -> None:
     assert refused == [create]
     assert [each.reply.text for each in sent(turn) if isinstance(each, CommandReply)][-1] == "no room"
     assert len(turn.engine.queues()) == 1
-
-
-# Any disk.
-
-
-class Story:
-    """Random messages, and a disk that writes when it likes and reports the streams when it likes."""
-
-    def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
-        self.turn = turn_of(
-            queue("orders", persistence=PERSISTENT, redelivery=RedeliverySettings(2, 20), dead_letter_queue="dead"),
-            queue("bills", persistence=PERSISTENT),
-            queue("news"),
-            queue("dead", persistence=PERSISTENT, is_dead_letter=True),
-        )
-        self.now = 0
-        self.records: dict[str, int] = defaultdict(int)
-        self.written: dict[str, int] = defaultdict(int)
-        self.durable: dict[str, int] = defaultdict(int)
-        self.engine_sent: list[tuple[str, int, Outbound]] = []
-        self.sent: list[Outbound] = []
-        real = self.turn.engine.take_ready
-
-        def noted() -> Ready:
-            ready = real()
-            self.engine_sent += ready.messages
-            return ready
-
-        self.turn.engine.take_ready = noted  # type: ignore[method-assign]
-
-    def messages(self) -> list[Inbound]:
-        chance = self.chance
-        found: list[Inbound] = []
-        for _ in range(chance.randint(0, 4)):
-            name = chance.choice(["orders", "bills", "news", "dead"])
-            identity = SampleIdentity(WRITER, chance.randint(1, 12))
-            found.append(
-                chance.choice(
-                    [
-                        Write("P", name.capitalize(), identity, b"x"),
-                        Write("P", name.capitalize(), identity, b"x"),
-                        ConsumerJoined(f"P/S/{name}", READER),
-                        Acknowledgment(f"P/S/{name}", READER, identity, chance.choice(list(AckResponse))),
-                        command(FlushQueue(ORDERS)),
-                        command(GetStatus(ORDERS)),
-                    ]
-                )
-            )
-        return found
-
-    def step(self) -> None:
-        self.now += self.chance.randint(0, 8)
-        what = self.chance.random()
-        if what < 0.5:
-            run(self.turn, *self.messages(), now=self.now)
-        elif what < 0.7:
-            group = self.turn.to_write()
-            for ready in group.turns if group is not None else ():
-                for batch in ready.batches:
-                    assert batch.first_index == self.written[batch.stream] + 1, "indexes are consecutive"
-                    self.written[batch.stream] = batch.last_index
-        else:
-            behind = [each for each in self.written if self.durable[each] < self.written[each]]
-            if behind:
-                stream = self.chance.choice(behind)
-                self.durable[stream] = self.chance.randint(self.durable[stream], self.written[stream])
-                self.turn.durable(stream, self.durable[stream])
-        self.collect(self.turn.to_send())
-
-    def collect(self, released: list[Released]) -> None:
-        rests = {id(message): (stream, index) for stream, index, message in self.engine_sent}
-        for message in (message for each in released for message in each.messages):
-            stream, index = rests[id(message)]
-            assert index <= self.durable[stream] or stream == SERVICE_STREAM
-            self.sent.append(message)
-
-    def finish(self) -> None:
-        for _ in range(100):
-            while self.turn.step(self.now):
-                pass
-            self.durable = defaultdict(lambda: 10**9)
-            for stream in self.written:
-                self.turn.durable(stream, self.written[stream])
-            while (group := self.turn.to_write()) is not None:
-                report(self.turn, group)
-            self.collect(self.turn.to_send())
-            if self.turn.is_idle:
-                return
-        raise AssertionError("the turn does not come to rest")
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_with_any_disk_every_message_leaves_once_in_the_order_of_its_stream_and_never_too_early(seed: int) -> None:
-    story = Story(seed)
-    for _ in range(150):
-        story.step()
-    story.finish()
-    assert len(story.sent) == len(story.engine_sent) > 50
-    for name in {stream for stream, _, _ in story.engine_sent}:
-        expected = [id(message) for stream, _, message in story.engine_sent if stream == name]
-        of_stream = set(expected)
-        assert [id(message) for message in story.sent if id(message) in of_stream] == expected
