@@ -335,25 +335,6 @@ def test_a_sample_that_was_refused_may_be_written_again_under_its_identity(
     trial.close()
 
 
-def test_a_sample_written_behind_a_flush_is_refused_when_both_cannot_be_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trial = Trial(tmp_path)
-    trial.write("segments")
-    monkeypatch.setattr(os, "fdatasync", refusing(errno.EIO, calls="fdatasync", only="QSlog@"))
-    queue = SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, "segments")
-    flush = CommandRequest(SampleIdentity(READER, 1), "*", FlushQueue(queue))
-    reply, answer = trial.turn([flush, Write("P", "Segments", SampleIdentity(WRITER, 2), b"x")])
-    assert isinstance(reply, CommandReply)
-    assert reply.reply.retcode is ReturnCode.ERROR
-    assert isinstance(answer, WriteAcknowledgment)
-    assert answer.response is AckResponse.REJECTED, "its record is not durable"
-    monkeypatch.undo()
-    trial.recover()
-    assert trial.consume("segments", 10) == 1
-    trial.close()
-
-
 def test_a_sample_with_a_consumer_when_the_store_fails_comes_again_with_the_flag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
