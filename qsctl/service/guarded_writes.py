@@ -31,7 +31,7 @@ class GuardedWrites:
         if name in self.failures:
             return None
         try:
-            sync = self._files.with_reserve(partial(store.write_along if rides else store.write, records))
+            sync = self._files.with_reserve(partial(store.write_deferred if rides else store.write, records))
         except Damaged as error:
             self.fail(name, error)
             return None

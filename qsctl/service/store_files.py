@@ -16,6 +16,7 @@ from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.messages import QueueName
 from qsctl.errors import Refused
 from qsctl.service.places import Place
+from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent, Storage
 from qsctl.storage.claim import WAIT_S, Claim
 from qsctl.storage.damage import DamageKind, DamageReport
@@ -165,7 +166,7 @@ class StoreFiles:
         self.hold()
         known = self._register(True).extent(self._service_file.name)
         was_there = self._service_file.exists()  # in whatever format
-        store = self.with_reserve(partial(SqliteStorage, self._service_file, self.filesystem, known))
+        store = self.with_reserve(partial(SqliteStorage, self._service_file, self.filesystem, QUEUE_CODEC, known))
         if not was_there and not self._register(True).was_there:
             self._report_files_of_nobody_known()
         self.note_service(store)
@@ -224,7 +225,7 @@ class StoreFiles:
         """
         try:
             for is_persistent, log in self.logs.items():
-                if log.entries or log.has_failed:
+                if log.streams or log.has_failed:
                     log.close()
                     self._register(is_persistent).note({log.stem.name: log.extent})
                 else:
@@ -241,7 +242,7 @@ class StoreFiles:
         self._owners[stem] = name
         if place.settings.persistence.in_memory_state:
             return self._logged(stem, known, is_persistent=True)
-        return SqliteStorage(stem.with_name(stem.name + ".db"), self.filesystem, known)
+        return SqliteStorage(stem.with_name(stem.name + ".db"), self.filesystem, QUEUE_CODEC, known)
 
     def carry_over_logs(self, *, own_too: bool) -> None:
         """Bring what other processes of this service left in their logs to the queues' own files; that of this one's
@@ -254,7 +255,7 @@ class StoreFiles:
         register = self._register(True)
         for stem in sorted(existing_logs(own)):
             if stem != own or own_too:
-                carry = partial(carry_over, stem, self.filesystem, register.extent(stem.name))
+                carry = partial(carry_over, stem, self.filesystem, QUEUE_CODEC, register.extent(stem.name))
                 self._damage += self.with_reserve(carry)
                 register.forget([stem.name])
 
@@ -266,7 +267,7 @@ class StoreFiles:
             log = self.logs[is_persistent] = WriteAheadLog(where, self.filesystem, known_log)
         if log.is_to_mend:
             log.mend()
-        return LoggedStorage(stem, self.filesystem, log, known)
+        return LoggedStorage(stem, self.filesystem, log, QUEUE_CODEC, known)
 
     def _entry(self, name: QueueName, place: Place) -> str:
         """What a store is called in its register."""

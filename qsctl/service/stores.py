@@ -29,13 +29,14 @@ from qsctl.service import upkeep
 from qsctl.service.guarded_writes import GuardedWrites
 from qsctl.service.payload_reader import payload_reader
 from qsctl.service.places import Place, Places
+from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.service.queue_writes import QueueWrites, log_of
 from qsctl.service.store_files import StoreFiles
 from qsctl.service.withholding import withhold
 from qsctl.storage.base import Shares, Storage, Sync
 from qsctl.storage.claim import WAIT_S, Claim
 from qsctl.storage.damage import DamageReport
-from qsctl.storage.log_upkeep import settle
+from qsctl.storage.log_upkeep import checkpoint_all
 from qsctl.storage.logged import LoggedStorage
 from qsctl.storage.room import DiskFull
 from qsctl.storage.write_ahead_log import FILES_MAX
@@ -141,7 +142,7 @@ class Stores:
         """
         opened = {store.stem.name for store in self.queues.values() if isinstance(store, LoggedStorage)}
         for log in self.files.logs.values():
-            settle(log, [name for name in log.names() if name not in opened])
+            checkpoint_all(log, [name for name in log.names() if name not in opened], QUEUE_CODEC)
 
     def check(self, name: QueueName, place: Place) -> None:
         """Whether a queue could be kept here.
@@ -208,7 +209,7 @@ class Stores:
                 self.guarded.finish_all(names, log.sync)
         for name, store in self.queues.items():
             if log_of(self.queues[name]) is None:
-                self.guarded.finish(name, store.settle)
+                self.guarded.finish(name, store.sync)
 
     def compact(self, snapshot: Snapshot, service: Iterable[ServiceRecord], *, all_damaged: bool = False) -> None:
         """See `qsctl.service.upkeep.compact`.

@@ -1,7 +1,14 @@
-"""The seam to disk: a store takes records and gives them back (manual, section 2.14).
+"""The seam to disk: a stream of records, each with an index, of which a store keeps what still matters [QS 2.14].
 
-Decides: the Protocol that every store meets, held by `tests/storage/contract.py`. A store knows nothing of queues:
-it keeps the records it was given in order, as durable as it was configured, and says what damage it found.
+Decides: the Protocol that every store meets, held by `tests/storage/contract.py`. A store knows its records by their
+codec alone (`storage.codec`): it keeps what it was given in order, as durable as configured, and reports the damage
+that it finds.
+
+Records are numbered from 1. What a snapshot replaced is no longer there record by record: `load` gives the records of
+the snapshot first, whose effect is the same, then those that came later.
+
+A stream of a replica is *truncatable*: what is appended counts for nothing before `commit`, and may be taken back by
+`truncate` until then. In all others a record is committed as soon as it was appended.
 """
 
 from __future__ import annotations
@@ -12,7 +19,7 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from qsctl.core.records import Record
+from qsctl.storage.codec import Record
 from qsctl.storage.damage import DamageReport
 
 Sync: TypeAlias = Callable[[], None]
@@ -24,19 +31,30 @@ Raises Damaged: the disk refuses; what was written may or may not be there."""
 _ALL: Final = 2**62
 
 
+class Compacted(LookupError):
+    """Records are no longer there one by one: a snapshot replaced them."""
+
+
+class HardState(msgspec.Struct, frozen=True, array_like=True):
+    """What a replica must never forget: the latest epoch that it has seen, and which replica it voted for in it."""
+
+    epoch: int = 0
+    vote: str = ""
+
+
 class Shares(Protocol):
-    """What a compaction keeps, a share at a time, in the order of positions."""
+    """What a compaction keeps, a part at a time, in the order of positions."""
 
     @property
     def taken_to(self) -> int:
-        """The highest position that was taken, or passed over for being gone."""
+        """The highest position that was given, or passed over for being gone."""
 
     @property
     def is_over(self) -> bool:
-        """Whether the last share was taken."""
+        """Whether the last part was given."""
 
     def take(self, count: int) -> Sequence[Record]:
-        """The records of about so many samples, as they are now; all that is left, where that is not much more."""
+        """The records about so many positions, as they are now; all that is left, where that is not much more."""
 
 
 class Extent(msgspec.Struct, frozen=True, array_like=True):
@@ -48,7 +66,7 @@ class Extent(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Storage(Protocol):
-    """One stream of records: a queue's, or the service's own."""
+    """One stream of records."""
 
     @property
     def extent(self) -> Extent:
@@ -62,6 +80,18 @@ class Storage(Protocol):
     def damage(self) -> Sequence[DamageReport]:
         """What was found broken when the files were opened or read."""
 
+    @property
+    def snapshot_index(self) -> int:
+        """The last record that a snapshot stands for; 0: there is none."""
+
+    @property
+    def last_index(self) -> int:
+        """That of the last record; the next one appended has the next index."""
+
+    @property
+    def hard_state(self) -> HardState:
+        """What was set last."""
+
     def append(self, records: Sequence[Record]) -> None:
         """Keep the records, all or none, as durable as configured when it returns.
 
@@ -72,7 +102,7 @@ class Storage(Protocol):
         """
 
     def write(self, records: Sequence[Record]) -> Sync | None:
-        """The first half of `append`; gives the second, or None where there is nothing left to do.
+        """The first half of `append`; returns the second, or None where there is nothing left to do.
 
         Until that is done, nothing of the batch is sure, and no other method but `payload` may be called.
 
@@ -80,15 +110,15 @@ class Storage(Protocol):
             Damaged: the disk refused; nothing of the batch will be loaded.
         """
 
-    def write_along(self, records: Sequence[Record]) -> Sync | None:
-        """The same for what may ride on the sync of the next batch, or wait for `settle`: nobody is told of it.
+    def write_deferred(self, records: Sequence[Record]) -> Sync | None:
+        """The same for what may wait for the sync of the next batch, or for `sync`: no message rests on it.
 
         Raises:
             Damaged: the disk refused; nothing of the batch will be loaded.
         """
 
-    def settle(self) -> None:
-        """Make as durable as configured what rides.
+    def sync(self) -> None:
+        """Make as durable as configured what was written deferred.
 
         Raises:
             Damaged: the disk refuses; what was written may or may not be there.
@@ -97,33 +127,62 @@ class Storage(Protocol):
     def load(self) -> Iterator[Record]:
         """Every whole record, in order, less what `compact` dropped.
 
-        The payload of a sample that was removed since comes back empty: its space may be in use again.
+        A payload whose position ended since comes back empty: its space may be in use again.
+        """
+
+    def load_from(self, index: int) -> Iterator[Record]:
+        """The records from this index on.
+
+        Raises:
+            Compacted: a snapshot replaced the first of them.
         """
 
     def payload(self, position: int) -> bytes:
-        """The payload of the sample enqueued at `position`, for queues that keep it on disk only.
+        """The payload at a position, for queues that keep it on disk only.
 
         Raises:
-            KeyError: no such sample is held.
+            KeyError: there is none, or the position ended.
+        """
+
+    def commit(self, index: int) -> None:
+        """Never truncate the records up to this index: what they end need not be kept.
+
+        It is not kept itself: a replica that restarts learns it again.
+        """
+
+    def truncate(self, from_index: int) -> None:
+        """Take back the records from this index on, durably when it returns: those that follow replace them.
+
+        Raises:
+            ValueError: one of them was committed.
+            Damaged: the disk refused; they may or may not be there.
+        """
+
+    def set_hard_state(self, state: HardState) -> None:
+        """Keep it, as durable as configured when it returns.
+
+        Raises:
+            Damaged: the disk refused; the former state or this one will be found.
         """
 
     def worth_compacting(self) -> bool:
         """Whether records that no longer matter take more room than those that do."""
 
     def compact(self, keep: Iterable[Record]) -> None:
-        """Replace everything by `keep`, atomically: after a crash either the old or the new content loads.
+        """Replace the records up to the last one committed by the snapshot `keep`, atomically.
 
-        A sample that is held keeps the payload that the store has, whatever `keep` says: a queue that keeps user data
-        on disk only has none to give. Files that were found damaged are set aside, not deleted.
+        After a crash either the old or the new content loads. A position that is held keeps the payload that the store
+        has, whatever `keep` says: a queue that keeps payloads on disk only has none to give. Files that were found
+        damaged are set aside, not deleted.
 
         Raises:
             Damaged: the disk refused; the old content stays.
         """
 
     def compact_in_shares(self, kept: Shares) -> Iterator[None]:
-        """Do what `compact` does, a share between two yields, while records go on coming.
+        """Do what `compact` does, a part between two yields, while records go on coming.
 
-        Before each share `kept` and what was appended must be one state. It comes to nothing where the store is closed,
+        Before each part `kept` and what was committed must be one state. It comes to nothing where the store is closed,
         destroyed or compacted meanwhile.
 
         Raises:
@@ -156,12 +215,12 @@ class WritesThenSyncs(ABC):
     def write(self, records: Sequence[Record]) -> Sync | None:
         """See `Storage.write`."""
 
-    def write_along(self, records: Sequence[Record]) -> Sync | None:
-        """See `Storage.write_along`. Nothing rides, unless a store lets it."""
+    def write_deferred(self, records: Sequence[Record]) -> Sync | None:
+        """See `Storage.write_deferred`. Nothing is deferred, unless a store can do so."""
         return self.write(records)
 
-    def settle(self) -> None:
-        """See `Storage.settle`."""
+    def sync(self) -> None:
+        """See `Storage.sync`."""
         return
 
     @abstractmethod

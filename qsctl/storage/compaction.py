@@ -1,8 +1,8 @@
-"""A store's metadata written anew while records go on coming (manual, section 2.14.2).
+"""A store's metadata written anew while records go on coming [QS 2.14.2].
 
-Decides: what of the records that come meanwhile goes into the new metadata. Samples are taken in the order of their
-positions. What concerns one that was taken follows behind it; what concerns one that was not is left out, for it will
-be in what is taken. So the new metadata says at its end exactly what the old says, and nobody has waited for it.
+Decides: what of the records that come meanwhile goes into the new metadata. What is kept is read in the order of
+positions. A record about a position that was read follows behind it; one about a position that was not is left out, for
+it will be in what is read. So the new metadata says at its end exactly what the old says, and no append has waited.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from qsctl.core.records import Record
 from qsctl.instant import INFINITE_NS
 from qsctl.storage.base import Shares
-from qsctl.storage.codec import encode, position_of
+from qsctl.storage.codec import Codec, Record
 from qsctl.storage.segment_file import Replacement
 
 ROOM_FOR_FILES: Final = 4_096
 """How many files may be begun while one is written that supersedes them."""
 
-SAMPLES_AT_ONCE: Final = 500
-"""So many are taken in a share, which takes a millisecond."""
+POSITIONS_AT_ONCE: Final = 500
+"""So many are read at a time, which takes a millisecond."""
 
 
 class Whole:
@@ -39,19 +38,21 @@ class Whole:
 
 
 class Compaction:
-    """One under way.
+    """One in progress.
 
     Args:
         base: what the new metadata is written to.
         kept: what goes there.
+        codec: that of the records.
     """
 
-    def __init__(self, base: Replacement, kept: Shares) -> None:
+    def __init__(self, base: Replacement, kept: Shares, codec: Codec) -> None:
         self.base = base
         self.body_count = 0
-        self.sample_count = 0
+        self.payload_count = 0
         self.held: set[int] | None = set() if isinstance(kept, Whole) else None
-        """The samples that are kept, where some that the store has may not be among them."""
+        """The positions that are kept, where some that the store has may not be among them."""
+        self._codec = codec
         self._kept = kept
 
     @property
@@ -60,29 +61,30 @@ class Compaction:
         return self._kept.is_over
 
     def take(self) -> Sequence[Record]:
-        """Write the next share, and give it.
+        """Write the next part, and return it.
 
         Raises:
             OSError: the disk refuses.
         """
-        records = self._kept.take(SAMPLES_AT_ONCE)
-        encoded = encode(records)
-        self._add(encoded.metadata)
-        self.sample_count += len(encoded.positions)
+        records = self._kept.take(POSITIONS_AT_ONCE)
+        encoded = self._codec.encode(records)
+        self._add(encoded.bodies)
+        self.payload_count += len(encoded.positions)
         if self.held is not None:
             self.held.update(encoded.positions)
         return records
 
     def follow(self, records: Sequence[Record]) -> None:
-        """Take from records that were stored what concerns samples that were taken.
+        """Write what of these records, which were stored meanwhile, is about positions that were read.
 
         Raises:
             OSError: the disk refuses.
         """
         taken_to = self._kept.taken_to
+        position_of = self._codec.position_of
         late = [each for each in records if (position := position_of(each)) is not None and position <= taken_to]
         if late:
-            self._add(encode(late).metadata)
+            self._add(self._codec.encode(late).bodies)
 
     def _add(self, bodies: Sequence[bytes]) -> None:
         self.base.add(bodies)

@@ -1,4 +1,4 @@
-"""What stands in the write-ahead log: group marks, the table of streams, records (section 2.14.2).
+"""What stands in the write-ahead log: group marks, the table of streams, records [QS 2.14.2].
 
 Decides: the bodies of its frames, and what they say together when they are read. Each group of records begins with a
 mark that says how much of the file was durable by then; each file begins with the whole table, so that any suffix of
@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count, repeat
+from itertools import accumulate, repeat
 from typing import Final, NamedTuple
 
 import msgspec
 
-from qsctl.storage.base import Extent
+from qsctl.storage.base import Extent, HardState
 from qsctl.storage.segment_file import SegmentContent
 
+_ENTRY: Final = struct.Struct("<cIQII")
+"""Kind, stream number, index of the first record, number of records, size of their body."""
 _RECORD: Final = struct.Struct("<cIQI")
+"""The same in logs of an earlier form, which counted bodies, not records."""
 _MARK: Final = struct.Struct("<cQB")
+_IS_ENTRY: Final = b"E"[0]
 _IS_RECORD: Final = b"R"[0]
 _IS_MARK: Final = b"M"[0]
 _IS_TABLE: Final = b"T"[0]
 
-RECORD_OVERHEAD_BYTES: Final = _RECORD.size
+ENTRY_OVERHEAD_BYTES: Final = _ENTRY.size
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class Stream(msgspec.Struct, frozen=True, array_like=True):
     """A stream in the table: its records up to `checkpointed` are in its own files, which reach as far as `extent`.
 
     `extent` None: they are what an earlier version left, or nothing.
@@ -36,98 +40,147 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     name: str
     checkpointed: int = 0
     extent: Extent | None = None
+    hard_state: HardState = HardState()
+
+
+class Truncation(NamedTuple):
+    """Of a stream's records that stand before this place, those from an index on count as never appended."""
+
+    number: int
+    from_index: int
+    file: int
+    start: int
+
+    def left_of(self, place: Place) -> Place | None:
+        """Return what still counts of the records in a place, of the same stream; None: nothing."""
+        if (place.file, place.start) > (
+            self.file,
+            self.start,
+        ) or place.last_index < self.from_index:
+            return place
+        count = self.from_index - place.first_index
+        return place._replace(record_count=count, is_cut=True) if count > 0 else None
 
 
 class Table(msgspec.Struct, frozen=True, array_like=True):
-    """Entries that are new or changed, all of them where `is_whole`; `oldest_file`: those before are not needed."""
+    """Streams that are new or changed, all of them where `is_whole`; `oldest_file`: those before are not needed.
+
+    `truncated`: of these streams, by number, what was appended from this index on does not count.
+    """
 
     is_whole: bool
     oldest_file: int
-    entries: list[Entry]
+    streams: list[Stream]
     forgotten: list[int]
+    truncated: dict[int, int] = {}
 
 
 class Place(NamedTuple):
-    """A record in the log: its number in the stream, the file and the offset of the frame's body, and its end."""
+    """Records in the log: index of the first, how many, the file and the offset of the frame's body, and its end.
 
-    number: int
+    `is_cut`: there are more in the body, which were truncated.
+    """
+
+    first_index: int
+    record_count: int
     file: int
     start: int
     end: int
+    is_cut: bool = False
+
+    @property
+    def last_index(self) -> int:
+        """That of the last record that counts."""
+        return self.first_index + self.record_count - 1
 
 
 def mark_body(durable_count: int | None) -> bytes:
-    """How many frames of the file were durable when the group was written; None: nobody waits for syncs."""
+    """Return how many frames of the file were durable when the group was written; None: nothing waits for syncs."""
     return _MARK.pack(b"M", durable_count or 0, durable_count is not None)
 
 
 def table_body(table: Table) -> bytes:
-    """A table, or a change of it."""
+    """Return a table, or a change of it."""
     return b"T" + msgspec.msgpack.encode(table)
 
 
-def record_heads(number: int, first_index: int, metadata: Sequence[bytes]) -> Iterable[bytes]:
-    """What stands before the metadata of each record; its user data stands behind."""
-    return map(_RECORD.pack, repeat(b"R"), repeat(number), count(first_index), map(len, metadata))
+def entry_heads(number: int, first_index: int, counts: Sequence[int], bodies: Sequence[bytes]) -> Iterable[bytes]:
+    """Return what stands before each body; the payload stands behind."""
+    indexes = accumulate(counts, initial=first_index)
+    return map(_ENTRY.pack, repeat(b"E"), repeat(number), indexes, counts, map(len, bodies))
 
 
-def record_parts(body: bytes) -> tuple[int, int, bytes, bytes]:
-    """Stream number, index, metadata and user data of a record's body.
+def entry_parts(frame_body: bytes) -> tuple[int, bytes, bytes]:
+    """Return stream number, body and payload of an entry.
 
     Raises:
         ValueError: it is none.
     """
-    if len(body) < _RECORD.size or body[0] != _IS_RECORD:
+    kind = frame_body[0] if frame_body else -1
+    if kind == _IS_ENTRY and len(frame_body) >= _ENTRY.size:
+        _, number, _, _, size_bytes = _ENTRY.unpack_from(frame_body)
+        start = _ENTRY.size
+    elif kind == _IS_RECORD and len(frame_body) >= _RECORD.size:
+        _, number, _, size_bytes = _RECORD.unpack_from(frame_body)
+        start = _RECORD.size
+    else:
         raise ValueError("no record of a write-ahead log")
-    _, number, index, size_bytes = _RECORD.unpack_from(body)
-    split = _RECORD.size + size_bytes
-    return number, index, body[_RECORD.size : split], body[split:]
+    return number, frame_body[start : start + size_bytes], frame_body[start + size_bytes :]
 
 
 class LogContent:
     """What the files of a log say, read oldest first."""
 
     def __init__(self) -> None:
-        self.entries: dict[int, Entry] = {}
+        self.streams: dict[int, Stream] = {}
         self.places: dict[int, list[Place]] = {}
-        """The records of each stream, in order."""
+        """The records of each stream, in order; those that were truncated, too."""
+        self.truncations: list[Truncation] = []
         self.oldest_file = 0
         self.unreadable: list[tuple[int, int, int]] = []
         """File, start and end of bodies that cannot be read."""
 
     def read(self, file: int, buffer: bytes, bodies: Iterable[tuple[int, int]]) -> None:
-        """Take one file more."""
-        unpack, size = _RECORD.unpack_from, _RECORD.size
+        """Read one file more."""
+        unpack, size = _ENTRY.unpack_from, _ENTRY.size
         places = self.places
         for start, end in bodies:
             kind = buffer[start] if end > start else -1
-            if kind == _IS_RECORD and end - start >= size:
-                _, number, index, _ = unpack(buffer, start)
-                of_stream = places.get(number)
-                if of_stream is None:
-                    of_stream = places[number] = []
-                of_stream.append(Place(index, file, start, end))
-            elif kind == _IS_TABLE:
-                try:
-                    self._change(msgspec.msgpack.decode(buffer[start + 1 : end], type=Table))
-                except (msgspec.MsgspecError, ValueError):
+            if kind == _IS_ENTRY and end - start >= size:
+                _, number, index, count, _ = unpack(buffer, start)
+            elif kind == _IS_RECORD and end - start >= _RECORD.size:
+                _, number, index, _ = _RECORD.unpack_from(buffer, start)
+                count = 1
+            else:
+                if kind == _IS_TABLE:
+                    self._read_table(file, buffer, start, end)
+                elif kind != _IS_MARK and end - start != 1:
                     self.unreadable.append((file, start, end))
-            elif kind != _IS_MARK and end - start != 1:
-                self.unreadable.append((file, start, end))
+                continue
+            of_stream = places.get(number)
+            if of_stream is None:
+                of_stream = places[number] = []
+            of_stream.append(Place(index, count, file, start, end))
 
-    def _change(self, table: Table) -> None:
+    def _read_table(self, file: int, buffer: bytes, start: int, end: int) -> None:
+        try:
+            table = msgspec.msgpack.decode(buffer[start + 1 : end], type=Table)
+        except (msgspec.MsgspecError, ValueError):
+            self.unreadable.append((file, start, end))
+            return
         self.oldest_file = max(self.oldest_file, table.oldest_file)
         if table.is_whole:
-            self.entries.clear()
-        for entry in table.entries:
-            self.entries[entry.number] = entry
+            self.streams.clear()
+        for stream in table.streams:
+            self.streams[stream.number] = stream
         for number in table.forgotten:
-            self.entries.pop(number, None)
+            self.streams.pop(number, None)
             self.places.pop(number, None)
+        self.truncations += [Truncation(*each, file, start) for each in table.truncated.items()]
 
 
 def without_unfinished_tail(content: SegmentContent) -> SegmentContent:
-    """The last file of a log less what was never synced: from the first gap on, unless a later mark says otherwise.
+    """Return the last file of a log less what was never synced: from the first gap on, unless a later mark disagrees.
 
     A power failure leaves any part of what was not synced: a frame may be there, and not the one before it. What comes
     behind a gap that a later mark calls durable was damaged, and is read on.
@@ -153,10 +206,11 @@ def without_unfinished_tail(content: SegmentContent) -> SegmentContent:
     return content._replace(found=found)
 
 
-def metadata_of(buffers: dict[int, bytes], places: Iterable[Place]) -> Iterator[tuple[Place, bytes, bytes]]:
-    """Each place with its metadata and its user data."""
-    unpack, size = _RECORD.unpack_from, _RECORD.size
+def entries_at(buffers: dict[int, bytes], places: Iterable[Place]) -> Iterator[tuple[Place, bytes, bytes]]:
+    """Return each place with its body and its payload."""
     for place in places:
         buffer, start = buffers[place.file], place.start
-        split = start + size + unpack(buffer, start)[3]
-        yield place, buffer[start + size : split], buffer[split : place.end]
+        head = _ENTRY if buffer[start] == _IS_ENTRY else _RECORD
+        *_, size_bytes = head.unpack_from(buffer, start)
+        start += head.size
+        yield place, buffer[start : start + size_bytes], buffer[start + size_bytes : place.end]

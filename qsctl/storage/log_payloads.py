@@ -1,6 +1,6 @@
-"""What a compaction keeps, with the user data that only the write-ahead log has (section 2.14.2).
+"""What a compaction keeps, with the payloads that only the write-ahead log has [QS 2.14.2].
 
-Decides: that a sample keeps the user data that its store has, whatever the queue says: it may keep none.
+Decides: that a position keeps the payload that its store has, whatever is handed in: a queue may have none in memory.
 """
 
 from __future__ import annotations
@@ -10,22 +10,26 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from qsctl.core.records import Enqueued, Record
 from qsctl.storage.base import Shares
+from qsctl.storage.codec import Codec, Record
 
 
 class HasPayloads(Protocol):
     """A stream of the log."""
 
+    @property
+    def codec(self) -> Codec:
+        """That of its records."""
+
     def is_in_log(self, position: int) -> bool:
-        """Whether a sample is held whose user data is in the log only."""
+        """Whether a position is held whose payload is in the log only."""
 
     def payload(self, position: int) -> bytes:
-        """The user data of a held sample."""
+        """The payload at a held position."""
 
 
 class WithPayloads:
-    """What a compaction keeps, with the user data that only the log has."""
+    """What a compaction keeps, with the payloads that only the log has."""
 
     def __init__(self, kept: Shares, stream: HasPayloads) -> None:
         self._kept = kept
@@ -47,8 +51,9 @@ class WithPayloads:
 
 
 def with_payloads(records: Iterable[Record], stream: HasPayloads) -> Iterator[Record]:
-    """The records, each sample with its user data."""
+    """Return the records, each with its payload."""
+    carrier = stream.codec.carrier
     for record in records:
-        if type(record) is Enqueued and stream.is_in_log(record.position):
-            record = replace(record, payload=stream.payload(record.position), payload_from=None)
+        if type(record) is carrier and stream.is_in_log(record.position):
+            record = replace(record, payload=stream.payload(record.position))
         yield record

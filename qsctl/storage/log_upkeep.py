@@ -1,4 +1,4 @@
-"""Keeps the write-ahead log short: its oldest files go once its streams need nothing of them (section 2.14.2).
+"""Keeps the write-ahead log short: its oldest files go once its streams need nothing of them [QS 2.14.2].
 
 Decides: in which order. Streams write to their own files what they still need of the oldest file, and sync; then the
 log says durably that they have; only then the file goes. Whatever is cut short is done again.
@@ -14,6 +14,7 @@ from typing import TypeAlias
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.errors import Damaged
 from qsctl.storage.base import Extent
+from qsctl.storage.codec import Codec
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.logged import LoggedStorage
 from qsctl.storage.room import DiskFull
@@ -29,10 +30,10 @@ OnFailure: TypeAlias = Callable[[LoggedStorage, Damaged], None]
 def keep_short(
     log: WriteAheadLog, streams: Streams, on_failure: OnFailure, files_max: int = FILES_MAX, *, copies: bool = True
 ) -> Iterator[None]:
-    """Let the oldest files go until no more are left than these, a share between two yields.
+    """Let the oldest files go until no more are left than these, a part between two yields.
 
-    Records may come meanwhile. It ends early where a stream is being compacted, has no room for what it needs, or
-    cannot write; without `copies` where a file has user data of samples that are held.
+    Records may come meanwhile. It ends early where a stream is being compacted, has no room for what it needs, has
+    records there that are not committed, or cannot write; without `copies` where a file has payloads that are held.
 
     Raises:
         Damaged: the disk refuses the log.
@@ -41,6 +42,8 @@ def keep_short(
         _drop_unneeded(log, opened)
         oldest = log.files[0] if log.files else log.last_file
         if len(log.files) <= files_max or oldest == log.last_file:
+            return
+        if not all(stream.may_checkpoint(oldest) for stream in opened):
             return
         done: list[LoggedStorage] = []
         for stream in opened:
@@ -79,8 +82,8 @@ def make_room(log: WriteAheadLog, streams: Streams, on_failure: OnFailure) -> No
         pass
 
 
-def settle(log: WriteAheadLog, names: Iterable[str]) -> None:
-    """Write all that the log has of these streams to their own files: nobody has them open.
+def checkpoint_all(log: WriteAheadLog, names: Iterable[str], codec: Codec) -> None:
+    """Write all that the log has of these streams, which are not open, to their own files.
 
     Raises:
         Damaged: the disk refuses.
@@ -90,7 +93,7 @@ def settle(log: WriteAheadLog, names: Iterable[str]) -> None:
         return
     log.seal()
     for name in with_records:
-        stream = LoggedStorage(log.stem.with_name(name), log.settings, log)
+        stream = LoggedStorage(log.stem.with_name(name), log.settings, log, codec)
         for _ in stream.checkpoint(log.last_file):
             pass
         stream.checkpointed(log.last_file)
@@ -98,16 +101,16 @@ def settle(log: WriteAheadLog, names: Iterable[str]) -> None:
         stream.close()
 
 
-def carry_over(stem: Path, settings: FilesystemSettings, known: Extent | None) -> Sequence[DamageReport]:
+def carry_over(stem: Path, settings: FilesystemSettings, codec: Codec, known: Extent | None) -> Sequence[DamageReport]:
     """Write all that a log has to its streams' own files, and delete it: its process will not come again.
 
-    Gives what was found broken in it.
+    Returns what was found broken in it.
 
     Raises:
         Damaged: the disk refuses; it can be done again.
     """
     log = WriteAheadLog(stem, settings, known)
-    settle(log, log.names())
+    checkpoint_all(log, log.names(), codec)
     log.destroy()
     return log.damage
 
@@ -121,6 +124,6 @@ def existing_logs(stem: Path) -> set[Path]:
 
 def _drop_unneeded(log: WriteAheadLog, streams: Sequence[LoggedStorage]) -> None:
     """Let the files go in which no stream has anything."""
-    needed = min((min(each.shares.files) for each in streams if each.shares.files), default=log.last_file)
+    needed = min((min(each.in_log.usage.files) for each in streams if each.in_log.usage.files), default=log.last_file)
     if log.files and needed > log.files[0]:
         log.commit((), oldest_file=needed)

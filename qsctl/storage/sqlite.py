@@ -1,7 +1,7 @@
-"""The store of a queue without in-memory state, and of the service state: a database file (manual, section 2.14).
+"""The store of a queue without in-memory state, and of the service's state: a database file [QS 2.14].
 
-Decides: the tables, what one transaction is, and how `<journal_mode>`, `<synchronization>`, `<vacuum>` and
-`<trace_file>` (Table 3.9) reach the database. A damaged file is `sqlite_salvage`'s.
+Decides: what one transaction is, and how `<journal_mode>`, `<synchronization>`, `<vacuum>` and `<trace_file>`
+[QS Table 3.9] reach the database. A damaged file is `sqlite_salvage`'s, what a row says `sqlite_rows`'s.
 
 Under journal mode WAL with synchronization NORMAL a commit is not synced: losing power may lose what was acknowledged
 last. Journal modes MEMORY and OFF cannot undo a transaction that a crash cut short: the file is damaged then.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -18,12 +19,10 @@ from pathlib import Path
 from typing import Final
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode
-from qsctl.core.records import Record
 from qsctl.errors import Damaged, Refused
-from qsctl.storage.base import Extent, Sync, WritesThenSyncs
-from qsctl.storage.codec import QUEUE_CODEC, Codec, Encoded, Positions, UnreadableRecord, fill
+from qsctl.storage.base import Compacted, Extent, HardState, Sync, WritesThenSyncs
+from qsctl.storage.codec import Codec, Record, fill
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.frames import frame, scan
 from qsctl.storage.names import open_private
 from qsctl.storage.room import refusal
 from qsctl.storage.sqlite_file import (
@@ -31,7 +30,6 @@ from qsctl.storage.sqlite_file import (
     FORMAT_VERSION,
     SIDE_FILES,
     begun_and_unfinished,
-    claim,
     connect,
     copy_anew,
     copy_aside,
@@ -41,9 +39,11 @@ from qsctl.storage.sqlite_file import (
     is_sound,
     set_aside_foreign,
 )
-from qsctl.storage.sqlite_rows import Payloads, batch_marks, is_whole, payload_checksums, stream_of, upgrade
+from qsctl.storage.sqlite_rows import Payloads, stream_of
 from qsctl.storage.sqlite_salvage import salvage
+from qsctl.storage.sqlite_tables import BATCHES, Tables, end_of
 from qsctl.storage.sqlite_trace import StatementTrace
+from qsctl.storage.sqlite_upgrade import upgrade
 
 DEAD_RECORD_COUNT_MIN: Final = 5_000
 """Below this a file is never worth compacting: reading so many records takes some milliseconds."""
@@ -52,18 +52,18 @@ DEAD_RECORD_COUNT_MIN: Final = 5_000
 _UNDONE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 """Errors after which a transaction is undone, and the next one stands a chance."""
 
-_LAST_NUMBER: Final = (
-    "SELECT coalesce(max(number), 0) FROM (SELECT number FROM batch UNION ALL SELECT seq FROM sqlite_sequence)"
-    " WHERE typeof(number) = 'integer' AND number BETWEEN 0 AND 1 << 62"
-)
-"""That of the last batch ever stored; what no batch can have reached is damage."""
-
 
 class SqliteStorage(WritesThenSyncs):
-    """One database file: a row a batch of metadata, a row a payload that is held.
+    """One database file: a row for each batch of records, a row for each payload that is held.
 
-    One append is one transaction. One thread at a time may use it. `known`: how far it reached at least when it was
-    last heard of. `codec`: the kind of records that it keeps.
+    One append is one transaction. One thread at a time may use it.
+
+    Args:
+        path: of the file.
+        settings: how it is written.
+        codec: that of the records.
+        known: how far it reached at least when that was last noted.
+        is_truncatable: whether it is a replica's, see `qsctl.storage.base`.
 
     Raises:
         InvalidInput: a link or a device stands in the file's place.
@@ -72,7 +72,13 @@ class SqliteStorage(WritesThenSyncs):
     """
 
     def __init__(
-        self, path: Path, settings: FilesystemSettings, known: Extent | None = None, *, codec: Codec = QUEUE_CODEC
+        self,
+        path: Path,
+        settings: FilesystemSettings,
+        codec: Codec,
+        known: Extent | None = None,
+        *,
+        is_truncatable: bool = False,
     ) -> None:
         self.path = path
         self._codec = codec
@@ -80,14 +86,21 @@ class SqliteStorage(WritesThenSyncs):
         self._stream = stream_of(path)
         self.was_there = False
         self._failed = False
+        self._is_truncatable = is_truncatable
+        self._uncommitted: deque[tuple[int, int]] = deque()
+        """Of the records that end a position and are not committed yet: index and position."""
+        self._ended: set[int] = set()
+        """Positions that ended and whose payload is deleted with the next batch."""
         self.damage: list[DamageReport] = begun_and_unfinished(path)
         self._trace: StatementTrace | None = None
         if settings.trace_file is not None:
             self._trace = StatementTrace(path.parent / settings.trace_file)
         try:
             os.close(open_private(path, os.O_RDWR))
-            self._connection = self._open()
-            self._count()
+            self._use(self._open())
+            self._committed_index = self.snapshot_index
+            if is_truncatable:
+                self._note_ended(self.snapshot_index + 1, self._tables.load_from(self.snapshot_index + 1))
         except OSError as error:
             raise refusal(path, error, is_clean=True) from error
         except FAILURES as error:
@@ -97,25 +110,74 @@ class SqliteStorage(WritesThenSyncs):
 
     @property
     def extent(self) -> Extent:
-        """See `Storage.extent`."""
-        return Extent("database", self._next_number - 1)
+        """See `Storage.extent`. Less may be there of what can be truncated."""
+        return Extent("database", self.snapshot_index if self._is_truncatable else self.last_index)
+
+    @property
+    def last_index(self) -> int:
+        """See `Storage.last_index`."""
+        return self._tables.next_index - 1
+
+    @property
+    def committed_index(self) -> int:
+        """Up to here nothing is truncated."""
+        return self._committed_index if self._is_truncatable else self.last_index
+
+    @property
+    def snapshot_index(self) -> int:
+        """See `Storage.snapshot_index`."""
+        return self._tables.snapshot_index
+
+    @property
+    def hard_state(self) -> HardState:
+        """See `Storage.hard_state`."""
+        return self._tables.hard_state
+
+    def set_hard_state(self, state: HardState) -> None:
+        """See `Storage.set_hard_state`."""
+        with self._transaction():
+            self._tables.set_hard_state(state)
+        self._tables.hard_state = state
+
+    def commit(self, index: int) -> None:
+        """See `Storage.commit`. What ends is deleted with the next batch."""
+        self._committed_index = max(self._committed_index, min(index, self.last_index))
+        while self._uncommitted and self._uncommitted[0][0] <= self._committed_index:
+            self._ended.add(self._uncommitted.popleft()[1])
+
+    def truncate(self, from_index: int) -> None:
+        """See `Storage.truncate`. One transaction."""
+        if from_index <= self.committed_index:
+            raise ValueError(f"{self.path}: record {from_index} was committed")
+        if from_index > self.last_index:
+            return
+        with self._transaction():
+            self._tables.truncate(from_index)
+        self._tables.count()
+        self._uncommitted = deque(each for each in self._uncommitted if each[0] < from_index)
 
     def write(self, records: Sequence[Record]) -> Sync | None:
         """See `Storage.write`. The database works and syncs in one go, without the interpreter."""
         return partial(self._store, records) if records else None
 
     def _store(self, records: Sequence[Record]) -> None:
-        self._refuse_after_failure()
-        encoded = self._codec.encode(records)
+        tables, encoded = self._tables, self._codec.encode(records)
+        gone = [*self._ended] if self._is_truncatable else encoded.ended
         with self._transaction():
-            self._insert(encoded, len(records))
-            removed_count = 0
-            if encoded.removed:
-                delete = "DELETE FROM payload WHERE position = ?"
-                parameters = [(position,) for position in encoded.removed]
-                removed_count = self._connection.executemany(delete, parameters).rowcount
-        self._record_count += len(records)
-        self._held_count += len(encoded.positions) - removed_count
+            tables.insert_payloads(encoded.positions, encoded.data)
+            tables.insert_batch(tables.next_index, len(records), encoded)
+            gone_count = tables.delete_payloads(gone)
+        first_index, tables.next_index = tables.next_index, tables.next_index + len(records)
+        tables.record_count += len(records)
+        tables.held_count += len(encoded.positions) - gone_count
+        self._ended.difference_update(gone)
+        if self._is_truncatable:
+            self._note_ended(first_index, records)
+
+    def _note_ended(self, first_index: int, records: Iterable[Record]) -> None:
+        for index, record in enumerate(records, first_index):
+            if (position := self._codec.ended_by(record)) is not None:
+                self._uncommitted.append((index, position))
 
     def load(self) -> Iterator[Record]:
         """See `Storage.load`. Records about a sample that damage took away are left out.
@@ -123,8 +185,11 @@ class SqliteStorage(WritesThenSyncs):
         Raises:
             Damaged: the file became unreadable since it was opened.
         """
+        return self._reading(self._load())
+
+    def _reading(self, records: Iterator[Record]) -> Iterator[Record]:
         try:
-            yield from self._load()
+            yield from records
         except FAILURES as error:
             raise self._refusal(error) from error
 
@@ -135,56 +200,40 @@ class SqliteStorage(WritesThenSyncs):
             KeyError: no such sample is held.
             Damaged: its bytes do not match their checksum, or the file cannot be read.
         """
-        query = "SELECT body, checksum FROM payload WHERE position = ?"
         try:
-            row = self._connection.execute(query, (position,)).fetchone()
-        except FAILURES as error:
-            raise self._refusal(error) from error
-        if row is None:
-            raise KeyError(position)
-        body, checksum = row
-        if not is_whole(self._stream, position, body, checksum):
+            if position in self._ended:
+                raise KeyError(position)
+            return self._tables.payload(position)
+        except ValueError as error:
             raise Damaged(
                 f"{self.path}: the user data of sample {position} is damaged",
                 remedy="Restart the service: it restores what is whole and reports the rest.",
-            )
-        return bytes(body)
+            ) from error
+        except FAILURES as error:
+            raise self._refusal(error) from error
 
     def worth_compacting(self) -> bool:
         """See `Storage.worth_compacting`."""
-        live_count = 2 * self._held_count + self._kept_count
-        return self._record_count - live_count > max(live_count, DEAD_RECORD_COUNT_MIN)
+        live_count = 2 * self._tables.held_count + self._kept_count
+        return self._tables.record_count - live_count > max(live_count, DEAD_RECORD_COUNT_MIN)
 
     def compact(self, keep: Iterable[Record]) -> None:
         """See `Storage.compact`. One transaction: whatever becomes of it, the old or the new content loads."""
         self._refuse_after_failure()
-        records = list(keep)
+        index, records = self.committed_index, list(keep)
+        left = list(self._tables.load_from(index + 1)) if index < self.last_index else []
         if any(report.kept_as is None for report in self.damage):
             self.damage = copy_aside(self._connection, self.path, self.damage)
-        encoded = self._codec.encode(records)
         with self._transaction():
-            execute = self._connection.execute
-            execute("CREATE TEMPORARY TABLE kept (position INTEGER PRIMARY KEY)")
-            self._connection.executemany("INSERT INTO kept VALUES (?)", [(at,) for at in encoded.positions])
-            execute("DELETE FROM payload WHERE position NOT IN (SELECT position FROM kept)")
-            execute("DROP TABLE kept")
-            execute("DELETE FROM batch")
-            found = {position for (position,) in execute("SELECT position FROM payload")}
-            fresh = [
-                (position, data)
-                for position, data in zip(encoded.positions, encoded.data, strict=True)
-                if position not in found
-            ]
-            positions = [position for position, _ in fresh]
-            self._insert(Encoded(encoded.metadata, positions, [data for _, data in fresh], []), len(records))
-        self._record_count = len(records)
-        self._held_count = len(encoded.positions)
-        self._kept_count = len(records) - len(encoded.positions)
+            self._tables.replace(index, records, left)
+        self._tables.count()
+        self._ended.clear()
+        self._kept_count = sum(type(each) is not self._codec.carrier for each in records)
 
     def renew(self, keep: Iterable[Record]) -> None:
         """See `Storage.renew`. The whole database is copied first: pages of it may be in memory only."""
         try:
-            self._connection = copy_anew(self._connection, self.path, self.settings, self._trace)
+            self._use(copy_anew(self._connection, self.path, self.settings, self._trace))
         except OSError as error:
             raise refusal(self.path, error, is_clean=True) from error
         except FAILURES as error:
@@ -212,12 +261,16 @@ class SqliteStorage(WritesThenSyncs):
             self._trace.close()
             self._trace = None
 
+    def _use(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._tables = Tables(connection, self._stream, self._codec, self._report_row)
+
     def _compare(self, known: Extent | None) -> None:
         """Whether the file reaches as far as it did once."""
-        if known is not None and known.kind == "database" and self._next_number <= known.index:
-            missing = known.index + 1 - self._next_number
-            what = f"the file was replaced by an older one, or deleted: {missing} batches of records are missing"
-            self._tell(DamageReport(self.path, 0, 0, DamageKind.UNREADABLE, what))
+        if known is not None and known.kind == "database" and self.last_index < known.index:
+            missing = known.index - self.last_index
+            what = f"the file was replaced by an older one, or deleted: {missing} records are missing"
+            self._report(DamageReport(self.path, 0, 0, DamageKind.UNREADABLE, what))
 
     def _open(self) -> sqlite3.Connection:
         """A connection to a sound file; a damaged one is replaced by what can be read of it."""
@@ -226,7 +279,7 @@ class SqliteStorage(WritesThenSyncs):
         version = format_of(self.path)
         self.was_there = version == FORMAT_VERSION
         if version == FORMAT_VERSION and is_foreign(self.path, self._stream):
-            self._tell(set_aside_foreign(self.path))
+            self._report(set_aside_foreign(self.path))
             os.close(open_private(self.path, os.O_RDWR))
             version = 0
         elif version == 0 and self.path.stat().st_size:
@@ -240,41 +293,28 @@ class SqliteStorage(WritesThenSyncs):
         if version == 0:
             create_tables(connection, self._stream)
         elif version < FORMAT_VERSION:
-            self._upgrade(connection)
+            self.damage += upgrade(connection, self.path, self._stream, version)
         return connection
-
-    def _upgrade(self, connection: sqlite3.Connection) -> None:
-        """Give a file of version 0.1 the checksums of this one: all its rows, or none."""
-        connection.execute("BEGIN IMMEDIATE")
-        damaged_count = upgrade(connection, self._stream)
-        claim(connection, self._stream)
-        if damaged_count:
-            connection.execute("ROLLBACK")
-            what = f"{damaged_count} rows are damaged"
-            report = DamageReport(self.path, 0, 0, DamageKind.CHECKSUM, what)
-            self.damage += copy_aside(connection, self.path, [report])
-            connection.execute("BEGIN IMMEDIATE")
-            upgrade(connection, self._stream)
-            claim(connection, self._stream)
-        connection.execute("COMMIT")
 
     def _load(self) -> Iterator[Record]:
         check = bool(self.damage)
         held: set[int] = set()
-        came, position_of = self._codec.came, self._codec.position_of
+        carrier, position_of = self._codec.carrier, self._codec.position_of
         payloads = Payloads(self._connection, self._stream)
         removed: frozenset[int] | None = None
         expected: int | None = None
-        for number, body in self._connection.execute("SELECT number, body FROM batch ORDER BY number"):
+        for number, count, body in self._connection.execute(BATCHES, (0,)):
             if expected is not None and number != expected:
                 self._report_missing(expected, number)
                 check = True
-            expected = number + 1
-            for record in self._records_of(number, body):
-                if isinstance(record, came):
+            expected = end_of(number, count)
+            found_count = 0
+            for record in self._tables.records_of(number, body):
+                found_count += 1
+                if isinstance(record, carrier):
                     payload = payloads.find(record.position)
                     if payload is None:
-                        removed = self._removed_positions() if removed is None else removed
+                        removed = self._tables.ended_positions() if removed is None else removed
                         if record.position not in removed:
                             self._report_payload(record.position)
                             check = True
@@ -285,41 +325,17 @@ class SqliteStorage(WritesThenSyncs):
                     yield record
                 elif not (check or self.damage) or (position := position_of(record)) is None or position in held:
                     yield record
-        if (expected or 1) < self._next_number:
-            self._report_missing(expected or 1, self._next_number)
+            if isinstance(count, int) and abs(count) != found_count:
+                self._report_row(number, 0, 0, DamageKind.CHECKSUM, f"{found_count} records are there of {abs(count)}")
+        if (expected or 1) < self._tables.next_index:
+            self._report_missing(expected or 1, self._tables.next_index)
         self._report_stray(held)
 
-    def _records_of(self, number: int, body: object) -> Iterator[Record]:
-        if not isinstance(body, bytes):
-            self._report(number, 0, 0, DamageKind.CHECKSUM, "no octets stand there")
-            return
-        found = scan(body, batch_marks(self._stream, number))
-        for gap in found.gaps:
-            self._report(number, gap.offset, gap.size_bytes, DamageKind.CHECKSUM, "bytes that match no checksum")
-        for start, end in found.bodies:
-            try:
-                yield from self._codec.decode(body[start:end])
-            except UnreadableRecord as error:
-                what = f"a record that this version cannot read: {error}"
-                self._report(number, start, end - start, DamageKind.UNREADABLE, what)
-
-    def _removed_positions(self) -> frozenset[int]:
-        """The samples that some record removes: their payload is gone by right."""
-        told = Positions()
-        for number, body in self._connection.execute("SELECT number, body FROM batch"):
-            bodies = scan(body, batch_marks(self._stream, number)).bodies if isinstance(body, bytes) else ()
-            for start, end in bodies:
-                with suppress(UnreadableRecord):  # `_records_of` tells of it
-                    told.read(body[start:end])
-        return frozenset(told.removed)
-
-    def _insert(self, encoded: Encoded, record_count: int) -> None:
-        if encoded.positions:
-            checksums = payload_checksums(self._stream, encoded.positions, encoded.data)
-            rows = zip(encoded.positions, checksums, encoded.data, strict=True)
-            self._connection.executemany("INSERT INTO payload VALUES (?, ?, ?)", rows)
-        body = frame(encoded.metadata, batch_marks(self._stream, self._next_number))
-        self._connection.execute("INSERT INTO batch VALUES (?, ?, ?)", (self._next_number, record_count, body))
+    def load_from(self, index: int) -> Iterator[Record]:
+        """See `Storage.load_from`."""
+        if index <= self.snapshot_index:
+            raise Compacted(f"{self.path}: the records up to {self.snapshot_index} were compacted")
+        return self._reading(self._tables.load_from(index))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -328,11 +344,11 @@ class SqliteStorage(WritesThenSyncs):
         Raises:
             Damaged: the disk refused; nothing of the transaction is kept.
         """
+        self._refuse_after_failure()
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             yield
             self._connection.execute("COMMIT")
-            self._next_number += 1
         except FAILURES as error:
             cannot_undo = self.settings.journal_mode in {JournalMode.OFF, JournalMode.MEMORY}
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_NOMEM)
@@ -341,43 +357,32 @@ class SqliteStorage(WritesThenSyncs):
                 self._connection.execute("ROLLBACK")
             raise self._refusal(error) from error
 
-    def _count(self) -> None:
-        """What the file holds, and the number of the next batch."""
-        self._held_count = self._number("SELECT count(*) FROM payload")
-        self._record_count = self._number(
-            "SELECT total(record_count) FROM batch WHERE typeof(record_count) = 'integer'"
-        )
-        self._next_number = self._number(_LAST_NUMBER) + 1
-
-    def _number(self, query: str) -> int:
-        return int(self._connection.execute(query).fetchone()[0])
-
     def _report_unfinished(self) -> None:
-        """Tell of a file without tables: a crash while it was made, or damage that leaves no trace of them."""
+        """Report a file without tables: a crash while it was made, or damage that leaves no trace of them."""
         size_bytes = self.path.stat().st_size
         what = "the file has no tables: begun and never finished"
-        self._tell(DamageReport(self.path, 0, size_bytes, DamageKind.TORN_TAIL, what))
+        self._report(DamageReport(self.path, 0, size_bytes, DamageKind.TORN_TAIL, what))
 
     def _report_missing(self, first: int, following: int) -> None:
-        """Tell of batches that were stored and are not there."""
-        what = f"{following - first} batches from number {first} are missing"
-        self._tell(DamageReport(self.path, 0, 0, DamageKind.CHECKSUM, what))
+        """Report records that were stored and are not there."""
+        what = f"{following - first} records from index {first} are missing"
+        self._report(DamageReport(self.path, 0, 0, DamageKind.CHECKSUM, what))
 
     def _report_stray(self, held: set[int]) -> None:
-        """Tell of user data whose metadata is not there."""
+        """Report payloads whose metadata is not there."""
         stray = [at for (at,) in self._connection.execute("SELECT position FROM payload") if at not in held]
         if stray:
             what = f"the metadata of {len(stray)} samples is gone; the samples are left out"
-            self._tell(DamageReport(self.path, 0, 0, DamageKind.CHECKSUM, what))
+            self._report(DamageReport(self.path, 0, 0, DamageKind.CHECKSUM, what))
 
     def _report_payload(self, position: int) -> None:
         what = f"the user data of sample {position} is gone or damaged; the sample is left out"
-        self._tell(DamageReport(self.path, 0, 0, DamageKind.PAYLOAD_MISSING, what))
+        self._report(DamageReport(self.path, 0, 0, DamageKind.PAYLOAD_MISSING, what))
 
-    def _report(self, number: int, offset: int, size_bytes: int, kind: DamageKind, what: str) -> None:
-        self._tell(DamageReport(self.path, offset, size_bytes, kind, f"in batch {number}: {what}"))
+    def _report_row(self, number: int, offset: int, size_bytes: int, kind: DamageKind, what: str) -> None:
+        self._report(DamageReport(self.path, offset, size_bytes, kind, f"in the batch of record {number}: {what}"))
 
-    def _tell(self, report: DamageReport) -> None:
+    def _report(self, report: DamageReport) -> None:
         if report not in self.damage:
             self.damage.append(report)
 

@@ -1,4 +1,4 @@
-"""A database file as such: its settings at every open, its tables, whether it is sound (manual, Table 3.9)."""
+"""A database file as such: its settings at every open, its tables, whether it is sound [QS Table 3.9]."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import open_private, sync_directory
 from qsctl.storage.sqlite_trace import StatementTrace
 
-FORMAT_VERSION: Final = 2
-"""What is written. A file of format 1 (qsctl 0.1) is read, and given the checksums of this one."""
+FORMAT_VERSION: Final = 3
+"""What is written. Files of format 1 (qsctl 0.1) and 2, which numbered batches, not records, become files of this."""
 
 SIDE_FILES: Final = ("-journal", "-wal", "-shm")
 """What the database puts beside its file, depending on the journal mode."""

@@ -1,4 +1,8 @@
-"""The rows of a database file, each with a checksum that covers whose file it is and which row (manual, section 2.14).
+"""The rows of a database file, each with a checksum that covers whose file it is and which row [QS 2.14].
+
+A row of the table `batch` is a batch of records: `number` is the index of the first, `record_count` how many they are.
+A snapshot is a row, too: of the index that it reaches, with a count that is not above 0. `HARD_STATE_NUMBER` is that of
+the row with the hard state.
 
 Decides: what is checked. A row of another file, or one that stands in another one's place, is damage; so is a value of
 a type that is never written, for a database takes any.
@@ -7,18 +11,16 @@ a type that is never written, for a database takes any.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 from zlib import crc32
 
 from qsctl.storage.codec import POSITION
-from qsctl.storage.frames import Marks, constant_marks, frame, numbered_marks, scan
+from qsctl.storage.frames import Marks, numbered_marks
 
-_FORMAT_1_MARK: Final = 0x5153_4442
-"""Begins every record of a batch in a file of version 0.1, whose checksums cover the bytes and nothing else."""
+HARD_STATE_NUMBER: Final = -1
 
-_UNREADABLE: Final = -1
 _UNSIGNED: Final = 2**64 - 1
 
 
@@ -40,10 +42,11 @@ def payload_checksums(stream: int, positions: Sequence[int], data: Sequence[byte
 
 def is_whole(stream: int, position: int, body: object, checksum: object) -> bool:
     """Whether a payload is what was written in this place of this file."""
-    return isinstance(body, bytes) and checksum == _checksum(stream, position, body)
+    return isinstance(body, bytes) and checksum == payload_checksum(stream, position, body)
 
 
-def _checksum(stream: int, position: int, body: bytes) -> int:
+def payload_checksum(stream: int, position: int, body: bytes) -> int:
+    """Return the checksum of a payload in its place."""
     return crc32(body, crc32(POSITION.pack(position & _UNSIGNED), stream))  # a damaged position may be negative
 
 
@@ -73,31 +76,3 @@ class Payloads:
         body = row[0]
         assert isinstance(body, bytes)
         return body
-
-
-def upgrade(connection: sqlite3.Connection, stream: int) -> int:
-    """Give the rows of a file of version 0.1 the checksums of this one, within a transaction of the caller's.
-
-    Gives the number of rows that were damaged: they stay what they are, and no checksum fits them.
-
-    Raises:
-        sqlite3.Error: the disk refuses.
-    """
-    damaged_count = 0
-    batches: list[tuple[bytes, int]] = []
-    for number, body in connection.execute("SELECT number, body FROM batch"):
-        found = scan(body, constant_marks(_FORMAT_1_MARK)) if isinstance(body, bytes) else None
-        if found is None or found.gaps:
-            damaged_count += 1
-        if found is not None:
-            bodies: Iterable[bytes] = (body[start:end] for start, end in found.bodies)
-            gap = b"".join(body[each.offset : each.offset + each.size_bytes] for each in found.gaps)
-            batches.append((frame(bodies, batch_marks(stream, number)) + gap, number))
-    connection.executemany("UPDATE batch SET body = ? WHERE number = ?", batches)
-    payloads: list[tuple[int, int]] = []
-    for position, body, checksum in connection.execute("SELECT position, body, checksum FROM payload"):
-        whole = isinstance(body, bytes) and crc32(body) == checksum
-        damaged_count += not whole
-        payloads.append((_checksum(stream, position, body) if whole else _UNREADABLE, position))
-    connection.executemany("UPDATE payload SET checksum = ? WHERE position = ?", payloads)
-    return damaged_count

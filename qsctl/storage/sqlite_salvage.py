@@ -9,7 +9,7 @@ from pathlib import Path
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
 from qsctl.storage.damage import DamageKind, DamageReport, set_aside_name
 from qsctl.storage.names import open_private, sync_directory
-from qsctl.storage.sqlite_file import FAILURES, SIDE_FILES, connect, create_tables
+from qsctl.storage.sqlite_file import FAILURES, FORMAT_VERSION, SIDE_FILES, connect, create_tables
 from qsctl.storage.sqlite_rows import stream_of
 
 _BATCHES = "SELECT * FROM batch ORDER BY 1"
@@ -27,7 +27,7 @@ def salvage(path: Path, settings: FilesystemSettings) -> list[DamageReport]:
     Raises:
         OSError, sqlite3.Error: the disk refuses; the damaged file is where it was.
     """
-    size_bytes, is_format_1 = path.stat().st_size, _is_format_1(path)
+    size_bytes, version = path.stat().st_size, _earlier_format(path)
     batches, batches_whole = _rows_from_both_ends(path, _BATCHES)
     payloads, payloads_whole = _rows_from_both_ends(path, _PAYLOADS)
     temporary = path.with_name(path.name + ".tmp")
@@ -39,8 +39,8 @@ def salvage(path: Path, settings: FilesystemSettings) -> list[DamageReport]:
     connection = connect(temporary, quick)
     try:
         create_tables(connection, stream_of(path))
-        if is_format_1:
-            connection.execute("PRAGMA user_version = 1")
+        if version:
+            connection.execute(f"PRAGMA user_version = {version}")
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany("INSERT INTO batch VALUES (?, ?, ?)", batches)
         connection.executemany("INSERT INTO payload VALUES (?, ?, ?)", payloads)
@@ -55,10 +55,10 @@ def salvage(path: Path, settings: FilesystemSettings) -> list[DamageReport]:
             beside.rename(kept.with_name(kept.name + suffix))
     temporary.rename(path)
     sync_directory(path.parent)
-    missing = _missing_batches(batches)
+    missing = _missing(batches)
     what = f"the database file is damaged: {len(batches)} batches and {len(payloads)} payloads were read"
     if missing or not (batches_whole and payloads_whole):
-        what += f", {missing} batches between them and an unknown number after them were not"
+        what += f", {missing} records between them and an unknown number after them were not"
     return [DamageReport(path, 0, size_bytes, DamageKind.CHECKSUM, what, kept)]
 
 
@@ -85,13 +85,15 @@ def _read_rows(path: Path, query: str, rows: dict[int, tuple[int, int, bytes]]) 
     return True
 
 
-def _is_format_1(path: Path) -> bool:
-    """Whether the rows are of version 0.1: their checksums are other ones. What the header does not say is of now."""
+def _earlier_format(path: Path) -> int:
+    """Return the format of the rows where it is an earlier one, else 0. What the header does not say is of now."""
     with path.open("rb") as file:
         header = file.read(_HEADER_SIZE_BYTES)
-    return header[_USER_VERSION] == (1).to_bytes(4)
+    version = int.from_bytes(header[_USER_VERSION])
+    return version if version < FORMAT_VERSION else 0
 
 
-def _missing_batches(batches: list[tuple[int, int, bytes]]) -> int:
-    """How many numbers the batches that were read leave out."""
-    return batches[-1][0] - batches[0][0] + 1 - len(batches) if batches else 0
+def _missing(batches: list[tuple[int, int, bytes]]) -> int:
+    """Return how many records are missing between the batches that were read."""
+    ends = [number + max(count, 1) for number, count, _ in batches]
+    return sum(max(0, number - end) for end, (number, _, _) in zip(ends, batches[1:], strict=False))

@@ -1,7 +1,7 @@
-"""The log that all streams of a process share: a turn's records of all of them are one append and one sync (2.14.2).
+"""The log that all streams of a process share: a turn's records of all of them are one append and one sync.
 
-Decides: what a group looks like, when a file begins and when it goes. Streams are told apart by a number; their names
-stand in a table at the head of each file. What a record means is the streams' business.
+Decides: what a group looks like, when a file begins and when it goes. Streams are distinguished by a number; their
+names stand in a table at the head of each file. What a record means is the streams' business.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.errors import Damaged
 from qsctl.storage.base import Extent, Sync
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.file_sequence import shortfall
-from qsctl.storage.frames import FRAME_HEADER, is_whole, spans
+from qsctl.storage.frames import FRAME_HEADER, is_whole
 from qsctl.storage.log_frames import (
-    Entry,
     LogContent,
     Place,
+    Stream,
     Table,
+    Truncation,
+    entry_heads,
+    entry_parts,
     mark_body,
-    metadata_of,
-    record_heads,
-    record_parts,
     table_body,
     without_unfinished_tail,
 )
+from qsctl.storage.log_reader import LogReader
 from qsctl.storage.names import refuse_link
 from qsctl.storage.room import refusal
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies, read_bytes
 from qsctl.storage.segment_log import SegmentLog
 
 TIMES_FILE_MAX_SIZE: Final = 4
@@ -41,20 +41,17 @@ TIMES_FILE_MAX_SIZE: Final = 4
 FILES_MAX: Final = 8
 """With more files than these the oldest is to be checkpointed: what is consumed by then never leaves the log."""
 
-_Read: TypeAlias = tuple[LogContent, dict[int, bytes]]
-"""What files say, and their bytes."""
-
-
 _HEAD_FRAMES: Final = 2
 """What a file begins with: a mark and the table."""
 
 
 class Part(NamedTuple):
-    """One stream's records in a group: metadata, and the user data of those that have some (else empty)."""
+    """One stream's records in a group: their bodies, how many records each is, and its payload (empty: none)."""
 
     number: int
     first_index: int
-    metadata: Sequence[bytes]
+    counts: Sequence[int]
+    bodies: Sequence[bytes]
     data: Sequence[bytes]
 
 
@@ -69,15 +66,13 @@ class WriteAheadLog:
     def __init__(self, stem: Path, settings: FilesystemSettings, known: Extent | None = None) -> None:
         self.stem = stem
         self.settings = settings
-        self.entries: dict[int, Entry] = {}
+        self.streams: dict[int, Stream] = {}
         """The table, by number."""
         self._numbers: dict[str, int] = {}
         self._oldest_file = self._noted_oldest_file = 0
         self._changed: set[int] = set()
         self._forgotten: list[int] = []
         """What of the table is not in the log yet."""
-        self._content: _Read | None = None
-        self._file_content: _Read = (LogContent(), {})
         self._durable = (-1, 0, 0)
         """File, bytes and frames that a sync covered; where nobody waits for syncs, all that was written."""
         self._damage: list[DamageReport] = []
@@ -111,7 +106,7 @@ class WriteAheadLog:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a sync has failed: nobody knows what is on the disk."""
+        """Whether a sync has failed: what is on the disk is unknown."""
         return self._log.has_failed
 
     @property
@@ -124,20 +119,20 @@ class WriteAheadLog:
         """Whether a sync has failed, or the files that are open are not those that are there."""
         return self.has_failed or not self._log.is_there
 
-    def stream(self, name: str) -> Entry:
-        """The entry of a stream; a new one, where there was none."""
+    def stream(self, name: str) -> Stream:
+        """Return what the table says of a stream; a new one, where there was none."""
         number = self._numbers.get(name)
         if number is None:
-            number = max(self.entries, default=0) + 1
-            self.change(Entry(number, name))
-        return self.entries[number]
+            number = max(self.streams, default=0) + 1
+            self.change(Stream(number, name))
+        return self.streams[number]
 
     def names(self) -> Sequence[str]:
         """The streams in the table."""
         return list(self._numbers)
 
     def records(self, number: int, file: int | None = None) -> Iterator[tuple[Place, bytes, bytes]]:
-        """The records of a stream that are not in its own files: place, metadata and user data.
+        """Return the records of a stream that are not in its own files: place, body and payload.
 
         Args:
             number: the stream's.
@@ -147,31 +142,40 @@ class WriteAheadLog:
             Damaged: the disk refuses.
         """
         try:
-            content, buffers = self._read() if file is None else self._read_file(file)
+            return self._reader.records(number, self.streams[number].checkpointed, file)
         except OSError as error:
             raise refusal(self.stem, error, is_clean=True) from error
-        after = self.entries[number].checkpointed
-        return metadata_of(buffers, (place for place in content.places.get(number, ()) if place.number > after))
 
     def write(self, parts: Sequence[Part]) -> tuple[int, list[int]]:
-        """Append a group: all or nothing; gives the file, and for each part the offset of its first frame.
+        """Append a group: all or nothing; returns the file, and for each part the offset of its first frame.
 
         Raises:
             Damaged: the disk refuses; nothing of the group will be loaded.
         """
-        self._content = None
+        self._reader.forget()
         heads = self._heads()
-        bodies = list(heads)
+        frames = list(heads)
         sizes: list[int] = []
         before = sum(map(len, heads)) + FRAME_HEADER.size * len(heads)
-        for number, first_index, metadata, data in parts:
+        for number, first_index, counts, bodies, data in parts:
             sizes.append(before)
-            heads_of_part = record_heads(number, first_index, metadata)
-            of_part = list(map(b"".join, zip(heads_of_part, metadata, data, strict=True)))
+            heads_of_part = entry_heads(number, first_index, counts, bodies)
+            of_part = list(map(b"".join, zip(heads_of_part, bodies, data, strict=True)))
             before += sum(map(len, of_part)) + FRAME_HEADER.size * len(of_part)
-            bodies += of_part
-        batch = self._put(bodies)
-        return batch[0], [batch[1] + size for size in sizes]
+            frames += of_part
+        file, offset = self._put(frames)
+        return file, [offset + size for size in sizes]
+
+    def truncate(self, number: int, from_index: int) -> None:
+        """Let what a stream appended from this index on count for nothing, durably.
+
+        Raises:
+            Damaged: the disk refuses; it may have happened or not.
+        """
+        self._reader.forget()
+        file, offset = self._put(self._heads({number: from_index}))
+        self._reader.truncations.append(Truncation(number, from_index, file, offset))
+        self.sync(critical=True)
 
     def sync(self, *, critical: bool = False) -> None:
         """Make durable what was written, as configured.
@@ -204,17 +208,17 @@ class WriteAheadLog:
         """What is left to do until what was written is durable; None: nothing, as configured."""
         return partial(self.sync) if self.settings.synchronization is Synchronization.FULL else None
 
-    def commit(self, entries: Iterable[Entry], oldest_file: int | None = None) -> None:
-        """Note durably how far streams are in their own files, then delete the files before `oldest_file`.
+    def commit(self, streams: Iterable[Stream], oldest_file: int | None = None) -> None:
+        """Note durably what has changed of streams, then delete the files before `oldest_file`.
 
         Raises:
             Damaged: the disk refuses.
         """
-        for entry in entries:
-            self.change(entry)
+        for stream in streams:
+            self.change(stream)
         if oldest_file is not None:
             self._oldest_file = oldest_file
-        self._content = None
+        self._reader.forget()
         self._put(self._heads())
         self.sync(critical=True)
         self.drop_old()
@@ -229,14 +233,13 @@ class WriteAheadLog:
         Raises:
             Damaged: the disk refuses.
         """
-        entry = self.entries.pop(number)
-        del self._numbers[entry.name]
+        del self._numbers[self.streams.pop(number).name]
         self._changed.discard(number)
         self._forgotten.append(number)
         self.commit(())
 
     def payload(self, file: int, offset: int, number: int) -> bytes:
-        """The user data of the record whose frame begins there.
+        """Return the payload of the record whose frame begins there.
 
         Raises:
             ValueError: it is not there, or does not match its checksum.
@@ -245,7 +248,7 @@ class WriteAheadLog:
         header, body = self._log.read_body(file, offset)
         if not is_whole(header, body, self._log.headers[file].marks):
             raise ValueError("it does not match its checksum")
-        found, _, _, data = record_parts(body)
+        found, _, data = entry_parts(body)
         if found != number:
             raise ValueError("it is another stream's")
         return data
@@ -269,8 +272,7 @@ class WriteAheadLog:
                     continue
                 refuse_link(self._log.path(file))
                 os.truncate(self._log.path(file), size_bytes)
-            self._content = None
-            self._changed.update(self.entries)
+            self._changed.update(self.streams)
             log = self._open()
             log.seal()
         except OSError as error:
@@ -329,57 +331,33 @@ class WriteAheadLog:
             what = "the file is missing, and every record in it"
             log.damage.append(DamageReport(log.path(files[0] - 1), 0, 0, DamageKind.UNREADABLE, what))
         self._oldest_file = content.oldest_file
-        for entry in content.entries.values():
-            if entry.number not in self._changed:
-                self.entries[entry.number] = entry
-                self._numbers[entry.name] = entry.number
-        self._content = (content, buffers)
+        for stream in content.streams.values():
+            if stream.number not in self._changed:
+                self.streams[stream.number] = stream
+                self._numbers[stream.name] = stream.number
+        self._reader = LogReader(log, content, buffers)
         self._durable = log.reached
         return log
 
-    def _read(self) -> _Read:
-        """What is in the log now."""
-        if self._content is None:
-            self._log.flush()
-            content: _Read = (LogContent(), {})
-            for index in self._log.sizes:
-                self._read_into(content, index)
-            self._content = content
-        return self._content
-
-    def _read_file(self, index: int) -> _Read:
-        """What is in a file to which nothing is written any more; kept for the next stream that asks."""
-        if index not in self._file_content[1]:
-            self._file_content = (LogContent(), {})
-            self._read_into(self._file_content, index)
-        return self._file_content
-
-    def _read_into(self, content: _Read, index: int) -> None:
-        buffer = read_bytes(self._log.path(index))[: self._log.sizes[index]]
-        if index in self._log.damaged_indexes:
-            bodies = find_bodies(buffer, self._log.headers[index]).bodies
-        else:
-            bodies = spans(buffer, HEADER_SIZE_BYTES, len(buffer))
-        content[0].read(index, buffer, bodies)
-        content[1][index] = buffer
-
-    def change(self, entry: Entry) -> None:
+    def change(self, stream: Stream) -> None:
         """Have the table say this with the next group."""
-        self.entries[entry.number] = entry
-        self._numbers[entry.name] = entry.number
-        self._changed.add(entry.number)
+        self.streams[stream.number] = stream
+        self._numbers[stream.name] = stream.number
+        self._changed.add(stream.number)
 
-    def _heads(self) -> list[bytes]:
-        """What a group begins with: its mark, and what is new in the table; in a new file all of it."""
+    def _heads(self, truncated: dict[int, int] | None = None) -> list[bytes]:
+        """Return what a group begins with: its mark, and what is new in the table; in a new file all of it."""
         begins_file = self._log.is_full
         is_full_sync = self.settings.synchronization is Synchronization.FULL
         file, _, durable_count = self._durable
         known_count = durable_count if file == self._log.last_index and not begins_file else 0
         heads = [mark_body(known_count if is_full_sync else None)]
-        if begins_file or self._changed or self._forgotten or self._oldest_file > self._noted_oldest_file:
-            numbers = self.entries if begins_file else self._changed
-            entries = [self.entries[number] for number in numbers]
-            heads.append(table_body(Table(begins_file, self._oldest_file, entries, self._forgotten)))
+        is_changed = self._changed or self._forgotten or self._oldest_file > self._noted_oldest_file
+        if begins_file or is_changed or truncated:
+            numbers = self.streams if begins_file else self._changed
+            streams = [self.streams[number] for number in numbers]
+            table = Table(begins_file, self._oldest_file, streams, self._forgotten, truncated or {})
+            heads.append(table_body(table))
         return heads
 
     def _put(self, bodies: Sequence[bytes]) -> tuple[int, int]:

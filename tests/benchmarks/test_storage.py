@@ -25,11 +25,12 @@ from qsctl.core.records import Enqueued, RemovalCause, Removed
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
+from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
 from qsctl.storage.base import Storage
-from qsctl.storage.segments import SegmentStorage
 from qsctl.storage.sqlite import SqliteStorage
+from tests.storage.own_files import OwnFiles
 
 SAMPLES, GROUP, ROUNDS = 10_000, 100, 7
 PAYLOAD = b"x" * 256
@@ -106,14 +107,14 @@ def directory(tmp_path: Path) -> Iterator[Path]:
 
 SEGMENTS = {
     f"segments {level}": store_rate(
-        lambda place, level=level: SegmentStorage(place / "q", FilesystemSettings(synchronization=level))  # type: ignore[misc]
+        lambda place, level=level: OwnFiles(place / "q", FilesystemSettings(synchronization=level))  # type: ignore[misc]
     )
     for level in Synchronization
 }
 DATABASES = {
     f"database {mode} {level}": store_rate(
         lambda place, mode=mode, level=level: SqliteStorage(  # type: ignore[misc]
-            place / "q.db", FilesystemSettings(journal_mode=mode, synchronization=level)
+            place / "q.db", FilesystemSettings(journal_mode=mode, synchronization=level), QUEUE_CODEC
         )
     )
     for mode in (JournalMode.WAL, JournalMode.DELETE)
@@ -143,7 +144,7 @@ def test_restore(directory: Path, record_property: Callable[[str, object], None]
     participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", queues=(queue,)),))
     settings = ServiceSettings("app", (participant,))
     filesystem = FilesystemSettings()
-    store = SegmentStorage(directory / "QSOrder@S@0@app", filesystem)
+    store = OwnFiles(directory / "QSOrder@S@0@app", filesystem)
     for start in range(0, RESTORED, 1_000):
         store.append([enqueued(position) for position in range(start + 1, start + 1_001)])
     store.close()

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.storage.base import Extent, Storage
-from qsctl.storage.segments import SegmentStorage
 from tests.fuzz.stored_samples import WrittenOnce
+from tests.storage.own_files import OwnFiles
 
 
 def _make(directory: Path, known: Extent | None) -> Storage:
-    return SegmentStorage(directory / "QSOrder@S@0@qsctl", FilesystemSettings(file_max_size_kb=1), known)
+    return OwnFiles(directory / "QSOrder@S@0@qsctl", FilesystemSettings(file_max_size_kb=1), known)
 
 
 _STORE = WrittenOnce(_make)

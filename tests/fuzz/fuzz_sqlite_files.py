@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings
+from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent, Storage
 from qsctl.storage.sqlite import SqliteStorage
 from tests.fuzz.stored_samples import WrittenOnce
@@ -13,7 +14,7 @@ SHORT_COUNT = 150
 
 
 def _make(directory: Path, known: Extent | None) -> Storage:
-    return SqliteStorage(directory / "QSOrder@S@0@qsctl.db", FilesystemSettings(), known)
+    return SqliteStorage(directory / "QSOrder@S@0@qsctl.db", FilesystemSettings(), QUEUE_CODEC, known)
 
 
 _STORE = WrittenOnce(_make)

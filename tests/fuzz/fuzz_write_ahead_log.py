@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.base import Extent, Storage
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.log_upkeep import keep_short
@@ -48,7 +49,7 @@ def _raise(_: LoggedStorage, error: Exception) -> None:
 
 def _make(directory: Path, known: Extent | None) -> Storage:
     log = WriteAheadLog(directory / "QSlog@qsctl", _SETTINGS, known)
-    return _Store(directory / "QSOrder@S@0@qsctl", _SETTINGS, log)
+    return _Store(directory / "QSOrder@S@0@qsctl", _SETTINGS, log, QUEUE_CODEC)
 
 
 _STORE = WrittenOnce(_make)

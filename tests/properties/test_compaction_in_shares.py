@@ -35,8 +35,8 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
 from qsctl.storage import compaction
-from qsctl.storage.segments import SegmentStorage
 from tests.batches import messages_of, records_of
+from tests.storage.own_files import OwnFiles
 
 QUEUE = "P/S/orders"
 ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
@@ -86,7 +86,7 @@ def remembered(engine: ServiceEngine) -> Any:
 class Story:
     """An engine and its store, as a driver turns them."""
 
-    def __init__(self, store: SegmentStorage) -> None:
+    def __init__(self, store: OwnFiles) -> None:
         self.store = store
         self.engine = service()
         self.engine.finish_restore(0)
@@ -139,13 +139,13 @@ def test_what_is_restored_is_the_state_of_the_queue(
     directory: Path = tmp_path_factory.mktemp("store")
     filesystem = FilesystemSettings(file_max_size_kb=1, synchronization=synchronization)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(compaction, "SAMPLES_AT_ONCE", 1)
+        patched.setattr(compaction, "POSITIONS_AT_ONCE", 1)
         patched.setattr(held, "RETIRED_IDENTITIES_MAX", retired_max)
-        story = Story(SegmentStorage(directory / "q", filesystem))
+        story = Story(OwnFiles(directory / "q", filesystem))
         for what, number in steps:
             story.do(what, number)
         story.store.close()
-        reopened = SegmentStorage(directory / "q", filesystem)
+        reopened = OwnFiles(directory / "q", filesystem)
         restored = service()
         for record in reopened.load():
             restored.replay(record)
@@ -156,8 +156,8 @@ def test_what_is_restored_is_the_state_of_the_queue(
 
 
 def test_a_compaction_ends_although_more_comes_than_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "SAMPLES_AT_ONCE", 4)
-    story = Story(SegmentStorage(tmp_path / "q", FilesystemSettings()))
+    monkeypatch.setattr(compaction, "POSITIONS_AT_ONCE", 4)
+    story = Story(OwnFiles(tmp_path / "q", FilesystemSettings()))
     story.do("write", 100)
     shares = 0
     story.compact_on()

@@ -42,7 +42,7 @@ from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
 from qsctl.service.embedded import EmbeddedService, open_embedded
 from qsctl.service.loop import ServiceLoop
-from qsctl.storage import segments, sqlite
+from qsctl.storage import logged, sqlite
 from tests.service.crash_settings import service_in
 
 PARTICIPANT, TOPIC, QUEUE, DEAD = "P", "Order", "P/S/orders", "P/S/dead"
@@ -199,7 +199,7 @@ def key_of(sample: SampleIdentity) -> str:
 
 
 def main() -> None:
-    segments.DEAD_RECORD_COUNT_MIN = sqlite.DEAD_RECORD_COUNT_MIN = 100  # so that kills fall into compactions too
+    logged.DEAD_BODY_COUNT_MIN = sqlite.DEAD_RECORD_COUNT_MIN = 100  # so that kills fall into compactions too
     for line in sys.stdin:
         directory, _, seed = line.strip().rpartition(" ")
         child = os.fork()

@@ -18,7 +18,7 @@ import pytest
 
 from qsctl.storage.logged import LoggedStorage
 from qsctl.storage.segment_log import SegmentLog
-from qsctl.storage.segments import SegmentStorage
+from tests.storage.own_files import OwnFiles
 
 SECTOR_BYTES = 512
 
@@ -27,7 +27,7 @@ class PowerFailed(Exception):
     """Nothing is done any more."""
 
 
-def kill(store: SegmentStorage | LoggedStorage) -> None:
+def kill(store: OwnFiles | LoggedStorage) -> None:
     """Let go of the files as a process does that is killed."""
     if isinstance(store, LoggedStorage):
         kill_log(store.log._log)

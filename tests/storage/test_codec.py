@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from qsctl.core.records import Assigned, DeadLetterReason, Enqueued, Record, RemovalCause, Removed
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
-from qsctl.storage.codec import Positions, decode_metadata, encode
+from qsctl.service.queue_codec import QUEUE_CODEC
+from qsctl.storage.codec import Positions
 from tests.storage.contract import batches
 
 ONE, OTHER = Guid(b"1" * 16), Guid(b"2" * 16)
@@ -28,20 +29,20 @@ RARE = {
 @pytest.mark.parametrize("field", RARE)
 def test_every_field_is_read_back_whichever_it_is(field: str) -> None:
     record = replace(PLAIN, **{field: RARE[field]})
-    (metadata,) = encode([record]).metadata
-    assert list(decode_metadata(metadata)) == [record]
+    (body,) = QUEUE_CODEC.encode([record]).bodies
+    assert list(QUEUE_CODEC.decode(body)) == [record]
 
 
 def test_a_sample_without_anything_rare_takes_half_the_metadata() -> None:
-    plain, full = encode([PLAIN, replace(PLAIN, **RARE)]).metadata
-    assert list(decode_metadata(plain)) == [PLAIN]
+    plain, full = QUEUE_CODEC.encode([PLAIN, replace(PLAIN, **RARE)]).bodies
+    assert list(QUEUE_CODEC.decode(plain)) == [PLAIN]
     assert 2 * len(plain) <= len(full)
 
 
 def test_the_payload_stands_apart() -> None:
-    encoded = encode([replace(PLAIN, payload=b"user data")])
+    encoded = QUEUE_CODEC.encode([replace(PLAIN, payload=b"user data")])
     assert encoded.data == [b"user data"]
-    assert list(decode_metadata(encoded.metadata[0])) == [PLAIN]
+    assert list(QUEUE_CODEC.decode(encoded.bodies[0])) == [PLAIN]
 
 
 QUEUE = "P/S/orders"
@@ -65,19 +66,19 @@ def removed(position: int, cause: RemovalCause = RemovalCause.DELIVERED) -> Remo
     ],
 )
 def test_what_happens_together_is_one_body(records: list[Record], body_count: int) -> None:
-    metadata = encode(records).metadata
-    assert len(metadata) == body_count
-    assert [record for body in metadata for record in decode_metadata(body)] == records
+    bodies = QUEUE_CODEC.encode(records).bodies
+    assert len(bodies) == body_count
+    assert [record for body in bodies for record in QUEUE_CODEC.decode(body)] == records
 
 
 @given(batches())
 def test_bodies_keep_every_record_and_their_order_and_tell_who_comes_and_goes(drawn: list[list[Record]]) -> None:
     for batch in drawn:
-        encoded = encode(batch)
+        encoded = QUEUE_CODEC.encode(batch)
         without_payloads = [replace(each, payload=b"") if isinstance(each, Enqueued) else each for each in batch]
-        assert [record for body in encoded.metadata for record in decode_metadata(body)] == without_payloads
-        told = Positions()
-        for body in encoded.metadata:
-            told.read(body)
-        assert told.enqueued == {each.position for each in batch if isinstance(each, Enqueued)}
-        assert told.removed == set(encoded.removed) == {each.position for each in batch if isinstance(each, Removed)}
+        assert [record for body in encoded.bodies for record in QUEUE_CODEC.decode(body)] == without_payloads
+        found = Positions()
+        for body in encoded.bodies:
+            QUEUE_CODEC.read_positions(body, found)
+        assert found.begun == {each.position for each in batch if isinstance(each, Enqueued)}
+        assert found.ended == set(encoded.ended) == {each.position for each in batch if isinstance(each, Removed)}

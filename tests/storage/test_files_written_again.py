@@ -17,8 +17,8 @@ from qsctl.core.records import Enqueued, Removed
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import FRAME_HEADER, frame
 from qsctl.storage.segment_file import decode_header, find_bodies, stream_of
-from qsctl.storage.segments import SegmentStorage
 from tests.storage.contract import enqueued, removed
+from tests.storage.own_files import OwnFiles
 from tests.storage.power_loss import kill
 
 SYNCED = FilesystemSettings(file_max_size_kb=2, synchronization=Synchronization.FULL)
@@ -26,8 +26,8 @@ KEPT = 12
 """Samples that were left in the queue."""
 
 
-def opened(directory: Path, filesystem: FilesystemSettings = SYNCED) -> SegmentStorage:
-    return SegmentStorage(directory / "QSOrder@S@0@qsctl", filesystem)
+def opened(directory: Path, filesystem: FilesystemSettings = SYNCED) -> OwnFiles:
+    return OwnFiles(directory / "QSOrder@S@0@qsctl", filesystem)
 
 
 def copied(directory: Path, store: str) -> None:
@@ -46,7 +46,7 @@ def payload_of(position: int) -> bytes:
     return b"payload %04d" % position * 10
 
 
-def held(store: SegmentStorage) -> dict[int, bytes]:
+def held(store: OwnFiles) -> dict[int, bytes]:
     found: dict[int, bytes] = {}
     for record in store.load():
         if isinstance(record, Enqueued):

@@ -7,16 +7,20 @@ from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.records import Record
+from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.logged import LoggedStorage
 from qsctl.storage.write_ahead_log import WriteAheadLog
 from tests.storage.contract import StoreContract
+from tests.storage.stream_contract import StreamContract
 
 
 class WithItsLog(LoggedStorage):
     """A stream that has a log for itself."""
 
-    def __init__(self, directory: Path, filesystem: FilesystemSettings) -> None:
-        super().__init__(directory / "QSOrder@S@0@qsctl", filesystem, WriteAheadLog(directory / "QSlog", filesystem))
+    def __init__(self, directory: Path, filesystem: FilesystemSettings, *, is_truncatable: bool = False) -> None:
+        log = WriteAheadLog(directory / "QSlog", filesystem)
+        stem = directory / "QSOrder@S@0@qsctl"
+        super().__init__(stem, filesystem, log, QUEUE_CODEC, is_truncatable=is_truncatable)
 
     def close(self) -> None:
         super().close()
@@ -27,12 +31,18 @@ class WithItsLog(LoggedStorage):
         self.log.destroy()
 
 
-class TestLoggedStorage(StoreContract):
+class TestLoggedStorage(StoreContract, StreamContract):
+    def open_stream(self, directory: Path, *, is_truncatable: bool) -> LoggedStorage:
+        return WithItsLog(directory, FilesystemSettings(), is_truncatable=is_truncatable)
+
     def open(self, directory: Path) -> LoggedStorage:
         return WithItsLog(directory, FilesystemSettings())
 
 
-class TestLoggedStorageInSmallFiles(StoreContract):
+class TestLoggedStorageInSmallFiles(StoreContract, StreamContract):
+    def open_stream(self, directory: Path, *, is_truncatable: bool) -> LoggedStorage:
+        return WithItsLog(directory, FilesystemSettings(file_max_size_kb=0), is_truncatable=is_truncatable)
+
     def open(self, directory: Path) -> LoggedStorage:
         return WithItsLog(directory, FilesystemSettings(file_max_size_kb=0))
 
@@ -49,6 +59,8 @@ class Checkpointed(WithItsLog):
 def checkpoint_all(store: LoggedStorage) -> None:
     log = store.log
     for file in list(log.files[:-1]):
+        if not store.may_checkpoint(file):
+            return
         for _ in store.checkpoint(file):
             pass
         store.checkpointed(file)
@@ -56,6 +68,9 @@ def checkpoint_all(store: LoggedStorage) -> None:
         store.drop_dead()
 
 
-class TestCheckpointedStorage(StoreContract):
+class TestCheckpointedStorage(StoreContract, StreamContract):
+    def open_stream(self, directory: Path, *, is_truncatable: bool) -> LoggedStorage:
+        return Checkpointed(directory, FilesystemSettings(file_max_size_kb=0), is_truncatable=is_truncatable)
+
     def open(self, directory: Path) -> LoggedStorage:
         return Checkpointed(directory, FilesystemSettings(file_max_size_kb=0))

@@ -18,8 +18,8 @@ from qsctl.errors import Damaged
 from qsctl.identity import Guid
 from qsctl.storage.log_upkeep import keep_short
 from qsctl.storage.logged import LoggedStorage
-from qsctl.storage.segments import SegmentStorage
 from tests.storage.contract import QUEUE, KeptInTwos, enqueued, removed
+from tests.storage.own_files import OwnFiles
 from tests.storage.power_loss import Disk, PowerFailed, kill
 from tests.storage.test_logged import WithItsLog
 
@@ -29,15 +29,15 @@ TINY = FilesystemSettings(file_max_size_kb=2, synchronization=Synchronization.FU
 CONSUMER = Guid(b"c" * 16)
 
 
-def opened(directory: Path) -> SegmentStorage:
-    return SegmentStorage(directory / "QSOrder@S@0@qsctl", TINY)
+def opened(directory: Path) -> OwnFiles:
+    return OwnFiles(directory / "QSOrder@S@0@qsctl", TINY)
 
 
 def logged(directory: Path) -> LoggedStorage:
     return WithItsLog(directory, TINY)
 
 
-Open: TypeAlias = Callable[[Path], SegmentStorage | LoggedStorage]
+Open: TypeAlias = Callable[[Path], OwnFiles | LoggedStorage]
 KINDS = pytest.mark.parametrize("make", [opened, logged], ids=["own files", "log"])
 
 
@@ -83,7 +83,7 @@ class Story:
                 self.settle_along,
                 self.compact,
                 self.compact_on,
-                self.store.settle,
+                self.store.sync,
                 self.restart,
                 self.keep_log_short,
             ],
@@ -120,7 +120,7 @@ class Story:
     def settle_along(self) -> None:
         gone = self.some(6)
         self.unsure |= gone
-        sync = self.store.write_along([removed(position) for position in gone])
+        sync = self.store.write_deferred([removed(position) for position in gone])
         if sync is not None:
             sync()
 

@@ -12,8 +12,8 @@ from qsctl.core.integration.database import stored
 from qsctl.core.integration.message import Message, MessageId, State
 from qsctl.core.integration.records import STREAM, RemovalCause, Removed
 from qsctl.errors import InvalidInput, Refused
-from qsctl.storage import recovery_store
-from qsctl.storage.recovery_store import RecoveryStore, read_recovery_database
+from qsctl.sim.engine import recovery_store
+from qsctl.sim.engine.recovery_store import RecoveryStore, read_recovery_database
 
 
 def message(serial: int) -> Message:

@@ -18,11 +18,11 @@ from qsctl.core.integration.records import STREAM, Failed, Moved, Record, Remova
 from qsctl.errors import Damaged, NotFound, Refused
 from qsctl.sim.engine.crash_points import _expected, _item, _source
 from qsctl.sim.engine.interruption import recover_and_drain
+from qsctl.sim.engine.recovery_store import RecoveryStore, read_recovery_database
 from qsctl.sim.engine.world import EngineWorld, Received
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.storage.damage import DamageKind
-from qsctl.storage.recovery_store import RecoveryStore, read_recovery_database
 
 UNSYNCED = FilesystemSettings(journal_mode=JournalMode.WAL, synchronization=Synchronization.OFF)
 """What is torn here is cut by the test: what the disk has, and when, does not matter."""

@@ -12,19 +12,19 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record, Remembered
 from qsctl.errors import Damaged, InvalidInput
 from qsctl.identity import Guid, SampleIdentity
-from qsctl.storage.codec import decode_metadata
+from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import FRAME_HEADER, Marks, frame, numbered_marks, scan
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
-from qsctl.storage.segments import SegmentStorage
 from tests.storage.contract import QUEUE, as_loaded, batches, enqueued, removed
+from tests.storage.own_files import OwnFiles
 
 SMALL = FilesystemSettings(file_max_size_kb=1)
 LARGE = FilesystemSettings(file_max_size_kb=1000)
 
 
-def opened(directory: Path, filesystem: FilesystemSettings = LARGE) -> SegmentStorage:
-    return SegmentStorage(directory / "QSOrder@S@0@qsctl", filesystem)
+def opened(directory: Path, filesystem: FilesystemSettings = LARGE) -> OwnFiles:
+    return OwnFiles(directory / "QSOrder@S@0@qsctl", filesystem)
 
 
 def file_of(directory: Path, letter: str, index: int = 0) -> Path:
@@ -69,7 +69,7 @@ def test_a_log_cut_anywhere_gives_the_records_before_the_cut(
     at = data.draw(strategies.integers(0, size), label="cut")
     content = path.read_bytes()
     whole = scan(content[:at], marks_of(path), HEADER_SIZE_BYTES).bodies
-    whole_count = sum(len(decode_metadata(content[start:end])) for start, end in whole)
+    whole_count = sum(len(QUEUE_CODEC.decode(content[start:end])) for start, end in whole)
     os.truncate(path, at)
     records = [record for batch in drawn for record in batch]
     again = opened(directory)

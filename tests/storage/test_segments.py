@@ -11,27 +11,27 @@ import pytest
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Removed
-from qsctl.storage.segments import SegmentStorage
 from tests.patience import eventually
 from tests.storage.contract import StoreContract, enqueued, removed
+from tests.storage.own_files import OwnFiles
 
 
 class TestSegmentStorage(StoreContract):
-    def open(self, directory: Path) -> SegmentStorage:
-        return SegmentStorage(directory / "QSOrder@S@0@qsctl", FilesystemSettings())
+    def open(self, directory: Path) -> OwnFiles:
+        return OwnFiles(directory / "QSOrder@S@0@qsctl", FilesystemSettings())
 
 
 class TestSegmentStorageInSmallFiles(StoreContract):
-    def open(self, directory: Path) -> SegmentStorage:
-        return SegmentStorage(directory / "QSOrder@S@0@qsctl", FilesystemSettings(file_max_size_kb=0))
+    def open(self, directory: Path) -> OwnFiles:
+        return OwnFiles(directory / "QSOrder@S@0@qsctl", FilesystemSettings(file_max_size_kb=0))
 
 
 SMALL = FilesystemSettings(file_max_size_kb=1)
 LARGE = FilesystemSettings(file_max_size_kb=1000)
 
 
-def opened(directory: Path, filesystem: FilesystemSettings = LARGE) -> SegmentStorage:
-    return SegmentStorage(directory / "QSOrder@S@0@qsctl", filesystem)
+def opened(directory: Path, filesystem: FilesystemSettings = LARGE) -> OwnFiles:
+    return OwnFiles(directory / "QSOrder@S@0@qsctl", filesystem)
 
 
 def file_of(directory: Path, letter: str, index: int = 0) -> Path:

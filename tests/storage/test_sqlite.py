@@ -12,16 +12,18 @@ from hypothesis import HealthCheck, given, settings, strategies
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization, Vacuum
 from qsctl.core.records import Enqueued
 from qsctl.errors import Damaged, InvalidInput, Refused
+from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.sqlite import SqliteStorage
 from qsctl.storage.sqlite_trace import redact
 from tests.storage.contract import StoreContract, enqueued, removed
+from tests.storage.stream_contract import StreamContract
 
 NAME = "QSOrder@S@0@qsctl.db"
 
 
 def opened(directory: Path, filesystem: FilesystemSettings | None = None) -> SqliteStorage:
-    return SqliteStorage(directory / NAME, filesystem or FilesystemSettings())
+    return SqliteStorage(directory / NAME, filesystem or FilesystemSettings(), QUEUE_CODEC)
 
 
 def filled(directory: Path, count: int = 40, size: int = 300) -> None:
@@ -31,7 +33,10 @@ def filled(directory: Path, count: int = 40, size: int = 300) -> None:
     store.close()
 
 
-class TestSqliteStorage(StoreContract):
+class TestSqliteStorage(StoreContract, StreamContract):
+    def open_stream(self, directory: Path, *, is_truncatable: bool) -> SqliteStorage:
+        return SqliteStorage(directory / NAME, FilesystemSettings(), QUEUE_CODEC, is_truncatable=is_truncatable)
+
     def open(self, directory: Path) -> SqliteStorage:
         return opened(directory)
 
@@ -122,7 +127,7 @@ def test_a_file_of_a_later_format_is_refused_and_left_alone(tmp_path: Path) -> N
         connection.execute("PRAGMA user_version = 99")
     connection.close()
     before = (tmp_path / NAME).read_bytes()
-    with pytest.raises(Refused, match="has format 99; this version reads format 2"):
+    with pytest.raises(Refused, match="has format 99; this version reads format 3"):
         opened(tmp_path)
     assert (tmp_path / NAME).read_bytes() == before
 

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings, strategies
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record, Removed
 from qsctl.errors import Damaged
-from qsctl.storage import log_shares
+from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.damage import DamageKind
 from qsctl.storage.frames import FRAME_HEADER, scan
-from qsctl.storage.log_frames import RECORD_OVERHEAD_BYTES
-from qsctl.storage.log_upkeep import carry_over, existing_logs, keep_short, make_room, settle
+from qsctl.storage.log_frames import ENTRY_OVERHEAD_BYTES
+from qsctl.storage.log_upkeep import carry_over, checkpoint_all, existing_logs, keep_short, make_room
 from qsctl.storage.logged import LoggedStorage, write_group
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, decode_header, stream_of
 from qsctl.storage.write_ahead_log import WriteAheadLog
@@ -71,7 +71,7 @@ def test_synchronization_decides_how_often_the_disk_is_asked(
 
 
 def test_samples_consumed_soon_never_reach_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_shares, "RETIRED_KEPT", 4)
+    monkeypatch.setattr(type(QUEUE_CODEC), "remembered_count", 4)
     both = Both(tmp_path)
     own = tmp_path / f"{ORDERS}_m0.db"
     size = own.stat().st_size
@@ -249,7 +249,7 @@ def test_a_sync_that_failed_is_cut_off_and_the_log_goes_on_in_another_file(
         both.write([enqueued(2)], [])
     both.log.mend()
     both.orders.abandon()
-    both.orders = LoggedStorage(tmp_path / ORDERS, FULL, both.log)
+    both.orders = LoggedStorage(tmp_path / ORDERS, FULL, both.log, QUEUE_CODEC)
     assert held(both.orders) == {0: b"kept"}, "what was not durable counts as never written"
     both.write([enqueued(1, b"again")], [enqueued(1, b"goes on")])
     assert len(both.files()) == 2
@@ -307,9 +307,9 @@ def test_streams_that_nobody_opens_are_settled_or_carried_over(tmp_path: Path, f
         both.write([enqueued(position, payload_of(position))], [enqueued(position, b"bill")])
     both.kill()
     log = WriteAheadLog(tmp_path / "QSlog@qsctl", filesystem)
-    settle(log, [BILLS])
+    checkpoint_all(log, [BILLS], QUEUE_CODEC)
     kill_log(log._log)
-    assert not carry_over(tmp_path / "QSlog@qsctl", filesystem, None)
+    assert not carry_over(tmp_path / "QSlog@qsctl", filesystem, QUEUE_CODEC, None)
     assert not log_files(tmp_path)
     again = Both(tmp_path, filesystem)
     assert held(again.orders) == {position: payload_of(position) for position in range(40)}
@@ -319,7 +319,7 @@ def test_streams_that_nobody_opens_are_settled_or_carried_over(tmp_path: Path, f
 
 
 def test_identities_are_remembered_as_long_as_a_queue_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_shares, "RETIRED_KEPT", 20)
+    monkeypatch.setattr(type(QUEUE_CODEC), "remembered_count", 20)
     both = Both(tmp_path)
     for position in range(100):
         both.write([enqueued(position, payload_of(position))], [])
@@ -342,7 +342,7 @@ def test_a_frame_that_changed_places_is_reported(tmp_path: Path) -> None:
     both.close()
     (path,) = log_files(tmp_path)
     frames, content = frames_of(path), path.read_bytes()
-    of_samples = [(start, end) for start, end in frames if end - start > RECORD_OVERHEAD_BYTES + 60]
+    of_samples = [(start, end) for start, end in frames if end - start > ENTRY_OVERHEAD_BYTES + 60]
     (first, first_end), (second, second_end) = of_samples[-2:]
     assert first_end - first == second_end - second
     swapped = content[:first] + content[second:second_end] + content[first_end:second] + content[first:first_end]

@@ -8,6 +8,7 @@ from pathlib import Path
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Enqueued, Record, Removed
 from qsctl.errors import Damaged
+from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.storage.log_upkeep import keep_short
 from qsctl.storage.logged import LoggedStorage, write_group
 from qsctl.storage.write_ahead_log import WriteAheadLog
@@ -23,8 +24,8 @@ class Both:
 
     def __init__(self, directory: Path, filesystem: FilesystemSettings = FULL) -> None:
         self.log = WriteAheadLog(directory / "QSlog@qsctl", filesystem)
-        self.orders = LoggedStorage(directory / ORDERS, filesystem, self.log)
-        self.bills = LoggedStorage(directory / BILLS, filesystem, self.log)
+        self.orders = LoggedStorage(directory / ORDERS, filesystem, self.log, QUEUE_CODEC)
+        self.bills = LoggedStorage(directory / BILLS, filesystem, self.log, QUEUE_CODEC)
 
     @property
     def streams(self) -> list[LoggedStorage]:

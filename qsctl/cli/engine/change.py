@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from qsctl.core.integration.message import Message, MessageId
     from qsctl.core.integration.records import Record
     from qsctl.dumps.choice import Choice
-    from qsctl.storage.recovery_store import RecoveryStore
+    from qsctl.sim.engine.recovery_store import RecoveryStore
 
 AllOption = Annotated[bool, typer.Option("--all", help="Every message of the database.")]
 _MOST_ADVICE = 20
@@ -68,7 +68,7 @@ def delete(
     delivered after all. The error says which of them to stop. Exits with 4 where no message fits.
     """
     from qsctl.core.integration.administration import deletion
-    from qsctl.storage.recovery_store import is_in_use
+    from qsctl.sim.engine.recovery_store import is_in_use
 
     chosen = _choice(mids, states, source, destination, owner, kind, since, until, every=every)
     found = _fitting(whole_database(database), chosen, errors=errors)
@@ -127,7 +127,7 @@ def resend(
     from qsctl.core.integration.administration import resending
     from qsctl.core.integration.messages import ResendPlace
     from qsctl.core.integration.records import Stored
-    from qsctl.storage.recovery_store import is_in_use
+    from qsctl.sim.engine.recovery_store import is_in_use
 
     try:
         place = ResendPlace(into.lower())
@@ -261,7 +261,7 @@ def _in_use(database: Path, advice: Sequence[str], verb: str) -> Refused:
 @contextmanager
 def _opened(database: Path, advice: Sequence[str], verb: str) -> Iterator[RecoveryStore]:
     """The store, open for the time of one change; an engine may have come in between."""
-    from qsctl.storage.recovery_store import RecoveryStore, is_in_use
+    from qsctl.sim.engine.recovery_store import RecoveryStore, is_in_use
 
     if is_in_use(database):
         raise _in_use(database, advice, verb)

@@ -24,7 +24,7 @@ def read_database(path: Path) -> tuple[Database, bool]:
         InvalidInput: it is something else.
         Damaged: nothing of it can be read.
     """
-    from qsctl.storage.recovery_store import read_recovery_database
+    from qsctl.sim.engine.recovery_store import read_recovery_database
 
     content = read_recovery_database(path)
     for each in content.damage:

@@ -2,7 +2,7 @@
 
 Decides: what a step writes. Of a change that takes several records, the last one makes it: the copies that the others
 stored count only then, see `Message.replaces` and `Message.results_from`. Tags, and the first two members, are laid out
-like those of a queue's records: the same stores keep them (`qsctl.storage.codec`).
+like those of a queue's records.
 """
 
 from __future__ import annotations

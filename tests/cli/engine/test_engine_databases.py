@@ -15,7 +15,7 @@ from qsctl.cli.engine import dump as engine_dump
 from qsctl.core.integration.database import stored
 from qsctl.core.integration.message import Flag, Message, MessageId, State
 from qsctl.core.integration.records import STREAM, Started
-from qsctl.storage.recovery_store import LOCK_SUFFIX, RecoveryStore, read_recovery_database
+from qsctl.sim.engine.recovery_store import LOCK_SUFFIX, RecoveryStore, read_recovery_database
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "dumps"
 SECOND_NS = 10**9

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from qsctl.cli.app import build_app
 from qsctl.core.integration.message import Message
 from qsctl.errors import ExitStatus
-from qsctl.storage.recovery_store import read_recovery_database
+from qsctl.sim.engine.recovery_store import read_recovery_database
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import running
 

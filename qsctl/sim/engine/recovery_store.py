@@ -1,4 +1,4 @@
-"""The recovery database on disk: a database file with the records of the integration engine (seed 001).
+"""The recovery database on disk: a database file with the records of the integration engine [CLOVERLEAF].
 
 Decides: who may use the file, and how it is read by those who only look. The error database is in the same file: a
 message leaves the one for the other in one record.
@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import filelock
 
@@ -19,8 +19,8 @@ from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchroniza
 from qsctl.core.integration.database import Database
 from qsctl.core.integration.records import Record
 from qsctl.errors import InvalidInput, NotFound, Refused
+from qsctl.sim.engine.recovery_codec import RECOVERY_CODEC
 from qsctl.storage.damage import DamageReport
-from qsctl.storage.integration_codec import INTEGRATION_CODEC
 from qsctl.storage.names import refuse_link
 from qsctl.storage.sqlite import SqliteStorage
 from qsctl.storage.sqlite_file import MAGIC
@@ -65,8 +65,8 @@ class RecoveryStore:
                 remedy="Stop the engine that uses it, or let the other command end.",
             ) from error
         try:
-            self._storage = SqliteStorage(path, settings, codec=INTEGRATION_CODEC)
-            self.database = Database(cast("Any", self._storage.load()))
+            self._storage = SqliteStorage(path, settings, RECOVERY_CODEC)
+            self.database = Database(self._storage.load())
         except BaseException:
             self._lock.release()
             raise
@@ -84,7 +84,7 @@ class RecoveryStore:
         """
         if not records:
             return
-        self._storage.append(cast("Any", records))
+        self._storage.append(records)
         for record in records:
             self.database.apply(record)
 
@@ -95,7 +95,7 @@ class RecoveryStore:
             Damaged: the disk refused; the old content stays.
         """
         if self._storage.worth_compacting():
-            self._storage.compact(cast("Any", list(self.database.snapshot())))
+            self._storage.compact(list(self.database.snapshot()))
 
     def abandon(self) -> None:
         """Let go of the file as it is, after a write failed."""
@@ -158,9 +158,9 @@ def read_recovery_database(path: Path) -> RecoveryContent:
     with tempfile.TemporaryDirectory(prefix="qsctl-recovery-") as name:
         copy = Path(name) / path.name
         _copy(path, copy)
-        storage = SqliteStorage(copy, _SETTINGS, codec=INTEGRATION_CODEC)
+        storage = SqliteStorage(copy, _SETTINGS, RECOVERY_CODEC)
         try:
-            return RecoveryContent(Database(cast("Any", storage.load())), tuple(storage.damage))
+            return RecoveryContent(Database(storage.load()), tuple(storage.damage))
         finally:
             storage.close()
 

@@ -1,52 +1,45 @@
-"""The files of a queue with in-memory state: an append-only log of metadata, another of user data (section 2.14.2).
+"""The files of a stream's own: an append-only log of metadata, another of payloads [QS 2.14.2].
 
 Decides: which bytes go to which log, where a payload is found again, and which files are dead. `logged` writes them
-behind, as checkpoints of the write-ahead log; they are a whole store by themselves, too, as those of qsctl 0.1 were.
+behind, as checkpoints of the write-ahead log; those of qsctl 0.1, which had no other log, were a whole store.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Final
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
-from qsctl.core.records import Enqueued, Record
 from qsctl.errors import Damaged
-from qsctl.storage.base import Extent, Shares, Sync, WritesThenSyncs
-from qsctl.storage.codec import (
-    POSITION,
-    Encoded,
-    Positions,
-    UnreadableRecord,
-    encode,
-)
+from qsctl.storage.base import Extent, Shares
+from qsctl.storage.codec import POSITION, Codec, Encoded, Positions, Record, UnreadableRecord, fill
 from qsctl.storage.compaction import ROOM_FOR_FILES, Compaction, Whole
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.data_files import DataFiles
-from qsctl.storage.file_sequence import shortfall
-from qsctl.storage.frames import FRAME_HEADER
+from qsctl.storage.file_sequence import SEAL, shortfall
+from qsctl.storage.frames import FRAME_HEADER, spans
 from qsctl.storage.metadata_copies import COPY_POSITION, Redo
 from qsctl.storage.room import refusal
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies, read_bytes
 from qsctl.storage.segment_log import SegmentLog
-from qsctl.storage.segment_records import stored_records
-
-DEAD_BODY_COUNT_MIN: Final = 2_000
-"""Below this a log is never worth compacting: reading so much takes some milliseconds."""
 
 
-class SegmentStorage(WritesThenSyncs):
-    """Records of one queue in `<stem>_m<index>.db`, payloads in `<stem>_d<index>.db`.
+class Checkpoints:
+    """Records of one stream in `<stem>_m<index>.db`, their payloads in `<stem>_d<index>.db`.
 
-    A data file is deleted once every sample in it was removed; metadata is reclaimed by `compact`. One thread at a
-    time may use it. `known`: how far it reached at least when it was last heard of.
+    A data file is deleted once every position in it has ended; metadata is reclaimed by a compaction. One thread at a
+    time may use it.
 
-    As checkpoints: `until` is how far they were finished; the rest is cut. `removed` are samples that were removed
-    since, of which nothing need be there. `commit` makes durable how far they reach; then only, what is dead goes.
+    Args:
+        stem: what the files are named after.
+        settings: how they are written.
+        codec: that of the records.
+        known: how far they reached at least when that was last noted, where `until` is None.
+        until: how far they were finished; the rest is cut. None: as far as they are whole.
+        ended: positions that ended since, of which nothing need be there.
+        commit: makes durable how far they reach; what is dead is deleted afterwards.
 
     Raises:
         InvalidInput: a link or a device stands in a file's place.
@@ -57,35 +50,36 @@ class SegmentStorage(WritesThenSyncs):
         self,
         stem: Path,
         settings: FilesystemSettings,
+        codec: Codec,
         known: Extent | None = None,
         *,
         until: Extent | None = None,
-        removed: Collection[int] = (),
+        ended: Collection[int] = (),
         commit: Callable[[Extent], None] = lambda _: None,
     ) -> None:
-        mark = int.from_bytes(os.urandom(4)) or 1
+        magic = int.from_bytes(os.urandom(4)) or 1
         size, synchronization = settings.file_max_size_bytes, settings.synchronization
         self._metadata = SegmentLog(
-            stem, "m", contiguous=True, mark=mark, file_max_size_bytes=size, synchronization=synchronization
+            stem, "m", contiguous=True, mark=magic, file_max_size_bytes=size, synchronization=synchronization
         )
         self._data = DataFiles(
             SegmentLog(
-                stem, "d", contiguous=False, mark=mark, file_max_size_bytes=size, synchronization=synchronization
+                stem, "d", contiguous=False, mark=magic, file_max_size_bytes=size, synchronization=synchronization
             )
         )
+        self._codec = codec
         self._compaction: Compaction | None = None
         self._missing: set[int] = set()
-        """Samples whose user data damage took."""
+        """Positions whose payload damage took."""
         self.body_count = 0
         self.kept_count = 0
         self._failed = False
-        self._is_full = synchronization is Synchronization.FULL
         self._commit = commit
         self._dead: list[int] = []
-        """Data files in which nothing is held, to go once that is durable."""
+        """Data files in which nothing is held, to be deleted once that is durable."""
         self._more_damage: list[DamageReport] = []
         try:
-            self._open(until, removed)
+            self._open(until, ended)
             self.was_there = self._metadata.last_index >= 0
             path = self._metadata.path
             self._more_damage += shortfall(path, known if until is None else until, self.extent, self.damage)
@@ -106,43 +100,17 @@ class SegmentStorage(WritesThenSyncs):
 
     @property
     def held(self) -> KeysView[int]:
-        """The positions of the samples in the files."""
+        """The positions whose payload is in the files."""
         return self._data.locations.keys()
 
     @property
     def extent(self) -> Extent:
-        """See `Storage.extent`: the last file of metadata, for user data without it is no sample."""
+        """See `Storage.extent`: the last file of metadata, for a payload without it counts for nothing."""
         index = self._metadata.last_index
         return Extent("segments", index, self._metadata.sizes.get(index, 0))
 
-    def write(self, records: Sequence[Record]) -> Sync | None:
-        """See `Storage.write`."""
-        return self._write(records, rides=False)
-
-    def write_along(self, records: Sequence[Record]) -> Sync | None:
-        """See `Storage.write_along`."""
-        return self._write(records, rides=True)
-
-    def _write(self, records: Sequence[Record], *, rides: bool) -> Sync | None:
-        if not records:
-            return None
-        has_data = self.put(records)
-        may_wait = rides or not self._is_full
-        return None if may_wait and not self._dead else partial(self.sync, has_data=has_data)
-
-    def put(self, records: Sequence[Record]) -> bool:
-        """Append records. Whether there was user data.
-
-        Raises:
-            Damaged: the disk refuses; nothing of them will be loaded.
-        """
-        encoded = encode(records)
-        self.put_encoded(encoded)
-        self.follow(records)
-        return bool(encoded.positions)
-
-    def put_encoded(self, encoded: Encoded) -> None:
-        """Append records; a sample whose position is not among them has no user data.
+    def put(self, encoded: Encoded) -> None:
+        """Append records; one that carries a payload has none here where its position is not among the encoded ones.
 
         Raises:
             Damaged: the disk refuses; nothing of them will be loaded.
@@ -152,14 +120,14 @@ class SegmentStorage(WritesThenSyncs):
             self._put(encoded)
         except OSError as error:
             raise self._refusal(error) from error
-        if encoded.removed:
-            self._dead += self._data.forget(encoded.removed)
+        if encoded.ended:
+            self._dead += self._data.forget(encoded.ended)
 
     def _put(self, encoded: Encoded) -> None:
         """Write a batch to both logs, or to neither."""
         log = self._data.log
         data_before = (log.last_index, log.sizes.get(log.last_index, 0), log.next_number)
-        batch = self._metadata.prepare(encoded.metadata)
+        batch = self._metadata.prepare(encoded.bodies)
         index, offset = self._data.write(encoded)
         try:
             self._metadata.put(batch)
@@ -168,7 +136,7 @@ class SegmentStorage(WritesThenSyncs):
                 before = data_before[1:] if index == data_before[0] else (HEADER_SIZE_BYTES, 0)
                 log.cut(index, *before)
             raise
-        self.body_count += len(encoded.metadata)
+        self.body_count += len(encoded.bodies)
         self._data.locate(index, offset, encoded)
 
     def follow(self, records: Sequence[Record]) -> None:
@@ -177,10 +145,9 @@ class SegmentStorage(WritesThenSyncs):
         Raises:
             Damaged: the disk refuses.
         """
-        if self._compaction is not None and not self._compaction.is_over:
-            self._follow(self._compaction, records)
-
-    def _follow(self, compaction: Compaction, records: Sequence[Record]) -> None:
+        compaction = self._compaction
+        if compaction is None or compaction.is_over:
+            return
         if self._metadata.last_index >= compaction.base.header.file_index:
             self._abandon_compaction()  # another will find what this one left
             return
@@ -194,35 +161,66 @@ class SegmentStorage(WritesThenSyncs):
             self._compaction.base.abandon()
             self._compaction = None
 
-    def settle(self) -> None:
-        """See `Storage.settle`."""
-        self.sync(has_data=False)
-
-    def sync(self, *, has_data: bool = True, critical: bool = False) -> None:
-        """Reach the disk, then delete the data files in which nothing is held any more.
+    def sync(self) -> None:
+        """Reach the disk.
 
         Raises:
             Damaged: the disk refuses; what was written may or may not be there.
         """
         try:
-            if has_data:
-                self._data.log.sync(critical=critical)
-            self._metadata.sync(critical=critical)
-            if not critical:
-                self.drop_dead()
+            self._data.log.sync(critical=True)
+            self._metadata.sync(critical=True)
         except OSError as error:
             self._failed = True
             raise self._refusal(error) from error
 
     def load(self) -> Iterator[Record]:
-        """See `Storage.load`. Records about a sample that damage took away are left out."""
-        return stored_records(self._metadata, self._data, self._missing, self._report_unreadable)
+        """Return every whole record, in order, with its payload; those about a payload that damage took are left out.
+
+        One pass; a file of payloads is read at a time.
+        """
+        codec, held = self._codec, set[int]()
+        carrier, position_of = codec.carrier, codec.position_of
+        location_of, header_at = self._data.locations.get, FRAME_HEADER.unpack_from
+        file_index, buffer_of_file = -1, b""
+        header_size, overhead = FRAME_HEADER.size, FRAME_HEADER.size + POSITION.size
+        for record in self._metadata_records():
+            if type(record) is carrier:
+                location = location_of(record.position)
+                if location is not None:
+                    index, offset = self._data.place(location)
+                    if index != file_index:
+                        file_index, buffer_of_file = index, read_bytes(self._data.log.path(index))
+                    _, length, _ = header_at(buffer_of_file, offset)
+                    fill(record, "payload", buffer_of_file[offset + overhead : offset + header_size + length])
+                elif record.position in self._missing:
+                    continue
+                held.add(record.position)
+                yield record
+            elif (position := position_of(record)) is None or position in held:
+                yield record
+
+    def _metadata_records(self) -> Iterator[Record]:
+        log, decode = self._metadata, self._codec.decode
+        for index in list(log.sizes):
+            buffer = read_bytes(log.path(index))[: log.sizes[index]]  # no more than was read when it was opened
+            if index in log.damaged_indexes:
+                bodies = find_bodies(buffer, log.headers[index]).bodies
+            else:
+                bodies = spans(buffer, HEADER_SIZE_BYTES, log.sizes[index])
+            for start, end in bodies:
+                if end - start == len(SEAL):
+                    continue
+                try:
+                    yield from decode(buffer[start:end])
+                except UnreadableRecord as error:
+                    self._report_unreadable(index, start, end, error)
 
     def payload(self, position: int) -> bytes:
         """See `Storage.payload`.
 
         Raises:
-            KeyError: no such sample is held.
+            KeyError: there is none at this position.
             Damaged: its bytes do not match their checksum.
         """
         try:
@@ -230,23 +228,16 @@ class SegmentStorage(WritesThenSyncs):
         except OSError as error:
             raise self._refusal(error) from error
 
-    def worth_compacting(self) -> bool:
-        """See `Storage.worth_compacting`."""
-        live_count = len(self._data.locations) + self.kept_count
-        return self.body_count - live_count > max(live_count, DEAD_BODY_COUNT_MIN)
-
-    def compact(self, keep: Iterable[Record]) -> None:
-        """See `Storage.compact`. Rewrites the metadata, and those data files of which more than half is dead."""
-        for _ in self.compact_in_shares(Whole(keep)):
-            pass
-
     def compact_in_shares(self, kept: Shares) -> Iterator[None]:
-        """See `Storage.compact_in_shares`. First the metadata is rewritten, then one data file a share."""
+        """See `Storage.compact_in_shares`. First the metadata is rewritten, then one data file at a time.
+
+        Data files are rewritten of which more than half is dead.
+        """
         self._refuse_after_failure()
         self._abandon_compaction()
         try:
             base = self._metadata.begin_base(self._metadata.last_index + 1 + ROOM_FOR_FILES)
-            compaction = self._compaction = Compaction(base, kept)
+            compaction = self._compaction = Compaction(base, kept, self._codec)
             for _ in self._shares_of(compaction):
                 yield
                 if self._compaction is not compaction:
@@ -267,18 +258,18 @@ class SegmentStorage(WritesThenSyncs):
         self._data.stray_files.clear()
 
     def _goes_over_to(self, compaction: Compaction) -> bool:
-        """Write the next share of what is kept; with the last one, let it supersede what there is."""
-        records = compaction.take()
-        fresh = [each for each in records if isinstance(each, Enqueued) and each.position not in self._data.locations]
+        """Write the next part of what is kept; with the last one, let it supersede what there is."""
+        records, carrier, held = compaction.take(), self._codec.carrier, self.held
+        fresh = [each for each in records if type(each) is carrier and each.position not in held]
         if fresh:
-            encoded = encode(fresh)
+            encoded = self._codec.encode(fresh)
             self._data.locate(*self._data.write(encoded), encoded)
         if not compaction.is_over:
             return False
         self._data.log.sync(critical=True)
         self._metadata.put_base(compaction.base, self._commit)
         self.body_count = compaction.body_count
-        self.kept_count = max(0, compaction.body_count - compaction.sample_count)
+        self.kept_count = max(0, compaction.body_count - compaction.payload_count)
         if compaction.held is not None:
             self._dead += self._data.forget(self._data.locations.keys() - compaction.held)
         self.drop_dead()
@@ -286,9 +277,10 @@ class SegmentStorage(WritesThenSyncs):
         return True
 
     def renew(self, keep: Iterable[Record]) -> None:
-        """See `Storage.renew`. Only the newest file of user data can hold what was not synced."""
+        """See `Storage.renew`. Only the newest file of payloads can hold what was not synced."""
         self._data.stray_files |= {self._data.log.last_index} - {-1}
-        self.compact(keep)
+        for _ in self.compact_in_shares(Whole(keep)):
+            pass
 
     def abandon(self) -> None:
         """See `Storage.abandon`."""
@@ -312,7 +304,7 @@ class SegmentStorage(WritesThenSyncs):
         except OSError as error:
             raise self._refusal(error) from error
 
-    def _open(self, until: Extent | None, removed: Collection[int]) -> None:
+    def _open(self, until: Extent | None, ended: Collection[int]) -> None:
         position_at = POSITION.unpack_from
         redo = Redo(self._metadata.path)
         for index, content in self._data.log.open():
@@ -326,31 +318,31 @@ class SegmentStorage(WritesThenSyncs):
             self._data.take_in(index, inside, frame_count)
         redo.finish()
         self._more_damage += redo.reports()
-        told = Positions()
+        found = Positions()
         for index, content in self._metadata.open(until):
             self.body_count += len(content.found.bodies)
             for start, end in content.found.bodies:
                 try:
-                    told.read(content.buffer[start:end])
+                    self._codec.read_positions(content.buffer[start:end], found)
                 except UnreadableRecord as error:
                     self._report_unreadable(index, start, end, error)
-        next_position = max(told.next_free, *(max(each, default=-1) + 1 for each in (told.enqueued, told.removed)))
+        next_position = max(found.next_free, *(max(each, default=-1) + 1 for each in (found.begun, found.ended)))
         locations = self._data.locations
-        stray = locations.keys() - told.enqueued
+        stray = locations.keys() - found.begun
         if until is None:
             self._report_unfinished([position for position in stray if position >= next_position])
         if self.damage:
             self._data.stray_files = {self._data.file_of(position) for position in stray}
-        self._dead += self._data.forget(chain(stray, told.removed & locations.keys()))
+        self._dead += self._data.forget(chain(stray, found.ended & locations.keys()))
         self.drop_dead()
-        self._missing = told.enqueued - told.removed - locations.keys() - set(removed)
+        self._missing = found.begun - found.ended - locations.keys() - set(ended)
         for position in sorted(self._missing):
             what = f"the user data of sample {position} is gone; the sample is left out"
             path = self._metadata.stem.with_name(self._metadata.stem.name + "_d*.db")
             self._more_damage.append(DamageReport(path, 0, 0, DamageKind.PAYLOAD_MISSING, what))
 
     def _report_unfinished(self, positions: Sequence[int]) -> None:
-        """Tell of user data that was written last and whose metadata was not: a crash came between, or cut it off."""
+        """Report payloads that were written last and whose metadata was not: a crash came between, or cut it off."""
         if positions:
             what = f"{len(positions)} samples were begun and not finished: their metadata is not there"
             path = self._metadata.path(max(self._metadata.last_index, 0))
@@ -364,7 +356,7 @@ class SegmentStorage(WritesThenSyncs):
             self._metadata.damaged_indexes.add(index)
 
     def forget(self, positions: Iterable[int]) -> None:
-        """Hold samples no more of which another file says that they were removed."""
+        """Hold nothing more at positions of which another file says that they ended."""
         self._dead += self._data.forget(positions)
 
     def drop_dead(self) -> None:
@@ -372,7 +364,7 @@ class SegmentStorage(WritesThenSyncs):
         if self._dead:
             dead, self._dead = [each for each in self._dead if each in self._data.log.sizes], []
             if self._data.log.synchronization is Synchronization.NORMAL:
-                self._metadata.sync(critical=True)  # the removals must not be lost after the data
+                self._metadata.sync(critical=True)  # what ended must not be lost after the data
             self._data.drop(dead)
 
     def _refuse_after_failure(self) -> None:

@@ -1,0 +1,86 @@
+"""The integration engine's records as bytes, for the same stores as a queue's [CLOVERLEAF].
+
+Decides: that the data of a message stands apart from what is known of it, as a sample's does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from qsctl.core.integration.message import Message
+from qsctl.core.integration.records import Record, Removed, Started, Stored
+from qsctl.storage.codec import UNREADABLE, Codec, Encoded, Positions, UnreadableRecord
+
+
+class _StoredMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
+    """`Stored` up to its payload: it is read back as a `Stored` whose payload is empty."""
+
+    stream: str
+    position: int
+    message: Message
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Record).decode
+_STORED_TAG: Final = 1
+"""What the second byte of a body says it is."""
+
+
+class _RecoveryCodec:
+    """See `Codec`."""
+
+    carrier = Stored
+    remembered_count = 0
+
+    def encode(self, records: Sequence[Record]) -> Encoded:
+        """See `Codec.encode`."""
+        bodies: list[bytes] = []
+        positions: list[int] = []
+        data: list[bytes] = []
+        ended: list[int] = []
+        for record in records:
+            if isinstance(record, Stored):
+                bodies.append(_encode(_StoredMetadata(record.stream, record.position, record.message)))
+                positions.append(record.position)
+                data.append(record.payload)
+                continue
+            if isinstance(record, Removed):
+                ended.append(record.position)
+            bodies.append(_encode(record))
+        return Encoded(bodies, [1] * len(bodies), positions, data, ended)
+
+    def decode(self, body: bytes) -> Sequence[Record]:
+        """See `Codec.decode`."""
+        try:
+            return (_decode(body),)
+        except UNREADABLE as error:
+            raise UnreadableRecord(str(error)) from error
+
+    def position_of(self, record: Record) -> int | None:
+        """See `Codec.position_of`."""
+        return None if isinstance(record, Started) else record.position
+
+    def ended_by(self, record: Record) -> int | None:
+        """See `Codec.ended_by`."""
+        return record.position if isinstance(record, Removed) else None
+
+    def carries_payload(self, body: bytes) -> bool:
+        """See `Codec.carries_payload`."""
+        return body[1] == _STORED_TAG
+
+    def read_positions(self, body: bytes, into: Positions) -> None:
+        """See `Codec.read_positions`."""
+        (record,) = self.decode(body)
+        if isinstance(record, Stored):
+            into.begun.add(record.position)
+        elif isinstance(record, Removed):
+            into.ended.add(record.position)
+        elif isinstance(record, Started):
+            into.next_free = max(into.next_free, record.position)
+
+
+RECOVERY_CODEC: Final[Codec] = _RecoveryCodec()
+"""Of the records of a recovery database."""

@@ -1,0 +1,78 @@
+"""What a write-ahead log has of its streams, read from its files when a stream asks.
+
+Decides: what is read at a time. All of it for a stream that is opened; one file for those that checkpoint it. What was
+read is kept until something is written, for the next stream that asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from qsctl.storage.frames import spans
+from qsctl.storage.log_frames import LogContent, Place, entries_at
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies, read_bytes
+from qsctl.storage.segment_log import SegmentLog
+
+_Read: TypeAlias = tuple[LogContent, dict[int, bytes]]
+"""What files say, and their bytes."""
+
+
+class LogReader:
+    """Reads one log.
+
+    Args:
+        log: its files, which were opened.
+        content: what they said then.
+        buffers: their bytes then.
+    """
+
+    def __init__(self, log: SegmentLog, content: LogContent, buffers: dict[int, bytes]) -> None:
+        self.truncations = content.truncations
+        """All there are in the log; whoever writes one adds it."""
+        self._log = log
+        self._content: _Read | None = (content, buffers)
+        self._file_content: _Read = (LogContent(), {})
+
+    def forget(self) -> None:
+        """Read the log anew: something is written to it."""
+        self._content = None
+
+    def records(self, number: int, after: int, file: int | None) -> Iterator[tuple[Place, bytes, bytes]]:
+        """Return place, body and payload of what a stream has behind an index; of one file, or (None) of all.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        content, buffers = self._read() if file is None else self._read_file(file)
+        places: list[Place | None] = list(content.places.get(number, ()))
+        for truncation in self.truncations:
+            if truncation.number == number:
+                places = [place and truncation.left_of(place) for place in places]
+        return entries_at(buffers, (place for place in places if place is not None and place.last_index > after))
+
+    def _read(self) -> _Read:
+        """Return what is in the log now."""
+        if self._content is None:
+            self._log.flush()
+            content: _Read = (LogContent(), {})
+            for index in self._log.sizes:
+                self._read_into(content, index)
+            self._content = content
+        return self._content
+
+    def _read_file(self, index: int) -> _Read:
+        """Return what is in a file to which nothing is written any more; kept for the next stream that asks."""
+        if index not in self._file_content[1]:
+            self._file_content = (LogContent(), {})
+            self._read_into(self._file_content, index)
+        return self._file_content
+
+    def _read_into(self, content: _Read, index: int) -> None:
+        buffer = read_bytes(self._log.path(index))[: self._log.sizes[index]]
+        if index in self._log.damaged_indexes:
+            bodies = find_bodies(buffer, self._log.headers[index]).bodies
+        else:
+            bodies = spans(buffer, HEADER_SIZE_BYTES, len(buffer))
+        content[0].read(index, buffer, bodies)
+        content[1][index] = buffer

@@ -1,0 +1,277 @@
+"""What the write-ahead log has of one stream: its records, where their payloads are, and how far it is committed.
+
+Decides: what an append, a commit and a truncation change in that, and which records of a file of the log are needed
+when the file is to go. Reading the log once more gives the same.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from qsctl.storage.codec import Codec, Encoded, Record, UnreadableRecord, fill
+from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.frames import FRAME_HEADER
+from qsctl.storage.log_frames import ENTRY_OVERHEAD_BYTES, Place, Stream
+from qsctl.storage.log_usage import FILE_BITS, OFFSET_MASK, FileUsage, LogUsage
+from qsctl.storage.write_ahead_log import Part, WriteAheadLog
+
+_OVERHEAD_BYTES: Final = FRAME_HEADER.size + ENTRY_OVERHEAD_BYTES
+
+
+class Body(NamedTuple):
+    """What stands in one body of the log: some records that belong together."""
+
+    first_index: int
+    body: bytes
+    records: Sequence[Record]
+
+    def without(self, positions: set[int], codec: Codec) -> Body:
+        """Return the same without what is said of some positions."""
+        kept = [each for each in self.records if codec.position_of(each) not in positions]
+        if len(kept) == len(self.records):
+            return self
+        return Body(self.first_index, codec.encode(kept).bodies[0] if kept else b"", kept)
+
+
+class LogStream:
+    """The records of one stream in a log. They are noted when it is made: `replayed` until the first change.
+
+    Args:
+        log: shared with others.
+        name: that of the stream.
+        codec: that of the records.
+        is_truncatable: whether records count for nothing before `commit`, see `qsctl.storage.base`.
+    """
+
+    def __init__(self, log: WriteAheadLog, name: str, codec: Codec, *, is_truncatable: bool) -> None:
+        self.log = log
+        self.codec = codec
+        self.number = log.stream(name).number
+        self.usage = LogUsage(codec.remembered_count)
+        self.ended: set[int] = set()
+        """Positions of which the log says that they ended, and whose payload may be in the stream's own files."""
+        self.damage: list[DamageReport] = []
+        self.next_index = self.entry.checkpointed + 1
+        self.is_truncatable = is_truncatable
+        self._committed_index = self.entry.checkpointed
+        self._uncommitted: deque[tuple[int, int, int]] = deque()
+        """Of the records that end a position and are not committed yet: index, file and position."""
+        self.replayed: list[Record] | None = self._replay()
+
+    @property
+    def entry(self) -> Stream:
+        """What the table of the log says of it."""
+        return self.log.streams[self.number]
+
+    @property
+    def last_index(self) -> int:
+        """That of the last record."""
+        return self.next_index - 1
+
+    @property
+    def committed_index(self) -> int:
+        """Up to here nothing is truncated."""
+        return self._committed_index if self.is_truncatable else self.last_index
+
+    def part(self, encoded: Encoded) -> Part:
+        """Return records as a part of a group."""
+        bodies, data = encoded.bodies, encoded.data
+        if len(data) != len(bodies):
+            payloads, carries_payload = iter(data), self.codec.carries_payload
+            data = [next(payloads) if carries_payload(body) else b"" for body in bodies]
+        return Part(self.number, self.next_index, encoded.counts, bodies, data)
+
+    def note(
+        self, part: Part, records: Sequence[Record], encoded: Encoded, place: tuple[int, int], own: Collection[int]
+    ) -> None:
+        """Take note of records that the log has now.
+
+        Args:
+            part: what was written.
+            records: what it was made of.
+            encoded: likewise.
+            place: file, and offset of the first frame.
+            own: the positions that the stream's own files have.
+        """
+        self.replayed = None
+        file, offset = place
+        first_index, self.next_index = self.next_index, self.next_index + len(records)
+        bodies = part.bodies
+        usage = self.usage.of(file, self.last_index, len(bodies))
+        if encoded.positions:
+            sizes = [_OVERHEAD_BYTES + len(each) + len(data) for each, data in zip(bodies, part.data, strict=True)]
+            locations: Iterable[int] = accumulate(sizes, initial=file << FILE_BITS | offset)
+            if len(encoded.positions) != len(bodies):
+                carries_payload = self.codec.carries_payload
+                locations = [at for at, body in zip(locations, bodies, strict=False) if carries_payload(body)]
+            self.usage.begin(usage, encoded.positions, locations)
+        if encoded.ended:
+            self._note_ended(first_index, records, encoded.ended, file, usage)
+        if own and not usage.is_touched:
+            position_of = self.codec.position_of
+            usage.is_touched = any(position_of(each) in own for each in records)
+
+    def _note_ended(
+        self, first_index: int, records: Sequence[Record], ended: Sequence[int], file: int, usage: FileUsage
+    ) -> None:
+        """Take note of the positions that end with records: where those may be truncated, once they are committed."""
+        if not self.is_truncatable:
+            self.ended.update(self.usage.end(file, usage, ended))
+            return
+        ended_by = self.codec.ended_by
+        for index, record in enumerate(records, first_index):
+            if (position := ended_by(record)) is not None:
+                self._uncommitted.append((index, file, position))
+
+    def commit(self, index: int) -> None:
+        """Never truncate the records up to this index."""
+        self._committed_index = index
+        files = self.usage.files
+        while self._uncommitted and self._uncommitted[0][0] <= index:
+            _, file, position = self._uncommitted.popleft()
+            self.ended.update(self.usage.end(file, files[file], (position,)))
+        for usage in files.values():
+            usage.ended_count = self.usage.ended_count
+
+    def truncate(self, from_index: int) -> None:
+        """Take back the records from this index on, durably. None of them was committed.
+
+        Raises:
+            Damaged: the disk refused; they may or may not be there.
+        """
+        try:
+            self.log.truncate(self.number, from_index)
+        finally:
+            self.read_again()
+
+    def read_again(self) -> None:
+        """Take note of what the log has, from the checkpoint on, once more."""
+        self.usage.clear()
+        self.ended.clear()
+        self._uncommitted.clear()
+        self.replayed = None
+        if self.is_truncatable:
+            committed_index = self._committed_index
+            self.next_index = self.entry.checkpointed + 1
+            self._replay()
+            self.commit(committed_index)
+
+    def load_from(self, first: int) -> Iterator[Record]:
+        """Return the records from an index on; what ended has no payload."""
+        for index, place, records in self._entries():
+            if place.last_index >= first:
+                yield from map(self.held, records[max(0, first - index) :])
+
+    def held(self, record: Record) -> Record:
+        """Return a record, without its payload where the position ended."""
+        if type(record) is self.codec.carrier and record.payload and record.position not in self.usage.locations:
+            return replace(record, payload=b"")
+        return record
+
+    def payload(self, position: int) -> bytes | None:
+        """Return the payload at a position; None: the log has none.
+
+        Raises:
+            ValueError: it does not match its checksum.
+            OSError: the disk refuses.
+        """
+        location = self.usage.locations.get(position)
+        if location is None:
+            return None
+        return self.log.payload(location >> FILE_BITS, location & OFFSET_MASK, self.number)
+
+    def place_of(self, position: int) -> str:
+        """Return where the payload of a position is, for a message."""
+        location = self.usage.locations[position]
+        return f"{self.log.path(location >> FILE_BITS)}: offset {location & OFFSET_MASK}"
+
+    def needed(self, files: set[int]) -> list[Body]:
+        """Return which of the bodies in these files are needed once the files are gone.
+
+        Of positions that are held all; of those that ended only what has an identity that is still of use.
+        """
+        usage, carrier, ended_by = self.usage, self.codec.carrier, self.codec.ended_by
+        bodies = [
+            self._body(place, body, payload)
+            for file in sorted(files)
+            for place, body, payload in self.log.records(self.number, file)
+            if place.first_index <= usage.files[file].last_index
+        ]
+        records = [each for body in bodies for each in body.records]
+        begun = {each.position for each in records if type(each) is carrier}
+        ended = [position for each in records if (position := ended_by(each)) is not None]
+        first = max(usage.files[file].ended_count for file in files) - len(ended) + 1
+        dropped = set()
+        for ordinal, position in enumerate(ended, first):
+            if position in begun and not usage.is_remembered(ordinal) and position != usage.position_max:
+                dropped.add(position)
+        for file in files:
+            for position, later, where in usage.files[file].crossing:
+                if where in files:
+                    continue
+                if not usage.is_remembered(later) and position != usage.position_max:
+                    dropped.add(position)
+                elif where in usage.files:
+                    usage.files[where].is_touched = True
+        left = (body.without(dropped, self.codec) for body in bodies) if dropped else iter(bodies)
+        return [body for body in left if body.body]
+
+    def _body(self, place: Place, body: bytes, payload: bytes) -> Body:
+        records = self._decoded(place, body, payload)
+        return Body(place.first_index, self.codec.encode(records).bodies[0] if place.is_cut else body, records)
+
+    def forget_payloads(self, positions: Sequence[int]) -> None:
+        """Note that the payloads at these positions are in the stream's own files from now on."""
+        for position in positions:
+            self.usage.files[self.usage.locations.pop(position) >> FILE_BITS].live_count -= 1
+
+    def _replay(self) -> list[Record]:
+        """Read the stream in the log, note what is there, and return its records."""
+        found: list[Record] = []
+        usage, seen = self.usage, set[int]()
+        carrier, position_of, ended_by = self.codec.carrier, self.codec.position_of, self.codec.ended_by
+        for index, place, records in self._entries():
+            self.next_index = place.last_index + 1
+            in_file = usage.of(place.file, self.last_index, 1)
+            begun = [each.position for each in records if type(each) is carrier]
+            if begun:
+                seen.update(begun)
+                usage.begin(in_file, begun, [place.file << FILE_BITS | place.start - FRAME_HEADER.size])
+            ended = [position for each in records if (position := ended_by(each)) is not None]
+            if ended:
+                self._note_ended(index, records, ended, place.file, in_file)
+            elif not in_file.is_touched:
+                positions = map(position_of, records)
+                in_file.is_touched = any(each is not None and each not in seen for each in positions)
+            found += records
+        return found
+
+    def _entries(self) -> Iterator[tuple[int, Place, Sequence[Record]]]:
+        """Return what the log has behind the checkpoint: index of the first record, place and records of each body."""
+        after = self.entry.checkpointed
+        for place, body, payload in self.log.records(self.number):
+            records = self._decoded(place, body, payload)
+            if place.first_index <= after:
+                records = records[after + 1 - place.first_index :]
+            yield max(place.first_index, after + 1), place, records
+
+    def _decoded(self, place: Place, body: bytes, payload: bytes) -> Sequence[Record]:
+        """Return the records of a body, with their payload."""
+        try:
+            records = self.codec.decode(body)
+        except UnreadableRecord as error:
+            what = f"a record that this version cannot read: {error}"
+            report = DamageReport(
+                self.log.path(place.file), place.start, place.end - place.start, DamageKind.UNREADABLE, what
+            )
+            if report not in self.damage:
+                self.damage.append(report)
+            return ()
+        if type(records[0]) is self.codec.carrier:
+            fill(records[0], "payload", payload)
+        return records[: place.record_count] if place.is_cut else records

@@ -1,0 +1,108 @@
+"""What a stream has in each file of the write-ahead log, so that a file goes without being read [QS 2.14.2].
+
+Decides: whether anything in a file is still needed. What was recorded of a position that began and ended is not, once
+so many have ended after it that its identity is of no use any more (`Codec.remembered_count`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+FILE_BITS: Final = 40
+OFFSET_MASK: Final = (1 << FILE_BITS) - 1
+
+
+class FileUsage:
+    """What a stream has in one file of the log."""
+
+    __slots__ = ("body_count", "crossing", "ended_count", "is_touched", "last_index", "live_count", "position_max")
+
+    def __init__(self) -> None:
+        self.last_index = 0
+        self.body_count = 0
+        self.live_count = 0
+        """Positions that are held and have their payload here."""
+        self.is_touched = False
+        """Whether something is said here of positions that are in the stream's own files."""
+        self.ended_count = 0
+        """How many positions of the stream had ended by the end of this file."""
+        self.position_max = -1
+        self.crossing: list[tuple[int, int, int]] = []
+        """Positions that begin here and end in a later file: position, how many had ended by then, and that file."""
+
+
+class LogUsage:
+    """The same of all files, and where each payload is that is only there.
+
+    Args:
+        remembered_count: see `Codec.remembered_count`.
+    """
+
+    def __init__(self, remembered_count: int) -> None:
+        self.locations: dict[int, int] = {}
+        """File and offset of the frame, in one number, of every held position that is in no file of the stream's own.
+        """
+        self.files: dict[int, FileUsage] = {}
+        self.ended_count = 0
+        self.position_max = -1
+        self._remembered_count = remembered_count
+
+    @property
+    def body_count(self) -> int:
+        """How many bodies of records the log has of the stream."""
+        return sum(usage.body_count for usage in self.files.values())
+
+    def of(self, file: int, last_index: int, count: int) -> FileUsage:
+        """Return the usage of the file that is written to, which has so many bodies more now, up to `last_index`."""
+        usage = self.files.get(file)
+        if usage is None:
+            usage = self.files[file] = FileUsage()
+        usage.last_index = last_index
+        usage.body_count += count
+        usage.ended_count = self.ended_count
+        return usage
+
+    def begin(self, usage: FileUsage, positions: Sequence[int], locations: Iterable[int]) -> None:
+        """Note positions that begin in a file."""
+        count = len(self.locations)
+        self.locations.update(zip(positions, locations, strict=False))
+        usage.live_count += len(self.locations) - count
+        usage.position_max = self.position_max = max(self.position_max, *positions)
+
+    def end(self, file: int, usage: FileUsage, positions: Iterable[int]) -> list[int]:
+        """Note positions that end in a file; returns those that are in the stream's own files."""
+        others: list[int] = []
+        pop, files = self.locations.pop, self.files
+        for position in positions:
+            self.ended_count += 1
+            location = pop(position, None)
+            if location is None:
+                others.append(position)
+                continue
+            at = location >> FILE_BITS
+            files[at].live_count -= 1
+            if at != file:
+                files[at].crossing.append((position, self.ended_count, file))
+        usage.ended_count = self.ended_count
+        usage.is_touched = usage.is_touched or bool(others)
+        return others
+
+    def is_needed(self, file: int) -> bool:
+        """Whether a restart needs anything that this file says of the stream and no other does."""
+        usage = self.files[file]
+        return (
+            usage.live_count > 0
+            or usage.is_touched
+            or self.is_remembered(usage.ended_count)
+            or usage.position_max == self.position_max >= 0
+        )
+
+    def is_remembered(self, ordinal: int) -> bool:
+        """Whether the identity of the position that was the so many-th to end is still of use."""
+        return self.ended_count - ordinal < self._remembered_count
+
+    def clear(self) -> None:
+        """Everything is in the stream's own files."""
+        self.locations.clear()
+        self.files.clear()
