@@ -93,7 +93,6 @@ def test_only_the_edges_catch_everything_and_keep_it() -> None:
         "qsctl/cli/app.py",
         "qsctl/config/types.py",
         "qsctl/service/daemon.py",
-        "qsctl/storage/group_commit.py",
         "qsctl/transport/dds/boundary.py",
     }
     caught = {

@@ -319,7 +319,7 @@ def test_streams_that_nobody_opens_are_settled_or_carried_over(tmp_path: Path, f
 
 
 def test_identities_are_remembered_as_long_as_a_queue_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(QUEUE_CODEC), "remembered_count", 20)
+    monkeypatch.setattr(type(QUEUE_CODEC), "remembered_count", 10)
     both = Both(tmp_path)
     for position in range(100):
         both.write([enqueued(position, payload_of(position))], [])
@@ -329,8 +329,8 @@ def test_identities_are_remembered_as_long_as_a_queue_does(tmp_path: Path, monke
     again = Both(tmp_path)
     gone = [record.position for record in again.orders.load() if isinstance(record, Removed)]
     came = [record.position for record in again.orders.load() if isinstance(record, Enqueued)]
-    assert gone[-20:] == list(range(80, 100))
-    assert came[-20:] == list(range(80, 100))
+    assert gone[-10:] == list(range(90, 100))
+    assert came[-10:] == list(range(90, 100))
     assert len(gone) < 100, "the others are forgotten"
     again.close()
 
