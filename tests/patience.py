@@ -30,13 +30,13 @@ def eventually(is_so: Callable[[], bool], timeout_s: float = PATIENCE_S) -> bool
 
 def make_wrappers_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the wrappers of `qsctl.client` wait as long as tests do, but where a test says for how short a time."""
-    from qsctl.client.awaitable import Awaitable
+    from qsctl.client.aio.awaitable import AwaitableWrapper
     from qsctl.client.session import ClientSession
 
     def patient(timeout_s: float) -> float:
         return max(timeout_s, PATIENCE_S) if timeout_s >= _DEFAULT_OF_THE_WRAPPERS_S else timeout_s
 
-    run_until, until = ClientSession.run_until, Awaitable._until
+    run_until, until = ClientSession.run_until, AwaitableWrapper._until
 
     def run_until_patiently(self: Any, is_done: Any, timeout_s: float, turn: Any) -> bool:
         return run_until(self, is_done, patient(timeout_s), turn)
@@ -45,4 +45,4 @@ def make_wrappers_patient(monkeypatch: pytest.MonkeyPatch) -> None:
         return await until(self, is_done, patient(timeout_s))
 
     monkeypatch.setattr(ClientSession, "run_until", run_until_patiently)
-    monkeypatch.setattr(Awaitable, "_until", until_patiently)
+    monkeypatch.setattr(AwaitableWrapper, "_until", until_patiently)

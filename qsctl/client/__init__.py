@@ -1,1 +1,81 @@
-"""Awaitable and blocking wrappers for programs (manual, chapter 8) and administration."""
+"""Programs that write to queues, consume from them, request and reply, over DDS [QS 8].
+
+The public surface is what `__all__` names, here and in `aio`; the other modules serve the command line and may change.
+
+- `QueueProducer`, `QueueConsumer`, `QueueRequester`, `QueueReplier`: blocking wrappers. Each is a context manager, and
+  belongs to one thread. Payloads are octets, or values with a `Codec`, as `qsctl.config.types` makes from XML types.
+- `aio`: the same four for tasks (asyncio or trio), with the same signatures.
+- `ClientSession`: one participant for several wrappers.
+
+Samples come in from DDS frames (`transport.dds.client_ports`), are held by the state machines of `core.client`, and go
+out when the wrapper turns: in a call that waits, or in `flush`. Nothing runs between the calls: there is no thread.
+A received sample is held until it is acknowledged, once; leaving with unacknowledged samples returns them to the queue.
+Errors are those of `qsctl.errors`. Read `session.py` first, then `producer.py`.
+
+A service must run in the domain, see `qsctl serve`. A queue that is not there yet is waited for:
+
+>>> from qsctl.client import QueueConsumer, QueueProducer
+>>> with QueueProducer("Orders", domain_id) as producer:
+...     queues = producer.wait_for_queue()
+...     identity = producer.write(b"first")
+...     rejected_count = producer.wait_for_acknowledgments()
+>>> queues, rejected_count
+(('Orders@Billing',), 0)
+>>> with QueueConsumer("Orders", "Billing", domain_id) as consumer:
+...     for sample in consumer.receive(max_samples=10):
+...         print(sample.value, sample.identity == identity)
+...         sample.acknowledge()
+b'first' True
+
+Administration, wherever the service lives: `Administration` in `administration.py`, over a `Connection`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+__all__ = [
+    "ApplicationAcknowledgment",
+    "ClientSession",
+    "Codec",
+    "QueueConsumer",
+    "QueueProducer",
+    "QueueReplier",
+    "QueueRequester",
+    "RawOctets",
+    "ReceivedSample",
+]
+
+if TYPE_CHECKING:
+    from qsctl.client.codec import Codec, RawOctets
+    from qsctl.client.consumer import QueueConsumer, ReceivedSample
+    from qsctl.client.producer import ApplicationAcknowledgment, QueueProducer
+    from qsctl.client.replier import QueueReplier
+    from qsctl.client.requester import QueueRequester
+    from qsctl.client.session import ClientSession
+
+_HOMES: Final = {
+    "ApplicationAcknowledgment": "producer",
+    "ClientSession": "session",
+    "Codec": "codec",
+    "QueueConsumer": "consumer",
+    "QueueProducer": "producer",
+    "QueueReplier": "replier",
+    "QueueRequester": "requester",
+    "RawOctets": "codec",
+    "ReceivedSample": "consumer",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a wrapper when it is first named: the DDS library takes longer to load than most programs run.
+
+    Raises:
+        AttributeError: there is no such name.
+    """
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

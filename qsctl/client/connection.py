@@ -1,6 +1,6 @@
 """The seam between the client side and a service, wherever that is: embedded in this process or across a network.
 
-Who makes a connection is the caller's business (`cli/location.py`); nothing here knows where the service lives.
+`cli/location.py` makes connections; nothing here knows where the service lives.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ class Connection(Protocol):
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
         """Send a command to every service that the target pattern means; their replies, those of each in order.
 
-        An empty list: no service answered in time (a pattern that fits nobody is not answered, section 5.2).
+        An empty list: no service answered in time (a pattern that fits no service is not answered [QS 5.2]).
         """
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
         """Write samples; return when every queue of the topic has acknowledged, or time is up.
 
-        Queues that acknowledge nothing, and those that let the producer wait, have no entry (section 2.4).
+        Queues that acknowledge nothing, and those that let the producer wait, have no entry [QS 2.4].
         """
 
     def receive(
         self, queue: QueueName, max_samples: int, timeout_s: float, source_guid: Guid = NIL_GUID
     ) -> list[Delivery]:
-        """Be a consumer of the queue and take at most so many samples, waiting at most so long for the first.
+        """Be a consumer of the queue: receive at most so many samples, and wait at most so long for the first.
 
-        With a source GUID only replies to that requester are received (section 2.11.3). No more samples are taken out
-        of the queue than are returned; those that are not answered when the connection ends come again, marked as
-        redelivered, and no attempt is counted.
+        With a source GUID only replies to that requester are received [QS 2.11.3]. No more samples are
+        consumed than are returned; those that are unacknowledged when the connection ends are redelivered, and no
+        attempt is counted.
         """
 
     def acknowledge(self, delivery: Delivery, ok: bool) -> None:
-        """Settle a sample: true retires it, false rejects it (section 2.5)."""
+        """Acknowledge a sample: true accepts it, false rejects it [QS 2.5]."""
 
 
 @runtime_checkable
-class SettlesMany(Protocol):
-    """A connection for which settling many samples at once is cheaper than one after the other."""
+class AcknowledgesMany(Protocol):
+    """A connection for which acknowledging many samples at once is cheaper than one after the other."""
 
     def acknowledge_all(self, deliveries: Sequence[Delivery], ok: bool) -> None:
-        """Settle samples, all of them the same way."""
+        """Acknowledge samples, all of them the same way."""
 
 
 @runtime_checkable

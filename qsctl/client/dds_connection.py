@@ -1,7 +1,7 @@
 """A service reached over DDS as the `Connection` that every command of the command line uses.
 
-Decides: which domain a queue's samples travel in, asked from the service itself; and when a client that came for a few
-samples lets go of the others.
+Decides: which domain a queue's samples travel in, as the service replies; and when a client that wants a few samples
+returns the others.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from qsctl.client.administrator import Administrator
-from qsctl.client.blocking import QueueConsumer
+from qsctl.client.consumer import QueueConsumer
+from qsctl.client.dds_administrator import Administrator
 from qsctl.client.dead_letters import opened
 from qsctl.client.sample_writer import SampleWriter
 from qsctl.client.session import ClientSession
@@ -31,7 +31,7 @@ LINGER_S: Final = 0.1
 """Samples that come so soon after another belong to the same batch."""
 
 MORE_S: Final = 0.3
-"""What a service is given to send more after it was answered, when the caller is not willing to wait at all."""
+"""How long a service may need to send more after acknowledgments, where the caller does not wait at all."""
 
 
 class _Hosted(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class DdsConnection:
 
     Args:
         domain_id: the administration domain.
-        timeout_s: for a command, for finding a queue, and for the acknowledgments of a write.
+        timeout_s: for a command, for the discovery of a queue, and for the acknowledgments of a write.
     """
 
     def __init__(self, domain_id: int, timeout_s: float, settings: DomainSettings | None = None) -> None:
@@ -118,15 +118,15 @@ class DdsConnection:
             )
             self._consumers[queue] = consumer
             consumer.wait_for_queue(self._timeout_s)
-        taken: list[Delivery] = []
+        received: list[Delivery] = []
         patience_s = max(timeout_s, MORE_S)
-        while len(taken) < max_samples:
-            batch = consumer.receive(max_samples - len(taken), patience_s)
+        while len(received) < max_samples:
+            batch = consumer.receive(max_samples - len(received), patience_s)
             if not batch:
                 break
-            taken += [self._delivery(queue, hosted, each.delivery) for each in batch]
+            received += [self._delivery(queue, hosted, each.delivery) for each in batch]
             patience_s = LINGER_S
-        return taken
+        return received
 
     def acknowledge(self, delivery: Delivery, ok: bool) -> None:
         """See `Connection`."""
@@ -136,7 +136,7 @@ class DdsConnection:
             consumer.flush()
 
     def place_of(self, queue: QueueName) -> tuple[str, str, int]:
-        """The topic, the shared subscriber and the domain of a queue.
+        """Return the topic, the shared subscriber and the domain of a queue.
 
         Raises:
             NotFound: no service hosts it.
@@ -145,9 +145,9 @@ class DdsConnection:
         return hosted.data.topic_name, hosted.subscriber, hosted.domain_id
 
     def close(self) -> None:
-        """Answer what was acknowledged, hand back the rest, leave every domain; once.
+        """Send the acknowledgments, return the rest, leave every domain; once.
 
-        What was received and not answered may have been shown: it is handed back as redelivered.
+        What was received and not acknowledged may have been shown: it is returned as redelivered.
         """
         if self._is_closed:
             return
@@ -170,7 +170,7 @@ class DdsConnection:
             and not each.data.is_dead_letter
         }
         if not queues:
-            raise NotFound(f"no queue takes topic {topic_name!r}", remedy="List the queues with `qsctl get data`.")
+            raise NotFound(f"no queue has topic {topic_name!r}", remedy="List the queues with `qsctl get data`.")
         domain_id = self._host_of(next(iter(queues.values()))).domain_id
         writer = self._writers.get((domain_id, topic_name, guid))
         if writer is None:

@@ -20,7 +20,7 @@ _KEYS: Final = frozenset({"interface", "peer", "lease"})
 
 
 def parse_dds_location(rest: str) -> tuple[int, DomainSettings]:
-    """The domain and how to take part in it, from what stands behind `dds:`.
+    """Return the domain and how to take part in it, from what stands behind `dds:`.
 
     Raises:
         UsageError: the domain is none, or a parameter is unknown or given twice.

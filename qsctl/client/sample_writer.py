@@ -1,7 +1,7 @@
 """Samples on their way into the queues of a topic over DDS, in windows, until every queue that answers has.
 
-Decides: whose answer counts. Services that host the same queue, as replicas do, each answer: the first answer is the
-queue's. A queue that came too late to be asked is not counted.
+Decides: which acknowledgment counts. Services that host the same queue, as replicas do, each answer: the first answer
+is the queue's. A queue that came too late to be asked is not counted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ WINDOW_COUNT: Final = 2000
 
 
 class SampleWriter:
-    """A producer on one topic for whoever brings samples now and then.
+    """A producer on one topic for samples that come now and then.
 
-    What a queue did not answer in time stays open: its answer counts where it comes during a later call.
+    What a queue did not acknowledge in time stays open: an acknowledgment during a later call still counts.
     """
 
     def __init__(self, session: ClientSession, topic_name: str, guid: Guid) -> None:
@@ -33,7 +33,7 @@ class SampleWriter:
         session.domain.add(self._port)
         self._acknowledging: dict[str, bool] = {}
         self._deleted: set[str] = set()
-        """Queues that said that they were deleted; what is written for them is refused."""
+        """Queues that announced that they were deleted; what is written for them is refused."""
         self._open: dict[SampleIdentity, set[str]] = {}
         self._waited_for: set[SampleIdentity] = set()
         self._answers: list[WriteAcknowledgment] = []
@@ -46,8 +46,8 @@ class SampleWriter:
 
         Args:
             samples: all of this writer's GUID and topic.
-            queues: the queues that shall take them, `<topic>@<subscriber>`, each with the name to answer by.
-            timeout_s: how long to look for the queues, and how long to wait for each next answer.
+            queues: the queues that are to enqueue them, `<topic>@<subscriber>`, each with the name to answer by.
+            timeout_s: longest wait for the queues, and for each next acknowledgment.
 
         Raises:
             NoAnswer: no queue is reached in time.
@@ -99,29 +99,29 @@ class SampleWriter:
         return len(samples)
 
     def _turn(self) -> None:
-        for news in self._port.poll():
-            if type(news) is QueueAppeared:
-                self._acknowledging[news.queue] = news.acknowledges
-                self._deleted.discard(news.queue)
-            elif type(news) is QueueDeleted:
-                self._acknowledging.pop(news.queue, None)
-                self._deleted.add(news.queue)
-                for identity in [each for each in self._open if news.queue in self._open[each]]:
-                    self._answered(news.queue, identity)
-                    self._refuse(news.queue, identity)
-            elif type(news) is QueueVanished:
-                self._acknowledging.pop(news.queue, None)
+        for change in self._port.poll():
+            if type(change) is QueueAppeared:
+                self._acknowledging[change.queue] = change.acknowledges
+                self._deleted.discard(change.queue)
+            elif type(change) is QueueDeleted:
+                self._acknowledging.pop(change.queue, None)
+                self._deleted.add(change.queue)
+                for identity in [each for each in self._open if change.queue in self._open[each]]:
+                    self._answered(change.queue, identity)
+                    self._refuse(change.queue, identity)
+            elif type(change) is QueueVanished:
+                self._acknowledging.pop(change.queue, None)
                 for identity in list(self._open):
-                    self._answered(news.queue, identity)
-            elif type(news) is WriteAcknowledgment and self._answered(news.queue, news.identity):
-                name = self._names.get(news.queue, news.queue)
-                self._answers.append(WriteAcknowledgment(name, news.identity, news.response))
+                    self._answered(change.queue, identity)
+            elif type(change) is WriteAcknowledgment and self._answered(change.queue, change.identity):
+                name = self._names.get(change.queue, change.queue)
+                self._answers.append(WriteAcknowledgment(name, change.identity, change.response))
 
     def _refuse(self, queue: str, identity: SampleIdentity) -> None:
         self._answers.append(WriteAcknowledgment(self._names.get(queue, queue), identity, AckResponse.REJECTED))
 
     def _answered(self, queue: str, identity: SampleIdentity) -> bool:
-        """Wait no more for this queue; whether it was waited for."""
+        """Wait no more for this queue; return whether it was waited for."""
         waiting = self._open.get(identity)
         if waiting is None or queue not in waiting:
             return False

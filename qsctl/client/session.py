@@ -1,6 +1,6 @@
-"""What the wrappers share: a participant, its turn, and the time that a caller is willing to wait.
+"""What the wrappers have in common: a participant, its turn, and how long a call waits.
 
-Decides: how a blocking call waits and how tasks share one participant. The wrappers hold the rules, see `blocking`.
+Decides: how a blocking call waits, and that a call of a session of tasks does not (see `aio.awaitable`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from qsctl.errors import NoAnswer
 from qsctl.identity import Guid
@@ -22,41 +22,9 @@ TURN_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
 
 FOREVER_S: Final = float("inf")
 
-Value = TypeVar("Value")
-
-
-class Codec(Protocol[Value]):
-    """How a value becomes a sample's payload. `config` makes one from the XML types."""
-
-    def encode(self, value: Value) -> bytes:
-        """The payload.
-
-        Raises:
-            QsctlError: the value is not of the type.
-        """
-
-    def decode(self, payload: bytes) -> Value:
-        """The inverse.
-
-        Raises:
-            QsctlError: the octets are no value of the type.
-        """
-
-
-class RawOctets:
-    """The payload as it is."""
-
-    def encode(self, value: bytes) -> bytes:
-        """The same octets."""
-        return value
-
-    def decode(self, payload: bytes) -> bytes:
-        """The same octets."""
-        return payload
-
 
 class ClientSession:
-    """One participant for any number of wrappers of one thread.
+    """One participant for any number of wrappers: blocking ones of one thread, or awaitable ones of one task group.
 
     Args:
         domain_id: the DDS domain of the queue's domain participant.
@@ -66,9 +34,11 @@ class ClientSession:
     def __init__(self, domain_id: int, settings: DomainSettings | None = None) -> None:
         self.domain = ClientDomain(Participant(domain_id, settings, name="qsctl client"))
         self.is_open = True
+        self.may_wait = True
+        """Whether a blocking call may wait. Of tasks none does: what it waits for is awaited before it is made."""
 
     def run_until(self, is_done: Callable[[], bool], timeout_s: float, turn: Callable[[], None]) -> bool:
-        """Turn until something is so, or the time is over. False: it is over.
+        """Turn until something is so, or the time is over; return whether it is so.
 
         `turn` moves what has come into the wrapper's state and what it wants to send into its ports.
         """
@@ -90,7 +60,7 @@ class ClientSession:
 
 
 class Wrapper:
-    """Base of the blocking wrappers: a session of its own, or a shared one; a context manager."""
+    """Base of the blocking wrappers: a context manager with a session of its own, or one that it is given."""
 
     def __init__(self, domain_id: int, settings: DomainSettings | None, session: ClientSession | None) -> None:
         self._owns_session = session is None
@@ -98,7 +68,7 @@ class Wrapper:
 
     @property
     def session(self) -> ClientSession:
-        """The participant's; give it to another wrapper to share it."""
+        """The session; give it to another wrapper to use one participant for both."""
         return self._session
 
     def turn(self) -> None:
@@ -106,14 +76,14 @@ class Wrapper:
         raise AssertionError("every wrapper turns its own ports")
 
     def _run_until(self, is_done: Callable[[], bool], timeout_s: float) -> bool:
-        return self._session.run_until(is_done, timeout_s, self.turn)
+        return self._session.run_until(is_done, timeout_s if self._session.may_wait else 0.0, self.turn)
 
     def _require(self, is_done: Callable[[], bool], timeout_s: float, what: str) -> None:
         if not self._run_until(is_done, timeout_s):
             raise no_answer(what, timeout_s)
 
     def close(self) -> None:
-        """Send what is to go, then leave; with a shared session nothing but this wrapper's state goes."""
+        """Send what is to be sent, then leave; a session that was given stays open."""
         if self._session.is_open:
             self.turn()
         if self._owns_session:
@@ -129,7 +99,7 @@ class Wrapper:
 
 
 def no_answer(what: str, timeout_s: float) -> NoAnswer:
-    """The error for what did not come in time."""
+    """Return the error for what did not come in time."""
     return NoAnswer(
         f"{what} did not come in {timeout_s:g} s",
         remedy="Check that the service runs in this domain and hosts the queue: `qsctl get data`.",
@@ -137,5 +107,5 @@ def no_answer(what: str, timeout_s: float) -> NoAnswer:
 
 
 def new_guid() -> Guid:
-    """A GUID that nobody else has."""
+    """Return a GUID that is used nowhere else."""
     return Guid(os.urandom(16))

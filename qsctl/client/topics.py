@@ -1,4 +1,4 @@
-"""Which topic a producer means: one of a queue, or one by name (manual, section 2.6)."""
+"""Which topic a producer means: one of a queue, or one by name [QS 2.6]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qsctl.resource import parse_resource
 
 @dataclass(frozen=True, slots=True)
 class TopicQueues:
-    """A topic in one domain participant, and the queues that take a copy of every sample of it."""
+    """A topic in one domain participant, and the queues that enqueue a copy of every sample of it."""
 
     participant: str
     topic_name: str
@@ -25,12 +25,12 @@ class TopicQueues:
 
 
 def topic_named(text: str, data: ServiceData) -> TopicQueues:
-    """The topic that a queue's name, a full identifier, or the topic's own name means.
+    """Return the topic that a queue's name, a full identifier, or the topic's own name means.
 
     Raises:
         NotFound: neither a queue nor a topic is called so.
-        UsageError: several queues of several topics fit, the topic lives in several participants, or nobody may
-            write to what was named.
+        UsageError: several queues of several topics fit, the topic lives in several participants, or what was named
+            cannot be written to.
     """
     if text.startswith("/"):
         wanted = str(resolve_queue(text, data))

@@ -86,7 +86,7 @@ def qsctl_topics(where: str) -> tuple[int, list[str]]:
 
 
 def qsctl_produce(where: str, count: int, size: int, rate: float) -> None:
-    from qsctl.client.blocking import QueueProducer
+    from qsctl.client import QueueProducer
 
     domain, topics = qsctl_topics(where)
     with contextlib.ExitStack() as stack:
@@ -103,7 +103,7 @@ def qsctl_produce(where: str, count: int, size: int, rate: float) -> None:
 
 
 def qsctl_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
-    from qsctl.client.blocking import QueueConsumer
+    from qsctl.client import QueueConsumer
 
     seen, lock, is_over = Seen(), Lock(), Event()
     domain, topics = qsctl_topics(where)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from qsctl.client.admin import Administration
+from qsctl.client.administration import Administration
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.resource import parse_resource
 from tests.dds.service_process import ServiceProcess, StartService

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from qsctl.client.blocking import QueueConsumer, QueueProducer
+from qsctl.client import QueueConsumer, QueueProducer
 from qsctl.transport.dds.participant import DomainSettings
 
 PARTICIPANTS_MAX = 10

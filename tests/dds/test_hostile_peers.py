@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from cyclonedds.sub import DataReader, Subscriber
 
-from qsctl.client.admin import Administration
-from qsctl.client.blocking import QueueConsumer, QueueProducer
+from qsctl.client import QueueConsumer, QueueProducer
+from qsctl.client.administration import Administration
 from qsctl.core.admin.command import GetStatus
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import ResourceKind, parse_resource

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.client.admin import Administration, Told
-from qsctl.client.blocking import QueueConsumer, QueueProducer
+from qsctl.client import QueueConsumer, QueueProducer
+from qsctl.client.administration import Administration, FromService
 from qsctl.client.dds_connection import DdsConnection
 from qsctl.core.admin.reply import MessageData
 from qsctl.resource import ResourceIdentifier
@@ -86,7 +86,7 @@ def taken(service: ServiceProcess, count: int, *, acknowledges: bool) -> list[by
 
 
 def test_a_large_queue_is_shown_whole_while_others_write(service: ServiceProcess) -> None:
-    found: list[Told[MessageData]] = []
+    found: list[FromService[MessageData]] = []
     while_another_writes(service, lambda administration, queue: found.extend(administration.messages(queue)))
     assert [each.body.payload for each in found] == ALL
 

@@ -13,7 +13,7 @@ from typing import Any
 from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader, Subscriber
 
-from qsctl.client.blocking import QueueConsumer, QueueProducer
+from qsctl.client import QueueConsumer, QueueProducer
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.participant import Participant

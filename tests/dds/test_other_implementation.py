@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from qsctl.client.blocking import QueueProducer
+from qsctl.client import QueueProducer
 from qsctl.transport.dds.wire_types import WireQueueStatus
 from tests.dds.c_peer import ENVIRONMENT, build, needs_c
 from tests.dds.service_process import StartService

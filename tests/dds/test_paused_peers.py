@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from qsctl.client.admin import Administration
-from qsctl.client.blocking import QueueConsumer, QueueProducer
+from qsctl.client import QueueConsumer, QueueProducer
+from qsctl.client.administration import Administration
 from tests.dds.service_process import ServiceProcess, eventually
 
 RETRIES = """
@@ -24,7 +24,7 @@ PAUSE_S = 2.0
 
 COUNTER = """
 import sys
-from qsctl.client.blocking import QueueConsumer
+from qsctl.client import QueueConsumer
 with QueueConsumer("Orders", "S", int(sys.argv[1])) as consumer:
     consumer.wait_for_queue()
     print("there", flush=True)

@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from qsctl.client.blocking import ApplicationAcknowledgment, QueueConsumer, QueueProducer
+from qsctl.client import ApplicationAcknowledgment, QueueConsumer, QueueProducer
+from qsctl.client.aio import QueueProducer as AwaitableProducer
 from qsctl.client.dds_connection import DdsConnection
-from qsctl.client.queue_producer import QueueProducer as AwaitableProducer
 from qsctl.core.admin.command import DeleteQueue
 from qsctl.core.messages import AckResponse, Write
 from qsctl.errors import NoAnswer, UsageError
@@ -124,7 +124,7 @@ def test_a_deleted_queue_refuses_each_sample_that_it_has_not_answered(start_serv
             producer.wait_for_acknowledgments(2)
         delete_waits(domain)
         assert producer.wait_for_acknowledgments(60) == 98
-        settled = {each.identity: each.accepted for each in producer.take_settled()}
+        settled = {each.identity: each.accepted for each in producer.pop_acknowledged()}
         assert settled == {identity: at < 2 for at, identity in enumerate(written)}
         assert [each.identity for each in heard] == written
 

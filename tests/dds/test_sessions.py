@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from qsctl.client.admin import Administration, Duplicated
-from qsctl.client.blocking import QueueConsumer, QueueProducer
-from qsctl.client.blocking_requests import QueueReplier, QueueRequester
+from qsctl.client import QueueConsumer, QueueProducer, QueueReplier, QueueRequester
+from qsctl.client.administration import Administration, Duplicated
 from qsctl.core.queue.settings import SessionSettings, SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import NotFound

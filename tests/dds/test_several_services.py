@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from qsctl.cli.app import build_app
-from qsctl.client.admin import Administration
+from qsctl.client.administration import Administration
 from qsctl.errors import ExitStatus, NoAnswer
 from qsctl.resource import parse_resource
 from tests.dds.service_process import ServiceProcess, StartService

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from qsctl.client.admin import Administration
+from qsctl.client.administration import Administration
 
 NIGHTLY = bool(os.environ.get("QSCTL_NIGHTLY"))
 SAMPLE_COUNT = int(os.environ.get("QSCTL_SOAK_COUNT", "2000000"))
@@ -40,7 +40,7 @@ QUEUE = """
 
 PRODUCER = """
 import sys
-from qsctl.client.blocking import QueueProducer
+from qsctl.client import QueueProducer
 domain, first, count = map(int, sys.argv[1:4])
 with QueueProducer("Orders", domain) as producer:
     producer.wait_for_queue(60)
@@ -53,7 +53,7 @@ with QueueProducer("Orders", domain) as producer:
 
 CONSUMER = """
 import sys
-from qsctl.client.blocking import QueueConsumer
+from qsctl.client import QueueConsumer
 domain, idle_s = int(sys.argv[1]), float(sys.argv[2])
 with QueueConsumer("Orders", "S", domain, unacked_threshold=500) as consumer, open(sys.argv[3], "wb") as seen:
     consumer.wait_for_queue(60)

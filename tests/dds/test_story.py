@@ -9,8 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from qsctl.client.admin import Administration
-from qsctl.client.blocking import QueueConsumer, QueueProducer
+from qsctl.client import QueueConsumer, QueueProducer
+from qsctl.client.administration import Administration
 from qsctl.core.admin.reply import MessageStatus
 from qsctl.core.queue.settings import RedeliverySettings, SessionSettings, SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
@@ -27,7 +27,7 @@ DEAD = SUBSCRIBER.child(ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE, "Dead")
 
 HOLDER = """
 import sys, time
-from qsctl.client.blocking import QueueConsumer
+from qsctl.client import QueueConsumer
 from qsctl.transport.dds.participant import DomainSettings
 settings = DomainSettings(lease_duration_ns=10**9)
 with QueueConsumer("Parts", "Story", int(sys.argv[1]), unacked_threshold=9, settings=settings) as consumer:

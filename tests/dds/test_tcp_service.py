@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from qsctl.client.blocking import QueueProducer
+from qsctl.client import QueueProducer
 from qsctl.config.dds_library import has_tcp
 from qsctl.config.transport_properties import TcpSettings
 from qsctl.errors import Unavailable

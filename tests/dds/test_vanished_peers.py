@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from qsctl.client.admin import Administration
-from qsctl.client.blocking import QueueConsumer, QueueProducer
+from qsctl.client import QueueConsumer, QueueProducer
+from qsctl.client.administration import Administration
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.resource import parse_resource
 from qsctl.transport.dds.participant import DomainSettings
@@ -25,7 +25,7 @@ LEASE_NS = 2_000_000_000
 
 HOLDER = """
 import sys, time
-from qsctl.client.blocking import QueueConsumer
+from qsctl.client import QueueConsumer
 from qsctl.transport.dds.participant import DomainSettings
 settings = DomainSettings(lease_duration_ns=int(sys.argv[2]))
 with QueueConsumer("Orders", "S", int(sys.argv[1]), settings=settings) as consumer:
@@ -240,7 +240,7 @@ def test_a_service_held_up_for_longer_than_the_leases_serves_on(
 
 RETURNING = """
 import sys
-from qsctl.client.blocking import QueueConsumer
+from qsctl.client import QueueConsumer
 from qsctl.transport.dds.participant import DomainSettings
 settings = DomainSettings(lease_duration_ns=10**9)
 with QueueConsumer("Orders", "S", int(sys.argv[1]), unacked_threshold=4, settings=settings) as consumer:

@@ -10,12 +10,11 @@ from typing import Any
 import anyio
 import pytest
 
-from qsctl.client.blocking import QueueConsumer, QueueProducer
-from qsctl.client.blocking_requests import QueueReplier, QueueRequester
-from qsctl.client.queue_consumer import QueueConsumer as AwaitableConsumer
-from qsctl.client.queue_producer import QueueProducer as AwaitableProducer
-from qsctl.client.queue_replier import QueueReplier as AwaitableReplier
-from qsctl.client.queue_requester import QueueRequester as AwaitableRequester
+from qsctl.client import QueueConsumer, QueueProducer, QueueReplier, QueueRequester
+from qsctl.client.aio import QueueConsumer as AwaitableConsumer
+from qsctl.client.aio import QueueProducer as AwaitableProducer
+from qsctl.client.aio import QueueReplier as AwaitableReplier
+from qsctl.client.aio import QueueRequester as AwaitableRequester
 from qsctl.errors import NoAnswer, UsageError
 from tests.dds.domains import claim_domain, release_domain
 from tests.dds.service_process import ServiceProcess
@@ -90,7 +89,7 @@ class TestBlocking:
             consumer.wait_for_queue()
             written = [producer.write(word) for word in ("uno", "dos", "tres")]
             assert producer.wait_for_acknowledgments() == 0
-            assert [each.identity for each in producer.take_settled()] == written
+            assert [each.identity for each in producer.pop_acknowledged()] == written
             words: list[str] = []
             for sample in consumer:
                 words.append(sample.value)
@@ -106,7 +105,7 @@ class TestBlocking:
             producer.wait_for_queue()
             written = [producer.write(b"x") for _ in range(5)]
             assert producer.wait_for_acknowledgments() == 2
-            assert [each.identity for each in producer.take_settled() if not each.accepted] == written[3:]
+            assert [each.identity for each in producer.pop_acknowledged() if not each.accepted] == written[3:]
 
     def test_a_queue_that_acknowledges_nothing_settles_at_once(self, domain: int) -> None:
         with (
@@ -220,7 +219,7 @@ class TestAwaitable:
                         for number in range(100, 120):
                             tasks.start_soon(producer.write, number.to_bytes(2, "big"))
                     assert await producer.wait_for_acknowledgments() == 0
-                    assert len(await producer.take_settled()) == 120
+                    assert len(await producer.pop_acknowledged()) == 120
             return values
 
         assert sorted(anyio.run(main)) == list(range(120))

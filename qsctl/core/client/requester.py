@@ -67,6 +67,10 @@ class Requester:
         for delivery in replies:
             self.consumer.acknowledge(delivery.identity, AckResponse.ACCEPTED)
 
+    def reply_count(self, request: SampleIdentity) -> int:
+        """Return how many replies to a request `take_replies` would return."""
+        return len(self._replies.get(request, ()))
+
     def take_replies(self, request: SampleIdentity) -> list[Delivery]:
         """The replies to a request that have come since the last call."""
         kept = self._replies.get(request)

@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 import pytest
 
-from qsctl.client.admin import Administration, AlreadyExists, Duplicated
+from qsctl.client.administration import Administration, AlreadyExists, Duplicated
 from qsctl.core.admin.command import (
     Command,
     CreateQueue,

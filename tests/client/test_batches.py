@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 
 import pytest
 
-from qsctl.client.taking import Batch, take
+from qsctl.client.batches import Batch, receive_batches
 from qsctl.core.admin.command import Command
 from qsctl.core.admin.reply import Reply
 from qsctl.core.messages import Delivery, Write, WriteAcknowledgment
@@ -64,7 +64,7 @@ def positions(batches: Iterator[Batch]) -> list[int]:
 @pytest.mark.parametrize("outstanding", [1, 2, 100])
 def test_all_samples_are_received_and_accepted_in_order(outstanding: int) -> None:
     shelf = Shelf(5, outstanding)
-    assert positions(take(shelf, "Q", None, 3.0, True)) == [1, 2, 3, 4, 5]
+    assert positions(receive_batches(shelf, "Q", None, 3.0, True)) == [1, 2, 3, 4, 5]
     assert shelf.settled == [(position, True) for position in range(1, 6)]
     assert shelf.waits[0] == 3.0
     assert set(shelf.waits[1:]) == {0.0}
@@ -73,7 +73,7 @@ def test_all_samples_are_received_and_accepted_in_order(outstanding: int) -> Non
 @pytest.mark.parametrize("ok", [True, False])
 def test_a_batch_is_answered_only_when_the_caller_comes_back(ok: bool) -> None:
     shelf = Shelf(3, 2)
-    batches = take(shelf, "Q", None, 0.0, ok)
+    batches = receive_batches(shelf, "Q", None, 0.0, ok)
     assert [delivery.position for delivery in next(batches).deliveries] == [1, 2]
     assert shelf.settled == []
     next(batches, None)
@@ -83,7 +83,7 @@ def test_a_batch_is_answered_only_when_the_caller_comes_back(ok: bool) -> None:
 @pytest.mark.parametrize("ok", [True, False])
 def test_a_batch_whose_caller_stops_is_not_answered(ok: bool) -> None:
     shelf = Shelf(3, 2)
-    batches = take(shelf, "Q", None, 0.0, ok)
+    batches = receive_batches(shelf, "Q", None, 0.0, ok)
     next(batches)
     assert isinstance(batches, Generator)
     batches.close()
@@ -92,13 +92,15 @@ def test_a_batch_whose_caller_stops_is_not_answered(ok: bool) -> None:
 
 def test_samples_are_answered_at_once_where_the_connection_can() -> None:
     shelf = QuickShelf(5, 3)
-    assert len(positions(take(shelf, "Q", None, 0.0, True))) == 5
+    assert len(positions(receive_batches(shelf, "Q", None, 0.0, True))) == 5
     assert shelf.batches == (3, 2)
 
 
 def test_no_more_is_received_than_asked_for() -> None:
     shelf = Shelf(5, 100)
-    assert [(len(batch.deliveries), batch.is_last) for batch in take(shelf, "Q", 2, 0.0, True)] == [(2, True)]
+    assert [(len(batch.deliveries), batch.is_last) for batch in receive_batches(shelf, "Q", 2, 0.0, True)] == [
+        (2, True)
+    ]
     assert list(shelf.waiting) == [3, 4, 5]
 
 
@@ -106,7 +108,7 @@ def test_no_more_is_received_than_asked_for() -> None:
 @pytest.mark.parametrize("outstanding", [1, 2, 100])
 def test_each_sample_is_rejected_once_and_was_shown_before(most: int | None, outstanding: int) -> None:
     shelf = Shelf(2, outstanding)
-    shown = positions(take(shelf, "Q", most, 0.0, False))
+    shown = positions(receive_batches(shelf, "Q", most, 0.0, False))
     assert shown == [1, 2][:outstanding]
     assert shelf.settled == [(position, False) for position in shown]
     assert shelf.held == set()
@@ -114,17 +116,17 @@ def test_each_sample_is_rejected_once_and_was_shown_before(most: int | None, out
 
 def test_without_answers_what_the_threshold_allows_is_received() -> None:
     shelf = Shelf(5, 2)
-    assert len(positions(take(shelf, "Q", None, 0.0, None))) == 2
+    assert len(positions(receive_batches(shelf, "Q", None, 0.0, None))) == 2
     assert shelf.settled == []
 
 
 @pytest.mark.parametrize(("most", "count"), [(2_500, 2_500), (None, 3_000)])
 def test_without_answers_as_many_are_received_as_asked_for(most: int | None, count: int) -> None:
     shelf = Shelf(3_000, 5_000)
-    assert len(positions(take(shelf, "Q", most, 2.0, None))) == count
+    assert len(positions(receive_batches(shelf, "Q", most, 2.0, None))) == count
     assert shelf.waits == [2.0]
 
 
 @pytest.mark.parametrize("ok", [True, False, None])
 def test_an_empty_queue_gives_nothing(ok: bool | None) -> None:
-    assert list(take(Shelf(0, 1), "Q", None, 0.0, ok)) == []
+    assert list(receive_batches(Shelf(0, 1), "Q", None, 0.0, ok)) == []

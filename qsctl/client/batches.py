@@ -1,18 +1,18 @@
-"""Samples received from a queue a batch at a time, each answered once the caller is done with it (section 2.5)."""
+"""Samples received from a queue a batch at a time, each acknowledged once the caller has processed it [QS 2.5]."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from qsctl.client.connection import Connection, SettlesMany
+from qsctl.client.connection import AcknowledgesMany, Connection
 from qsctl.core.messages import Delivery, QueueName
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 
-TAKEN_AT_ONCE: Final = 1000
+BATCH_COUNT: Final = 1000
 
 ALL: Final = 2**31 - 1
-"""As many as a consumer can say that it takes."""
+"""The largest unacknowledged threshold of a consumer."""
 
 
 class Batch(NamedTuple):
@@ -22,7 +22,7 @@ class Batch(NamedTuple):
     is_last: bool
 
 
-def take(
+def receive_batches(
     connection: Connection,
     queue: QueueName,
     max_samples: int | None,
@@ -30,19 +30,19 @@ def take(
     ok: bool | None,
     source_guid: Guid = NIL_GUID,
 ) -> Iterator[Batch]:
-    """Receive samples; each batch is answered when the next is asked for, and not at all where the caller stops.
+    """Yield batches of samples; each is acknowledged when the next is wanted, and not at all where the caller stops.
 
-    A consumer below its unacknowledged threshold is sent more, so each accepted batch is answered before more is
+    A consumer below its unacknowledged threshold is sent more, so each accepted batch is acknowledged before more is
     received. A rejected sample returns to the front of its queue, where it would come again at once, unseen, until its
     retries are spent. What is rejected is therefore held to the end: each sample comes at most once a call, and no more
-    come than the queue lets one consumer hold (section 2.10.1).
+    come than the queue lets one consumer hold [QS 2.10.1].
 
     Args:
         connection: where the queue is.
         queue: its full name.
-        max_samples: the most to receive; None: all that are there.
-        timeout_s: how long to wait for the first.
-        ok: accept (true) or reject (false) each sample; None: answer nothing.
+        max_samples: largest number to receive; None: all that are there.
+        timeout_s: longest wait for the first.
+        ok: accept (true) or reject (false) each sample; None: acknowledge nothing.
         source_guid: only samples that are addressed to it; nil: those that are not addressed.
     """
     if not ok:
@@ -57,7 +57,7 @@ def take(
         return
     left_count = ALL if max_samples is None else max_samples
     wait_s = timeout_s
-    while left_count and (batch := connection.receive(queue, min(TAKEN_AT_ONCE, left_count), wait_s, source_guid)):
+    while left_count and (batch := connection.receive(queue, min(BATCH_COUNT, left_count), wait_s, source_guid)):
         left_count -= len(batch)
         yield Batch(batch, is_last=not left_count)
         _answer(connection, batch, ok)
@@ -65,7 +65,7 @@ def take(
 
 
 def _answer(connection: Connection, batch: Sequence[Delivery], ok: bool) -> None:
-    if isinstance(connection, SettlesMany):
+    if isinstance(connection, AcknowledgesMany):
         connection.acknowledge_all(batch, ok)
         return
     for delivery in batch:

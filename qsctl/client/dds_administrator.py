@@ -1,4 +1,4 @@
-"""Administration commands over DDS: requests out, the replies of every service that is meant (manual, chapter 5).
+"""Administration commands over DDS: requests out, the replies of every service that is meant [QS 5].
 
 Decides: how long to look for services and when all have answered. A pattern may mean several: those discovered are
 waited for, each until its last reply. Names need not be unique; but of several with one name all but one may be gone,
@@ -37,15 +37,14 @@ from qsctl.transport.dds.wire_types import (
     WireCommandRequest,
 )
 
-SETTLE_S: Final = 0.2
-"""After a service is found, how long another may still be discovered; after one of a name has answered, how long others
-of that name may still answer."""
+LATECOMER_S: Final = 0.2
+"""How long another service may be discovered after one was, and another of a name may reply after one did."""
 
 _WILD: Final = frozenset("*?[\\")
 
 
-class _Asked(NamedTuple):
-    """What replies are read as answers to."""
+class _Sent(NamedTuple):
+    """The request that replies are read as replies to."""
 
     command: Command | RawCreate
     request_identity: SampleIdentity
@@ -65,7 +64,7 @@ class Administrator:
         assert participant.entity is not None
         self._domain = ClientDomain(participant)
         replies = participant.topic(COMMAND_REPLY_TOPIC, WireCommandReply)
-        self._asked: _Asked | None = None
+        self._sent: _Sent | None = None
         # In one representation, lest a reply come in each.
         reader = DataReader(participant.entity, replies, qos=reader_qos(only_xcdr1=True))
         self._replies = Inlet(participant, reader, self._read)
@@ -78,9 +77,9 @@ class Administrator:
         self._domain.add(self)
 
     def request(self, command: Command | RawCreate, target: str) -> list[RemoteReply]:
-        """Send a command and wait for the last reply of every service that it means; empty: nobody answered.
+        """Send a command; return the replies of every service that it means, once all are there; empty: none answered.
 
-        The time is what a service may be silent: a long answer may take longer.
+        The time is what a service may be silent: a reply in many parts may last longer.
 
         Raises:
             UsageError: the command does not fit the wire.
@@ -92,36 +91,36 @@ class Administrator:
             return []
         self._number += 1
         identity = SampleIdentity(self._guid, self._number)
-        self._asked = _Asked(command, identity)
+        self._sent = _Sent(command, identity)
         self._writer.put(octets_of(wire_request(command, target, identity)))
         found: dict[str, list[RemoteReply]] = {}
         finished: Counter[str] = Counter()
 
-        def take() -> None:
+        def collect() -> None:
             nonlocal deadline
-            for reply in self._take():
+            for reply in self._new_replies():
                 deadline = time.monotonic() + self._timeout_s
                 found.setdefault(reply.message.replying_service, []).append(reply)
                 if not reply.message.intermediate:
                     finished[reply.message.replying_service] += 1
 
         def every_name() -> bool:
-            take()
+            collect()
             return meant.keys() <= finished.keys()
 
-        def everyone() -> bool:
-            take()
+        def every_service() -> bool:
+            collect()
             return meant <= finished
 
         if self._run_until(every_name, lambda: deadline):
-            settled = time.monotonic() + SETTLE_S
-            self._run_until(everyone, lambda: min(deadline, settled))
+            latecomers = time.monotonic() + LATECOMER_S
+            self._run_until(every_service, lambda: min(deadline, latecomers))
         elif found:
             raise self._partly_answered(found, meant.keys() - finished.keys())
         return [reply for service in sorted(found) for reply in found[service]]
 
     def services(self, pattern: str = "*") -> tuple[str, ...]:
-        """The application names of the services that can be administered, as discovered so far."""
+        """Return the application names of the services discovered so far."""
         return tuple(sorted(name for name in self._services.values() if matches(pattern, name)))
 
     def leave(self) -> None:
@@ -131,7 +130,7 @@ class Administrator:
     # What `ClientDomain` turns.
 
     def look(self, changes: Changes) -> None:
-        """Take notice of services."""
+        """Note the services that appeared and vanished."""
         for endpoint in changes.vanished:
             self._services.pop(endpoint.handle, None)
             self._reply_writers.pop(endpoint.handle, None)
@@ -149,7 +148,7 @@ class Administrator:
         return self._writer.flush()
 
     def settle(self, timeout_ns: Nanoseconds) -> None:
-        """Who leaves wants no answer any more."""
+        """Wait for nothing: an administrator that leaves wants no replies."""
 
     def close(self) -> None:
         """Delete the entities; `leave` calls it."""
@@ -161,8 +160,8 @@ class Administrator:
         if not self._run_until(lambda: bool(self._reached(target)), lambda: deadline):
             return Counter()
         if _WILD & set(target):
-            # More may be on their way; nobody can say how many there are.
-            self._run_until(lambda: time.monotonic() >= self._latest_found_s + SETTLE_S, lambda: deadline)
+            # More may be on their way; their number is not known.
+            self._run_until(lambda: time.monotonic() >= self._latest_found_s + LATECOMER_S, lambda: deadline)
         return self._reached(target)
 
     def _reached(self, target: str) -> Counter[str]:
@@ -175,12 +174,13 @@ class Administrator:
         )
 
     def _partly_answered(self, found: dict[str, list[RemoteReply]], missing: set[str]) -> NoAnswer:
-        said = ", ".join(f"{name or 'a nameless one'} {found[name][-1].message.reply.retcode.name}" for name in found)
+        replied = ", ".join(
+            f"{name or 'a nameless one'} {found[name][-1].message.reply.retcode.name}" for name in found
+        )
         silent = ", ".join(name or "a nameless one" for name in sorted(missing))
         return NoAnswer(
-            f"of the services that were asked some did not answer within {self._timeout_s:g} s: {silent}; "
-            f"others did: {said}",
-            remedy="Ask one alone with --target NAME, or give them more time with --timeout.",
+            f"some of the services did not answer within {self._timeout_s:g} s: {silent}; others did: {replied}",
+            remedy="Name one alone with --target NAME, or give them more time with --timeout.",
         )
 
     def _read(self, data: bytes) -> RemoteReply | None:
@@ -190,16 +190,16 @@ class Administrator:
             Malformed: the octets are no reply, or the reply has a body that its request did not ask for.
         """
         parts = reply_parts(data)
-        if self._asked is None or parts.request not in (self._asked.request_identity, NIL_IDENTITY):
+        if self._sent is None or parts.request not in (self._sent.request_identity, NIL_IDENTITY):
             return None
         try:
-            return reply_of(parts, self._asked.command)
+            return reply_of(parts, self._sent.command)
         except Malformed:
             if parts.request == NIL_IDENTITY:
-                return None  # of a service that does not say whom it answers: another client, this time
+                return None  # of a service that does not name the request: another client's, this time
             raise
 
-    def _take(self) -> list[RemoteReply]:
+    def _new_replies(self) -> list[RemoteReply]:
         replies: list[RemoteReply] = []
         while (taken := self._replies.take()) is not None:
             replies += [each for each in taken if each is not None]

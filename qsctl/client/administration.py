@@ -1,8 +1,8 @@
-"""Administration as typed calls over a connection (manual, chapter 5).
+"""Administration as typed calls over a connection [QS 5].
 
 Decides: which reply is an error, and which error. A service answers with a return code; here OK returns, and every
 other code raises the error that carries its exit status. A target pattern may mean several services: what they hold is
-told by service, and the error of one says what the others did.
+returned by service, and the error of one names the replies of the others.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ SERVICE = ResourceIdentifier()
 
 
 class Duplicated(QsctlError):
-    """It exists already, with the same configuration (section 5.4.1)."""
+    """It exists already, with the same configuration [QS 5.4.1]."""
 
     exit_status = ExitStatus.DUPLICATED
 
 
 class AlreadyExists(QsctlError):
-    """It exists already, with a different configuration (section 5.4.1)."""
+    """It exists already, with a different configuration [QS 5.4.1]."""
 
     exit_status = ExitStatus.ALREADY_EXISTS
 
 
-class Told(NamedTuple, Generic[_Body]):
-    """What a service told about something it has; `service` is its application name."""
+class FromService(NamedTuple, Generic[_Body]):
+    """What one service replied; `service` is its application name."""
 
     service: str
     body: _Body
 
 
 def error_of(reply: Reply) -> QsctlError | None:
-    """What a return code means: none after OK; `Duplicated`, `AlreadyExists`, `NotFound`, and `Refused` otherwise."""
+    """Return the error of a return code: none for OK; `Duplicated`, `AlreadyExists`, `NotFound` or `Refused`."""
     message = f"{reply.retcode.name}: {reply.text}"
     match reply.retcode:
         case ReturnCode.OK | ReturnCode.ANNOUNCEMENT:
@@ -78,86 +78,86 @@ class Administration:
     """The administrator's view of the services that `target` means.
 
     Every method raises `NoAnswer` when no service answers, and the first of the errors of `error_of`. What creates or
-    deletes takes `idempotent`: what is so already counts as done.
+    deletes has `idempotent`: what is so already counts as done.
     """
 
     def __init__(self, connection: Connection, target: str = "*") -> None:
-        self._connection = connection
+        self.connection = connection
         self._target = check_pattern(target)
 
     def send(self, command: Command) -> list[CommandReply]:
-        """Any command, with all its replies, whatever their return codes."""
-        return self._answered(self._connection.request(command, self._target))
+        """Send any command; return all its replies, whatever their return codes."""
+        return self._answered(self.connection.request(command, self._target))
 
     def create_from_body(self, container: ResourceIdentifier, body: str) -> list[CommandReply] | None:
-        """CREATE with its body as it stands, read by the service; None: this connection has none that reads bodies."""
-        if not isinstance(self._connection, SendsBodies):
+        """Send CREATE with its body as it stands; None: the services of this connection read no bodies."""
+        if not isinstance(self.connection, SendsBodies):
             return None
-        return self._answered(self._connection.create_from_body(container, body, self._target))
+        return self._answered(self.connection.create_from_body(container, body, self._target))
 
     def _answered(self, replies: list[CommandReply]) -> list[CommandReply]:
         if not replies:
             if self._target == "*":
-                who, remedy = (
+                what, remedy = (
                     "no service",
                     "One must run with remote administration in this domain: `qsctl serve --help`.",
                 )
             else:
-                who, remedy = f"no service named {self._target!r}", "`qsctl get data` says which are there."
-            if not isinstance(self._connection, KnowsSettings):  # one embedded here answers at once, or never
+                what, remedy = f"no service named {self._target!r}", "`qsctl get data` lists the services."
+            if not isinstance(self.connection, KnowsSettings):  # one embedded here answers at once, or never
                 remedy += " Or give it more time with --timeout."
-            raise NoAnswer(f"{who} answered", remedy=remedy)
+            raise NoAnswer(f"{what} answered", remedy=remedy)
         return replies
 
     def create_queue(
         self, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings, *, idempotent: bool = False
     ) -> list[CommandReply]:
-        """Create a queue in a shared subscriber (5.4.1)."""
+        """Create a queue in a shared subscriber [QS 5.4.1]."""
         return self._done(CreateQueue(subscriber, settings), idempotent=idempotent)
 
     def create_subscriber(
         self, participant: ResourceIdentifier, settings: SharedSubscriberSettings, *, idempotent: bool = False
     ) -> list[CommandReply]:
-        """Create a shared subscriber in a domain participant (5.4.7)."""
+        """Create a shared subscriber in a domain participant [QS 5.4.7]."""
         return self._done(CreateSubscriber(participant, settings), idempotent=idempotent)
 
     def delete_queue(self, queue: ResourceIdentifier, *, idempotent: bool = False) -> list[CommandReply]:
-        """Delete a queue with its samples (5.4.2)."""
+        """Delete a queue with its samples [QS 5.4.2]."""
         return self._done(DeleteQueue(queue), idempotent=idempotent)
 
     def delete_subscriber(self, subscriber: ResourceIdentifier, *, idempotent: bool = False) -> list[CommandReply]:
-        """Delete a shared subscriber with its queues (5.4.8)."""
+        """Delete a shared subscriber with its queues [QS 5.4.8]."""
         return self._done(DeleteSubscriber(subscriber), idempotent=idempotent)
 
     def flush_queue(self, queue: ResourceIdentifier, selector: str = "") -> list[CommandReply]:
-        """Remove the samples that the selector picks (5.4.3)."""
+        """Remove the samples that the selector matches [QS 5.4.3]."""
         return self._done(FlushQueue(queue.at(ResourceKind.MESSAGE), selector))
 
     def shut_down(self) -> list[CommandReply]:
-        """Stop the service (5.4.9)."""
+        """Stop the service [QS 5.4.9]."""
         return self._done(Shutdown())
 
-    def statuses(self, queue: ResourceIdentifier = SERVICE) -> list[Told[SharedReaderQueueStatus]]:
-        """The status of a queue, or of every queue (5.4.4). Reading starts `change` again from zero."""
-        return self._told(GetStatus(queue.at(ResourceKind.STATUS)), SharedReaderQueueStatus)
+    def statuses(self, queue: ResourceIdentifier = SERVICE) -> list[FromService[SharedReaderQueueStatus]]:
+        """Return the status of a queue, or of every queue [QS 5.4.4]. Reading starts `change` again from zero."""
+        return self._bodies(GetStatus(queue.at(ResourceKind.STATUS)), SharedReaderQueueStatus)
 
-    def service_data(self) -> list[Told[ServiceData]]:
-        """What each service hosts (5.4.5)."""
-        return self._told(GetData(SERVICE.at(ResourceKind.DATA)), ServiceData)
+    def service_data(self) -> list[FromService[ServiceData]]:
+        """Return what each service hosts [QS 5.4.5]."""
+        return self._bodies(GetData(SERVICE.at(ResourceKind.DATA)), ServiceData)
 
-    def queue_data(self, queue: ResourceIdentifier) -> list[Told[QueueData]]:
-        """One queue's configuration data, from each service that hosts it (5.4.5)."""
-        return self._told(GetData(queue.at(ResourceKind.DATA)), QueueData)
+    def queue_data(self, queue: ResourceIdentifier) -> list[FromService[QueueData]]:
+        """Return one queue's configuration data, from each service that hosts it [QS 5.4.5]."""
+        return self._bodies(GetData(queue.at(ResourceKind.DATA)), QueueData)
 
-    def messages(self, queue: ResourceIdentifier, selector: str = "", count: int = 0) -> list[Told[MessageData]]:
-        """The samples that the selector picks, in queue order (5.4.6); of each service at most `count`, 0: all.
+    def messages(self, queue: ResourceIdentifier, selector: str = "", count: int = 0) -> list[FromService[MessageData]]:
+        """Return the samples that the selector matches, in queue order [QS 5.4.6]; at most `count` a service, 0: all.
 
         They stay in the queue. Those that leave it while it is read may be left out.
         """
-        return self._told(GetMessages(queue.at(ResourceKind.MESSAGE), selector, count), MessageData)
+        return self._bodies(GetMessages(queue.at(ResourceKind.MESSAGE), selector, count), MessageData)
 
     def hosted(self) -> ServiceData:
-        """What the services host together: what several have, as replicas do, is there once."""
+        """Return what the services host together: what several have, as replicas do, is there once."""
         found = [each.body for each in self.service_data()]
         return ServiceData(
             tuple({queue.resource: queue for data in found for queue in data.queues}.values()),
@@ -166,19 +166,19 @@ class Administration:
         )
 
     def queue_named(self, text: str) -> ResourceIdentifier:
-        """The queue that a short name or a full identifier means."""
+        """Return the queue that a short name or a full identifier means."""
         return resolve_queue(text, self._known_for(text))
 
     def subscriber_named(self, text: str) -> ResourceIdentifier:
-        """The shared subscriber that a name means; an empty one: the only one there is."""
+        """Return the shared subscriber that a name means; an empty one: the only one there is."""
         return resolve_subscriber(text, self._known_for(text))
 
     def participant_named(self, text: str) -> ResourceIdentifier:
-        """The domain participant that a name means; an empty one: the only one there is."""
+        """Return the domain participant that a name means; an empty one: the only one there is."""
         return resolve_participant(text, self._known_for(text))
 
     def _known_for(self, text: str) -> ServiceData:
-        """What a name is looked up in; a full identifier needs none, and nobody is asked."""
+        """What a name is looked up in; a full identifier needs none, and no service is asked."""
         return ServiceData(()) if text.startswith("/") else self.hosted()
 
     def _done(self, command: Command, *, idempotent: bool = False) -> list[CommandReply]:
@@ -186,18 +186,18 @@ class Administration:
         _raise_first([each for each in replies if not (idempotent and _is_so_already(command, each.reply))], replies)
         return replies
 
-    def _told(self, command: Command, kind: type[_Body]) -> list[Told[_Body]]:
+    def _bodies(self, command: Command, kind: type[_Body]) -> list[FromService[_Body]]:
         replies = self.send(command)
         # Several services need not all have what is asked for.
         having = [each for each in replies if not each.reply.not_found]
         _raise_first(having or replies, replies)
-        told: list[Told[_Body]] = []
+        bodies: list[FromService[_Body]] = []
         for each in having:
             body = each.reply.body
             if body is not None:
                 assert isinstance(body, kind), f"{type(command).__name__} was answered with {type(body)}"
-                told.append(Told(each.replying_service, body))
-        return told
+                bodies.append(FromService(each.replying_service, body))
+        return bodies
 
 
 def _is_so_already(command: Command, reply: Reply) -> bool:
@@ -207,11 +207,11 @@ def _is_so_already(command: Command, reply: Reply) -> bool:
 
 
 def _raise_first(judged: list[CommandReply], replies: list[CommandReply]) -> None:
-    """Raise the error of the first reply judged that is one; where several services answered, with what each said."""
+    """Raise the error of the first reply judged that is one; where several services answered, with all replies."""
     error = next((error for error in (error_of(each.reply) for each in judged) if error is not None), None)
     if error is None:
         return
     if len({each.replying_service for each in replies}) > 1:
-        said = (f"{each.replying_service}: {each.reply.retcode.name}: {each.reply.text}" for each in replies)
-        error = type(error)("\n".join(dict.fromkeys(said)), remedy=error.remedy)
+        replied = (f"{each.replying_service}: {each.reply.retcode.name}: {each.reply.text}" for each in replies)
+        error = type(error)("\n".join(dict.fromkeys(replied)), remedy=error.remedy)
     raise error

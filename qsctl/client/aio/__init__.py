@@ -1,0 +1,59 @@
+"""The wrappers of `qsctl.client` for tasks: each may be used by any number of tasks of one task group.
+
+Constructors and methods have the signatures of the blocking wrappers; methods that wait or send are awaited, and the
+wrappers are asynchronous context managers:
+
+>>> import anyio
+>>> from qsctl.client import aio
+>>> async def write_and_receive() -> None:
+...     async with (
+...         aio.QueueProducer("Orders", domain_id) as producer,
+...         aio.QueueConsumer("Orders", "Billing", domain_id) as consumer,
+...     ):
+...         await producer.wait_for_queue()
+...         await producer.write(b"second")
+...         async for sample in consumer:
+...             print(sample.value)
+...             await consumer.acknowledge(sample)
+...             break
+>>> anyio.run(write_and_receive)
+b'second'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+__all__ = [
+    "QueueConsumer",
+    "QueueProducer",
+    "QueueReplier",
+    "QueueRequester",
+]
+
+if TYPE_CHECKING:
+    from qsctl.client.aio.consumer import QueueConsumer
+    from qsctl.client.aio.producer import QueueProducer
+    from qsctl.client.aio.replier import QueueReplier
+    from qsctl.client.aio.requester import QueueRequester
+
+_HOMES: Final = {
+    "QueueConsumer": "consumer",
+    "QueueProducer": "producer",
+    "QueueReplier": "replier",
+    "QueueRequester": "requester",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a wrapper when it is first named: the DDS library takes longer to load than most programs run.
+
+    Raises:
+        AttributeError: there is no such name.
+    """
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

@@ -1,0 +1,198 @@
+"""The consumer for programs that block [QS 8.2]: a context manager that belongs to one thread.
+
+Samples are octets, or values when a codec is given. `aio.QueueConsumer` is the same for tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Generic, Self, cast
+
+import msgspec
+
+from qsctl.client.codec import Codec, RawOctets, Value
+from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid
+from qsctl.core.client.consumer import UNLIMITED_THRESHOLD, Consumer
+from qsctl.core.messages import AckResponse, Delivery, SampleFlag
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.transport.dds.client_ports import ConsumerPort
+from qsctl.transport.dds.matches import QueueAppeared
+from qsctl.transport.dds.participant import DomainSettings
+
+FEEDBACK_TIMEOUT_S: Final = 10.0
+"""The longest wait for a queue that reads consumer feedback."""
+
+
+class ReceivedSample(msgspec.Struct, Generic[Value], frozen=True, eq=False, gc=False):
+    """A sample that a queue delivered to this consumer, to be acknowledged once."""
+
+    _consumer: QueueConsumer[Value]
+    delivery: Delivery
+    value: Value
+
+    @property
+    def identity(self) -> SampleIdentity:
+        """The GUID of its writer, and its number among the writer's samples."""
+        return self.delivery.identity
+
+    @property
+    def redelivered(self) -> bool:
+        """Whether a consumer may have processed it before [QS 2.9]."""
+        return bool(self.delivery.flags & SampleFlag.REDELIVERED)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the queue had no more for this consumer [QS Table 2.1]; only where the queue marks it."""
+        return bool(self.delivery.flags & SampleFlag.LAST_SHARED_READER_QUEUE)
+
+    def acknowledge(self, accepted: bool = True) -> None:
+        """Acknowledge it: an accepted one leaves the queue, a rejected one is delivered to another consumer."""
+        self._consumer.acknowledge(self, accepted)
+
+
+class QueueConsumer(Wrapper, Generic[Value]):
+    """Consumes samples from a queue [QS 8.2].
+
+    Args:
+        topic_name, subscriber: the queue `<topic_name>@<subscriber>`.
+        codec: how payloads become values; without one they are octets.
+        feedback: whether this consumer announces its availability, to a queue that allows it [QS 2.10.2].
+        source_guid: only samples whose related source GUID equals it are received [QS 2.11.3].
+        unacked_threshold: number of unacknowledged samples up to which the queue sends more to this consumer; without
+            one the queue's own holds [QS 2.10.1].
+        consumer_guid: the consumer's GUID; a random one unless given.
+        settings: how to take part in the domain; the loopback by default.
+        session: a session to use together with other wrappers; `domain_id` and `settings` are then unused.
+    """
+
+    def __init__(
+        self,
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        codec: Codec[Value] | None = None,
+        feedback: bool = False,
+        consumer_guid: Guid | None = None,
+        source_guid: Guid = NIL_GUID,
+        unacked_threshold: int | None = None,
+        settings: DomainSettings | None = None,
+        session: ClientSession | None = None,
+    ) -> None:
+        super().__init__(domain_id, settings, session)
+        self._codec = codec or cast("Codec[Value]", RawOctets())
+        guid = consumer_guid or new_guid()
+        self._port = ConsumerPort(
+            self._session.domain.participant,
+            topic_name,
+            subscriber,
+            guid,
+            source_guid=source_guid,
+            feedback=feedback,
+            unacked_threshold=unacked_threshold,
+        )
+        self.state = Consumer(self._port.queue, guid, source_guid=source_guid)
+        self._session.domain.add(self._port)
+        self._is_matched = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether the queue is matched now [QS 2.13]."""
+        self._session.domain.turn(0)
+        self.turn()
+        return self._is_matched
+
+    def has_queue(self) -> bool:
+        """Return whether the queue was matched at the last turn."""
+        return self._is_matched
+
+    def has_samples(self) -> bool:
+        """Return whether samples have come that `receive` has not returned."""
+        return self.state.waiting_count > 0
+
+    def has_feedback(self) -> bool:
+        """Return whether the queue reads this consumer's availability.
+
+        Raises:
+            UsageError: the consumer was opened without feedback.
+        """
+        self._port.require_feedback()
+        return self._port.is_feedback_matched
+
+    def wait_for_queue(self, timeout_s: float = 10.0) -> None:
+        """Wait until the queue is matched.
+
+        Raises:
+            NoAnswer: it is not there in time.
+        """
+        self._require(self.has_queue, timeout_s, f"queue {self.state.queue!r}")
+
+    def receive(self, max_samples: int = 1, timeout_s: float = 10.0) -> list[ReceivedSample[Value]]:
+        """Wait for samples; return all that are there, at most `max_samples`; an empty list: none came in time."""
+        if not self.has_samples():
+            self._run_until(self.has_samples, timeout_s)
+        return [
+            ReceivedSample(self, each, self._codec.decode(each.payload or b"")) for each in self.state.take(max_samples)
+        ]
+
+    def __iter__(self) -> Iterator[ReceivedSample[Value]]:
+        """Yield samples as they come, without end. What the body acknowledged is sent before the next wait."""
+        while True:
+            yield from self.receive(max_samples=256, timeout_s=FOREVER_S)
+
+    def acknowledge(self, sample: ReceivedSample[Value] | Delivery, accepted: bool = True) -> None:
+        """Acknowledge a sample [QS 2.5]; the acknowledgment is sent with the next call that waits, or with `flush`.
+
+        Raises:
+            UsageError: it was acknowledged before, or is not this consumer's.
+        """
+        self.state.acknowledge(sample.identity, AckResponse.ACCEPTED if accepted else AckResponse.REJECTED)
+
+    def acknowledge_all(self, accepted: bool = True) -> int:
+        """Acknowledge every sample received so far; return their number."""
+        return self.state.acknowledge_all(AckResponse.ACCEPTED if accepted else AckResponse.REJECTED)
+
+    def set_availability(self, reception_enabled: bool, unacked_threshold: int = UNLIMITED_THRESHOLD) -> None:
+        """Announce whether the queue may send, and how many samples may be unacknowledged [QS 2.10.2].
+
+        Raises:
+            UsageError: the consumer was opened without feedback.
+            NoAnswer: the queue does not read it.
+        """
+        availability = self.state.availability(reception_enabled, unacked_threshold)
+        self._require(self.has_feedback, FEEDBACK_TIMEOUT_S, "a queue that reads consumer feedback")
+        self._port.tell(availability)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send the acknowledgments, and process what has come; do not wait."""
+        self.turn()
+        self._session.domain.turn(0)
+        self.turn()
+
+    def close(self) -> None:
+        """Send the acknowledgments, then leave the queue: what is unacknowledged goes to other consumers.
+
+        Samples that `receive` returned and that are not acknowledged count as failed deliveries; those that it has not
+        returned do not.
+        """
+        if self._session.is_open:
+            self.turn()
+            if not self.state.touched_count:
+                self._port.take_leave()
+        super().close()
+
+    def turn(self) -> None:
+        """Move what has come into the state, and what is to be sent into the ports; do not wait."""
+        for change in self._port.poll():
+            if type(change) is Delivery:
+                self.state.receive(change)
+            else:
+                self._is_matched = type(change) is QueueAppeared
+        answers = self.state.take_answers()
+        if answers:
+            self._port.send(answers)
+            self._port.flush()

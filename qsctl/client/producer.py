@@ -1,0 +1,223 @@
+"""The producer for programs that block [QS 8.1]: a context manager that belongs to one thread.
+
+Samples are octets, or values when a codec is given. `aio.QueueProducer` is the same for tasks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Generic, Self, TypeAlias, cast
+
+import msgspec
+
+from qsctl.client.codec import Codec, RawOctets, Value
+from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
+from qsctl.core.client.producer import WINDOW_COUNT, Producer, Settled, ranges_of
+from qsctl.core.messages import WriteAcknowledgment
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.transport.dds.client_ports import ProducerPort, require_size
+from qsctl.transport.dds.matches import QueueAppeared, QueueDeleted, QueueVanished
+from qsctl.transport.dds.participant import DomainSettings
+
+ACKNOWLEDGED_KEPT_COUNT: Final = 100_000
+"""Acknowledged samples that a producer keeps for `pop_acknowledged`: where it is never called memory must not grow."""
+
+
+class ApplicationAcknowledgment(msgspec.Struct, frozen=True, gc=False):
+    """One queue's acknowledgment of one sample [QS 2.4], which `on_application_acknowledgment` is called with.
+
+    `accepted` is its single byte, 1 or 0. `queue_deleted`: the queue was deleted before it sent one.
+    """
+
+    queue: str
+    """`<topic>@<subscriber>`."""
+    identity: SampleIdentity
+    accepted: bool
+    queue_deleted: bool = False
+
+
+AcknowledgmentListener: TypeAlias = Callable[[ApplicationAcknowledgment], object]
+
+
+class QueueProducer(Wrapper, Generic[Value]):
+    """Writes samples to the queues of a topic [QS 8.1].
+
+    Args:
+        topic_name: the queue's `<topic_name>`.
+        domain_id: the domain of the queue's domain participant.
+        codec: how values become payloads; without one they are octets.
+        window_count: largest number of unacknowledged samples; `write` waits where there are so many.
+        source_guid: GUID of the requester that replies are addressed to [QS 2.11.1]; nil: the writer's.
+        writer_guid: the writer of its samples' identities, for a program that gives identities or goes on with those of
+            an earlier run; one that no other producer uses. Without it a random one.
+        on_application_acknowledgment: called for each sample and queue as acknowledgments come, in the program's
+            thread, inside the call that processed them [QS 2.4]. It may write. What it raises reaches that call.
+        settings: how to take part in the domain; the loopback by default.
+        session: a session to use together with other wrappers; `domain_id` and `settings` are then unused.
+    """
+
+    def __init__(
+        self,
+        topic_name: str,
+        domain_id: int = 0,
+        *,
+        codec: Codec[Value] | None = None,
+        window_count: int = WINDOW_COUNT,
+        source_guid: Guid = NIL_GUID,
+        writer_guid: Guid | None = None,
+        on_application_acknowledgment: AcknowledgmentListener | None = None,
+        settings: DomainSettings | None = None,
+        session: ClientSession | None = None,
+    ) -> None:
+        super().__init__(domain_id, settings, session)
+        self._codec = codec or cast("Codec[Value]", RawOctets())
+        guid = writer_guid if writer_guid is not None and writer_guid != NIL_GUID else new_guid()
+        self.state = Producer(topic_name, guid, window_count=window_count, source_guid=source_guid)
+        self._listener = on_application_acknowledgment
+        self._unreported: deque[ApplicationAcknowledgment] = deque()
+        self._port = ProducerPort(self._session.domain.participant, topic_name, self.state.writer_guid)
+        self._session.domain.add(self._port)
+        self._acknowledged: deque[Settled] = deque(maxlen=ACKNOWLEDGED_KEPT_COUNT)
+        self._rejected_count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    @property
+    def matched_queues(self) -> tuple[str, ...]:
+        """The queues of the topic that are matched now [QS 2.13]."""
+        self._session.domain.turn(0)
+        self.turn()
+        return self.state.matched_queues
+
+    def has_queue(self) -> bool:
+        """Return whether a queue of the topic was matched at the last turn."""
+        return bool(self.state.matched_queues)
+
+    def has_room(self) -> bool:
+        """Return whether the window has room."""
+        return self.state.has_room
+
+    def is_acknowledged(self) -> bool:
+        """Return whether every sample is acknowledged."""
+        return self.state.unacknowledged_count == 0
+
+    def wait_for_queue(self, timeout_s: float = 10.0) -> tuple[str, ...]:
+        """Wait until a queue of the topic is matched.
+
+        Raises:
+            NoAnswer: none is there in time.
+        """
+        self._require(self.has_queue, timeout_s, f"a queue of topic {self.state.topic_name!r}")
+        return self.state.matched_queues
+
+    def write(
+        self,
+        value: Value,
+        *,
+        identity: SampleIdentity | None = None,
+        related_identity: SampleIdentity = NIL_IDENTITY,
+        related_source_guid: Guid = NIL_GUID,
+        lifespan_ns: Nanoseconds = INFINITE_NS,
+        timeout_s: float = FOREVER_S,
+    ) -> SampleIdentity:
+        """Write a sample; wait while the window is full: that is the queue's back-pressure.
+
+        It is sent at the latest with the next call that waits; `flush` sends it now.
+
+        Args:
+            value: the sample.
+            identity: its identity, with this producer's `writer_guid`, a number from 1, and of no sample that is still
+                unacknowledged; without it the next number behind all before. To write a sample again, give its identity
+                again: a queue that has it, or had it lately, acknowledges it and drops it [QS 5.2.2].
+            related_identity: of a reply: the identity of the request [QS 2.11.2].
+            related_source_guid: of a reply: the requester's source GUID [QS 2.11.3].
+            lifespan_ns: longest stay in a queue; a finite one overrides the queue's [QS 2.9].
+            timeout_s: longest wait for room in the window.
+
+        Returns:
+            The sample's identity, by which its acknowledgments name it.
+
+        Raises:
+            NoAnswer: the window stayed full; names the samples in it.
+            UsageError: the sample is too large, or the identity cannot be its.
+        """
+        payload = self._codec.encode(value)
+        require_size(len(payload))
+        if not self.state.has_room:
+            self._require(self.has_room, timeout_s, f"room in the window of {self.unacknowledged_text()}")
+        return self.state.write(
+            payload,
+            identity=identity,
+            lifespan_ns=lifespan_ns,
+            related_source_guid=related_source_guid,
+            related_identity=related_identity,
+        )
+
+    def unacknowledged_text(self) -> str:
+        """Return the number and the identities of the unacknowledged samples, for messages."""
+        identities = self.state.unacknowledged()
+        return f"{len(identities)} samples ({ranges_of(identities)})"
+
+    def flush(self) -> None:
+        """Send what was written, and process what has come; do not wait."""
+        self.turn()
+        self._session.domain.turn(0)
+        self.turn()
+
+    def wait_for_acknowledgments(self, timeout_s: float = 10.0) -> int:
+        """Wait until every sample is acknowledged; return how many were rejected since the last call.
+
+        A queue that is deleted [QS 5.4.2] rejects what it has not acknowledged; `pop_acknowledged` and the listener
+        name each. For one that vanished, with its service, samples wait on: it may come back.
+
+        Raises:
+            NoAnswer: some queue did not acknowledge in time; names the samples.
+        """
+        if not self._run_until(self.is_acknowledged, timeout_s):
+            raise no_answer(f"the acknowledgment of {self.unacknowledged_text()}", timeout_s)
+        rejected, self._rejected_count = self._rejected_count, 0
+        return rejected
+
+    def pop_acknowledged(self) -> list[Settled]:
+        """Return the samples acknowledged since the last call, in that order; the last `ACKNOWLEDGED_KEPT_COUNT`."""
+        acknowledged = list(self._acknowledged)
+        self._acknowledged.clear()
+        return acknowledged
+
+    def replace_listener(self, listener: AcknowledgmentListener) -> AcknowledgmentListener | None:
+        """Call another listener instead of the one that was given, where one was; return that one."""
+        former = self._listener
+        if former is not None:
+            self._listener = listener
+        return former
+
+    def turn(self) -> None:
+        """Move what has come into the state, and what is to be sent into the ports; do not wait."""
+        for change in self._port.poll():
+            if type(change) is WriteAcknowledgment:
+                if self.state.receive(change) and self._listener is not None:
+                    self._unreported.append(
+                        ApplicationAcknowledgment(change.queue, change.identity, bool(change.response))
+                    )
+            elif type(change) is QueueDeleted:
+                refused = self.state.queue_deleted(change.queue)
+                if self._listener is not None:
+                    self._unreported += [ApplicationAcknowledgment(change.queue, each, False, True) for each in refused]
+            elif type(change) is QueueAppeared:
+                self.state.queue_appeared(change.queue, change.acknowledges)
+            elif type(change) is QueueVanished:
+                self.state.queue_vanished(change.queue)
+        writes = self.state.take_writes()
+        if writes:
+            self._port.send(writes)
+            self._port.flush()
+        acknowledged = self.state.take_settled()
+        if acknowledged:
+            self._acknowledged += acknowledged
+            self._rejected_count += sum(not each.accepted for each in acknowledged)
+        while self._unreported and self._listener is not None:
+            # One that writes or waits comes back here: what it has not been called with yet stays, in order.
+            self._listener(self._unreported.popleft())

@@ -1,0 +1,179 @@
+"""The requester for programs that block [QS 2.11, 8.3]; `aio.QueueRequester` is the same for tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Self
+
+from qsctl.client.codec import Codec, RawOctets
+from qsctl.client.consumer import QueueConsumer
+from qsctl.client.producer import QueueProducer
+from qsctl.client.session import ClientSession, Wrapper, new_guid
+from qsctl.core.client.requester import Requester
+from qsctl.core.messages import AckResponse, Delivery
+from qsctl.errors import NoAnswer, Refused
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.transport.dds.client_ports import require_size
+from qsctl.transport.dds.participant import DomainSettings
+
+ROOM_TIMEOUT_S: Final = 10.0
+"""The longest wait of a request or reply for room in the window."""
+
+
+class QueueRequester(Wrapper):
+    """Sends requests and waits for their replies [QS 8.3].
+
+    Args:
+        topic_name: the topic of the request queue.
+        subscriber: the shared subscriber of the reply queue.
+        reply_topic: the topic of the reply queue; `<topic_name>Reply` unless given [QS 2.11].
+        source_guid: GUID that replies are addressed to; with the same one after a restart replies to the earlier run
+            still reach this requester [QS 2.11.1].
+        acknowledges: whether replies are acknowledged as they come; if not, `held_replies` returns them and
+            `acknowledge` acknowledges them.
+        settings: how to take part in the domain; the loopback by default.
+        session: a session to use together with other wrappers; `domain_id` and `settings` are then unused.
+    """
+
+    def __init__(
+        self,
+        topic_name: str,
+        subscriber: str,
+        domain_id: int = 0,
+        *,
+        reply_topic: str = "",
+        codec: Codec[Any] | None = None,
+        reply_codec: Codec[Any] | None = None,
+        source_guid: Guid | None = None,
+        acknowledges: bool = True,
+        settings: DomainSettings | None = None,
+        session: ClientSession | None = None,
+    ) -> None:
+        super().__init__(domain_id, settings, session)
+        guid = source_guid or new_guid()
+        self._reply_codec: Codec[Any] = reply_codec or RawOctets()
+        self._producer: QueueProducer[Any] = QueueProducer(
+            topic_name, codec=codec, source_guid=guid, session=self._session
+        )
+        self._consumer: QueueConsumer[Any] = QueueConsumer(
+            reply_topic or f"{topic_name}Reply", subscriber, source_guid=guid, session=self._session
+        )
+        self.state = Requester(self._producer.state, self._consumer.state, acknowledges=acknowledges)
+        self._rejected: set[SampleIdentity] = set()
+        self._codec: Codec[Any] = codec or RawOctets()
+
+    def __enter__(self) -> Self:
+        return self
+
+    @property
+    def source_guid(self) -> Guid:
+        """The GUID that replies are addressed to."""
+        return self._producer.state.source_guid
+
+    def has_queues(self) -> bool:
+        """Return whether both queues were matched at the last turn."""
+        return self._consumer.has_queue() and bool(self._producer.state.matched_queues)
+
+    def has_room(self) -> bool:
+        """Return whether the window has room."""
+        return self._producer.state.has_room
+
+    def wait_for_queues(self, timeout_s: float = 10.0) -> None:
+        """Wait until the request queue and the reply queue are matched.
+
+        Raises:
+            NoAnswer: one is not there in time.
+        """
+        self._producer.wait_for_queue(timeout_s)
+        self._consumer.wait_for_queue(timeout_s)
+
+    def send(self, value: Any) -> SampleIdentity:
+        """Send a request; do not wait for replies.
+
+        Raises:
+            NoAnswer: the window stays full for ten seconds.
+            UsageError: the request is too large.
+        """
+        payload = self._codec.encode(value)
+        require_size(len(payload))
+        self._require(self.has_room, ROOM_TIMEOUT_S, "room in the window")
+        identity = self.state.request(payload)
+        self.turn()
+        return identity
+
+    def replies(self, request: SampleIdentity, count: int = 1, timeout_s: float = 10.0) -> list[Any]:
+        """Wait for `count` replies to a request; return fewer when the time is over.
+
+        Raises:
+            Refused: the request was rejected by its queue.
+        """
+        return [self._decoded(each) for each in self.held_replies(request, count, timeout_s)]
+
+    def held_replies(self, request: SampleIdentity, count: int = 1, timeout_s: float = 10.0) -> list[Delivery]:
+        """Wait for replies as `replies` does; return them undecoded.
+
+        Raises:
+            Refused: the request was rejected by its queue.
+        """
+        self._run_until(lambda: self.has_replies(request, count), timeout_s)
+        self.has_replies(request)  # sorts what came last
+        if request in self._rejected:
+            self._rejected.discard(request)
+            self.state.forget(request)
+            raise Refused(f"request {request} was rejected by its queue", remedy="The queue may be full.")
+        found = self.state.take_replies(request)
+        self.turn()
+        self._session.domain.turn(0)
+        return found
+
+    def has_replies(self, request: SampleIdentity, count: int = 1, timeout_s: float = 0.0) -> bool:  # noqa: ARG002
+        """Return whether so many replies to a request are there, or its queue has rejected it; do not wait."""
+        self.state.sort_replies()
+        self._rejected.update(each.identity for each in self._producer.pop_acknowledged() if not each.accepted)
+        return request in self._rejected or self.state.reply_count(request) >= count
+
+    def acknowledge(self, replies: Iterable[Delivery]) -> None:
+        """Acknowledge replies of `held_replies`, with the next call that waits, or with `close`.
+
+        Raises:
+            UsageError: one is not held: acknowledged before.
+        """
+        self.state.acknowledge(replies)
+
+    def close(self) -> None:
+        """Send what is to be sent, then leave: unacknowledged replies return to the queue, as redelivered."""
+        if self._session.is_open:
+            self._consumer.state.acknowledge_all(AckResponse.RETURNED)
+            self._consumer.close()
+        super().close()
+
+    def _decoded(self, reply: Delivery) -> Any:
+        return self._reply_codec.decode(reply.payload or b"")
+
+    def request(self, value: Any, timeout_s: float = 10.0) -> Any:
+        """Send a request and wait for its one reply.
+
+        Raises:
+            NoAnswer: no reply came in time.
+            Refused: the queue rejected the request.
+        """
+        identity = self.send(value)
+        return self.only_reply(identity, self.replies(identity, 1, timeout_s), timeout_s)
+
+    def only_reply(self, request: SampleIdentity, replies: list[Any], timeout_s: float) -> Any:
+        """Return the reply to a request that no other is wanted of.
+
+        Raises:
+            NoAnswer: there is none.
+        """
+        self.state.forget(request)
+        if not replies:
+            raise NoAnswer(
+                f"no reply to request {request} came in {timeout_s:g} s", remedy="Check that a replier is running."
+            )
+        return replies[0]
+
+    def turn(self) -> None:
+        """Move what has come into the state, and what is to be sent into the ports; do not wait."""
+        self._producer.turn()
+        self._consumer.turn()
