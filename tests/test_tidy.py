@@ -87,10 +87,12 @@ def test_nothing_names_a_home_of_one_machine() -> None:
 def test_only_the_edges_catch_everything_and_keep_it() -> None:
     """To tidy up and raise again is no catching; the writer thread hands its failure to those who wait for it.
 
+    What goes wrong in a completer would be printed into the line that is being typed.
     The DDS library raises bare `Exception` for octets that are no sample: `types` makes that one error of its own.
     """
     edges = {
         "qsctl/cli/app.py",
+        "qsctl/cli/completers.py",
         "qsctl/config/types.py",
         "qsctl/service/daemon.py",
         "qsctl/transport/dds/boundary.py",

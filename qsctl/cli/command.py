@@ -2,11 +2,12 @@
 
 A command is a plain function that returns a `Result` and raises `QsctlError`. One that acts on what was printed, such
 as `consume`, is a generator of results instead: it is resumed when a result is printed and flushed, and closed where
-that fails. The wrapper gives it `-o` and `--format-help`; it needs no other global state.
+that fails. The wrapper adds `-o` and `--format-help`; options that several commands have are groups (`option_groups`).
 """
 
 from __future__ import annotations
 
+import copy
 import errno
 import functools
 import inspect
@@ -19,7 +20,10 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand
+from typer.models import OptionInfo
 
+from qsctl.cli.completers import with_completer
+from qsctl.cli.option_groups import command_line_parameters, grouped, groups_of
 from qsctl.cli.output import render
 from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import Result
@@ -34,7 +38,7 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="FORMAT",
-        help="How to print the result: table, json, jsonl, yaml, csv or, where there is one, xml or prometheus.",
+        help="Format of the result: table, json, jsonl, yaml, csv or, where the command has one, xml or prometheus.",
         rich_help_panel="Output",
     ),
 ]
@@ -72,9 +76,8 @@ def _epilog(examples: tuple[str, ...]) -> str | None:
 
 
 def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -> Callable[..., None]:
-    hints = typing.get_type_hints(function, include_extras=True)
-    result_type = _result_type(hints.pop("return"))
-    signature = inspect.signature(function)
+    result_type = _result_type(typing.get_type_hints(function, include_extras=True)["return"])
+    groups = groups_of(function)
 
     def show_format_help(wanted: bool) -> None:
         if wanted:
@@ -86,7 +89,7 @@ def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -
         bool,
         typer.Option(
             "--format-help",
-            help="Print the fields of the output and exit.",
+            help="Print the fields of the result and exit.",
             is_eager=True,
             callback=show_format_help,
             rich_help_panel="Output",
@@ -101,7 +104,7 @@ def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -
             raise UsageError("this command prints no metrics", remedy="Choose -o table, json, jsonl, yaml or csv.")
 
     def printed(arguments: dict[str, Any], output: OutputFormat) -> IntEnum:
-        made = function(**arguments)
+        made = function(**grouped(groups, arguments))
         if isinstance(made, Result):
             render.show(made, output)
             return made.exit_status
@@ -138,19 +141,32 @@ def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -
             status = ExitStatus.INTERRUPTED
         raise typer.Exit(int(status))
 
+    keyword_only = inspect.Parameter.KEYWORD_ONLY
     parameters = [
-        parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for name, parameter in signature.parameters.items()
+        *(with_completer(_with_stated_default(each)) for each in command_line_parameters(function)),
+        inspect.Parameter("output", keyword_only, default=OutputFormat.TABLE, annotation=OutputOption),
+        inspect.Parameter("format_help", keyword_only, default=False, annotation=format_help_option),
     ]
-    extra = [
-        inspect.Parameter(
-            "output", inspect.Parameter.KEYWORD_ONLY, default=OutputFormat.TABLE, annotation=OutputOption
-        ),
-        inspect.Parameter("format_help", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=format_help_option),
-    ]
-    run.__signature__ = signature.replace(parameters=[*parameters, *extra], return_annotation=None)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*parameters, *extra]}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _with_stated_default(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return the parameter of an option; where it has no default, and says no other word, help says so."""
+    kind, *stated = typing.get_args(parameter.annotation)
+    for at, info in enumerate(stated):
+        is_flag = kind in (bool, bool | None)
+        if (
+            isinstance(info, OptionInfo)
+            and info.show_default is True
+            and parameter.default in (None, "")
+            and not is_flag
+        ):
+            stated[at] = copy.copy(info)
+            stated[at].show_default = "none"
+            return parameter.replace(annotation=Annotated[(kind, *stated)])
+    return parameter
 
 
 def _name_too_long(error: OSError) -> NotFound:

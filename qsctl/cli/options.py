@@ -1,57 +1,27 @@
-"""Options that several commands share, each defined once."""
+"""Options of several commands that assign values: `--var NAME=VALUE` and `--set PATH=VALUE`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
+from qsctl.cli.option_groups import OptionGroup
 from qsctl.errors import UsageError
 
-ServiceOption = Annotated[
-    str,
-    typer.Option(
-        "--service",
-        envvar="QSCTL_SERVICE",
-        help="Where the service is: 'embedded:' (in the state directory), 'embedded:FILE.xml' (configured by a file), "
-        "'embedded:FILE.xml#NAME' (by one of its services), or 'dds:DOMAIN'.",
-        rich_help_panel="Service",
-    ),
-]
-StateDirOption = Annotated[
-    Path,
-    typer.Option(
-        "--state-dir",
-        envvar="QSCTL_STATE_DIR",
-        help="Where the embedded service lives.",
-        rich_help_panel="Service",
-    ),
-]
-TimeoutOption = Annotated[
-    str,
-    typer.Option("--timeout", help="How long to wait for an answer, as in 500ms or 10s.", rich_help_panel="Service"),
-]
 VariableOption = Annotated[
     list[str] | None,
-    typer.Option("--var", metavar="NAME=VALUE", help="A value for $(NAME) in the XML; may be repeated."),
+    typer.Option("--var", metavar="NAME=VALUE", help="Value of the variable $(NAME) in the XML; may be repeated."),
 ]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Override one value of the scenario; may be repeated."),
-]
-
-DEFAULT_SERVICE = "embedded:"
-DEFAULT_STATE_DIR = Path(".qsctl")
-DEFAULT_TIMEOUT = "10s"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 def variables_of(assignments: Sequence[str] | None) -> dict[str, str]:
-    """The mapping that `--var NAME=VALUE` options make (manual, section 3.4).
+    """The mapping that `--var NAME=VALUE` options make [QS 3.4].
 
     Raises:
         UsageError: one has no `=`, no proper name, or a name is given twice with two values.
@@ -91,3 +61,28 @@ def _split_assignment(assignment: str) -> tuple[str, str, str]:
         if character == "=" and depth <= 0:
             return assignment[:at].strip(), "=", assignment[at + 1 :].strip()
     return assignment, "", ""
+
+
+@dataclass(frozen=True)
+class ScenarioChanges(OptionGroup):
+    """What is changed of a scenario's file: values at paths, and variables."""
+
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            help="Value of the scenario that is replaced, as in horizon=60s; may be repeated.",
+        ),
+    ] = None
+    var: VariableOption = None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The values of `--var`; see `variables_of`."""
+        return variables_of(self.var)
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """The values of `--set`; see `assignments_of`."""
+        return assignments_of(self.assignments)

@@ -1,23 +1,75 @@
-"""Options that the commands against a service share, beside those of `options.py`."""
+"""Options of the commands that work on a service: where it is, how long to wait for it, which of several is meant.
+
+A command has one parameter of one of these groups, and opens the service with it.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli.location import open_connection
+from qsctl.cli.option_groups import OptionGroup
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
+
+ANY_SERVICE: Final = "*"
+SERVICE_PANEL: Final = "Administer a service"
+SAMPLES_PANEL: Final = "Produce and consume"
+_PANEL: Final = "Service"
+
+LocationOption = Annotated[
+    str,
+    typer.Option(
+        "--service",
+        envvar="QSCTL_SERVICE",
+        help="Location of the service: 'embedded:' (in the state directory), 'embedded:FILE.xml' (configured by a "
+        "file), 'embedded:FILE.xml#NAME' (by one of its services), or 'dds:DOMAIN'.",
+        rich_help_panel=_PANEL,
+    ),
+]
+DdsLocationOption = Annotated[
+    str,
+    typer.Option(
+        "--service",
+        envvar="QSCTL_SERVICE",
+        help="Location of the service on DDS, dds:DOMAIN.",
+        rich_help_panel=_PANEL,
+    ),
+]
+StateDirOption = Annotated[
+    Path,
+    typer.Option(
+        "--state-dir",
+        envvar="QSCTL_STATE_DIR",
+        help="Directory in which the embedded service keeps its state.",
+        rich_help_panel=_PANEL,
+    ),
+]
+TimeoutOption = Annotated[
+    str,
+    typer.Option(
+        "--timeout", help="Longest wait for an answer, a duration such as 500ms or 10s.", rich_help_panel=_PANEL
+    ),
+]
 TargetOption = Annotated[
     str,
     typer.Option(
         "--target",
         metavar="PATTERN",
         help="Application name of the service, or a POSIX pattern such as 'Queuing*'.",
-        rich_help_panel="Service",
+        rich_help_panel=_PANEL,
     ),
 ]
 IdempotentOption = Annotated[
     bool,
-    typer.Option("--idempotent", help="Succeed when it is already so: created before as given, or gone."),
+    typer.Option("--idempotent", help="Idempotence: what exists as given, or is gone already, counts as done."),
 ]
 QueueArgument = Annotated[
     str,
@@ -32,10 +84,50 @@ SelectOption = Annotated[
     typer.Option(
         "--select",
         metavar="SELECTOR",
-        help="Only the samples that this selector picks, as in '@sample_queue_status = SENT_MESSAGE_STATUS'.",
+        help="Selector of samples, as in '@sample_queue_status = SENT_MESSAGE_STATUS'.",
+        show_default="every sample",
     ),
 ]
 
-DEFAULT_TARGET = "*"
-SERVICE_PANEL = "Administer a service"
-SAMPLES_PANEL = "Produce and consume"
+
+@dataclass(frozen=True)
+class ServiceOptions(OptionGroup):
+    """The service that a command works on."""
+
+    service: LocationOption = "embedded:"
+    state_dir: StateDirOption = Path(".qsctl")
+    timeout: TimeoutOption = "10s"
+
+    @contextmanager
+    def open(self, target: str = ANY_SERVICE, *, ends: bool = False) -> Iterator[Administration]:
+        """Connect to the service; see `location.open_connection` for what it raises.
+
+        Args:
+            target: application name, or a pattern, of the services that commands are for.
+            ends: the service is opened to be ended, whatever it is configured with.
+        """
+        from qsctl.client.administration import Administration
+
+        with open_connection(self.service, self.state_dir, self.timeout, ends=ends) as connection:
+            yield Administration(connection, target)
+
+
+@dataclass(frozen=True)
+class TargetOptions(ServiceOptions):
+    """The services that an administration command is for: one, unless the pattern fits several."""
+
+    target: TargetOption = ANY_SERVICE
+
+    @contextmanager
+    def open(self, target: str = "", *, ends: bool = False) -> Iterator[Administration]:
+        """Connect to the services of `--target`; see `ServiceOptions.open`."""
+        with super().open(target or self.target, ends=ends) as administration:
+            yield administration
+
+
+@dataclass(frozen=True)
+class DdsOptions(OptionGroup):
+    """A service that is reached over DDS alone."""
+
+    service: DdsLocationOption = "dds:0"
+    timeout: TimeoutOption = "10s"

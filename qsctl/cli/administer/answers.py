@@ -1,4 +1,4 @@
-"""What administration commands return: each service's answer with its return code (manual, section 5.4)."""
+"""What administration commands return: each service's answer with its return code [QS 5.4]."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SERVICE_HELP = {"service": "application name of the service that answered"}
 
 @dataclass(frozen=True)
 class Answer:
-    """What one service said to a command that changes something."""
+    """Reply of one service to a command that changes something."""
 
     service: str
     return_code: str
@@ -35,7 +35,7 @@ class Answers(Result):
     field_help: ClassVar[Mapping[str, str]] = {
         "return_code": "OK (gone before, too: --idempotent) or DUPLICATED (created before, --idempotent)",
         "resource": "the resource identifier that the command was for",
-        "message": "what the service said",
+        "message": "text of the reply",
         **SERVICE_HELP,
         "services": "where several answered: one object each (csv and jsonl: one row each); the rest is of the first",
     }

@@ -12,7 +12,7 @@ from qsctl.cli.output.payloads import PAYLOAD_HELP, ContentReader, shown_in
 from qsctl.cli.output.results import Block, Column, LazyRows, Plain, Result, Row, TableBlock, plain
 
 if TYPE_CHECKING:
-    from qsctl.client.admin import Told
+    from qsctl.client.administration import FromService
     from qsctl.core.admin.reply import MessageData, QueueData, ServiceData
     from qsctl.core.statistics.status import SharedReaderQueueStatus, StatisticVariable
 
@@ -47,7 +47,7 @@ _VARIABLES: Final = {
 class Statuses(Result):
     """The status of queues; `detailed` shows a person every field."""
 
-    statuses: tuple[Told[SharedReaderQueueStatus], ...]
+    statuses: tuple[FromService[SharedReaderQueueStatus], ...]
     detailed: bool = False
 
     field_help: ClassVar[Mapping[str, str]] = {
@@ -114,7 +114,7 @@ class Statuses(Result):
 class QueueDataList(Result):
     """Queues and what they are for."""
 
-    queues: tuple[Told[QueueData], ...]
+    queues: tuple[FromService[QueueData], ...]
 
     field_help: ClassVar[Mapping[str, str]] = {
         "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
@@ -177,12 +177,12 @@ class ServiceHolds(QueueDataList):
         return [*super().blocks(), TableBlock(columns, rows)]
 
 
-def holdings(told: Sequence[Told[ServiceData]]) -> ServiceHolds:
+def holdings(told: Sequence[FromService[ServiceData]]) -> ServiceHolds:
     """What services host, by service."""
-    from qsctl.client.admin import Told
+    from qsctl.client.administration import FromService
 
     return ServiceHolds(
-        queues=tuple(Told(service, queue) for service, data in told for queue in data.queues),
+        queues=tuple(FromService(service, queue) for service, data in told for queue in data.queues),
         subscribers=tuple((service, name) for service, data in told for name in data.subscribers),
         participants=tuple((service, name) for service, data in told for name in data.participants),
         services=tuple(service for service, _ in told),
@@ -193,7 +193,7 @@ def holdings(told: Sequence[Told[ServiceData]]) -> ServiceHolds:
 class Messages(Result):
     """Samples as they lie in their queue."""
 
-    messages: tuple[Told[MessageData], ...]
+    messages: tuple[FromService[MessageData], ...]
     reader: ContentReader = ContentReader()
 
     field_help: ClassVar[Mapping[str, str]] = {
@@ -216,7 +216,7 @@ class Messages(Result):
         """A list with one object a sample."""
         return self.rows()
 
-    def rows(self) -> LazyRows[Told[MessageData]]:
+    def rows(self) -> LazyRows[FromService[MessageData]]:
         """One row a sample."""
         return LazyRows(self.messages, list(self.field_help), lambda told: self._row(*told))
 

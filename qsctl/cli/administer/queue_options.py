@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from qsctl.cli.option_groups import OptionGroup
 from qsctl.config.form import Element, Place, Row, Setting, settings_in
 from qsctl.config.tables.queue import DEAD_LETTER_QUEUE, QUEUE
 from qsctl.config.values import DURATION, LIMIT
@@ -27,25 +28,17 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.]+")
 _TYPE: Final = re.compile(r"[A-Za-z0-9_.:]{1,255}")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
 _AS_DEAD_LETTER: Final = "as_dead_letter"
-
-Function = TypeVar("Function", bound=Callable[..., object])
-
-
-def with_queue_options(after: str) -> Callable[[Function], Function]:
-    """Give a command that has `**chosen` the options of the tables, behind its parameter `after`."""
-
-    def decorate(function: Function) -> Function:
-        signature = inspect.signature(function)
-        parameters = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-        at = [each.name for each in parameters].index(after) + 1
-        options = list(_parameters())
-        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=[*parameters[:at], *options, *parameters[at:]]
-        )
-        function.__annotations__ |= {each.name: each.annotation for each in options}
-        return function
-
-    return decorate
+_AS_DEAD_LETTER_OPTION: Final = inspect.Parameter(
+    _AS_DEAD_LETTER,
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            "--as-dead-letter", help="Creation of the subscriber's dead-letter queue.", rich_help_panel="Delivery"
+        ),
+    ],
+)
 
 
 def _parameters() -> Iterator[inspect.Parameter]:
@@ -62,8 +55,9 @@ def _parameters() -> Iterator[inspect.Parameter]:
             kind = int
         info = typer.Option(
             option.name,
-            help=_help(place),
+            help=f"{option.help or place.setting.help}",
             metavar=option.metavar,
+            show_default=kind is bool or _default(place),
             min=value.low if kind is int else None,
             max=value.high if kind is int else None,
             rich_help_panel=option.panel,
@@ -71,17 +65,16 @@ def _parameters() -> Iterator[inspect.Parameter]:
         flag = kind is bool
         yield inspect.Parameter(
             _parameter(place.setting),
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            inspect.Parameter.KEYWORD_ONLY,
             default=False if flag else None,
             annotation=Annotated[kind if flag else kind | None, info],
         )
 
 
-def _help(place: Place) -> str:
+def _default(place: Place) -> str:
     option, default = place.setting.option, place.default
     assert option is not None
-    written = option.default or ("none" if default is None else place.setting.value.write(default))
-    return f"{option.help or place.setting.help} Default: {written}."
+    return option.default or ("none" if default is None else place.setting.value.write(default))
 
 
 def _parameter(setting: Setting) -> str:
@@ -89,8 +82,13 @@ def _parameter(setting: Setting) -> str:
     return setting.option.name.removeprefix("--").replace("-", "_") if setting.option else ""
 
 
-class QueueOptions:
+class QueueOptions(OptionGroup):
     """The options that were given, by parameter; what is not given has its default."""
+
+    @classmethod
+    def parameters(cls) -> tuple[inspect.Parameter, ...]:
+        """Return a parameter for each option of the tables, and `--as-dead-letter`."""
+        return (*_parameters(), _AS_DEAD_LETTER_OPTION)
 
     def __init__(self, **given: Any) -> None:
         self._given: Mapping[str, Any] = {

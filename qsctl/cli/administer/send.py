@@ -1,4 +1,4 @@
-"""`qsctl send`: a raw administration command (manual, section 5.2)."""
+"""`qsctl send`: a raw administration command [QS 5.2]."""
 
 from __future__ import annotations
 
@@ -10,17 +10,8 @@ import typer
 
 from qsctl.cli.administer.answers import SERVICE_HELP
 from qsctl.cli.command import command
-from qsctl.cli.location import open_connection
-from qsctl.cli.options import (
-    DEFAULT_SERVICE,
-    DEFAULT_STATE_DIR,
-    DEFAULT_TIMEOUT,
-    ServiceOption,
-    StateDirOption,
-    TimeoutOption,
-)
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock, plain
-from qsctl.cli.service_options import SERVICE_PANEL
+from qsctl.cli.service_options import SERVICE_PANEL, ServiceOptions
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -30,22 +21,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replies(Result):
-    """Everything that services answered, whatever the return codes."""
+    """All replies of services, whatever the return codes."""
 
     replies: tuple[CommandReply, ...]
 
     field_help: ClassVar[Mapping[str, str]] = {
         "return_code": "OK, ANNOUNCEMENT, ERROR, UNSUPPORTED, ALREADY_EXISTS or DUPLICATED",
-        "string_body": "what the service said",
+        "string_body": "text of the reply",
         "body": "status, data or message, as in `qsctl get`, in the service's own structure",
-        "intermediate": "whether the service says more in answer to the same command",
+        "intermediate": "whether more replies to the same command follow",
         **SERVICE_HELP,
     }
 
     @property
     def exit_status(self) -> ExitStatus:
         """The status of the first reply that is not OK."""
-        from qsctl.client.admin import error_of
+        from qsctl.client.administration import error_of
 
         errors = (error_of(each.reply) for each in self.replies)
         return next((error.exit_status for error in errors if error is not None), ExitStatus.DONE)
@@ -83,7 +74,9 @@ class Replies(Result):
 
 
 def send(
-    action: Annotated[str, typer.Argument(help="CREATE, DELETE, GET or SHUTDOWN.", show_default=False)],
+    action: Annotated[
+        str, typer.Argument(help="Action of the command: CREATE, DELETE, GET or SHUTDOWN.", show_default=False)
+    ],
     target: Annotated[
         str,
         typer.Argument(
@@ -93,33 +86,35 @@ def send(
         ),
     ],
     resource: Annotated[
-        str, typer.Argument(help="A resource identifier, as in /data; SHUTDOWN takes none.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="[RESOURCE]", help="Resource identifier, as in /data; SHUTDOWN has none.", show_default=False
+        ),
     ] = "",
-    body: Annotated[str, typer.Argument(help='XML as str://"<…>", or a sample selector.', show_default=False)] = "",
-    service: ServiceOption = DEFAULT_SERVICE,
-    state_dir: StateDirOption = DEFAULT_STATE_DIR,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    body: Annotated[
+        str, typer.Argument(help='Body: XML as str://"<…>", or a sample selector.', show_default=False)
+    ] = "",
+    *,
+    service: ServiceOptions,
 ) -> Replies:
     """Send a command in its raw form and show every reply.
 
-    Exits as the first reply that is not OK says: 4 not found, 5 DUPLICATED, 6 ALREADY_EXISTS, 7 any other ERROR or
-    UNSUPPORTED.
+    Exits with the status of the first reply that is not OK: 4 not found, 5 DUPLICATED, 6 ALREADY_EXISTS, 7 any other
+    ERROR or UNSUPPORTED.
     """
     from qsctl.cli.administer.snippets import Snippet, checked_selector, queue_of_xml, subscriber_of_xml, surroundings
-    from qsctl.client.admin import Administration
     from qsctl.core.admin.command import CommandAction, FlushQueue, GetMessages
     from qsctl.core.admin.request import command_of
     from qsctl.resource import parse_resource
 
-    with open_connection(service, state_dir, timeout) as connection:
-        administration = Administration(connection, target)
+    with service.open(target) as administration:
         if action.strip().upper() == CommandAction.CREATE:
             sent = administration.create_from_body(parse_resource(resource), body)
             if sent is not None:
                 return Replies(tuple(sent))
 
         def place() -> Surroundings:
-            return surroundings(connection, parse_resource(resource))
+            return surroundings(administration.connection, parse_resource(resource))
 
         request = command_of(
             action,

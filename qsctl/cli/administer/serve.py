@@ -1,4 +1,4 @@
-"""`qsctl serve`: run a queuing service on DDS (manual, chapter 4)."""
+"""`qsctl serve`: run a queuing service on DDS [QS 4]."""
 
 from __future__ import annotations
 
@@ -34,44 +34,60 @@ def _show_version(wanted: bool) -> None:
 def serve(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Configuration files, as --cfg-file.", show_default=False),
+        typer.Argument(metavar="[FILE]...", help="Configuration files, as with --cfg-file.", show_default=False),
     ] = None,
     cfg_file: Annotated[
         list[str] | None,
-        typer.Option("--cfg-file", help="A configuration file; may be repeated.", rich_help_panel=_CONFIGURATION),
+        typer.Option("--cfg-file", help="Configuration file; may be repeated.", rich_help_panel=_CONFIGURATION),
     ] = None,
     config_name: Annotated[
         str | None,
         typer.Option(
             "--config-name",
             metavar="NAME",
-            help="The <queuing_service> to use (-cfgName); may be left out where there is one.",
+            help="Name of the <queuing_service> to run (-cfgName).",
+            show_default="the only one",
             rich_help_panel=_CONFIGURATION,
         ),
     ] = None,
     var: VariableOption = None,
     app_name: Annotated[
         str | None,
-        typer.Option("--app-name", help="What commands call this run.", rich_help_panel=_CONFIGURATION),
+        typer.Option(
+            "--app-name",
+            help="Application name that commands address the service by.",
+            show_default="the configuration's",
+            rich_help_panel=_CONFIGURATION,
+        ),
     ] = None,
     domain_id_base: Annotated[
         int,
-        typer.Option("--domain-id-base", help="Added to every domain id of the file.", rich_help_panel=_DDS),
+        typer.Option(
+            "--domain-id-base", help="Number that is added to every domain id of the file.", rich_help_panel=_DDS
+        ),
     ] = 0,
     cfg_remote: Annotated[
         bool,
         typer.Option(
-            "--cfg-remote", help="Take the configuration from other services: refused.", rich_help_panel=_CONFIGURATION
+            "--cfg-remote",
+            help="Configuration from other services; not in this version, refused.",
+            rich_help_panel=_CONFIGURATION,
         ),
     ] = False,
     cfg_remote_timeout: Annotated[
-        int, typer.Option("--cfg-remote-timeout", min=0, help="Seconds.", rich_help_panel=_CONFIGURATION)
+        int,
+        typer.Option(
+            "--cfg-remote-timeout",
+            min=0,
+            help="Longest wait for --cfg-remote, in seconds.",
+            rich_help_panel=_CONFIGURATION,
+        ),
     ] = 20,
     remote_administration_domain_id: Annotated[
         int | None,
         typer.Option(
             "--remote-administration-domain-id",
-            help="Turn remote administration on in this domain.",
+            help="Domain id in which remote administration is turned on.",
             rich_help_panel=_ADMINISTRATION,
         ),
     ] = None,
@@ -81,43 +97,70 @@ def serve(
             "--metrics-port",
             min=0,
             max=65535,
-            help="Serve Prometheus here; 0: any free port.",
+            help="TCP port of the Prometheus metrics; 0: any free port.",
             rich_help_panel=_ADMINISTRATION,
         ),
     ] = None,
-    metrics_address: Annotated[str, typer.Option("--metrics-address", rich_help_panel=_ADMINISTRATION)] = "127.0.0.1",
+    metrics_address: Annotated[
+        str,
+        typer.Option(
+            "--metrics-address", help="Network address of the Prometheus metrics.", rich_help_panel=_ADMINISTRATION
+        ),
+    ] = "127.0.0.1",
     persistent_storage_path: Annotated[
         Path | None,
-        typer.Option("--persistent-storage-path", help="Directory of the files.", rich_help_panel=_PERSISTENCE),
+        typer.Option(
+            "--persistent-storage-path",
+            help="Directory of the persistent files.",
+            show_default="the configuration's",
+            rich_help_panel=_PERSISTENCE,
+        ),
     ] = None,
     persistent_file_prefix: Annotated[
-        str | None, typer.Option("--persistent-file-prefix", rich_help_panel=_PERSISTENCE)
+        str | None,
+        typer.Option(
+            "--persistent-file-prefix",
+            help="Prefix of the names of the persistent files.",
+            show_default="the configuration's",
+            rich_help_panel=_PERSISTENCE,
+        ),
     ] = None,
     interface: Annotated[
         str,
         typer.Option(
-            "--interface", help="Network interface or its address; lo: this machine only.", rich_help_panel=_DDS
+            "--interface", help="Network interface, by name or address; lo: this machine only.", rich_help_panel=_DDS
         ),
     ] = "lo",
     peer: Annotated[
         list[str] | None,
-        typer.Option("--peer", metavar="ADDRESS", help="A node to look for; may be repeated.", rich_help_panel=_DDS),
+        typer.Option(
+            "--peer", metavar="ADDRESS", help="Address of a node to discover; may be repeated.", rich_help_panel=_DDS
+        ),
     ] = None,
     lease: Annotated[
         str,
         typer.Option(
-            "--lease", help="How long others believe in this process once it is silent.", rich_help_panel=_DDS
+            "--lease",
+            help="DDS liveliness lease, a duration such as 5s: peers drop this process after this much silence.",
+            rich_help_panel=_DDS,
         ),
     ] = "5s",
-    daemon: Annotated[bool, typer.Option("--daemon", help="Run in the background.", rich_help_panel=_PROCESS)] = False,
+    daemon: Annotated[
+        bool,
+        typer.Option(
+            "--daemon", help="Background process: the command returns once it serves.", rich_help_panel=_PROCESS
+        ),
+    ] = False,
     pid_file: Annotated[
-        Path | None, typer.Option("--pid-file", help="Write the process id here.", rich_help_panel=_PROCESS)
+        Path | None,
+        typer.Option("--pid-file", help="File that the process id is written to.", rich_help_panel=_PROCESS),
     ] = None,
     log_file: Annotated[
-        Path | None, typer.Option("--log-file", help="Log here, not to standard error.", rich_help_panel=_PROCESS)
+        Path | None,
+        typer.Option("--log-file", help="File of the log.", show_default="standard error", rich_help_panel=_PROCESS),
     ] = None,
     log_json: Annotated[
-        bool, typer.Option("--log-json", help="One JSON object a line.", rich_help_panel=_PROCESS)
+        bool, typer.Option("--log-json", help="Log as one JSON object a line.", rich_help_panel=_PROCESS)
     ] = False,
     verbosity: Annotated[
         int,
@@ -125,21 +168,34 @@ def serve(
             "--verbosity",
             min=0,
             max=6,
-            help="0 silent, 1 exceptions, 2 warnings, 3 information, 4 and DDS warnings, 5 tracing, 6 and DDS tracing.",
+            help="Verbosity of the log: 0 silent, 1 exceptions, 2 warnings, 3 information, 4 and DDS warnings, "
+            "5 tracing, 6 and DDS tracing.",
             rich_help_panel=_PROCESS,
         ),
     ] = 1,
     heap_snapshot_period: Annotated[
         int,
-        typer.Option("--heap-snapshot-period", min=0, metavar="SECONDS", help="0: none.", rich_help_panel=_PROCESS),
+        typer.Option(
+            "--heap-snapshot-period",
+            min=0,
+            metavar="SECONDS",
+            help="Time between heap snapshots, in seconds; 0: no snapshots.",
+            rich_help_panel=_PROCESS,
+        ),
     ] = 0,
-    heap_snapshot_dir: Annotated[Path, typer.Option("--heap-snapshot-dir", rich_help_panel=_PROCESS)] = Path(),
+    heap_snapshot_dir: Annotated[
+        Path, typer.Option("--heap-snapshot-dir", help="Directory of the heap snapshots.", rich_help_panel=_PROCESS)
+    ] = Path(),
     grace: Annotated[
         str,
-        typer.Option("--grace", help="How long consumers may answer after a stop.", rich_help_panel=_PROCESS),
+        typer.Option(
+            "--grace",
+            help="Longest wait for acknowledgments of consumers after a stop, a duration such as 2s.",
+            rich_help_panel=_PROCESS,
+        ),
     ] = "2s",
     print_unit: Annotated[
-        bool, typer.Option("--print-unit", help="Print a systemd unit for this command line, and exit.")
+        bool, typer.Option("--print-unit", help="Print a systemd unit for this command line and exit.")
     ] = False,
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
@@ -147,7 +203,7 @@ def serve(
 ) -> Done:
     """Run a queuing service until SIGTERM, SIGINT or a SHUTDOWN command.
 
-    Every option of the original is known in its spelling too, as in -cfgFile and -cfgName.
+    The options of [QS Table 4.1] are understood in its spelling too, as in -cfgFile and -cfgName.
     """
     from qsctl.errors import Refused, UsageError
     from qsctl.service.background import in_background, systemd_unit

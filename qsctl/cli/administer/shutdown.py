@@ -1,4 +1,4 @@
-"""`qsctl shutdown` (manual, section 5.4.9)."""
+"""`qsctl shutdown` [QS 5.4.9]."""
 
 from __future__ import annotations
 
@@ -8,29 +8,18 @@ import typer
 
 from qsctl.cli.administer.answers import Answers, answers
 from qsctl.cli.command import command
-from qsctl.cli.location import open_connection
-from qsctl.cli.options import (
-    DEFAULT_SERVICE,
-    DEFAULT_STATE_DIR,
-    DEFAULT_TIMEOUT,
-    ServiceOption,
-    StateDirOption,
-    TimeoutOption,
-)
-from qsctl.cli.service_options import DEFAULT_TARGET, SERVICE_PANEL, TargetOption
+from qsctl.cli.service_options import SERVICE_PANEL, TargetOptions
 
 
 def shutdown(
-    service: ServiceOption = DEFAULT_SERVICE,
-    state_dir: StateDirOption = DEFAULT_STATE_DIR,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
-    target: TargetOption = DEFAULT_TARGET,
+    *,
+    service: TargetOptions,
     fresh: Annotated[
         bool,
         typer.Option(
             "--fresh",
-            help="Forget the stored configuration of an embedded service too, so that the next command starts from "
-            "its file.",
+            help="Removal of the stored configuration of an embedded service too, so that the next command starts "
+            "from its file.",
         ),
     ] = False,
 ) -> Answers:
@@ -38,20 +27,19 @@ def shutdown(
 
     A service that runs inside another program answers UNSUPPORTED, and the command exits with 7.
     """
-    from qsctl.client.admin import Administration
     from qsctl.errors import UsageError
 
-    if fresh and service.startswith("dds:"):
+    if fresh and service.service.startswith("dds:"):
         raise UsageError(
             "--fresh is for an embedded service", remedy="The files of a running service are on its own machine."
         )
-    with open_connection(service, state_dir, timeout, ends=True) as connection:
+    with service.open(ends=True) as administration:
         if fresh:
             from qsctl.service.embedded import EmbeddedService
 
-            assert isinstance(connection, EmbeddedService)
-            connection.forget_configuration()
-        return answers("/", Administration(connection, target).shut_down())
+            assert isinstance(administration.connection, EmbeddedService)
+            administration.connection.forget_configuration()
+        return answers("/", administration.shut_down())
 
 
 def register(app: typer.Typer) -> None:

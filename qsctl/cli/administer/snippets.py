@@ -24,9 +24,11 @@ DEFAULT_SESSION: Final = "Session"
 
 FileOption = Annotated[
     Path | None,
-    typer.Option("--file", "-f", metavar="XML_FILE", help="Read the configuration from this XML snippet; -: stdin."),
+    typer.Option("--file", "-f", metavar="XML_FILE", help="XML snippet with the configuration; -: standard input."),
 ]
-XmlOption = Annotated[str | None, typer.Option("--xml", metavar="XML", help="The XML snippet itself.")]
+XmlOption = Annotated[
+    str | None, typer.Option("--xml", metavar="XML", help="Text of an XML snippet with the configuration.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def read_snippet(file: Path | None, xml: str | None) -> Snippet | None:
 def surroundings(connection: Connection, container: ResourceIdentifier) -> Surroundings:
     """What is known of the place that a resource identifier names.
 
-    A remote service resolves what is left out by itself; here the manual's defaults stand in for it.
+    A remote service resolves what is left out by itself; here the defaults of [QS 3.3] stand in for it.
     """
     from qsctl.client.connection import KnowsSettings
     from qsctl.core.settings import ServiceSettings
@@ -175,7 +177,7 @@ def subscriber_of_xml(snippet: Snippet, around: Surroundings) -> SharedSubscribe
 
 
 def checked_selector(text: str) -> str:
-    """The selector itself, when it can be read: a wrong one is told before the service is opened.
+    """The selector itself, when it can be read: a wrong one is reported before the service is opened.
 
     Raises:
         SelectorSyntaxError: says the column and what was expected there.

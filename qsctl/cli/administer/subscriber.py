@@ -1,4 +1,4 @@
-"""`qsctl create-subscriber` and `qsctl delete-subscriber` (manual, sections 5.4.7 and 5.4.8)."""
+"""`qsctl create-subscriber` and `qsctl delete-subscriber` [QS 5.4.7 and 5.4.8]."""
 
 from __future__ import annotations
 
@@ -17,43 +17,38 @@ from qsctl.cli.administer.snippets import (
     surroundings,
 )
 from qsctl.cli.command import command
-from qsctl.cli.location import open_connection
-from qsctl.cli.options import (
-    DEFAULT_SERVICE,
-    DEFAULT_STATE_DIR,
-    DEFAULT_TIMEOUT,
-    ServiceOption,
-    StateDirOption,
-    TimeoutOption,
-)
-from qsctl.cli.service_options import DEFAULT_TARGET, SERVICE_PANEL, IdempotentOption, TargetOption
+from qsctl.cli.service_options import SERVICE_PANEL, IdempotentOption, TargetOptions
 from qsctl.errors import UsageError
 
 
 def create_subscriber(
     name: Annotated[
-        str, typer.Argument(help="Its name; may be left out when the XML has one.", show_default=False)
+        str,
+        typer.Argument(help="Name of the shared subscriber; may be left out when the XML has one.", show_default=False),
     ] = "",
     participant: Annotated[
         str,
-        typer.Option("--participant", "-p", metavar="P", help="The domain participant; needed when there are several."),
+        typer.Option(
+            "--participant",
+            "-p",
+            metavar="P",
+            help="Domain participant that the shared subscriber belongs to.",
+            show_default="the only one",
+        ),
     ] = "",
     session: Annotated[
-        str, typer.Option("--session", help="Name of its session. Default: Session; the XML has its own.")
+        str, typer.Option("--session", help="Name of its session; XML has its own.", show_default="Session")
     ] = "",
     file: FileOption = None,
     xml: XmlOption = None,
     idempotent: IdempotentOption = False,
-    service: ServiceOption = DEFAULT_SERVICE,
-    state_dir: StateDirOption = DEFAULT_STATE_DIR,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
-    target: TargetOption = DEFAULT_TARGET,
+    *,
+    service: TargetOptions,
 ) -> Answers:
     """Create a shared subscriber in a domain participant.
 
     Exits with 5 when it exists with the same configuration and with 6 when it exists with another one.
     """
-    from qsctl.client.admin import Administration
     from qsctl.resource import ResourceKind
 
     snippet = read_snippet(file, xml)
@@ -62,10 +57,9 @@ def create_subscriber(
         check_name(session or DEFAULT_SESSION, "session")
     elif session:
         raise UsageError("--session cannot go with XML", remedy="Write it in the XML, or use options only.")
-    with open_connection(service, state_dir, timeout) as connection:
-        administration = Administration(connection, target)
+    with service.open() as administration:
         inside = administration.participant_named(participant)
-        settings = subscriber_of(name, session, snippet, surroundings(connection, inside))
+        settings = subscriber_of(name, session, snippet, surroundings(administration.connection, inside))
         resource = inside.child(ResourceKind.SHARED_SUBSCRIBER, settings.name)
         return answers(resource, administration.create_subscriber(inside, settings, idempotent=idempotent))
 
@@ -76,19 +70,14 @@ def delete_subscriber(
         typer.Argument(metavar="SUBSCRIBER", help="S, PARTICIPANT/S, or a resource identifier.", show_default=False),
     ],
     idempotent: IdempotentOption = False,
-    service: ServiceOption = DEFAULT_SERVICE,
-    state_dir: StateDirOption = DEFAULT_STATE_DIR,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
-    target: TargetOption = DEFAULT_TARGET,
+    *,
+    service: TargetOptions,
 ) -> Answers:
     """Delete a shared subscriber with all its queues and their samples.
 
     Exits with 4 when there is none of that name.
     """
-    from qsctl.client.admin import Administration
-
-    with open_connection(service, state_dir, timeout) as connection:
-        administration = Administration(connection, target)
+    with service.open() as administration:
 
         def delete() -> Answers:
             resource = administration.subscriber_named(name)

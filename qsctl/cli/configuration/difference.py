@@ -67,11 +67,13 @@ class ConfigurationDifference(Result):
 
 
 def diff(
-    first: Annotated[str, typer.Argument(metavar="A", help="A file, or several separated by semicolons.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="What it is compared with.")],
+    first: Annotated[str, typer.Argument(metavar="A", help="Configuration file, or several separated by semicolons.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Configuration that A is compared with, likewise.")],
     config_name: ConfigNameOption = None,
     var: VariableOption = None,
-    unified: Annotated[bool, typer.Option("--unified", "-u", help="Show the lines of XML that differ.")] = False,
+    unified: Annotated[
+        bool, typer.Option("--unified", "-u", help="Output of the lines of XML that differ, as a unified diff.")
+    ] = False,
     default_files: DefaultFilesOption = False,
 ) -> ConfigurationDifference:
     """Compare two configurations: defaults filled in, order ignored. Exits with 1 where they differ."""

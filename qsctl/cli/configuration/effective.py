@@ -84,16 +84,26 @@ def _with_qos_as_data(value: Plain) -> Plain:
 
 
 def render_configuration(
-    file: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files in the order they are loaded.")],
+    file: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Configuration files, in the order they are loaded.")
+    ],
     config_name: ConfigNameOption = None,
     var: VariableOption = None,
-    origins: Annotated[bool, typer.Option("--origins", help="Say where each value comes from.")] = False,
+    origins: Annotated[
+        bool, typer.Option("--origins", help="Origin of each value: a file's line, a default, or an inherited value.")
+    ] = False,
     path: Annotated[
         str | None,
-        typer.Option("--path", metavar="PATTERN", help="Only values whose path matches, as in '*redelivery*'."),
+        typer.Option(
+            "--path",
+            metavar="GLOB",
+            help="Pattern of the paths of the values to show, as in '*redelivery*'.",
+            show_default="every value",
+        ),
     ] = None,
     domain_id_base: Annotated[
-        int, typer.Option("--domain-id-base", metavar="ID", help="Added to every domain (-domainIdBase).")
+        int,
+        typer.Option("--domain-id-base", metavar="ID", help="Number that is added to every domain id (-domainIdBase)."),
     ] = 0,
     default_files: DefaultFilesOption = True,
 ) -> EffectiveConfiguration:

@@ -56,10 +56,12 @@ class StarterFile(Result):
 
 def init(
     file: Annotated[
-        str, typer.Argument(help="The file to write; - prints it. The default one is loaded automatically.")
+        str, typer.Argument(help="File to write; -: standard output. The default one is loaded automatically.")
     ] = "USER_QUEUING_SERVICE.xml",
-    template: Annotated[Template, typer.Option("--template", "-t", help="What to start from.")] = Template.MINIMAL,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Overwrite the file if it exists.")] = False,
+    template: Annotated[
+        Template, typer.Option("--template", "-t", help="Starter configuration to write.")
+    ] = Template.MINIMAL,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replacement of an existing file.")] = False,
 ) -> StarterFile:
     """Write a commented configuration to start from."""
     text = shipped(f"fixtures/config/starter/{template}.xml").read_text(encoding="utf-8")

@@ -24,13 +24,19 @@ if TYPE_CHECKING:
     from qsctl.config.problems import Problem
 
 ConfigNameOption = Annotated[
-    str | None, typer.Option("--config-name", metavar="NAME", help="The <queuing_service> to use (-cfgName).")
+    str | None,
+    typer.Option(
+        "--config-name",
+        metavar="NAME",
+        help="Name of the <queuing_service> to read (-cfgName).",
+        show_default="the only one",
+    ),
 ]
 DefaultFilesOption = Annotated[
     bool,
     typer.Option(
         "--default-files/--no-default-files",
-        help="Whether USER_QOS_PROFILES.xml and the other default files are loaded before (manual, section 3.1).",
+        help="Loading of USER_QOS_PROFILES.xml and the other default files before [QS 3.1].",
     ),
 ]
 
@@ -116,15 +122,17 @@ def _counted(number: int, noun: str) -> str:
 
 
 def validate(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help='Files, or str://"<dds>…</dds>" literals.')],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help='Configuration files, or str://"<dds>…</dds>" literals.')
+    ],
     var: VariableOption = None,
     config_name: ConfigNameOption = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Make warnings errors, and refuse spellings of the field.")
+        bool, typer.Option("--strict", help="Strict judgement: warnings are errors, and lenient spellings are refused.")
     ] = False,
     default_files: DefaultFilesOption = True,
 ) -> Validation:
-    """Check configuration files against the schema and the rules of the manual, and whether they can be served."""
+    """Check configuration files against the schema and the rules of [QS 3], and whether they can be served."""
     from qsctl.config.load import judge_files
     from qsctl.config.problems import Severity, has_errors, status_of, strictly
 

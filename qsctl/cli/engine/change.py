@@ -20,18 +20,10 @@ from qsctl.cli.engine.change_results import Deleted, Resent, counted
 from qsctl.cli.engine.databases import whole_database
 from qsctl.cli.engine.options import (
     DatabaseArgument,
-    DestinationOption,
     DryRunOption,
     ErrorsOption,
-    MidOption,
-    OwnerOption,
-    SinceOption,
-    SourceOption,
-    StateOption,
-    TypeOption,
-    UntilOption,
+    MessageOptions,
     YesOption,
-    choice_of,
 )
 from qsctl.cli.input_files import reading
 from qsctl.errors import Interrupted, InvalidInput, NotFound, Refused, UsageError
@@ -50,14 +42,8 @@ _MOST_ADVICE = 20
 def delete(
     database: DatabaseArgument,
     errors: ErrorsOption = False,
-    mids: MidOption = None,
-    states: StateOption = None,
-    source: SourceOption = None,
-    destination: DestinationOption = None,
-    owner: OwnerOption = None,
-    kind: TypeOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    *,
+    messages: MessageOptions,
     every: AllOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -70,7 +56,7 @@ def delete(
     from qsctl.core.integration.administration import deletion
     from qsctl.sim.engine.recovery_store import is_in_use
 
-    chosen = _choice(mids, states, source, destination, owner, kind, since, until, every=every)
+    chosen = _choice(messages, every=every)
     found = _fitting(whole_database(database), chosen, errors=errors)
     _check_found(found, database, errors=errors)
     advice = _advice(found)
@@ -89,21 +75,16 @@ def delete(
 
 def resend(
     database: DatabaseArgument,
-    mids: MidOption = None,
-    states: StateOption = None,
-    source: SourceOption = None,
-    destination: DestinationOption = None,
-    owner: OwnerOption = None,
-    kind: TypeOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    *,
+    messages: MessageOptions,
     every: AllOption = False,
     into: Annotated[
         str,
         typer.Option(
             "--into",
-            metavar="QUEUE",
-            help="ib_pre_tps or ib_post_tps, of the source thread; ob_pre_tps or ob_post_tps, of the destination.",
+            metavar="PLACE",
+            help="Queue to send into: ib_pre_tps or ib_post_tps, of the source thread; ob_pre_tps or ob_post_tps, of "
+            "the destination.",
         ),
     ] = "ib_pre_tps",
     data: Annotated[
@@ -111,8 +92,8 @@ def resend(
         typer.Option(
             "--data",
             metavar="FILE",
-            help="Corrected data for the message, which must be a single one; its own unless given.",
-            show_default=False,
+            help="File of corrected data for the message, which must be a single one.",
+            show_default="its own data",
         ),
     ] = None,
     dry_run: DryRunOption = False,
@@ -133,7 +114,7 @@ def resend(
         place = ResendPlace(into.lower())
     except ValueError:
         raise UsageError(f"--into {into!r} is no queue", remedy=f"Write one of: {', '.join(ResendPlace)}.") from None
-    chosen = _choice(mids, states, source, destination, owner, kind, since, until, every=every)
+    chosen = _choice(messages, every=every)
     content = whole_database(database)
     found = _fitting(content, chosen, errors=True)
     if not found:
@@ -162,16 +143,10 @@ def resend(
     return Resent(str(database), list(zip(found, new, strict=True)), False)
 
 
-def _choice(
-    mids: list[str] | None, states: str | None, source: str | None, destination: str | None, owner: str | None,
-    kind: str | None, since: str | None, until: str | None, *, every: bool,
-) -> Choice:  # fmt: skip
+def _choice(messages: MessageOptions, *, every: bool) -> Choice:
     from qsctl.dumps.moments import DateOrder
 
-    chosen = choice_of(
-        mids=mids, states=states, source=source, destination=destination, owner=owner, kind=kind, since=since,
-        until=until, order=DateOrder.MONTH_FIRST,
-    )  # fmt: skip
+    chosen = messages.choice(DateOrder.MONTH_FIRST)
     if chosen.is_everything != every:
         raise UsageError(
             "--all and a choice are both given" if every else "no messages are named",

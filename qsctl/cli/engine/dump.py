@@ -13,20 +13,7 @@ import typer
 
 from qsctl.cli.command import command
 from qsctl.cli.engine.databases import read_database
-from qsctl.cli.engine.options import (
-    DateOrderOption,
-    DestinationOption,
-    ErrorsOption,
-    MidOption,
-    OwnerOption,
-    SinceOption,
-    SourceOption,
-    StateOption,
-    TypeOption,
-    UntilOption,
-    choice_of,
-    date_order,
-)
+from qsctl.cli.engine.options import DateOrderOption, ErrorsOption, MessageOptions, date_order
 from qsctl.cli.engine.results import Counted, Dumped, States
 from qsctl.cli.input_files import STANDARD_INPUT, is_standard_input, reading
 from qsctl.cli.output.render import note
@@ -58,64 +45,56 @@ def dump(
             "--file",
             metavar="LISTING",
             help="Listing of such a database instead, in short, long or extended form; -: standard input.",
-            show_default=False,
             rich_help_panel=_LISTING,
         ),
     ] = None,
     recovery: Annotated[
-        bool, typer.Option("--recovery", "-r", help="The recovery database: this is the default.")
+        bool, typer.Option("--recovery", "-r", help="Recovery database, as without this option.")
     ] = False,
     errors: ErrorsOption = False,
-    mids: MidOption = None,
-    states: StateOption = None,
-    source: SourceOption = None,
-    destination: DestinationOption = None,
-    owner: OwnerOption = None,
-    kind: TypeOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    *,
+    messages: MessageOptions,
     group_by: Annotated[
         list[str] | None,
         typer.Option(
             "--group-by",
             "-g",
             metavar="KEY[,KEY…]",
-            help="Count messages instead of listing them, by state, age, thread, source, destination, type or "
+            help="Keys to count messages by instead of a list: state, age, thread, source, destination, type or "
             "priority; thread is the one that holds the message.",
-            show_default=False,
         ),
     ] = None,
-    count: Annotated[
-        bool, typer.Option("--count", "-C", help="Print how many messages there are, and no more.")
-    ] = False,
+    count: Annotated[bool, typer.Option("--count", "-C", help="Number of messages instead of a list.")] = False,
     order: Annotated[
         str | None,
         typer.Option(
             "--order",
             "-O",
             metavar="i|o",
-            help="By inbound (i) or outbound (o) time instead of by id.",
-            show_default=False,
+            help="Order of the list: by inbound (i) or outbound (o) time.",
+            show_default="by id",
             rich_help_panel=_LAYOUT,
         ),
     ] = None,
     long: Annotated[
-        bool, typer.Option("--long", "-l", help="The long form, with dates.", rich_help_panel=_LAYOUT)
+        bool, typer.Option("--long", "-l", help="Long form of the list, with dates.", rich_help_panel=_LAYOUT)
     ] = False,
     extended: Annotated[
         bool,
-        typer.Option("--extended", "-L", help="The extended form, with all fields and data.", rich_help_panel=_LAYOUT),
+        typer.Option(
+            "--extended", "-L", help="Extended form of the list, with all fields and data.", rich_help_panel=_LAYOUT
+        ),
     ] = False,
     expanded: Annotated[
-        bool, typer.Option("--expand-flags", "-x", help="With -L: flags by name, too.", rich_help_panel=_LAYOUT)
+        bool, typer.Option("--expand-flags", "-x", help="Names of the flags, too, with -L.", rich_help_panel=_LAYOUT)
     ] = False,
     now: Annotated[
         str | None,
         typer.Option(
             "--now",
             metavar="TIME",
-            help="When ages are counted to; the newest time in the database or listing unless given.",
-            show_default=False,
+            help="Time that ages are counted to, as in 16:52:14 or 2026-11-22T16:52.",
+            show_default="the newest one there is",
         ),
     ] = None,
     order_of_dates: DateOrderOption = "mdy",
@@ -124,8 +103,8 @@ def dump(
         typer.Option(
             "--encoding",
             metavar="NAME",
-            help="Encoding of the listing, as in cp1252; by its byte order mark, else UTF-8, unless given.",
-            show_default=False,
+            help="Encoding of the listing, as in cp1252.",
+            show_default="by its byte order mark, else UTF-8",
             rich_help_panel=_LISTING,
         ),
     ] = None,
@@ -143,10 +122,7 @@ def dump(
     keys = _group_keys(group_by)
     check_encoding(encoding)
     form = Form.EXTENDED if extended else Form.LONG if long else Form.SHORT
-    chosen = choice_of(
-        mids=mids, states=states, source=source, destination=destination, owner=owner, kind=kind, since=since,
-        until=until, order=dates,
-    )  # fmt: skip
+    chosen = messages.choice(dates)
     limit = None if now is None else parse_limit(now, "--now", dates)
     by_time = _sort_field(order)
     newest = _Newest()
@@ -273,7 +249,7 @@ def show_states(
     numbers: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NUMBERS…", help="Numbers, as in 11, 1-6 or 7,10-11; all unless given.", show_default=False
+            metavar="NUMBERS…", help="Numbers of states, as in 11, 1-6 or 7,10-11; left out: all.", show_default=False
         ),
     ] = None,
 ) -> States:

@@ -10,7 +10,7 @@ import typer
 
 from qsctl.cli.command import command
 from qsctl.cli.engine.run_results import Interrupted, Ran
-from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
+from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.progress import stop_on_interrupt
 from qsctl.errors import UsageError
 
@@ -21,7 +21,10 @@ ScenarioArgument = Annotated[
     str,
     typer.Argument(metavar="SCENARIO", help='Scenario file or name of a ready one, of model="integration".'),
 ]
-SeedOption = Annotated[int | None, typer.Option("--seed", min=0, help="Instead of the scenario's.", show_default=False)]
+SeedOption = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, help="Seed of the random numbers.", show_default="the scenario's"),
+]
 
 
 class Synchronization(StrEnum):
@@ -39,38 +42,44 @@ def run(
         typer.Option(
             "--database",
             metavar="FILE",
-            help="Recovery database: made where there is none, continued from where there is; without it nothing is "
-            "kept.",
-            show_default=False,
+            help="Recovery database: created where there is none, continued where there is one.",
+            show_default="none: nothing is stored",
         ),
     ] = None,
     begin: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="DURATION", help="Virtual time of the beginning; else where the database left off."
+            "--from",
+            metavar="DURATION",
+            help="Virtual time of the beginning, such as 5min.",
+            show_default="where the database ends",
         ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="DURATION", help="Virtual time of the end; else the scenario's horizon."),
+        typer.Option(
+            "--until", metavar="DURATION", help="Virtual time of the end, such as 5min.", show_default="the horizon"
+        ),
     ] = None,
     drain: Annotated[
-        bool, typer.Option("--drain", help="Go on after the end, without new messages, until nothing happens.")
+        bool, typer.Option("--drain", help="Continuation after the end, without new messages, until nothing happens.")
     ] = False,
     speed: Annotated[
         float,
-        typer.Option("--speed", min=0.0, help="Virtual seconds for each second of the clock; 0: as fast as it goes."),
+        typer.Option(
+            "--speed", min=0.0, help="Virtual seconds for each second of the wall clock; 0: as fast as possible."
+        ),
     ] = 0.0,
     synchronization: Annotated[
         Synchronization,
         typer.Option(
             "--synchronization",
-            help="When the disk must have what is written: full survives a loss of power, normal a killed process.",
+            help="Durability of what is written: full survives a loss of power, normal a killed process.",
         ),
     ] = Synchronization.NORMAL,
     seed: SeedOption = None,
-    assignments: SetOption = None,
-    var: VariableOption = None,
+    *,
+    changes: ScenarioChanges,
 ) -> Ran:
     """Run an integration engine; its end is that of an engine which is killed.
 
@@ -80,7 +89,7 @@ def run(
     from qsctl.instant import parse_duration
     from qsctl.sim.engine.run_on_disk import run_engine
 
-    read = _read(scenario, seed, assignments, var)
+    read = _read(scenario, seed, changes)
     with stop_on_interrupt() as stopped:
         made = run_engine(
             read,
@@ -97,13 +106,13 @@ def run(
 
 def crash_points(
     scenario: ScenarioArgument,
-    every: Annotated[int, typer.Option("--every", min=1, help="Only every so many-th point.")] = 1,
-    nested: Annotated[
-        bool, typer.Option("--nested/--no-nested", help="Whether the recovery is interrupted, too.")
-    ] = True,
+    every: Annotated[
+        int, typer.Option("--every", min=1, help="Distance between the points that are tried; 1: every point.")
+    ] = 1,
+    nested: Annotated[bool, typer.Option("--nested/--no-nested", help="Interruption of the recovery, too.")] = True,
     seed: SeedOption = None,
-    assignments: SetOption = None,
-    var: VariableOption = None,
+    *,
+    changes: ScenarioChanges,
 ) -> Interrupted:
     """Interrupt an integration engine at every point, and show what its recovery did there.
 
@@ -111,7 +120,7 @@ def crash_points(
     """
     from qsctl.sim.engine.crash_points import explore
 
-    return Interrupted(explore(_read(scenario, seed, assignments, var), every=every, nested=nested))
+    return Interrupted(explore(_read(scenario, seed, changes), every=every, nested=nested))
 
 
 def add(group: typer.Typer) -> None:
@@ -135,7 +144,7 @@ def add(group: typer.Typer) -> None:
     )(crash_points)
 
 
-def _read(scenario: str, seed: int | None, assignments: list[str] | None, var: list[str] | None) -> Scenario:
+def _read(scenario: str, seed: int | None, changes: ScenarioChanges) -> Scenario:
     import dataclasses
 
     from qsctl.sim.scenario.overrides import apply_overrides
@@ -143,7 +152,7 @@ def _read(scenario: str, seed: int | None, assignments: list[str] | None, var: l
     from qsctl.sim.scenario.scenario import Model
     from qsctl.sim.scenario.xml import find_scenario, read_scenario
 
-    read = apply_overrides(read_scenario(find_scenario(scenario), variables_of(var)), assignments_of(assignments))
+    read = apply_overrides(read_scenario(find_scenario(scenario), changes.variables), changes.overrides)
     if read.model is not Model.INTEGRATION:
         raise UsageError(
             f"scenario {read.name!r} is of model {read.model}, not integration",

@@ -37,7 +37,7 @@ class CompletionScript(Result):
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(help="The shell to complete in.", show_default=False)],
+    shell: Annotated[Shell, typer.Argument(help="Shell that the script is for.", show_default=False)],
 ) -> CompletionScript:
     """Print the completion script of a shell."""
     return CompletionScript(shell, shipped(f"completions/qsctl.{shell}").read_text(encoding="utf-8"))

@@ -27,25 +27,19 @@ from qsctl.cli.monitoring.check_values import (
 )
 from qsctl.cli.monitoring.listing_source import ListingOption, ReplicationOption, RunOption, check_source
 from qsctl.cli.monitoring.nagios import CheckStatus, Range, number, one_line, parse_range, performance, status_of
-from qsctl.cli.options import (
-    DEFAULT_SERVICE,
-    DEFAULT_STATE_DIR,
-    DEFAULT_TIMEOUT,
-    ServiceOption,
-    StateDirOption,
-    TimeoutOption,
-)
 from qsctl.cli.output import render
 from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import Block, Result, Row, TextBlock
-from qsctl.cli.service_options import DEFAULT_TARGET, TargetOption
+from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import QsctlError, UsageError
 
 WarningOption = Annotated[
-    str, typer.Option("--warning", "-w", metavar="RANGE", help="What is well, else WARNING: 10, 10:, ~:10, @10:20.")
+    str,
+    typer.Option("--warning", "-w", metavar="RANGE", help="Range of good values, else WARNING: 10, 10:, ~:10, @10:20."),
 ]
 CriticalOption = Annotated[
-    str, typer.Option("--critical", "-c", metavar="RANGE", help="What is well, else CRITICAL; in the same form.")
+    str,
+    typer.Option("--critical", "-c", metavar="RANGE", help="Range of good values, else CRITICAL; in the same form."),
 ]
 MEASURE_PANEL: Final = "Measure"
 MOST_PERFORMANCE: Final = 50
@@ -114,7 +108,7 @@ class CheckResult(Result):
 
 
 class CheckCommand(TyperCommand):
-    """A command whose wrong command line is UNKNOWN too: 2 would be CRITICAL to who runs it."""
+    """A command whose wrong command line is UNKNOWN too: 2 would be CRITICAL to the monitoring system."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Parse, as every command does."""
@@ -132,15 +126,28 @@ _USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
 
 
 def check_client(
-    name: Annotated[str, typer.Argument(metavar="CLIENT", help="A client; ? is one character, * any.")],
+    name: Annotated[
+        str, typer.Argument(metavar="CLIENT", help="Name of a client; ? stands for one character, * for any.")
+    ],
     warning: WarningOption = "",
     critical: CriticalOption = "",
     measure: Annotated[
         str,
-        typer.Option("--measure", "-m", help=f"One of {', '.join(CLIENT_MEASURES)}.", rich_help_panel=MEASURE_PANEL),
+        typer.Option(
+            "--measure",
+            "-m",
+            help=f"Figure to check, one of {', '.join(CLIENT_MEASURES)}.",
+            rich_help_panel=MEASURE_PANEL,
+        ),
     ] = "discarded_messages",
     queue: Annotated[
-        str, typer.Option("--queue", metavar="QUEUE", help="Queues to look at.", rich_help_panel=MEASURE_PANEL)
+        str,
+        typer.Option(
+            "--queue",
+            metavar="QUEUE",
+            help="Queues to check, by name; ? stands for one character, * for any.",
+            rich_help_panel=MEASURE_PANEL,
+        ),
     ] = "*",
     run: RunOption = None,
     listing: ListingOption = None,
@@ -161,7 +168,10 @@ def check_client(
 
 def check_queue(
     name: Annotated[
-        str, typer.Argument(metavar="QUEUE", help="A queue of the service; with --run or --listing D-1 and the like.")
+        str,
+        typer.Argument(
+            metavar="QUEUE", help="Queue of the service; with --run or --listing one of a client, such as D-1."
+        ),
     ],
     warning: WarningOption = "",
     critical: CriticalOption = "",
@@ -170,30 +180,26 @@ def check_queue(
         typer.Option(
             "--measure",
             "-m",
-            help="A number of `qsctl get status`, current_message_count unless given; with --run or --listing one of "
-            f"{', '.join(QUEUE_MEASURES)}, depth_percent unless given.",
-            show_default=False,
+            help="Figure to check, a number of `qsctl get status`; with --run or --listing one of "
+            f"{', '.join(QUEUE_MEASURES)}.",
+            show_default=f"{DEFAULT_SERVICE_MEASURE}, or {DEFAULT_QUEUE_MEASURE}",
             rich_help_panel=MEASURE_PANEL,
         ),
     ] = "",
     run: RunOption = None,
     listing: ListingOption = None,
     replication: ReplicationOption = 0,
-    service: ServiceOption = DEFAULT_SERVICE,
-    state_dir: StateDirOption = DEFAULT_STATE_DIR,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
-    target: TargetOption = DEFAULT_TARGET,
+    *,
+    service: TargetOptions,
 ) -> CheckResult:
     """Check a queue of our own service, of a run or of a listing: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
-    With --run or --listing the queue of every client is looked at, and the worst decides. Asking the service starts its
-    `change` counters again from zero, as `qsctl get status` does.
+    With --run or --listing the queue of every client is looked at, and the worst decides. Reading the status starts
+    the `change` counters again from zero, as `qsctl get status` does.
     """
     if run is None and listing is None:
         chosen = measure or DEFAULT_SERVICE_MEASURE
-        return _checked(
-            lambda: of_service(name, chosen, service, state_dir, timeout, target), chosen, warning, critical
-        )
+        return _checked(lambda: of_service(name, chosen, service), chosen, warning, critical)
 
     def values() -> list[Checked]:
         check_source(run, listing)

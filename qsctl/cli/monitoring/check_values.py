@@ -14,6 +14,7 @@ from qsctl.cli.monitoring.listing_source import load_listing, load_run, no_match
 from qsctl.errors import InvalidInput, UsageError
 
 if TYPE_CHECKING:
+    from qsctl.cli.service_options import TargetOptions
     from qsctl.profiles.listings.model import Listings, QueueStatistics
 
 COUNTS: Final = (
@@ -152,7 +153,7 @@ def is_recorded_service(run: Path) -> bool:
     return read_run_info(run).model == "shared_reader_queue"
 
 
-def of_service(queue: str, measure: str, service: str, state_dir: Path, timeout: str, target: str) -> list[Checked]:
+def of_service(queue: str, measure: str, service: TargetOptions) -> list[Checked]:
     """The values of a queue's status at a service, one a service that answers.
 
     Raises:
@@ -160,11 +161,8 @@ def of_service(queue: str, measure: str, service: str, state_dir: Path, timeout:
         UsageError: no number of the status has that name.
     """
     from qsctl.cli.administer.get_results import Statuses
-    from qsctl.cli.location import open_connection
-    from qsctl.client.admin import Administration
 
-    with open_connection(service, state_dir, timeout) as connection:
-        administration = Administration(connection, target)
+    with service.open() as administration:
         rows = Statuses(tuple(administration.statuses(administration.queue_named(queue)))).rows()
     found = []
     for row in rows:

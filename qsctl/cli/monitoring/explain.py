@@ -133,13 +133,13 @@ def discards(
         Path,
         typer.Argument(
             metavar="FILE|RUN",
-            help="A run folder; or a captured listing, `show stats client`, SEMP v1 replies; -: standard input.",
+            help="Run folder; or a captured listing, `show stats client`, SEMP v1 replies; -: standard input.",
         ),
     ],
 ) -> ExplainedDiscards:
     """Explain discards: how many by which cause, what helps, and the simulation that would show it.
 
-    The total of egress discards that a broker states is mostly not congestion: causes are told apart.
+    The total of egress discards that a broker states is mostly not congestion: causes are kept apart.
     """
     if not is_standard_input(source) and source.is_dir():
         from qsctl.sim.listings.discards import explain_run

@@ -25,9 +25,9 @@ RunOption = Annotated[
     Path | None,
     typer.Option(
         "--run",
-        metavar="DIR",
-        help="Run folder of `qsctl simulate`; the newest one in qsctl-runs unless given.",
-        show_default=False,
+        metavar="RUN",
+        help="Run folder of `qsctl simulate`.",
+        show_default="the newest one in qsctl-runs",
         rich_help_panel=SOURCE_PANEL,
     ),
 ]
@@ -37,13 +37,14 @@ ListingOption = Annotated[
         "--listing",
         metavar="FILE",
         help="Captured listing of a broker, or SEMP v1 replies, instead of a run; -: standard input.",
-        show_default=False,
         rich_help_panel=SOURCE_PANEL,
     ),
 ]
 ReplicationOption = Annotated[
     int,
-    typer.Option("--replication", min=0, help="Replication of the run, from 0.", rich_help_panel=SOURCE_PANEL),
+    typer.Option(
+        "--replication", min=0, help="Number of the replication of the run, from 0.", rich_help_panel=SOURCE_PANEL
+    ),
 ]
 
 _Named = TypeVar("_Named")

@@ -1,6 +1,6 @@
 """`qsctl show client`, `qsctl show cspf neighbor`: a run, or what was captured, in the look of the broker's listings.
 
-The words after the name are the broker's own commands (seed 004), so that an operator's hand and scripts work.
+The words after the name are the broker's own commands [P7500], so that operators and scripts type what they know.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 
 NameArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="NAME", help="A name, or part of one with ? for one character and * for any.", show_default=False
-    ),
+    typer.Argument(metavar="NAME", help="Name; ? stands for one character, * for any.", show_default=False),
 ]
 WordsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="WORDS…", help="What to show of them.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="WORDS…", help="Words of the broker's command behind the name.", show_default=False),
 ]
 
 STATS, SLOW, CONNECTIONS = "stats queue", "slow-subscriber", "connections wide"
@@ -77,7 +76,7 @@ def show_client(
 
 def show_cspf(
     words: Annotated[
-        list[str], typer.Argument(metavar="neighbor NAME stats queues", help="As the broker's command has it.")
+        list[str], typer.Argument(metavar="neighbor NAME stats queues", help="Words of the broker's command.")
     ],
     run: RunOption = None,
     listing: ListingOption = None,

@@ -30,7 +30,9 @@ PAYLOAD_HELP: Final = {
 
 TypesOption = Annotated[
     Path | None,
-    typer.Option("--types", metavar="XML_FILE", help="Where the queue's type is defined: shows samples as JSON."),
+    typer.Option(
+        "--types", metavar="XML_FILE", help="XML file that defines the queue's type; samples are then shown as JSON."
+    ),
 ]
 
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from qsctl.profiles.client_profile import Queue
 
-FlowsOption = Annotated[int, typer.Option("--flows", min=0, max=200_000, help="Consumer flows of one client.")]
+FlowsOption = Annotated[
+    int, typer.Option("--flows", min=0, max=200_000, help="Number of consumer flows of one client.")
+]
 WindowOption = Annotated[int, typer.Option("--window", min=1, max=65_535, help="Window of one flow, in messages.")]
 MessageSizeOption = Annotated[
     int, typer.Option("--message-size", min=1, max=2**31 - 1, help="Length of a message, in bytes.")
@@ -43,12 +45,15 @@ def lint(
     window: WindowOption = 255,
     message_size: MessageSizeOption = 1024,
     topics: Annotated[
-        int, typer.Option("--topics", min=0, help="Unique topics that one client receives; 0: as many as are elided.")
+        int,
+        typer.Option(
+            "--topics", min=0, help="Number of unique topics that one client receives; 0: as many as are elided."
+        ),
     ] = 0,
-    web: Annotated[bool, typer.Option("--web", help="The clients are web messaging clients.")] = False,
+    web: Annotated[bool, typer.Option("--web", help="Web messaging clients instead of ordinary ones.")] = False,
     queued: Annotated[
         list[str] | None,
-        typer.Option("--queued", metavar="QUEUE=N", help="Work units queued now, as in D-1=1500; may be repeated."),
+        typer.Option("--queued", metavar="QUEUE=N", help="Work units in a queue now, as in D-1=1500; may be repeated."),
     ] = None,
 ) -> LintedProfile:
     """Explain what in a client profile may not be meant: rule, numbers and lever. The exit status is 1 on a warning."""
@@ -74,7 +79,7 @@ def _queued(options: Sequence[str] | None) -> dict[Queue, int]:
 
 def diff(
     first: FileArgument,
-    second: Annotated[Path, typer.Argument(metavar="FILE", help="Another file, in any format.")],
+    second: Annotated[Path, typer.Argument(metavar="FILE", help="Other file of client profiles, in any format.")],
     name: NameOption = None,
     message_vpn: VpnOption = None,
 ) -> ProfileDifference:
@@ -87,28 +92,37 @@ def diff(
 
 def size(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="A file of client profiles; the vendor's defaults without.")
+        Path | None, typer.Argument(metavar="[FILE]", help="File of client profiles; left out: the vendor's defaults.")
     ] = None,
-    flows: Annotated[int, typer.Option("--flows", min=1, max=200_000, help="Consumer flows of one client.")] = 1,
+    flows: Annotated[
+        int, typer.Option("--flows", min=1, max=200_000, help="Number of consumer flows of one client.")
+    ] = 1,
     window: WindowOption = 255,
     message_size: MessageSizeOption = 1024,
-    clients: Annotated[int, typer.Option("--clients", min=1, max=1_000_000, help="Clients with this profile.")] = 1,
+    clients: Annotated[
+        int, typer.Option("--clients", min=1, max=1_000_000, help="Number of clients with this profile.")
+    ] = 1,
     round_trip: Annotated[
-        str, typer.Option("--round-trip", metavar="TIME", help="From G-1 to the acknowledgment, as in 100ms.")
+        str,
+        typer.Option(
+            "--round-trip", metavar="TIME", help="Time from G-1 to the acknowledgment, a duration such as 100ms."
+        ),
     ] = "0",
     rate: Annotated[
-        str, typer.Option("--rate", metavar="RATE", help="Wanted for one client, as in 1 Gbit/s; 0: not known.")
+        str,
+        typer.Option("--rate", metavar="RATE", help="Bit rate wanted for one client, as in 1 Gbit/s; 0: not known."),
     ] = "0",
     scenario: Annotated[
         Path | None,
-        typer.Option("--scenario", metavar="FILE", help="Write the load as a scenario, to check it by simulation.",
-                     show_default=False),
+        typer.Option(
+            "--scenario", metavar="FILE", help="Scenario file to write of this load, to check it by simulation."
+        ),
     ] = None,
     name: NameOption = None,
     message_vpn: VpnOption = None,
     form: FromOption = None,
     force: ForceOption = False,
-) -> SizedProfile:  # fmt: skip
+) -> SizedProfile:
     """Compute what G-1 admits, what flows and windows want, and the memory of all clients, each with its formula."""
     from qsctl.instant import INFINITE_NS, parse_duration
     from qsctl.profiles.ranges import default_profile

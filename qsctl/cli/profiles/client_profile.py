@@ -42,7 +42,9 @@ def show(
     name: NameOption = None,
     message_vpn: VpnOption = None,
     form: FromOption = None,
-    changed: Annotated[bool, typer.Option("--changed", help="Only settings that are not at their default.")] = False,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Restriction to settings that are not at their default.")
+    ] = False,
 ) -> ShownProfile:
     """Show every setting of a client profile with its default; -o json also with its range and source."""
     from qsctl.profiles.formats.file import choose
@@ -84,7 +86,7 @@ def reset(
     settings: Annotated[
         list[str] | None, typer.Argument(metavar="[SETTING...]", help="Settings by the name of any format.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every setting.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Reset of every setting.")] = False,
     name: NameOption = None,
     message_vpn: VpnOption = None,
     form: FromOption = None,
@@ -138,7 +140,7 @@ def _changed(
 
 
 def _refuse_what_would_be_lost(read: ProfileFile, profile: ClientProfile, changes: dict[str, Value]) -> None:
-    """To set a value that the file's format has no place for is no small loss: it is all that was asked."""
+    """To set a value that the file's format has no place for is no small loss: it is the whole change."""
     from qsctl.profiles.formats.file import lost_fields
 
     lost = [field for field in lost_fields([profile], read.format) if field in changes]

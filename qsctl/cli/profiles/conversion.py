@@ -55,22 +55,25 @@ def import_profiles(
 
 def export(
     file: FileArgument,
-    to: Annotated[Format, typer.Option("--to", help="The format to write.")],
+    to: Annotated[Format, typer.Option("--to", help="Format to write.")],
     name: NameOption = None,
     message_vpn: VpnOption = None,
-    every: Annotated[bool, typer.Option("--all", help="All profiles of the file.")] = False,
-    changed: Annotated[bool, typer.Option("--changed", help="Only settings that are not at their default.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Export of all profiles of the file.")] = False,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Restriction to settings that are not at their default.")
+    ] = False,
     against: Annotated[
         Path | None,
         typer.Option(
-            "--against", metavar="FILE", help="Only settings that differ from this profile's: the smallest change.",
-            show_default=False,
+            "--against",
+            metavar="FILE",
+            help="Profile to compare with: only settings that differ from it are written.",
         ),
     ] = None,
     form: FromOption = None,
     out: OutOption = None,
     force: ForceOption = False,
-) -> ProfileText:  # fmt: skip
+) -> ProfileText:
     """Write client profiles in another format: a PATCH of SEMP v2, a CLI script, Terraform, Ansible, a listing, XML."""
     from qsctl.profiles.formats.file import write_profiles
 

@@ -18,25 +18,28 @@ if TYPE_CHECKING:
     from qsctl.profiles.setting import Setting
 
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A file of client profiles, in any format.")]
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="File of client profiles, in any format.")]
 NameOption = Annotated[
     str | None,
-    typer.Option("--name", metavar="NAME", help="The profile, where the file has several.", show_default=False),
+    typer.Option("--name", metavar="NAME", help="Name of the profile, where the file has several."),
 ]
 VpnOption = Annotated[
     str | None,
-    typer.Option("--message-vpn", metavar="VPN", help="The profile's message VPN.", show_default=False),
+    typer.Option("--message-vpn", metavar="VPN", help="Message VPN of the profile, where the file has several."),
 ]
 FromOption = Annotated[
     Format | None,
-    typer.Option("--from", help="The file's format; recognized by its content unless given.", show_default=False),
+    typer.Option("--from", help="Format of the file.", show_default="recognized by its content"),
 ]
 OutOption = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FILE", help="The file to write; standard output unless given.", show_default=False),
+    typer.Option("--out", metavar="FILE", help="File to write.", show_default="standard output"),
 ]
 ForceOption = Annotated[
-    bool, typer.Option("--force", "-f", help="Overwrite the file; what else it holds, comments included, is lost.")
+    bool,
+    typer.Option(
+        "--force", "-f", help="Replacement of an existing file; what else it holds, comments included, is lost."
+    ),
 ]
 
 

@@ -1,50 +1,78 @@
-"""`qsctl consume`: receive samples from a queue (manual, section 2.5)."""
+"""`qsctl consume`: receive samples from a queue [QS 2.5]."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from qsctl.cli.command import command
-from qsctl.cli.location import open_connection, seconds
-from qsctl.cli.options import DEFAULT_SERVICE, DEFAULT_STATE_DIR, DEFAULT_TIMEOUT, ServiceOption, StateDirOption
+from qsctl.cli.location import seconds
 from qsctl.cli.output.payloads import TypesOption
 from qsctl.cli.samples.consume_results import Consumed, Settlement
-from qsctl.cli.service_options import DEFAULT_TARGET, SAMPLES_PANEL, QueueArgument, TargetOption
+from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument, TargetOptions
 from qsctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
+
+LEAST_ANSWER_S: Final = 10.0
+"""What a service has to answer a command, however short the wait for a sample is."""
+
+
+@dataclass(frozen=True)
+class ConsumedService(TargetOptions):
+    """The service to consume from; `--timeout` is of the first sample."""
+
+    timeout: Annotated[
+        str,
+        typer.Option(
+            "--timeout",
+            help="Longest wait for the first sample, a duration such as 5s, or infinite; the service has 10s to "
+            "answer at least.",
+            rich_help_panel="Service",
+        ),
+    ] = "0s"
+
+    @property
+    def wait_s(self) -> float:
+        """The longest wait for the first sample."""
+        return seconds(self.timeout, "--timeout")
+
+    @contextmanager
+    def open(self, target: str = "", *, ends: bool = False) -> Iterator[Administration]:
+        """Connect to the service; see `ServiceOptions.open`."""
+        answering = self if self.wait_s > LEAST_ANSWER_S else replace(self, timeout=f"{LEAST_ANSWER_S:g}s")
+        with super(ConsumedService, answering).open(target, ends=ends) as administration:
+            yield administration
 
 
 def consume(
     queue: QueueArgument,
     count: Annotated[
         int,
-        typer.Option("--count", "-n", min=0, max=2**31 - 1, help="The most samples to receive; 0: all that are there."),
-    ] = 1,
-    wait: Annotated[
-        str,
         typer.Option(
-            "--timeout",
-            help="How long to wait for the first sample, as in 5s or infinite; the service has 10s to answer at least.",
+            "--count",
+            "-n",
+            min=0,
+            max=2**31 - 1,
+            help="Largest number of samples to receive; 0: all that are there.",
         ),
-    ] = "0s",
+    ] = 1,
     reject: Annotated[
-        bool, typer.Option("--reject", help="Refuse the samples: they are delivered again or given up.")
+        bool, typer.Option("--reject", help="Rejection of the samples: they are redelivered or become dead letters.")
     ] = False,
-    no_ack: Annotated[
-        bool, typer.Option("--no-ack", help="Answer nothing: the samples come again, as redelivered.")
-    ] = False,
+    no_ack: Annotated[bool, typer.Option("--no-ack", help="No acknowledgment: the samples are redelivered.")] = False,
     source_guid: Annotated[
         str,
-        typer.Option(
-            "--source-guid", metavar="HEX", help="Receive the replies that wait for this requester.", show_default=False
-        ),
+        typer.Option("--source-guid", metavar="HEX", help="GUID of the requester whose replies are received."),
     ] = "",
     types: TypesOption = None,
-    service: ServiceOption = DEFAULT_SERVICE,
-    state_dir: StateDirOption = DEFAULT_STATE_DIR,
-    target: TargetOption = DEFAULT_TARGET,
+    *,
+    service: ConsumedService,
 ) -> Iterator[Consumed]:
     """Receive samples from a queue, print them, then acknowledge them.
 
@@ -53,25 +81,24 @@ def consume(
     there was none.
     """
     from qsctl.cli.samples.json_form import read_type_file, reader_of
-    from qsctl.client.admin import Administration
-    from qsctl.client.taking import take
+    from qsctl.client.batches import receive_batches
     from qsctl.core.admin.resolve import short_name
     from qsctl.identity import NIL_GUID, guid_from_hex
 
     if reject and no_ack:
         raise UsageError("--reject and --no-ack are both given", remedy="Give one of them.")
     settlement = Settlement.REJECTED if reject else Settlement.NONE if no_ack else Settlement.ACCEPTED
-    wait_s = seconds(wait, "--timeout")
+    wait_s = service.wait_s
     source = guid_from_hex(source_guid) if source_guid else NIL_GUID
     library = read_type_file(types)
-    answer_wait = wait if wait_s > seconds(DEFAULT_TIMEOUT, "--timeout") else DEFAULT_TIMEOUT
-    with open_connection(service, state_dir, answer_wait) as connection:
-        administration = Administration(connection, target)
+    with service.open() as administration:
         resource = administration.queue_named(queue)
         reader = reader_of(administration, resource, library)
         ok = None if no_ack else not reject
         has_samples = False
-        for batch in take(connection, short_name(resource), count or None, wait_s, ok, source):
+        for batch in receive_batches(
+            administration.connection, short_name(resource), count or None, wait_s, ok, source
+        ):
             has_samples = True
             yield Consumed(batch.deliveries, settlement, reader, batch.is_last)
     if not has_samples:

@@ -11,7 +11,7 @@ from qsctl.errors import InvalidInput, NotFound, UsageError
 from qsctl.resource import ResourceKind, parse_resource
 
 if TYPE_CHECKING:
-    from qsctl.client.admin import Administration
+    from qsctl.client.administration import Administration
     from qsctl.config.types import TypeLibrary
     from qsctl.resource import ResourceIdentifier
 

@@ -1,4 +1,4 @@
-"""`qsctl produce`: write samples to a queue's topic (manual, section 2.4)."""
+"""`qsctl produce`: write samples to a queue's topic [QS 2.4]."""
 
 from __future__ import annotations
 
@@ -8,17 +8,8 @@ from typing import Annotated
 import typer
 
 from qsctl.cli.command import command
-from qsctl.cli.location import open_connection
-from qsctl.cli.options import (
-    DEFAULT_SERVICE,
-    DEFAULT_STATE_DIR,
-    DEFAULT_TIMEOUT,
-    ServiceOption,
-    StateDirOption,
-    TimeoutOption,
-)
 from qsctl.cli.samples.produce_results import Produced
-from qsctl.cli.service_options import DEFAULT_TARGET, SAMPLES_PANEL, TargetOption
+from qsctl.cli.service_options import SAMPLES_PANEL, TargetOptions
 
 _CONTENT = "Content (left out: standard input)"
 _IDENTITY = "Identity"
@@ -27,40 +18,54 @@ _IDENTITY = "Identity"
 def produce(
     name: Annotated[
         str,
-        typer.Argument(metavar="QUEUE_OR_TOPIC", help="A queue, as in `get messages`, or a topic.", show_default=False),
+        typer.Argument(
+            metavar="QUEUE_OR_TOPIC", help="Queue, named as in `get messages`, or a topic.", show_default=False
+        ),
     ],
     text: Annotated[
-        list[str] | None, typer.Option("--text", help="A sample's text; may be repeated.", rich_help_panel=_CONTENT)
+        list[str] | None, typer.Option("--text", help="Text of a sample; may be repeated.", rich_help_panel=_CONTENT)
     ] = None,
     json: Annotated[
         list[str] | None,
-        typer.Option(
-            "--json", help="A sample as JSON, by the queue's type; may be repeated.", rich_help_panel=_CONTENT
-        ),
+        typer.Option("--json", help="Sample as JSON, by the queue's type; may be repeated.", rich_help_panel=_CONTENT),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--file", "-f", help="A file whose content is one sample; -: stdin.", rich_help_panel=_CONTENT),
+        typer.Option(
+            "--file", "-f", help="File whose content is one sample; -: standard input.", rich_help_panel=_CONTENT
+        ),
     ] = None,
     lines: Annotated[
-        bool, typer.Option("--lines", help="Every line of the input is a sample.", rich_help_panel=_CONTENT)
+        bool, typer.Option("--lines", help="Split of the input into one sample a line.", rich_help_panel=_CONTENT)
     ] = False,
     types: Annotated[
         Path | None,
         typer.Option(
             "--types",
             metavar="XML_FILE",
-            help="Where the queue's type is defined, for --json.",
+            help="XML file that defines the queue's type, for --json.",
             rich_help_panel=_CONTENT,
         ),
     ] = None,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Write the whole input so many times.")] = 1,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, help="Number of times that the whole input is written.")
+    ] = 1,
     lifespan: Annotated[
-        str, typer.Option("--lifespan", help="How long the samples may stay; finite: it goes before the queue's.")
+        str,
+        typer.Option(
+            "--lifespan",
+            help="Longest stay of the samples in a queue, a duration such as 1h; a finite one overrides the queue's.",
+        ),
     ] = "infinite",
     writer_guid: Annotated[
         str,
-        typer.Option("--writer-guid", metavar="HEX", help="Default: a random one.", rich_help_panel=_IDENTITY),
+        typer.Option(
+            "--writer-guid",
+            metavar="HEX",
+            help="GUID of the writer, the first part of each sample's identity.",
+            show_default="a random one",
+            rich_help_panel=_IDENTITY,
+        ),
     ] = "",
     first_sequence_number: Annotated[
         int,
@@ -69,7 +74,7 @@ def produce(
             min=1,
             max=2**62,
             metavar="N",
-            help="The samples count up from it.",
+            help="Sequence number of the first sample; the others count up from it.",
             rich_help_panel=_IDENTITY,
         ),
     ] = 1,
@@ -78,32 +83,38 @@ def produce(
         typer.Option(
             "--source-guid",
             metavar="HEX",
-            help="Who asks, for replies. Default: the writer.",
+            help="GUID of the requester that the reply is addressed to.",
+            show_default="the writer's",
             rich_help_panel=_IDENTITY,
         ),
     ] = "",
     related_source_guid: Annotated[
         str,
-        typer.Option("--related-source-guid", metavar="HEX", help="A reply: to whom.", rich_help_panel=_IDENTITY),
+        typer.Option(
+            "--related-source-guid",
+            metavar="HEX",
+            help="Source GUID of the requester that a reply is for.",
+            rich_help_panel=_IDENTITY,
+        ),
     ] = "",
     related_identity: Annotated[
         str,
         typer.Option(
-            "--related-identity", metavar="GUID:N", help="A reply: to which request.", rich_help_panel=_IDENTITY
+            "--related-identity",
+            metavar="GUID:N",
+            help="Identity of the request that a reply is for.",
+            rich_help_panel=_IDENTITY,
         ),
     ] = "",
-    service: ServiceOption = DEFAULT_SERVICE,
-    state_dir: StateDirOption = DEFAULT_STATE_DIR,
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
-    target: TargetOption = DEFAULT_TARGET,
+    *,
+    service: TargetOptions,
 ) -> Produced:
-    """Write samples to the topic of a queue; every queue of that topic takes its own copy.
+    """Write samples to the topic of a queue; every queue of that topic enqueues its own copy.
 
     Exits with 0 when all were accepted, 3 when only some were, 7 when none was, 8 when a queue did not answer.
     """
     from qsctl.cli.samples.input import Content, payloads
     from qsctl.cli.samples.writer import Origin, write_all
-    from qsctl.client.admin import Administration
     from qsctl.client.topics import topic_named
 
     origin = Origin.given(
@@ -116,9 +127,9 @@ def produce(
     )
     content = Content(tuple(text or ()), tuple(json or ()), file, lines, types, count)
     content.check()
-    with open_connection(service, state_dir, timeout) as connection:
-        topic = topic_named(name, Administration(connection, target).hosted())
-        return write_all(connection, topic, payloads(content, topic.type_name), origin)
+    with service.open() as administration:
+        topic = topic_named(name, administration.hosted())
+        return write_all(administration.connection, topic, payloads(content, topic.type_name), origin)
 
 
 def register(app: typer.Typer) -> None:

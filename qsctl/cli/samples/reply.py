@@ -1,4 +1,4 @@
-"""`qsctl reply`: answer requests with a program's output, or with one text (manual, sections 2.11 and 8.4)."""
+"""`qsctl reply`: answer requests with a program's output, or with one text [QS 2.11, 8.4]."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Annotated, ClassVar
 import typer
 
 from qsctl.cli.command import command
-from qsctl.cli.options import DEFAULT_TIMEOUT, TimeoutOption
 from qsctl.cli.output.results import Block, Result, TextBlock
-from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument
+from qsctl.cli.service_options import SAMPLES_PANEL, DdsOptions, QueueArgument
 from qsctl.errors import ExitStatus
 
 
@@ -39,20 +38,23 @@ class Answered(Result):
 
 def reply(
     queue: QueueArgument,
-    text: Annotated[str | None, typer.Option("--text", help="The reply; {} stands for the request's text.")] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", help="Text of the reply; {} stands for the request's text.")
+    ] = None,
     execute: Annotated[
         str | None,
-        typer.Option("--exec", metavar="COMMAND", help="A command: the request on its stdin, the reply its stdout."),
+        typer.Option(
+            "--exec",
+            metavar="COMMAND",
+            help="Command that replies: the request on its standard input, the reply on its standard output.",
+        ),
     ] = None,
     reply_topic: Annotated[
-        str, typer.Option("--reply-topic", help="Topic of the reply queue; default: TOPIC and 'Reply'.")
+        str, typer.Option("--reply-topic", help="Topic of the reply queue.", show_default="TOPICReply")
     ] = "",
-    count: Annotated[int, typer.Option("--count", "-n", min=0, help="Requests to answer; 0: without end.")] = 0,
-    service: Annotated[
-        str,
-        typer.Option("--service", envvar="QSCTL_SERVICE", help="dds:DOMAIN of the queues.", rich_help_panel="Service"),
-    ] = "dds:0",
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    count: Annotated[int, typer.Option("--count", "-n", min=0, help="Number of requests to answer; 0: no limit.")] = 0,
+    *,
+    service: DdsOptions,
 ) -> Answered:
     """Answer requests until there were enough, or none came for --timeout.
 
@@ -64,13 +66,13 @@ def reply(
     from qsctl.cli.output.render import note
     from qsctl.cli.samples.reply_maker import reply_maker
     from qsctl.cli.samples.request_queue import request_queue
-    from qsctl.client.blocking_requests import QueueReplier
+    from qsctl.client import QueueReplier
     from qsctl.errors import NoAnswer
     from qsctl.identity import NIL_GUID
 
     make = reply_maker(text, execute)
-    wait_s = seconds(timeout, "--timeout")
-    topic, subscriber, domain_id, settings = request_queue(queue, service, wait_s)
+    wait_s = seconds(service.timeout, "--timeout")
+    topic, subscriber, domain_id, settings = request_queue(queue, service.service, wait_s)
     answered = rejected = 0
     with QueueReplier[bytes](topic, subscriber, domain_id, reply_topic=reply_topic, settings=settings) as replier:
         replier.wait_for_queues(wait_s)

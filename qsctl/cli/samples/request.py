@@ -1,4 +1,4 @@
-"""`qsctl request`: ask through a queue and wait for the reply (manual, sections 2.11 and 8.3)."""
+"""`qsctl request`: ask through a queue and wait for the reply [QS 2.11, 8.3]."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Annotated, ClassVar
 import typer
 
 from qsctl.cli.command import command
-from qsctl.cli.options import DEFAULT_TIMEOUT, TimeoutOption
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
-from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument
+from qsctl.cli.service_options import SAMPLES_PANEL, DdsOptions, QueueArgument
 
 
 @dataclass(frozen=True)
@@ -39,43 +38,46 @@ class Replies(Result):
 
 def request(
     queue: QueueArgument,
-    text: Annotated[str | None, typer.Option("--text", help="The request's text; left out: standard input.")] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", help="Text of the request.", show_default="standard input")
+    ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="A file whose content is the request; -: standard input.")
+        Path | None,
+        typer.Option(
+            "--file", "-f", help="File whose content is the request; -: standard input.", show_default="standard input"
+        ),
     ] = None,
     reply_topic: Annotated[
-        str, typer.Option("--reply-topic", help="Topic of the reply queue; default: TOPIC and 'Reply'.")
+        str, typer.Option("--reply-topic", help="Topic of the reply queue.", show_default="TOPICReply")
     ] = "",
-    replies: Annotated[int, typer.Option("--replies", "-n", min=1, help="How many replies to wait for.")] = 1,
+    replies: Annotated[int, typer.Option("--replies", "-n", min=1, help="Number of replies to wait for.")] = 1,
     source_guid: Annotated[
         str,
         typer.Option(
             "--source-guid",
             metavar="HEX",
-            help="Who asks; default: a new one. Late replies: `qsctl consume --source-guid`.",
+            help="GUID of the requester that replies are addressed to; `qsctl consume --source-guid` gets late ones.",
+            show_default="a new one",
         ),
     ] = "",
-    service: Annotated[
-        str,
-        typer.Option("--service", envvar="QSCTL_SERVICE", help="dds:DOMAIN of the queues.", rich_help_panel="Service"),
-    ] = "dds:0",
-    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    *,
+    service: DdsOptions,
 ) -> Iterator[Replies]:
     """Send a request, print the replies, then acknowledge them.
 
-    Exits with 8 when fewer replies came than were asked for, those that came being printed, and with 7 when the queue
+    Exits with 8 when fewer replies came than were waited for, those that came being printed, and with 7 when the queue
     rejected the request.
     """
     from qsctl.cli.location import seconds
     from qsctl.cli.samples.request_queue import printable, request_content, request_queue
-    from qsctl.client.blocking_requests import QueueRequester
+    from qsctl.client import QueueRequester
     from qsctl.errors import NoAnswer
     from qsctl.identity import guid_from_hex
 
-    wait_s = seconds(timeout, "--timeout")
+    wait_s = seconds(service.timeout, "--timeout")
     source = guid_from_hex(source_guid) if source_guid else None
     content = request_content(text, file)
-    topic, subscriber, domain_id, settings = request_queue(queue, service, wait_s)
+    topic, subscriber, domain_id, settings = request_queue(queue, service.service, wait_s)
     with QueueRequester(
         topic,
         subscriber,
@@ -96,7 +98,7 @@ def request(
             raise NoAnswer(
                 f"{len(found)} of {replies} replies to {identity} came in {wait_s:g} s",
                 remedy="Check that a replier is running, or give it more time with --timeout. A late reply waits: "
-                f"qsctl consume {reply_queue} --source-guid {requester.source_guid.hex()} --service {service}",
+                f"qsctl consume {reply_queue} --source-guid {requester.source_guid.hex()} --service {service.service}",
             )
 
 

@@ -44,7 +44,7 @@ def request_queue(queue: str, service: str, wait_s: float) -> QueuePlace:
     topic, _, subscriber = queue.rpartition("@")
     if topic and subscriber:
         return QueuePlace(topic, subscriber, domain_id, settings)
-    from qsctl.client.admin import Administration
+    from qsctl.client.administration import Administration
     from qsctl.client.dds_connection import DdsConnection
     from qsctl.core.admin.resolve import short_name
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from qsctl.cli.command import command
-from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
+from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, compared_runs
 from qsctl.cli.simulation.summarize_results import MOST_LINES, short_duration
@@ -154,32 +154,41 @@ def compare(
     a: Annotated[
         str,
         typer.Argument(
-            metavar="A", help="A run folder or a sweep folder, by path or URI; with --client-profile a scenario."
+            metavar="RUN_A", help="Run folder or sweep folder, by path or URI; with --client-profile a scenario."
         ),
     ],
     b: Annotated[
-        str | None, typer.Argument(metavar="[B]", help="Another of the same kind.", show_default=False)
+        str | None,
+        typer.Argument(metavar="[RUN_B]", help="Other folder, of the same kind as RUN_A.", show_default=False),
     ] = None,
-    confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals of the differences.")] = 0.95,
+    confidence: Annotated[
+        float,
+        typer.Option("--confidence", help="Confidence level of the intervals of the differences, between 0 and 1."),
+    ] = 0.95,
     client_profile: ClientProfileOption = None,
     replications: Annotated[
-        int, typer.Option("--replications", min=1, max=10_000, help="Of each side, with --client-profile.")
+        int,
+        typer.Option(
+            "--replications", min=1, max=10_000, help="Number of replications of each side, with --client-profile."
+        ),
     ] = 5,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", min=0, help="Instead of the scenario's, with --client-profile.", show_default=False),
+        typer.Option(
+            "--seed", min=0, help="Seed of the random numbers, with --client-profile.", show_default="the scenario's"
+        ),
     ] = None,
     out: Annotated[
         str | None,
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Folder or URI where the runs a and b go, with --client-profile.",
-            show_default=False,
+            help="Folder of the runs a and b, by path or URI, with --client-profile.",
+            show_default="new ones in qsctl-runs",
         ),
     ] = None,
-    assignments: SetOption = None,
-    var: VariableOption = None,
+    *,
+    changes: ScenarioChanges,
 ) -> Compared:
     """Compare two runs or two sweeps: differences with confidence intervals, and which is better on what.
 
@@ -199,11 +208,11 @@ def compare(
                 remedy="As in: qsctl compare SCENARIO --client-profile old.json --client-profile new.json.",
             )
         sides: Sequence[Location] = compared_runs(
-            a, client_profile, replications, seed, variables_of(var), assignments_of(assignments),
+            a, client_profile, replications, seed, changes.variables, changes.overrides,
             None if out is None else location(out),
         )  # fmt: skip
     elif b is None:
-        raise UsageError("B is missing", remedy="Name two folders, or a scenario and two --client-profile.")
+        raise UsageError("RUN_B is missing", remedy="Name two folders, or a scenario and two --client-profile.")
     else:
         sides = (location(a), location(b))
     comparison = compare_folders(sides[0], sides[1], confidence)

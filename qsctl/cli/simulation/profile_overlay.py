@@ -21,16 +21,16 @@ ClientProfileOption = Annotated[
     typer.Option(
         "--client-profile",
         metavar="[PROFILE=]FILE[#NAME]",
-        help="A broker's client profile, in any format, in place of the scenario's profile PROFILE, of the one of the "
+        help="Client profile of a broker, in any format, in place of the scenario's profile PROFILE, of the one of the "
         "same name, or of its only one; NAME where the file has several; may be repeated.",
     ),
 ]
 
 
 def with_client_profiles(scenario: Scenario, options: Sequence[str] | None) -> tuple[Scenario, Mapping[str, str]]:
-    """Return the scenario with the values of client profiles, and the changed ones as `--set` takes them.
+    """Return the scenario with the values of client profiles, and the changed ones as `--set` has them.
 
-    What took whose place is noted on standard error.
+    Which profile replaced which is noted on standard error.
 
     Raises:
         ProfileError: a file is not valid.

@@ -10,7 +10,7 @@ import typer
 
 from qsctl.cli.command import command
 from qsctl.cli.output.results import Block, Result, TextBlock
-from qsctl.cli.simulation.spark_options import ConfOption, MasterOption, spark_options
+from qsctl.cli.simulation.spark_options import ClusterOptions
 
 SWEEP_FILE = "sweep.json"
 
@@ -39,12 +39,14 @@ def report(
         str,
         typer.Argument(
             metavar="RUN|SWEEP|JSON",
-            help="A run folder or a sweep folder, by path or URI, or what compare or size printed with -o json.",
+            help="Run folder or sweep folder, by path or URI, or a file of what compare or size printed with -o json.",
         ),
     ],
-    out: Annotated[str, typer.Option("--out", metavar="FILE", help="HTML file, a path or a URI.")] = "report.html",
-    master: MasterOption = "",
-    conf: ConfOption = None,
+    out: Annotated[
+        str, typer.Option("--out", metavar="FILE", help="HTML file to write, by path or URI.")
+    ] = "report.html",
+    *,
+    cluster: ClusterOptions,
 ) -> Written:
     """Write one self-contained HTML file: the verdict in words, charts, tables, configuration, how to reproduce it."""
     from qsctl.eventlog.location import location
@@ -57,7 +59,7 @@ def report(
     elif of.is_dir():
         from qsctl.report.run_report import run_page
 
-        page = run_page(of, spark_options(master, conf))
+        page = run_page(of, cluster.spark_options())
     else:
         from qsctl.report.document_report import document_page
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qsctl.cli.command import command
-from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
+from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
 from qsctl.cli.simulation.progress import run_progress, stop_on_interrupt
 from qsctl.cli.simulation.simulate_results import ReadyScenario, ReadyScenarios, Simulated, SimulateResult
-from qsctl.cli.simulation.spark_options import ConfOption, MasterOption, spark_options
+from qsctl.cli.simulation.spark_options import ClusterOptions
 
 if TYPE_CHECKING:
     from qsctl.sim.run import RunReport
@@ -48,45 +48,48 @@ def simulate(
         str | None,
         typer.Argument(
             metavar="[SCENARIO]",
-            help="A scenario file or the name of a ready one; without it the built-in one, burst.",
+            help="Scenario file, or the name of a ready one; left out: the ready one burst.",
             show_default=False,
         ),
     ] = None,
     spark: Annotated[
         bool,
-        typer.Option("--spark", help="Compute the figures with Spark, from the event log.", rich_help_panel="Spark"),
+        typer.Option(
+            "--spark", help="Computation of the figures by Spark, from the event log.", rich_help_panel="Spark"
+        ),
     ] = False,
     out: Annotated[
         str | None,
-        typer.Option("--out", metavar="DIR", help="Run folder, a path or a URI; a new one in qsctl-runs unless given."),
+        typer.Option(
+            "--out", metavar="DIR", help="Run folder, by path or URI.", show_default="a new one in qsctl-runs"
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Instead of the scenario's.", show_default=False)
+        int | None, typer.Option("--seed", min=0, help="Seed of the random numbers.", show_default="the scenario's")
     ] = None,
     replications: Annotated[
-        int | None, typer.Option("--replications", min=1, help="Instead of the scenario's.", show_default=False)
+        int | None, typer.Option("--replications", min=1, help="Number of replications.", show_default="the scenario's")
     ] = None,
     level: Annotated[
         Level | None,
-        typer.Option("--level", help="How much is logged, instead of the scenario's.", show_default=False),
+        typer.Option("--level", help="Detail of the event log.", show_default="the scenario's"),
     ] = None,
     by: Annotated[
         By | None,
         typer.Option(
             "--by",
-            help="What a line is of: client, group or queue; groups (with --spark queues) where clients are many.",
-            show_default=False,
+            help="Grouping of the table's lines: client, group or queue.",
+            show_default="client; group, with --spark queue, where clients are many",
         ),
     ] = None,
     client_profile: ClientProfileOption = None,
-    assignments: SetOption = None,
-    var: VariableOption = None,
+    *,
+    changes: ScenarioChanges,
     workers: Annotated[
-        int, typer.Option("--workers", min=0, help="Processes for replications; 0: as many as there are processors.")
+        int, typer.Option("--workers", min=0, help="Number of processes for replications; 0: one a processor.")
     ] = 0,
     list_ready: Annotated[bool, typer.Option("--list", help="List the ready scenarios and exit.")] = False,
-    master: MasterOption = "",
-    conf: ConfOption = None,
+    cluster: ClusterOptions,
 ) -> SimulateResult:
     """Simulate a scenario: Solace or TIBCO egress queues, or shared reader queues.
 
@@ -105,7 +108,7 @@ def simulate(
     from qsctl.sim.scenario.rules import check_rules
     from qsctl.sim.scenario.scenario import Model
 
-    variables, overrides = variables_of(var), assignments_of(assignments)
+    variables, overrides = changes.variables, changes.overrides
     plain, of_profiles = with_client_profiles(read_scenario(find_scenario(scenario), variables), client_profile)
     read = apply_overrides(plain, overrides)
     overrides = {**of_profiles, **overrides}
@@ -113,24 +116,24 @@ def simulate(
     if spark:
         from qsctl.summary.session import start_early
 
-        start_early(spark_options(master, conf), brief=True)
+        start_early(cluster.spark_options(), brief=True)
     folder = location(out) if out is not None else new_folder(read.name)
     began = time.perf_counter()
     compiled = read.model not in {Model.SHARED_READER_QUEUE, Model.INTEGRATION}
     with (
-        run_progress(read.name, replications or read.replications, compiled=compiled) as told,
+        run_progress(read.name, replications or read.replications, compiled=compiled) as progress,
         stop_on_interrupt() as stopped,
     ):
         report = run(
             read, folder, seed=seed, replications=replications, level=None if level is None else LogLevel(level),
-            progress=told, stop=stopped, workers=workers or _workers(replications or read.replications),
+            progress=progress, stop=stopped, workers=workers or _workers(replications or read.replications),
             reproduce=command_line(
                 "simulate", scenario, (("--seed", seed), ("--replications", replications), ("--level", level)),
                 variables, overrides,
             ), overrides=overrides,
         )  # fmt: skip
     elapsed = max(0.0, time.perf_counter() - began - report.compile_s)
-    figures, shown_by, notes = _figures(report, read, by, spark, master, conf)
+    figures, shown_by, notes = _figures(report, read, by, spark, cluster)
     return _result(report, read, elapsed, figures, shown_by, notes, spark)
 
 
@@ -145,7 +148,7 @@ def _start_light() -> None:
 
 
 def _figures(
-    report: RunReport, scenario: Scenario, by: By | None, spark: bool, master: str, conf: list[str] | None
+    report: RunReport, scenario: Scenario, by: By | None, spark: bool, cluster: ClusterOptions
 ) -> tuple[tuple[QueueFigures, ...], By, tuple[str, ...]]:
     """The table's lines: Spark's of the event log, or the simulator's own."""
     from qsctl.cli.simulation.figures import client_count, figures_of_counters, group_of
@@ -159,7 +162,7 @@ def _figures(
 
         each_client = few if by is None else by is By.CLIENT
         keys = ("client", "queue") if each_client else ("queue",)
-        summary = summarize_run(report.folder, by=keys, options=spark_options(master, conf))
+        summary = summarize_run(report.folder, by=keys, options=cluster.spark_options())
         return summary.queues, By.CLIENT if each_client else By.QUEUE, summary.notes
     chosen: By = by or (By.CLIENT if few else By.GROUP)
     if chosen is By.CLIENT:

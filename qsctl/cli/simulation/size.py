@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from qsctl.cli.command import command
-from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
+from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
-from qsctl.cli.simulation.spark_options import ConfOption, MasterOption, spark_options
+from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.summarize_results import short_duration
 from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import ExitStatus
@@ -237,37 +237,43 @@ def _finite(value: float) -> float | None:
 
 
 def size(
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="A scenario file or the name of a ready one.")],
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Scenario file, or the name of a ready one.")],
     target: Annotated[
         list[str],
         typer.Option(
             "--target",
             metavar="TARGET",
             help="Condition of a measure: 'latency_p99(G-1)<50ms' of its mean over runs, 'discards(D-1)=0' of every "
-            "run, 'P(discards(D-1)>0)<1%' of the share of runs; several must all hold.",
+            "run, 'P(discards(D-1)>0)<1%' of the share of runs; may be repeated, all must hold.",
         ),
     ],
     vary: Annotated[
         list[str],
-        typer.Option("--vary", metavar="SETTING", help="'max-depth(D-1)', 'max-depth(D-1)=100..20000', 'PATH=1,2'."),
+        typer.Option(
+            "--vary",
+            metavar="SETTING",
+            help="Setting to find: 'max-depth(D-1)', 'max-depth(D-1)=100..20000', 'PATH=1,2'; may be repeated.",
+        ),
     ],
     confidence: Annotated[
-        float, typer.Option("--confidence", help="Probability that what is stated of the answer is true.")
+        float,
+        typer.Option("--confidence", help="Probability that what is stated of the answer is true, between 0 and 1."),
     ] = 0.95,
     most: Annotated[
         int | None,
         typer.Option(
             "--max-replications",
-            help="Most replications of one candidate.  [default: 160, or what the targets need]",
-            show_default=False,
+            help="Largest number of replications of one candidate.",
+            show_default="160, or what the targets need",
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Instead of the scenario's.", show_default=False)] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Seed of the random numbers.", show_default="the scenario's")
+    ] = None,
     client_profile: ClientProfileOption = None,
-    assignments: SetOption = None,
-    var: VariableOption = None,
-    master: MasterOption = "",
-    conf: ConfOption = None,
+    *,
+    changes: ScenarioChanges,
+    cluster: ClusterOptions,
 ) -> Sized:
     """Find the smallest settings that meet targets, by simulating only where the answer is open.
 
@@ -292,20 +298,20 @@ def size(
         raise UsageError(f"--max-replications {most} is too few for an interval", remedy="Allow 2 or more.")
     targets = [parse_target(text, tuple(EVERY_MEASURE)) for text in target]
     settings = [parse_setting(text) for text in vary]
-    variables, overrides = variables_of(var), assignments_of(assignments)
+    variables, overrides = changes.variables, changes.overrides
     plain, of_profiles = with_client_profiles(open_scenario(scenario, variables, {}, seed), client_profile)
     read = apply_overrides(plain, overrides)
     overrides = {**of_profiles, **overrides}
     asked: list[tuple[str, object]] = [("--target", text) for text in target]
     asked += [("--vary", text) for text in vary]
     asked += [("--confidence", f"{confidence:g}"), ("--max-replications", most), ("--seed", seed)]
-    with task_progress("candidates") as tell:
+    with task_progress("candidates") as show_progress:
         count = 0
 
-        def told(_: Candidate) -> None:
+        def note(_: Candidate) -> None:
             nonlocal count
             count += 1
-            tell(count, count + 1)
+            show_progress(count, count + 1)
 
         sizing = find_size(
             read,
@@ -313,8 +319,8 @@ def size(
             settings,
             confidence=confidence,
             most_replications=most,
-            options=spark_options(master, conf),
-            report=told,
+            options=cluster.spark_options(),
+            report=note,
         )
     return Sized(read.name, sizing, command_line("size", scenario, asked, variables, overrides))
 

@@ -2,43 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from qsctl.cli.option_groups import OptionGroup
 
 if TYPE_CHECKING:
     from qsctl.summary.session import SparkOptions
 
 SPARK_PANEL = "Spark"
 
-MasterOption = Annotated[
-    str,
-    typer.Option(
-        "--master",
-        envvar="QSCTL_SPARK_MASTER",
-        help="Where Spark runs: local[*], local[4], spark://host:7077, yarn or k8s://….  [default: local[*]]",
-        show_default=False,
-        rich_help_panel=SPARK_PANEL,
-    ),
-]
-ConfOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--conf",
-        metavar="NAME=VALUE",
-        help="A setting of Spark, as in spark.driver.memory=8g; may be repeated. QSCTL_SPARK_CONF holds several.",
-        rich_help_panel=SPARK_PANEL,
-    ),
-]
 
+@dataclass(frozen=True)
+class ClusterOptions(OptionGroup):
+    """The Spark that a command computes on."""
 
-def spark_options(master: str, conf: Sequence[str] | None) -> SparkOptions:
-    """The options as the pipeline takes them.
+    master: Annotated[
+        str,
+        typer.Option(
+            "--master",
+            envvar="QSCTL_SPARK_MASTER",
+            help="Spark to compute on: local[*], local[4], spark://host:7077, sc://host, yarn or k8s://….",
+            show_default="local[*]",
+            rich_help_panel=SPARK_PANEL,
+        ),
+    ] = ""
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--conf",
+            metavar="NAME=VALUE",
+            help="Setting of Spark, as in spark.driver.memory=8g; may be repeated. QSCTL_SPARK_CONF holds several.",
+            rich_help_panel=SPARK_PANEL,
+        ),
+    ] = None
 
-    Raises:
-        UsageError: a setting is not NAME=VALUE.
-    """
-    from qsctl.summary.session import SparkOptions, parse_conf
+    def spark_options(self) -> SparkOptions:
+        """Return the options as the pipeline has them.
 
-    return SparkOptions(master=master, conf=parse_conf(conf or ()))
+        Raises:
+            UsageError: a setting is not NAME=VALUE.
+        """
+        from qsctl.summary.session import SparkOptions, parse_conf
+
+        return SparkOptions(master=self.master, conf=parse_conf(self.conf or ()))

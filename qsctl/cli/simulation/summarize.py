@@ -7,27 +7,37 @@ from typing import Annotated
 import typer
 
 from qsctl.cli.command import command
-from qsctl.cli.simulation.spark_options import ConfOption, MasterOption, spark_options
+from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.summarize_results import Summary
 from qsctl.errors import UsageError
 from qsctl.instant import parse_duration
 
 
 def summarize(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders of `qsctl simulate`, paths or URIs.")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders of `qsctl simulate`, by path or URI.")],
     by: Annotated[
-        str, typer.Option("--by", help="What the figures are of: some of run,replication,client,queue,topic.")
+        str, typer.Option("--by", help="Grouping of the figures: some of run,replication,client,queue,topic.")
     ] = "client,queue",
-    window: Annotated[str, typer.Option("--window", help="Length of the windows of throughput and depth.")] = "1s",
+    window: Annotated[
+        str, typer.Option("--window", help="Length of the windows of throughput and depth, a duration such as 100ms.")
+    ] = "1s",
     percentiles: Annotated[
-        str, typer.Option("--percentiles", help="exact (a second pass over the log) or histogram (within 0.8 %).")
+        str,
+        typer.Option(
+            "--percentiles",
+            help="Method of the percentiles: exact (a second pass over the log) or histogram (within 0.8 %).",
+        ),
     ] = "exact",
-    confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals over replications.")] = 0.95,
+    confidence: Annotated[
+        float,
+        typer.Option("--confidence", help="Confidence level of the intervals over replications, between 0 and 1."),
+    ] = 0.95,
     out: Annotated[
-        str | None, typer.Option("--out", metavar="DIR", help="Folder or URI where every table is written as Parquet.")
+        str | None,
+        typer.Option("--out", metavar="DIR", help="Folder, by path or URI, that every table is written to as Parquet."),
     ] = None,
-    master: MasterOption = "",
-    conf: ConfOption = None,
+    *,
+    cluster: ClusterOptions,
 ) -> Summary:
     """Summarize runs: counters, latency, losses, throughput, depth, slow subscribers, Little's law, intervals."""
     if percentiles not in {"exact", "histogram"}:
@@ -45,7 +55,7 @@ def summarize(
             measures=ALL,
             exact=percentiles == "exact",
             confidence=confidence,
-            options=spark_options(master, conf),
+            options=cluster.spark_options(),
             out=None if out is None else location(out),
         )
     )

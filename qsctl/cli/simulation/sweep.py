@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from qsctl.cli.command import command
-from qsctl.cli.options import SetOption, VariableOption, assignments_of, variables_of
-from qsctl.cli.simulation.spark_options import ConfOption, MasterOption, spark_options
+from qsctl.cli.options import ScenarioChanges
+from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.sweep_results import SweepTable
 from qsctl.cli.simulation.task_progress import task_progress
 
@@ -17,29 +17,42 @@ DEFAULT_REPLICATIONS = 5
 
 
 def sweep(
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="A scenario file or the name of a ready one.")],
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Scenario file, or the name of a ready one.")],
     grid: Annotated[
-        list[str], typer.Option("--grid", metavar="PATH=V1,V2,…", help="What is varied; several make a grid.")
+        list[str],
+        typer.Option(
+            "--grid",
+            metavar="PATH=V1,V2,…",
+            help="Path with the values it is varied over; may be repeated, to make a grid.",
+        ),
     ],
-    replications: Annotated[int, typer.Option("--replications", help="Runs a point.")] = DEFAULT_REPLICATIONS,
-    seed: Annotated[int | None, typer.Option("--seed", help="Instead of the scenario's.", show_default=False)] = None,
+    replications: Annotated[
+        int, typer.Option("--replications", help="Number of repetitions per grid point.")
+    ] = DEFAULT_REPLICATIONS,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Seed of the random numbers.", show_default="the scenario's")
+    ] = None,
     common: Annotated[
         bool,
         typer.Option(
-            "--common-random-numbers", help="Give every point the same arrivals: they differ by settings alone."
+            "--common-random-numbers", help="Same arrivals at every point, so that points differ by settings alone."
         ),
     ] = False,
-    confidence: Annotated[float, typer.Option("--confidence", help="Of the intervals.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="Confidence level of the intervals, between 0 and 1.")
+    ] = 0.95,
     out: Annotated[
         str | None,
         typer.Option(
-            "--out", metavar="DIR", help="Folder or URI where results are kept; what is there is not done again."
+            "--out",
+            metavar="DIR",
+            help="Folder of the results, by path or URI; points that are there are not simulated again.",
+            show_default="qsctl-sweeps/SCENARIO",
         ),
     ] = None,
-    assignments: SetOption = None,
-    var: VariableOption = None,
-    master: MasterOption = "",
-    conf: ConfOption = None,
+    *,
+    changes: ScenarioChanges,
+    cluster: ClusterOptions,
 ) -> SweepTable:
     """Simulate every point of a grid several times; each measure with its confidence interval.
 
@@ -52,18 +65,18 @@ def sweep(
     from qsctl.summary.sweep import SweepProgress, run_sweep
 
     checked_confidence(confidence)
-    read = open_scenario(scenario, variables_of(var), assignments_of(assignments), seed)
+    read = open_scenario(scenario, changes.variables, changes.overrides, seed)
     plan = plan_sweep(read, parse_axes(grid), replications, common_random_numbers=common)
     folder = location(out) if out is not None else Path("qsctl-sweeps") / read.name
     reused = 0
-    with task_progress("replications") as tell:
+    with task_progress("replications") as show_progress:
 
-        def told(progress: SweepProgress) -> None:
+        def note(progress: SweepProgress) -> None:
             nonlocal reused
             reused = progress.reused
-            tell(progress.done, progress.total)
+            show_progress(progress.done, progress.total)
 
-        results = run_sweep(plan, folder, spark_options(master, conf), told)
+        results = run_sweep(plan, folder, cluster.spark_options(), note)
     return SweepTable(
         folder=folder,
         scenario=read.name,

@@ -50,7 +50,7 @@ DISTRIBUTION = Element(
         ),
         Setting(
             "ALLOW_CONSUMER_FEEDBACK", "allow_consumer_feedback", NUMERIC_BOOLEAN, "Table 3.15",
-            "Whether consumers announce when they are ready for samples.",
+            "Permission for consumers to announce whether they accept samples.",
             Shape.PROPERTY, option=Option("--consumer-feedback", _DELIVERY, given=True, default="off"),
         ),
     ),
@@ -91,7 +91,7 @@ REDELIVERY = Element(
         ),
         Setting(
             "response_timeout", "response_timeout_ns", DURATION, "Table 3.15",
-            "Time in which a consumer must acknowledge a sample.",
+            "Longest wait for an acknowledgment, a duration such as 30s.",
             Shape.HELD_DURATION, option=Option("--response-timeout", _DELIVERY, metavar="DURATION"),
         ),
     ),
@@ -110,7 +110,7 @@ RESOURCE_LIMITS = Element(
                     "Samples allocated in advance; at most max_count.",
                 ),
                 Setting(
-                    "max_count", "max_count", LIMIT, "section 2.15.1.1", "Samples that the queue may hold.",
+                    "max_count", "max_count", LIMIT, "section 2.15.1.1", "Largest number of samples in the queue.",
                     option=Option("--max-count", _LIMITS, default=_NO_LIMIT),
                 ),
                 Setting(
@@ -119,7 +119,7 @@ RESOURCE_LIMITS = Element(
                 ),
                 Setting(
                     "max_in_memory_bytes", "max_in_memory_bytes", LIMIT, "section 2.15.1.2",
-                    "Bytes that the samples may occupy in memory, metadata included.",
+                    "Size of all samples in memory, metadata included, in bytes.",
                     option=Option("--max-bytes", _LIMITS, default=_NO_LIMIT),
                 ),
             ),
@@ -129,12 +129,12 @@ RESOURCE_LIMITS = Element(
             (
                 Setting(
                     "high_watermark", "high_watermark_percent", PERCENT, "section 2.15.3",
-                    "Percentage of the limits; rising above it is counted.",
+                    "Fill level that counts as passed above it, in percent of the limits.",
                     option=Option("--high-watermark", _LIMITS),
                 ),
                 Setting(
                     "low_watermark", "low_watermark_percent", PERCENT, "section 2.15.3",
-                    "Percentage of the limits; falling below it is counted.",
+                    "Fill level that counts as passed below it, in percent of the limits.",
                     option=Option("--low-watermark", _LIMITS),
                 ),
             ),
@@ -144,7 +144,7 @@ RESOURCE_LIMITS = Element(
             (
                 Setting(
                     "kind", "replacement", choice(ReplacementKind, "replacement_kind"), "section 2.15.4",
-                    "Whether a full queue rejects a sample or lets it wait.",
+                    "Policy of a full queue: reject new samples, or let their producers wait.",
                     option=Option(
                         "--when-full",
                         _LIMITS,
@@ -169,7 +169,10 @@ QUEUE_QOS = Element(
         Setting(
             "lifespan", "lifespan_ns", DURATION, "Table 3.15",
             "Time that a sample is kept; a finite lifespan of the producer comes first.",
-            Shape.HELD_DURATION, option=Option("--lifespan", _DELIVERY, "Time that a sample is kept.", "DURATION"),
+            Shape.HELD_DURATION,
+            option=Option(
+                "--lifespan", _DELIVERY, "Longest stay of a sample in the queue, a duration such as 1h.", "DURATION"
+            ),
         ),
         PERSISTENCE,
         REDELIVERY,
@@ -242,7 +245,7 @@ QUEUE = Element(
         ),
         Setting(
             "reply_type", "reply_type", text("type_reference"), "Table 3.14",
-            "Type of the replies; naming one makes a reply queue like this one.",
+            "Type of the replies; naming one creates a reply queue like this one.",
             option=Option("--reply-type", metavar="TYPE", default="none, no reply queue"),
         ),
         Setting(

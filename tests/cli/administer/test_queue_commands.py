@@ -176,7 +176,7 @@ def test_a_queue_from_xml_equals_the_one_from_options(qsctl: Shell, tmp_path: Pa
         (
             ("get", "status", "--target", "Else*"),
             8,
-            "no service named 'Else*' answered\n`qsctl get data` says which are there.\n",
+            "no service named 'Else*' answered\n`qsctl get data` lists the services.\n",
         ),
         (("get", "status", "--timeout", "soon"), 2, "--timeout: 'soon' is not a duration"),
     ],

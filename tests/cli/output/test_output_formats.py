@@ -17,7 +17,7 @@ from qsctl.cli.administer.get_results import Messages
 from qsctl.cli.output.render import OutputFormat, show
 from qsctl.cli.output.results import LazyRows, Plain, Result, Row
 from qsctl.cli.output.shown_text import shown_json
-from qsctl.client.admin import Told
+from qsctl.client.administration import FromService
 from qsctl.core.admin.reply import MessageData, MessageStatus
 from qsctl.identity import Guid, SampleIdentity
 
@@ -50,7 +50,7 @@ def messages(contents: Sequence[bytes]) -> Messages:
     writer = Guid(b"w" * 16)
     return Messages(
         tuple(
-            Told(
+            FromService(
                 "One",
                 MessageData("P/S/Q", at, MessageStatus.SENT, SampleIdentity(writer, at), each, len(each), 1, 0, False),
             )

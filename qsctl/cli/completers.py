@@ -1,0 +1,243 @@
+"""What the shell completes: each metavar that names something that can be listed has its completer here.
+
+`COMPLETERS` is the place where an argument or option gets one: by its metavar, so that a new command's QUEUE is
+completed as every other. A completer returns the words that it knows; those that begin with what was typed are offered,
+and where there are none the shell offers file names. It is quick and silent: it starts no service, waits at most
+`WAIT_S` for one, reads no state beyond `MOST_STATE_BYTES`, and whatever goes wrong offers nothing. What it finds
+damaged is reported, for the service is restored once and the next command finds it whole.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from typer.models import ArgumentInfo, OptionInfo
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
+    from qsctl.client.connection import Connection
+
+WAIT_S: Final = 0.5
+"""The longest wait for a service on DDS, or for another command that uses the state directory."""
+
+MOST_STATE_BYTES: Final = 64 << 20
+"""A larger state directory is not opened: to restore it would be felt."""
+
+MOST_WORDS: Final = 500
+
+
+def queues(typed: typer.Context, incomplete: str) -> list[str]:
+    """The queues of the service: by name where that is clear, with the subscriber or the topic once one is typed."""
+    from qsctl.resource import parse_resource
+
+    with _service(typed) as service:
+        hosted = service.hosted().queues
+    names = [tuple(name for _, name in parse_resource(each.resource).names) for each in hosted]
+    words: list[str] = []
+    for each, (participant, subscriber, queue) in zip(hosted, names, strict=True):
+        if incomplete.startswith("/"):
+            words.append(each.resource)
+        elif "/" in incomplete:
+            words += [f"{subscriber}/{queue}", f"{participant}/{subscriber}/{queue}"]
+        elif "@" in incomplete:
+            words.append(f"{each.topic_name}@{subscriber}")
+        else:
+            is_clear = sum(other[-1] == queue for other in names) == 1
+            words.append(queue if is_clear else f"{subscriber}/{queue}")
+    return words
+
+
+def topics_and_queues(typed: typer.Context, incomplete: str) -> list[str]:
+    """What can be written to: queues, and topics by name."""
+    with _service(typed) as service:
+        topics = [each.topic_name for each in service.hosted().queues if not each.is_dead_letter]
+    return [*queues(typed, incomplete), *topics]
+
+
+def subscribers(typed: typer.Context, _incomplete: str) -> list[str]:
+    """The shared subscribers of the service."""
+    with _service(typed) as service:
+        return [each.rpartition("/")[2] for each in service.hosted().subscribers]
+
+
+def participants(typed: typer.Context, _incomplete: str) -> list[str]:
+    """The domain participants of the service."""
+    with _service(typed) as service:
+        return [each.rpartition("/")[2] for each in service.hosted().participants]
+
+
+def services(typed: typer.Context, _incomplete: str) -> list[str]:
+    """The application names of the services that answer."""
+    with _service(typed) as service:
+        return [each.service for each in service.service_data()]
+
+
+def resources(typed: typer.Context, _incomplete: str) -> list[str]:
+    """Resource identifiers: of what is there, and of what can be read of it."""
+    with _service(typed) as service:
+        hosted = service.hosted()
+    found = [each.resource for each in hosted.queues]
+    leaves = [f"{queue}/{leaf}" for queue in found for leaf in ("status", "data", "message")]
+    return ["/data", "/status", *hosted.participants, *hosted.subscribers, *found, *leaves]
+
+
+def scenarios(_typed: typer.Context, incomplete: str) -> list[str]:
+    """The ready scenarios, and XML files."""
+    from qsctl.sim.scenario.xml import ready_scenarios
+
+    return [*ready_scenarios(), *_files(incomplete, ".xml")]
+
+
+def paths(typed: typer.Context, _incomplete: str) -> list[str]:
+    """The paths of `--set` in the scenario on the command line."""
+    return [f"{path}=" for path in _paths_of_scenario(typed)]
+
+
+def bare_paths(typed: typer.Context, _incomplete: str) -> list[str]:
+    """The paths of a scenario that `size --vary` can vary."""
+    return _paths_of_scenario(typed)
+
+
+def runs(_typed: typer.Context, _incomplete: str) -> list[str]:
+    """The run folders where `qsctl simulate` makes them, and the sweeps."""
+    from qsctl.eventlog.run_folder import DEFAULT_PARENT, RUN_FILE
+
+    folders = [*DEFAULT_PARENT.glob(f"*/{RUN_FILE}"), *Path("qsctl-sweeps").glob("*/sweep.json")]
+    return [str(each.parent) for each in folders]
+
+
+def profile_settings(_typed: typer.Context, _incomplete: str) -> list[str]:
+    """The settings of client profiles by their names in SEMP v2."""
+    from qsctl.profiles.ranges import SETTINGS
+
+    return [each.semp_v2 for each in SETTINGS if each.semp_v2]
+
+
+def profile_assignments(typed: typer.Context, incomplete: str) -> list[str]:
+    """The settings of client profiles, ready for a value."""
+    return [f"{name}=" for name in profile_settings(typed, incomplete)]
+
+
+Completer = Callable[[typer.Context, str], list[str]]
+
+COMPLETERS: Final[dict[str, Completer]] = {
+    "QUEUE": queues,
+    "QUEUE_OR_TOPIC": topics_and_queues,
+    "S": subscribers,
+    "SUBSCRIBER": subscribers,
+    "P": participants,
+    "PATTERN": services,
+    "SERVICE": services,
+    "RESOURCE": resources,
+    "SCENARIO": scenarios,
+    "PATH=VALUE": paths,
+    "PATH=V1,V2,…": paths,
+    "SETTING": bare_paths,
+    "RUN": runs,
+    "RUN…": runs,
+    "RUN_A": runs,
+    "RUN_B": runs,
+    "SETTING...": profile_settings,
+    "SETTING=VALUE...": profile_assignments,
+}
+"""By metavar, without brackets; one with several words, such as FILE|RUN, has those of each."""
+
+
+def with_completer(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return the parameter of a command with the completer of its metavar, where there is one."""
+    kind, *stated = typing.get_args(parameter.annotation) or (parameter.annotation,)
+    for at, info in enumerate(stated):
+        if isinstance(info, OptionInfo | ArgumentInfo) and info.metavar and info.autocompletion is None:
+            words = info.metavar.strip("[]").split("|")
+            completers = [COMPLETERS[word] for word in words if word in COMPLETERS]
+            if completers:
+                stated[at] = copy.copy(info)
+                stated[at].autocompletion = _quietly(completers)
+                return parameter.replace(annotation=Annotated[(kind, *stated)])
+    return parameter
+
+
+def _quietly(completers: Sequence[Completer]) -> Callable[[typer.Context, str], list[str]]:
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        try:
+            words = [word for completer in completers for word in completer(ctx, incomplete)]
+        except Exception:  # the shell shows whatever is printed in the middle of the user's line
+            if os.environ.get("QSCTL_DEBUG"):
+                raise
+            return []
+        return [word for word in dict.fromkeys(words) if word.startswith(incomplete)][:MOST_WORDS]
+
+    return complete
+
+
+@contextmanager
+def _service(typed: typer.Context) -> Iterator[Administration]:
+    """The service that the command line names.
+
+    Raises:
+        NotFound: none lives in the state directory, or it holds too much.
+    """
+    from qsctl.client.administration import Administration
+
+    given: dict[str, Any] = typed.params
+    where = given.get("service") or os.environ.get("QSCTL_SERVICE") or "embedded:"
+    state_dir = Path(given.get("state_dir") or os.environ.get("QSCTL_STATE_DIR") or ".qsctl")
+    with _connection(str(where), state_dir) as connection:
+        yield Administration(connection)
+
+
+@contextmanager
+def _connection(where: str, state_dir: Path) -> Iterator[Connection]:
+    kind, _, rest = where.partition(":")
+    if kind == "dds":
+        from qsctl.client.dds_connection import DdsConnection
+        from qsctl.client.dds_location import parse_dds_location
+
+        domain_id, settings = parse_dds_location(rest)
+        remote = DdsConnection(domain_id, WAIT_S, settings)
+        try:
+            yield remote
+        finally:
+            remote.close()
+        return
+    from qsctl.cli.output.render import note
+    from qsctl.errors import NotFound
+    from qsctl.service.embedded import open_embedded
+
+    files = [each for each in state_dir.rglob("*") if each.is_file()]
+    if not (state_dir / "instance.json").exists() or sum(each.stat().st_size for each in files) > MOST_STATE_BYTES:
+        raise NotFound(f"{state_dir} holds no service that is quickly opened")
+    with open_embedded(state_dir, wait_s=WAIT_S) as embedded:
+        try:
+            yield embedded
+        finally:
+            for report in embedded.damage:
+                note(f"Warning: {report}")
+
+
+def _paths_of_scenario(typed: typer.Context) -> list[str]:
+    from qsctl.cli.options import variables_of
+    from qsctl.sim.scenario.overrides import paths_of
+    from qsctl.sim.scenario.xml import find_scenario, read_scenario
+
+    # Where the word to complete is an option's value, the parser has not given the arguments their names.
+    named = next((word for word in (typed.params.get("scenario"), typed.params.get("a"), *typed.args) if word), None)
+    return paths_of(read_scenario(find_scenario(named), variables_of(typed.params.get("var"))))
+
+
+def _files(incomplete: str, suffix: str) -> list[str]:
+    """Folders and files of a kind that begin with what was typed, as a shell completes them."""
+    folder, _, name = incomplete.rpartition("/")
+    prefix = f"{folder}/" if folder or incomplete.startswith("/") else ""
+    found = Path(prefix or ".").glob(f"{name}*")
+    return [
+        f"{prefix}{each.name}{'/' * each.is_dir()}" for each in sorted(found) if each.is_dir() or each.suffix == suffix
+    ]

@@ -1,0 +1,67 @@
+"""Options that belong together: declared once as a dataclass, brought to a command by one parameter of that class.
+
+A command that names `service: ServiceOptions` among its parameters has the options of its fields on the command line,
+in the place of the parameter, and is called with the object. What the options mean together (a connection, a set of
+assignments) are methods of the class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+class OptionGroup:
+    """Base of the groups: dataclasses whose fields are annotated as options of Typer and have defaults.
+
+    A class that has its options from elsewhere overrides `parameters`; it is called with them.
+    """
+
+    @classmethod
+    def parameters(cls) -> tuple[inspect.Parameter, ...]:
+        """Return the options as parameters of a command."""
+        return _parameters_of_fields(cls)
+
+
+def command_line_parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+    """Return the parameters of a command as Typer reads them, with each group in place of its fields' options."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if is_group(hints[name]):
+            parameters += hints[name].parameters()
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+    return parameters
+
+
+def groups_of(function: Callable[..., object]) -> dict[str, type[OptionGroup]]:
+    """Return the parameters of a command that are groups, by name."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    return {name: hints[name] for name in inspect.signature(function).parameters if is_group(hints[name])}
+
+
+def grouped(groups: Mapping[str, type[OptionGroup]], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a command is called with: the values of the command line, those of each group in its object."""
+    arguments = dict(values)
+    for name, group in groups.items():
+        arguments[name] = group(**{each.name: arguments.pop(each.name) for each in group.parameters()})
+    return arguments
+
+
+def is_group(annotation: object) -> bool:
+    """Return whether a parameter of this annotation stands for a group of options."""
+    return isinstance(annotation, type) and issubclass(annotation, OptionGroup)
+
+
+def _parameters_of_fields(group: type[Any]) -> tuple[inspect.Parameter, ...]:
+    hints = typing.get_type_hints(group, include_extras=True)
+    return tuple(
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in dataclasses.fields(group)
+    )
