@@ -11,6 +11,7 @@ from qsctl.core.integration import tps
 from qsctl.core.integration.dispositions import ALLOWED, ERROR_CODES, Context, Disposition
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Changed, Fate, Received
+from qsctl.core.integration.hop import Hop
 from qsctl.core.integration.lifecycle import Cause, Held
 from qsctl.core.integration.message import Flag, Message, MessageId, MessageType, State
 from qsctl.core.integration.message_queue import MessageQueue
@@ -35,8 +36,7 @@ class ProtocolThread:
         self.inbound_post = MessageQueue(State.INBOUND_POST_TPS, process, settings.name)
         self.outbound_pre = MessageQueue(State.OUTBOUND_PRE_TPS, process, settings.name)
         self.outbound_post = MessageQueue(State.OUTBOUND_POST_TPS, process, settings.name)
-        self.in_flight: dict[MessageId, Held] = {}
-        """On its way to the translation thread."""
+        self._hop = Hop(site)
         self._worker = Worker(site.after, self._wake)
         self._working_on: tuple[Held, MessageQueue] | None = None
         self._was_inbound = False
@@ -161,7 +161,7 @@ class ProtocolThread:
         self._epoch += 1
         self._worker.abort()
         self._working_on = self._writing = self._reserved = None
-        self.in_flight.clear()
+        self._hop.crash()
         for queue in self.queues:
             queue.clear()
 
@@ -181,7 +181,7 @@ class ProtocolThread:
         """Begin what can be begun."""
         if not self.is_running:
             return
-        self._send_to_translation()
+        self._hop.send(self.inbound_post, self.site.translations[self.process])
         self._write()
         if not self._worker.is_busy:
             queues = (self.inbound_pre, self.outbound_pre)
@@ -260,25 +260,6 @@ class ProtocolThread:
         head = self.outbound_post if settings.outbound is not None else None
         return tps.Ways(next_queue, self.inbound_post, other if has_other else None, is_unprocessed, head)
 
-    def _send_to_translation(self) -> None:
-        translation = self.site.translations[self.process]
-        while translation.is_running and (held := self.site.take(self.inbound_post)) is not None:
-            held.move(Cause.HOP, entered_at_ns=self.site.now)
-            self.site.ledger.save(held)
-            self.in_flight[held.message.mid] = held
-            self.site.after(self.site.settings.icl_delay_ns, lambda held=held: self._hopped(held))  # type: ignore[misc]
-
-    def _hopped(self, held: Held) -> None:
-        mid = held.message.mid
-        if self.in_flight.get(mid) is not held:
-            return  # its process ended meanwhile
-        del self.in_flight[mid]
-        translation = self.site.translations[self.process]
-        if translation.is_running:
-            translation.arrive(held)
-        else:
-            self._put_back(held, self.inbound_post, cause=Cause.RETURN)
-
     def _write(self) -> None:
         if self._writing is not None or self._reserved is not None or self._pauses or not self.is_connected:
             return
@@ -342,9 +323,9 @@ class ProtocolThread:
             self.site.end(held, Fate.DELIVERED)
             self._wake()
 
-    def _put_back(self, held: Held, queue: MessageQueue, cause: Cause = Cause.GIVE_BACK, **changes: Any) -> None:
-        """To where it was before, at its place."""
-        self.site.enter(held, queue, cause, position=held.message.position, **changes)
+    def _put_back(self, held: Held, queue: MessageQueue, **changes: Any) -> None:
+        """Return a message to where it was before, at its place."""
+        self.site.enter(held, queue, Cause.GIVE_BACK, position=held.message.position, **changes)
 
     def _inbound_procedures(self, *, is_reply: bool) -> tuple[Procedure, ...]:
         inbound = self.settings.inbound

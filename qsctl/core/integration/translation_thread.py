@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from qsctl.core.integration.error_codes import ErrorCode
 from qsctl.core.integration.events import Changed, Fate, Translated
+from qsctl.core.integration.hop import Hop
 from qsctl.core.integration.ledger import derived
 from qsctl.core.integration.lifecycle import Cause, Held
-from qsctl.core.integration.message import Flag, MessageId, State
+from qsctl.core.integration.message import Flag, State
 from qsctl.core.integration.message_queue import MessageQueue
 from qsctl.core.integration.procedures import ProcedureFailed
 from qsctl.core.integration.routes import RouteDetail
@@ -34,8 +35,7 @@ class TranslationThread:
         self.route_detail = MessageQueue(State.ROUTE_DETAIL, process, self.name)
         self.partial = MessageQueue(State.PARTIAL, process, self.name)
         self.post_translation: dict[str, MessageQueue] = {}
-        self.in_flight: dict[MessageId, Held] = {}
-        """On its way to a destination thread."""
+        self._hop = Hop(site)
         self._worker = Worker(site.after, self._wake)
 
     @property
@@ -70,7 +70,7 @@ class TranslationThread:
         """Its process is gone, with everything in memory."""
         self.is_running = False
         self._worker.abort()
-        self.in_flight.clear()
+        self._hop.crash()
         for queue in self.queues:
             queue.clear()
 
@@ -81,7 +81,7 @@ class TranslationThread:
         if not self.is_running:
             return
         for queue in list(self.post_translation.values()):
-            self._deliver(queue)
+            self._hop.send(queue, self.site.threads[queue.owner])
         if not self._worker.is_busy and self.pre_translation.first() is not None:
             held = self.site.take(self.pre_translation)
             assert held is not None
@@ -202,28 +202,6 @@ class TranslationThread:
     def _leave_partial(self, held: Held) -> None:
         self.partial.remove(held.message.mid)
         self.site.leave(held, self.partial, Fate.PASSED)
-
-    def _deliver(self, queue: MessageQueue) -> None:
-        """Send what waits for a destination, while its thread runs; else it stays, in sequence."""
-        thread = self.site.threads[queue.owner]
-        while thread.is_running and (held := self.site.take(queue)) is not None:
-            held.move(Cause.HOP, entered_at_ns=self.site.now)
-            self.site.ledger.save(held)
-            self.in_flight[held.message.mid] = held
-            self.site.after(self.site.settings.icl_delay_ns, lambda held=held: self._hopped(held))  # type: ignore[misc]
-
-    def _hopped(self, held: Held) -> None:
-        mid = held.message.mid
-        if self.in_flight.get(mid) is not held:
-            return  # its process ended meanwhile
-        del self.in_flight[mid]
-        thread = self.site.threads[held.message.destination]
-        if thread.is_running:
-            thread.arrive(held)
-        else:
-            queue = self.post_queue(held.message.destination)
-            self.site.enter(held, queue, Cause.RETURN, position=held.message.position)
-            self._wake()
 
     def _wake(self) -> None:
         self.site.wake(self.work)
