@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qsctl.sim.egress.plain import (
-    acknowledge_plain,
-    enter_queue,
+from qsctl.sim.egress.connection import (
+    HELD_ONLY,
+    acknowledge,
+    acknowledge_oldest,
     goes_through,
+    mark_blocked,
     pass_through,
-    pump_plain,
-    settle_plain,
+    pump,
 )
-from qsctl.sim.egress.serve import HELD_ONLY, acknowledge, arrive, take_event
+from qsctl.sim.egress.queue import enqueue
+from qsctl.sim.egress.serve import arrive, take_event
 from qsctl.sim.kernel.jit import inlined, kernel, prefetch, row, wide
 from qsctl.sim.kernel.records import (
     ARRIVAL,
@@ -79,7 +81,7 @@ def advance(state: Any, rare: Any) -> int:
         REACHED, LOG_FULL, GROW (an array is short: enlarge it and call again), LOAD_CHANGED (the egress buffers
         crossed a bound that the caller set).
 
-    Source: seeds 000, 003 and 004; queue disciplines in `queue`, service in `serve`.
+    Source: seeds 000, 003 and 004; queue disciplines in `queue`, connections in `connection`, traits in `serve`.
     """
     broker = row(state, 0, STATE)
     arrivals, clients, queues, tallies = broker.arrivals, broker.clients, broker.queues, broker.tallies
@@ -104,10 +106,23 @@ def advance(state: Any, rare: Any) -> int:
             coming = row(arrivals, min(position + AHEAD, stop - 1), ARRIVAL)
             prefetch(clients, wide(coming.client), CLIENT)
             prefetch(queues, wide(coming.client) * 5 + (coming.tag & 7), QUEUE)
-            if rare is None or client.traits == 0:
+            held = bool(0)
+            direct = bool(1)
+            if rare is not None:
+                # A direct message to a client whose only trait is that G-1 holds what it has not acknowledged passes
+                # as one to a plain client does; only the acknowledgments before it may be of guaranteed messages.
+                held = client.traits != 0
+                direct = not held or (client.traits == HELD_ONLY and q != 0)
+                if held and (broker.short != 0 or broker.free == NONE):
+                    result = GROW
+                    break
+            if direct:
                 if client.queued == 0:
                     while client.next_ack <= t:
-                        acknowledge_plain(state, clients, nodes, c)
+                        if rare is not None and held:
+                            acknowledge(state, c)
+                            continue
+                        acknowledge_oldest(state, clients, nodes, c, None)
                 node = wide(broker.free)
                 if node == NONE:
                     result = GROW
@@ -132,37 +147,12 @@ def advance(state: Any, rare: Any) -> int:
                     result = GROW
                     break
                 position += 1
-                enter_queue(state, clients, queues, nodes, c, q, t, size, wide(arrival.topic))
+                row(queues, c * 5 + q, QUEUE).arrived += 1
+                enqueue(state, clients, queues, nodes, c, q, t, size, wide(arrival.topic), None)
                 if client.queued == 0 or client.tcp_bytes < client.tcp_limit:
-                    settle_plain(state, clients, heap, c, t, pump_plain(state, c, t), bool(0))
+                    mark_blocked(state, clients, heap, c, t, pump(state, c, t, None), bool(0), rare)
                 due = next_due(state)
-            if rare is not None and client.traits == HELD_ONLY and q != 0:
-                # A direct message to a client whose only trait is that G-1 holds what it has not acknowledged.
-                if broker.short != 0 or broker.free == NONE:
-                    result = GROW
-                    break
-                while client.queued == 0 and client.next_ack <= t:
-                    acknowledge(state, c)
-                if goes_through(clients, c, size):
-                    depart, time, indication = pass_through(
-                        state, clients, queues, tallies, ports, nodes, c, q, t, size, wide(broker.free)
-                    )
-                    position += 1
-                    if logging:
-                        cursor = wide(broker.log_count)
-                        broker.log_count = cursor + 1
-                        delivered_row(
-                            log, cursor, t, wide(0), wide(0), depart - t, time - t, c, wide(arrival.topic), size, q,
-                            indication, wide(1),
-                        )  # fmt: skip
-                    if logging and broker.log_count >= broker.log_limit:
-                        result = LOG_FULL
-                        break
-                    continue
-            if rare is not None and client.traits != 0:
-                if broker.short != 0 or broker.free == NONE:
-                    result = GROW
-                    break
+            if rare is not None and not direct:
                 position += 1
                 broker.now = t
                 eligible = arrival.tag & ARRIVAL_ELIGIBLE != 0
@@ -178,8 +168,8 @@ def advance(state: Any, rare: Any) -> int:
             if rare is not None:
                 plain = client.traits == 0 and broker.heap_count > 0 and row(heap, 0, HEAP).time == due
             if plain:
-                acknowledge_plain(state, clients, nodes, c)
-                settle_plain(state, clients, heap, c, due, pump_plain(state, c, due), bool(1))
+                acknowledge_oldest(state, clients, nodes, c, None)
+                mark_blocked(state, clients, heap, c, due, pump(state, c, due, None), bool(1), None)
             if rare is not None and not plain:
                 broker.now = due
                 take_event(state, due)

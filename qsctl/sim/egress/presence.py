@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from qsctl.sim.egress.connection import note_blocked
 from qsctl.sim.egress.eliding import forget_topics
 from qsctl.sim.egress.endpoint import want_next_due
 from qsctl.sim.egress.queue import count_guaranteed, log_loss, unlink_head
-from qsctl.sim.egress.serve import serve, settle
+from qsctl.sim.egress.serve import serve
 from qsctl.sim.kernel.jit import kernel, row, wide
 from qsctl.sim.kernel.records import (
     ABSENT,
@@ -134,7 +135,7 @@ def connect(state: Any, c: int, t: int) -> None:
     """The client is back: its endpoint sends again."""
     client = row(row(state, 0, STATE).clients, c, CLIENT)
     client.traits &= ~ABSENT
-    settle(state, c, t, serve(state, c, t, client.traits & TRACKED != 0))
+    note_blocked(state, c, t, serve(state, c, t, client.traits & TRACKED != 0))
     want_next_due(state, c, t)
 
 

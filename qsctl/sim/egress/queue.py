@@ -19,7 +19,6 @@ from qsctl.sim.kernel.records import (
     FIT,
     LATER,
     LIFE,
-    LIFE_INDICATION,
     MORE,
     NODE,
     NONE,
@@ -30,7 +29,6 @@ from qsctl.sim.kernel.records import (
     TAIL,
     TALLY,
     TOPIC,
-    TRACKED,
 )
 from qsctl.sim.kernel.rows import allocate, release, undelivered_row
 
@@ -93,45 +91,60 @@ def unlink_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
 
 
 @kernel
-def discard_oldest(state: Any, c: int, q: int, t: int) -> None:
-    """Discard the message at the head; the queue's next message delivered will carry the indication.
-
-    A guaranteed message (`GuaranteedOverflow.REDELIVER`) goes back to its endpoint and comes again: it is evicted.
-    """
+def evict(state: Any, c: int, t: int) -> None:
+    """Return the oldest message of G-1 to its endpoint, which sends it again (`GuaranteedOverflow.REDELIVER`)."""
     broker = row(state, 0, STATE)
-    node = unlink_head(broker.clients, broker.queues, broker.nodes, c, q)
-    oldest = row(broker.nodes, node, NODE)
-    size = wide(oldest.tag & SIZE_MASK)
-    buffer_bytes(state, c, -size)
+    node = unlink_head(broker.clients, broker.queues, broker.nodes, c, wide(0))
+    buffer_bytes(state, c, -wide(row(broker.nodes, node, NODE).tag & SIZE_MASK))
+    row(broker.tallies, c * 5, TALLY).evicted += 1
+    return_to_endpoint(state, c, t, node)
+
+
+@inlined
+def discard_oldest(state: Any, clients: Any, queues: Any, nodes: Any, c: int, q: int, t: int, rare: Any) -> None:
+    """Discard the message at the head; the queue's next message delivered will carry the indication."""
     if q == 0:
-        row(broker.tallies, c * 5, TALLY).evicted += 1
-        return_to_endpoint(state, c, t, node)
+        evict(state, c, t)
         return
-    row(broker.queues, c * 5 + q, QUEUE).pending = 1
-    later = row(broker.later, node, LATER)
-    if row(broker.clients, c, CLIENT).traits & ELIDING and later.slot >= 0:
-        row(broker.elided, later.slot, ELIDED).node = NONE
-    count_discard(state, c, q, t, size, wide(row(broker.topics, node, TOPIC).topic), wide(oldest.time))
+    broker = row(state, 0, STATE)
+    node = unlink_head(clients, queues, nodes, c, q)
+    oldest = row(nodes, node, NODE)
+    queue = row(queues, c * 5 + q, QUEUE)
+    queue.pending = 1
+    if rare is not None:
+        buffer_bytes(state, c, -wide(oldest.tag & SIZE_MASK))
+        slot = row(broker.later, node, LATER).slot
+        if row(clients, c, CLIENT).traits & ELIDING and slot >= 0:
+            row(broker.elided, slot, ELIDED).node = NONE
+    if broker.logging != 0:
+        prefetch(broker.topics, wide(queue.head), TOPIC)
+        topic = wide(row(broker.topics, node, TOPIC).topic)
+        count_discard(state, c, q, t, wide(oldest.tag & SIZE_MASK), topic, wide(oldest.time))
+    else:
+        tally = row(broker.tallies, c * 5 + q, TALLY)
+        tally.discarded += 1
+        if tally.first_discard < 0:
+            tally.first_discard = t
     release(state, node)
 
 
-@kernel
-def make_room(state: Any, c: int, q: int, t: int, size: int) -> bool:
+@inlined
+def make_room(
+    state: Any, clients: Any, queues: Any, nodes: Any, c: int, q: int, t: int, size: int, rare: Any
+) -> bool:  # fmt: skip
     """Admit a message of `size` bytes to a queue: True when it enters, after discarding what must go.
 
     Below the minimum burst it always enters. Otherwise Solace discards the oldest while the queue's depth is at its
     maximum ("depth"), or while the new message would carry it past ("fit"); TIBCO refuses the arriving message.
     """
-    broker = row(state, 0, STATE)
-    queue = row(broker.queues, c * 5 + q, QUEUE)
-    if queue.length < queue.burst:
-        return True
-    admission = row(broker.clients, c, CLIENT).admission
-    if admission == TAIL:
-        return bool(queue.work < queue.max_depth)
-    beyond = work_units(size) - 1 if admission == FIT else 0
-    while queue.length >= max(1, queue.burst) and queue.work + beyond >= queue.max_depth:
-        discard_oldest(state, c, q, t)
+    queue = row(queues, c * 5 + q, QUEUE)
+    if queue.length >= queue.burst and queue.work + work_units(size) > queue.max_depth:
+        admission = row(clients, c, CLIENT).admission
+        if admission == TAIL:
+            return bool(queue.work < queue.max_depth)
+        beyond = work_units(size) - 1 if admission == FIT else 0
+        while queue.length >= max(1, queue.burst) and queue.work + beyond >= queue.max_depth:
+            discard_oldest(state, clients, queues, nodes, c, q, t, rare)
     return True
 
 
@@ -155,22 +168,25 @@ def append(clients: Any, queues: Any, nodes: Any, c: int, q: int, node: int, siz
         queue.high_water = queue.work
 
 
-@kernel
-def enqueue(state: Any, c: int, q: int, t: int, size: int, topic: int) -> int:
+@inlined
+def enqueue(
+    state: Any, clients: Any, queues: Any, nodes: Any, c: int, q: int, t: int, size: int, topic: int, rare: Any
+) -> int:  # fmt: skip
     """A message arrives at a queue at `t`: its node, or NONE when it was refused (TIBCO)."""
-    if not make_room(state, c, q, t, size):
+    if not make_room(state, clients, queues, nodes, c, q, t, size, rare):
         count_discard(state, c, q, t, size, topic, t)
         return wide(NONE)
     broker = row(state, 0, STATE)
     node = allocate(state)
-    row(broker.nodes, node, NODE).time = t
-    append(broker.clients, broker.queues, broker.nodes, c, q, node, size)
-    life = row(broker.lives, node, LIFE)
-    row(broker.topics, node, TOPIC).topic = topic
-    row(broker.later, node, LATER).slot = NONE
-    life.attempts = 1
-    life.traits = 0
-    buffer_bytes(state, c, size)
+    row(nodes, node, NODE).time = t
+    append(clients, queues, nodes, c, q, node, size)
+    if broker.logging != 0:
+        row(broker.topics, node, TOPIC).topic = topic
+    if q == 0:
+        row(broker.lives, node, LIFE).attempts = 1
+    if rare is not None:
+        row(broker.later, node, LATER).slot = NONE
+        buffer_bytes(state, c, size)
     return node
 
 
@@ -231,31 +247,6 @@ def count_departure(
         queue.pending = 0
         row(tallies, index, TALLY).indications += 1
     return indication
-
-
-@kernel
-def to_transmit_queue(state: Any, c: int, q: int, t: int, node: int) -> None:
-    """Move a message that left its queue's list to the end of the TCP transmit queue.
-
-    A guaranteed one behind an endpoint counts as delivered once it is acknowledged: until then it may come back.
-    """
-    broker = row(state, 0, STATE)
-    moved = row(broker.nodes, node, NODE)
-    size = wide(moved.tag & SIZE_MASK)
-    born = wide(moved.time)
-    indication = wide(0)
-    if q != 0 or row(broker.clients, c, CLIENT).traits & TRACKED == 0:
-        indication = count_departure(
-            state, broker.queues, broker.tallies, broker.octaves, broker.blocks, c * 5 + q, size, t - born
-        )
-    life = row(broker.lives, node, LIFE)
-    life.born = born
-    life.moved = t
-    life.traits = LIFE_INDICATION if indication != 0 else 0
-    join_transmit_queue(broker.clients, broker.nodes, c, node, size)
-    client = row(broker.clients, c, CLIENT)
-    if client.unsent == NONE:
-        client.unsent = node
 
 
 @kernel

@@ -23,11 +23,12 @@ from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, later
 from qsctl.sim.arrivals.streams import ArrivalStreams
 from qsctl.sim.egress.advance import advance
 from qsctl.sim.egress.arrays import EgressArrays
+from qsctl.sim.egress.connection import drain
 from qsctl.sim.egress.counters import counter_columns, total_events
 from qsctl.sim.egress.ingress import Ingress, log_rows
 from qsctl.sim.egress.layout import lay_out, line_rate, port_links
 from qsctl.sim.egress.presence import connect, count_rest, disconnect, hold
-from qsctl.sim.egress.serve import drain, stir
+from qsctl.sim.egress.serve import stir
 from qsctl.sim.egress.slow_subscribers import SlowSubscribers
 from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.jit import as_records

@@ -1,4 +1,4 @@
-"""From the TCP transmit queue to the port: what one message sent does to window, port, link and acknowledgment."""
+"""From the TCP transmit queue to the port: when a message leaves the port, and when it is acknowledged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from qsctl.sim.kernel.records import (
     ABSENCES,
     CLIENT,
     FOREVER,
-    LATER,
     LIFE,
     LIFE_LOST,
     LINK,
@@ -21,12 +20,8 @@ from qsctl.sim.kernel.records import (
     PAUSE,
     PAUSES,
     PORT,
-    SIZE_BITS,
-    SIZE_MASK,
     STATE,
-    TRACKED,
 )
-from qsctl.sim.kernel.rows import log_delivered
 
 
 @inlined
@@ -85,24 +80,28 @@ def acknowledgment_time(state: Any, c: int, node: int, depart: int, size: int) -
     return wide(time)
 
 
-@kernel
-def send(state: Any, c: int, t: int, node: int) -> None:
-    """Copy one message to its port's queue and settle its acknowledgment."""
-    broker = row(state, 0, STATE)
-    client = row(broker.clients, c, CLIENT)
-    sent = row(broker.nodes, node, NODE)
-    size = wide(sent.tag & SIZE_MASK)
-    depart = leave_port(broker.ports, wide(client.port), t, size)
-    time = depart + client.delay
-    if client.traits & (LOSSY | PAUSES | LINK):
+@inlined
+def send(state: Any, clients: Any, nodes: Any, c: int, t: int, node: int, size: int, rare: Any) -> tuple[int, int]:
+    """Copy a message of the TCP transmit queue to the port's queue.
+
+    Returns:
+        When its last byte leaves the port, and when it is acknowledged.
+    """
+    client = row(clients, c, CLIENT)
+    depart = leave_port(row(state, 0, STATE).ports, wide(client.port), t, size)
+    time = wide(depart + client.delay)
+    if rare is not None and client.traits & (LOSSY | PAUSES | LINK):
         time = acknowledgment_time(state, c, node, depart, size)
-    sent.time = time
+    row(nodes, node, NODE).time = time
     client.inflight += size
     if client.next_ack == FOREVER:
         client.next_ack = time
-    if sent.tag >> SIZE_BITS == 0 and client.traits & TRACKED:
-        row(broker.later, node, LATER).sent = depart
-    elif broker.logging != 0:
-        if client.traits & ABSENCES and time >= row(broker.more, c, MORE).next_absence:
-            time = NONE
-        log_delivered(state, c, node, depart, wide(time))
+    return depart, time
+
+
+@inlined
+def acknowledged_before_leaving(state: Any, clients: Any, c: int, time: int, rare: Any) -> int:
+    """Return `time`, or NONE where the client disconnects before the acknowledgment of that time."""
+    if rare is not None and row(clients, c, CLIENT).traits & ABSENCES:
+        return time if time < row(row(state, 0, STATE).more, c, MORE).next_absence else wide(NONE)
+    return time

@@ -1,0 +1,342 @@
+"""One client's connection: from its queues to the TCP transmit queue, from there to the port, acknowledgments back.
+
+[SOL-QUEUES]: a message passes from a priority queue to the TCP transmit queue and, when TCP may send, to the port; its
+data stays on the TCP queue until acknowledged. [P7500]: it enters the TCP queue whole while that is below its maximum,
+and may carry it past. Our reading: bytes in flight stay within the window, but one message may always be in flight;
+whole messages move (that TCP may split them is left out).
+
+Where a function has the argument `rare`, None stands for a client that is plain (no endpoint, eliding, loss, pauses,
+absences, slower link or weights, as most are), or plain but for its guaranteed messages, which G-1 holds. The compiler
+then leaves out what such a client cannot meet: it is a function of its own, from the same text.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from qsctl.sim.egress.eliding import take_ready
+from qsctl.sim.egress.endpoint import read_not_acknowledged
+from qsctl.sim.egress.queue import (
+    buffer_bytes,
+    count_departure,
+    count_guaranteed,
+    detach_head,
+    join_transmit_queue,
+    unlink_head,
+    weighted,
+    work_units,
+)
+from qsctl.sim.egress.transmit import acknowledged_before_leaving, leave_port, send
+from qsctl.sim.kernel.heap import drop_top, push, replace_top
+from qsctl.sim.kernel.jit import bit_length, inlined, kernel, prefetch, row, wide
+from qsctl.sim.kernel.records import (
+    CLIENT,
+    EAGER,
+    ELIDING,
+    ENDPOINT,
+    ENTRIES_AN_EVENT,
+    FOREVER,
+    HOLD,
+    LATER,
+    LIFE,
+    LIFE_INDICATION,
+    LIFE_LOST,
+    LOSSY,
+    MORE,
+    NODE,
+    NONE,
+    QUEUE,
+    SIZE_BITS,
+    SIZE_MASK,
+    STATE,
+    TALLY,
+    TOPIC,
+    TRACKED,
+    WEIGHTED,
+)
+from qsctl.sim.kernel.rows import delivered_row, log_delivered, next_row, release
+
+HELD_ONLY: Final = HOLD | TRACKED
+"""The traits of a client that is plain but for its guaranteed messages, which G-1 holds until it acknowledges them."""
+
+
+@inlined
+def goes_through(clients: Any, c: int, size: int) -> bool:
+    """Whether nothing is queued and the window is open: the message is not held up anywhere before the port."""
+    client = row(clients, c, CLIENT)
+    return bool(
+        client.mask == 0
+        and client.unsent == NONE
+        and client.tcp_bytes < client.tcp_limit
+        and (client.inflight == 0 or client.inflight + size <= client.window)
+    )
+
+
+@inlined
+def pass_through(
+    state: Any,
+    clients: Any,
+    queues: Any,
+    tallies: Any,
+    ports: Any,
+    nodes: Any,
+    c: int,
+    q: int,
+    t: int,
+    size: int,
+    node: int,
+) -> tuple[int, int, int]:
+    """A direct message enters its queue, leaves it and is sent, all at `t`, as the first of the free nodes.
+
+    Returns:
+        When its last byte leaves the port, when it is acknowledged, 1 when it carries a discard indication.
+    """
+    broker = row(state, 0, STATE)
+    client = row(clients, c, CLIENT)
+    queue = row(queues, c * 5 + q, QUEUE)
+    sent = row(nodes, node, NODE)
+    broker.free = sent.next
+    queue.arrived += 1
+    queue.delivered += 1
+    queue.delivered_bytes += size
+    if work_units(size) > queue.high_water:
+        queue.high_water = work_units(size)
+    indication = wide(queue.pending)
+    if indication != 0:
+        queue.pending = 0
+        row(tallies, c * 5 + q, TALLY).indications += 1
+    depart = leave_port(ports, wide(client.port), t, size)
+    time = depart + client.delay
+    sent.time = time
+    sent.tag = size | (q << SIZE_BITS)
+    sent.next = NONE
+    client.inflight += size
+    client.tcp_bytes += size
+    if client.head == NONE:
+        client.head = node
+        client.next_ack = time
+    else:
+        row(nodes, client.tail, NODE).next = node
+    client.tail = node
+    return depart, wide(time), indication
+
+
+@kernel
+def pump(state: Any, c: int, t: int, rare: Any) -> bool:
+    """Move and send what may go at `t`; True when the client is left blocked: it has data that it cannot send.
+
+    A guaranteed message behind an endpoint counts as delivered, and is logged, once it is acknowledged: until then it
+    may come back.
+    """
+    broker = row(state, 0, STATE)
+    clients, queues, nodes = broker.clients, broker.queues, broker.nodes
+    client = row(clients, c, CLIENT)
+    logging = broker.logging != 0
+    tracked = client.traits & TRACKED != 0
+    holds = client.traits & HOLD != 0
+    while client.unsent != NONE:
+        node = wide(client.unsent)
+        first = row(nodes, node, NODE)
+        size = wide(first.tag & SIZE_MASK)
+        if client.inflight > 0 and client.inflight + size > client.window:
+            break
+        client.unsent = first.next
+        depart, time = send(state, clients, nodes, c, t, node, size, rare)
+        if tracked and first.tag >> SIZE_BITS == 0:
+            row(broker.later, node, LATER).sent = depart
+        elif logging:
+            log_delivered(state, c, node, depart, acknowledged_before_leaving(state, clients, c, time, rare))
+    while client.mask != 0:
+        full = bool(client.tcp_bytes >= client.tcp_limit)
+        node = wide(NONE)
+        q = wide(0)
+        if rare is not None and client.traits & ELIDING:
+            node = take_ready(state, c, t, not full)
+            if node == NONE:
+                break
+            q = wide(row(nodes, node, NODE).tag >> SIZE_BITS)
+        if full:
+            return True
+        if node == NONE:
+            q = bit_length(wide(client.mask)) - 1
+            if rare is not None and client.traits & WEIGHTED:
+                q = weighted(state, c, wide(client.mask))
+            if holds and q == 0:
+                node = detach_head(clients, queues, nodes, c, q)
+            else:
+                node = unlink_head(clients, queues, nodes, c, q)
+        moved = row(nodes, node, NODE)
+        size = wide(moved.tag & SIZE_MASK)
+        born = wide(moved.time)
+        guaranteed = tracked and q == 0
+        indication = wide(0)
+        if not guaranteed:
+            indication = count_departure(
+                state, queues, broker.tallies, broker.octaves, broker.blocks, c * 5 + q, size, t - born
+            )
+        held_back = client.unsent != NONE or (client.inflight > 0 and client.inflight + size > client.window)
+        join_transmit_queue(clients, nodes, c, node, size)
+        if guaranteed or (held_back and logging):
+            prefetch(broker.topics, wide(row(queues, c * 5 + q, QUEUE).head), TOPIC)
+            prefetch(broker.lives, wide(row(queues, c * 5 + q, QUEUE).head), LIFE)
+            life = row(broker.lives, node, LIFE)
+            life.born = born
+            life.moved = t
+            life.traits = LIFE_INDICATION if indication != 0 else 0
+        if held_back:
+            if client.unsent == NONE:
+                client.unsent = node
+            continue
+        depart, time = send(state, clients, nodes, c, t, node, size, rare)
+        if guaranteed:
+            row(broker.later, node, LATER).sent = depart
+        elif logging:
+            prefetch(broker.topics, wide(row(queues, c * 5 + q, QUEUE).head), TOPIC)
+            topic = wide(row(broker.topics, node, TOPIC).topic)
+            attempts = wide(row(broker.lives, node, LIFE).attempts) if q == 0 else wide(1)
+            known = acknowledged_before_leaving(state, clients, c, time, rare)
+            delivered_row(
+                broker.log, next_row(state), born, wide(0), t - born, depart - born,
+                known - born if known >= 0 else wide(NONE), c, topic, size, q, indication, attempts,
+            )  # fmt: skip
+    return bool(client.unsent != NONE)
+
+
+@inlined
+def move(state: Any, c: int, t: int) -> bool:
+    """Move and send what may go at `t`, of a client that has a trait."""
+    if row(row(state, 0, STATE).clients, c, CLIENT).traits == HELD_ONLY:
+        return pump(state, c, t, None)
+    return pump(state, c, t, 1)
+
+
+@kernel
+def retire(state: Any, c: int, node: int, acknowledged: int) -> None:
+    """The consumer acknowledged a guaranteed message: its endpoint forgets it, and G-1 no longer holds it."""
+    broker = row(state, 0, STATE)
+    endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
+    endpoint.held -= 1
+    if row(broker.clients, c, CLIENT).traits & HOLD:
+        size = wide(row(broker.nodes, node, NODE).tag & SIZE_MASK)
+        queue = row(broker.queues, c * 5, QUEUE)
+        queue.length -= 1
+        queue.work -= work_units(size)
+    else:
+        endpoint.outstanding -= 1
+    count_guaranteed(state, c, node)
+    if broker.logging != 0:
+        log_delivered(state, c, node, wide(row(broker.later, node, LATER).sent), acknowledged)
+    release(state, node)
+
+
+@inlined
+def acknowledge_oldest(state: Any, clients: Any, nodes: Any, c: int, rare: Any) -> None:
+    """Remove the oldest sent message from the TCP transmit queue: its acknowledgment is here.
+
+    The congestion window grows by the bytes acknowledged (slow start) up to its maximum; a message that was lost
+    halves it instead, never below one segment.
+    """
+    broker = row(state, 0, STATE)
+    client = row(clients, c, CLIENT)
+    node = wide(client.head)
+    oldest = row(nodes, node, NODE)
+    size = wide(oldest.tag & SIZE_MASK)
+    client.inflight -= size
+    client.tcp_bytes -= size
+    lost = bool(0)
+    if rare is not None:
+        buffer_bytes(state, c, -size)
+        lost = client.traits & LOSSY != 0 and row(broker.lives, node, LIFE).traits & LIFE_LOST != 0
+    if lost:
+        client.window = max(client.window >> 1, row(broker.more, c, MORE).mss)
+    elif client.window < client.window_max:
+        client.window = min(client.window + size, wide(client.window_max))
+    after = wide(oldest.next)
+    time = wide(oldest.time)
+    client.head = after
+    client.next_ack = FOREVER
+    if after != NONE and after != client.unsent:
+        next_oldest = row(nodes, after, NODE)
+        client.next_ack = next_oldest.time
+        prefetch(nodes, wide(next_oldest.next), NODE)
+    if rare is not None and client.traits & TRACKED and oldest.tag >> SIZE_BITS == 0:
+        delay = wide(row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT).acknowledge_delay)
+        if delay == 0:
+            retire(state, c, node, time)
+        else:
+            read_not_acknowledged(state, c, node, time + min(delay, FOREVER - time))
+        return
+    release(state, node)
+
+
+@kernel
+def acknowledge(state: Any, c: int) -> None:
+    """`acknowledge_oldest` of a client that has a trait."""
+    broker = row(state, 0, STATE)
+    acknowledge_oldest(state, broker.clients, broker.nodes, c, 1)
+
+
+@kernel
+def drain(state: Any, c: int, until: int) -> None:
+    """Apply the acknowledgments up to `until` (included) that nothing has asked for yet."""
+    client = row(row(state, 0, STATE).clients, c, CLIENT)
+    while client.queued == 0 and client.next_ack <= until:
+        acknowledge(state, c)
+
+
+@inlined
+def waits_for_acknowledgment(state: Any, c: int) -> bool:
+    """Whether a client that is not blocked must be given its next acknowledgment when it comes.
+
+    A client that no trait makes eager needs it only while a guaranteed message waits for room in G-1.
+    """
+    broker = row(state, 0, STATE)
+    client = row(broker.clients, c, CLIENT)
+    if client.inflight == 0:
+        return False
+    if client.traits & EAGER:
+        return True
+    if client.traits & HOLD == 0:
+        return False
+    return bool(row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT).waiting_head != NONE)
+
+
+@inlined
+def mark_blocked(state: Any, clients: Any, heap: Any, c: int, t: int, blocked: bool, on_top: bool, rare: Any) -> None:
+    """Note when a client becomes blocked or free, and keep it in the heap while it waits for an acknowledgment.
+
+    `on_top`: it is the first of the heap, and the acknowledgment that it waited for has come.
+    """
+    broker = row(state, 0, STATE)
+    client = row(clients, c, CLIENT)
+    if blocked:
+        if client.blocked == 0:
+            client.blocked = 1
+            row(broker.more, c, MORE).blocked_since = t
+    elif client.blocked != 0:
+        client.blocked = 0
+        more = row(broker.more, c, MORE)
+        more.blocked_ns += t - more.blocked_since
+    waits = blocked
+    if rare is not None:
+        waits = blocked or waits_for_acknowledgment(state, c)
+    if on_top:
+        if waits:
+            replace_top(heap, broker.heap_count, client.next_ack, c)
+        else:
+            client.queued = 0
+            drop_top(heap, broker.heap_count)
+            broker.heap_count -= 1
+    elif waits and client.queued == 0:
+        client.queued = 1
+        push(heap, broker.heap_count, client.next_ack, c)
+        broker.heap_count += 1
+        if broker.heap_count + ENTRIES_AN_EVENT >= broker.heap_limit:
+            broker.short = 1
+
+
+@kernel
+def note_blocked(state: Any, c: int, t: int, blocked: bool) -> None:
+    """`mark_blocked` of a client that has a trait."""
+    broker = row(state, 0, STATE)
+    mark_blocked(state, broker.clients, broker.heap, c, t, blocked, bool(0), 1)
