@@ -35,7 +35,9 @@ class IntegrationRun:
     def __init__(self, scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int) -> None:
         self._scenario = scenario
         self._level = level
-        self._log = VisitLog(client_names(scenario), scenario.warm_up_ns, level is not LogLevel.COUNTERS, chunk_rows)
+        self._log = VisitLog(
+            client_names(scenario), scenario.warm_up_ns, keeps_rows=level is not LogLevel.COUNTERS, rows_max=chunk_rows
+        )
         self._world = EngineWorld(scenario, replication, on_event=self._log.note)
         self._finished = False
 
@@ -62,7 +64,7 @@ class IntegrationRun:
 
     def take_log(self) -> Rows:
         """The rows since the last call."""
-        return self._log.take()
+        return self._log.collect()
 
     def take_events(self) -> Rows:
         """The events since the last call."""

@@ -130,7 +130,7 @@ class _Driver:
         self, scenario: Scenario, store: RecoveryStore | None, held: Database, begins: Nanoseconds, ends: Nanoseconds
     ) -> None:
         self._store = store
-        self._log = VisitLog(client_names(scenario), 0, False, _LIMIT)
+        self._log = VisitLog(client_names(scenario), 0, keeps_rows=False, rows_max=_LIMIT)
         self._ends = ends
         self._down: dict[str, tuple[bool, str]] = {}
         self._recovered = self._duplicates = self._records = 0

@@ -14,10 +14,11 @@ import numpy as np
 from qsctl.core.integration.events import Changed, Ended, Entered, Event, Fate, Left, Recovered
 from qsctl.core.integration.message import STATE_NAMES, MessageId, State
 from qsctl.eventlog.outcomes import Outcome
-from qsctl.instant import Nanoseconds
-from qsctl.sim.model import EVENT_ROW, LOG_ROW, NEVER, OUTCOMES, Rows
+from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.sim.model import EVENT_ROW, NEVER, Rows
 from qsctl.sim.model import Event as LogEvent
 from qsctl.sim.recording.queue_counts import QueueCounts, counter_columns
+from qsctl.sim.recording.queue_log import QueueLog
 
 QUEUES: Final = (
     State.INBOUND_PRE_TPS,
@@ -44,34 +45,26 @@ _OUTCOME: Final = {
 
 
 class VisitLog:
-    """The event log of a simulated engine: rows until they are taken, counters until the end."""
+    """The event log of a simulated engine: rows until they are collected, counters until the end."""
 
-    def __init__(self, clients: list[str], warm_up_ns: Nanoseconds, keeps_rows: bool, limit: int) -> None:
+    def __init__(self, clients: list[str], warm_up_ns: Nanoseconds, *, keeps_rows: bool, rows_max: int) -> None:
+        self._log = QueueLog[tuple[str, State]](warm_up_ns, keeps_rows=keeps_rows, rows_max=rows_max)
         self._clients = {name: number for number, name in enumerate(clients)}
-        self._warm_up_ns = warm_up_ns
-        self._is_warm = warm_up_ns == 0
-        self._keeps_rows = keeps_rows
-        self._limit = limit
-        self._rows: list[tuple[int, ...]] = []
         self._events: list[tuple[int, ...]] = []
         self._inside: dict[tuple[MessageId, State], tuple[Nanoseconds, int, str]] = {}
-        self._counts: dict[tuple[str, State], QueueCounts] = {}
         self._failed: dict[str, int] = {}
         self._lost_with: dict[str, int] = {}
         self._lost = 0
         self._recovered = 0
-        self._process_events: list[tuple[Nanoseconds, str, bool]] = []
 
     @property
     def is_full(self) -> bool:
-        """Whether the rows should be taken."""
-        return len(self._rows) >= self._limit
+        """Whether the rows are to be collected."""
+        return self._log.is_full
 
-    def take(self) -> Rows:
-        """The rows since the last call."""
-        rows = np.array(self._rows, LOG_ROW)
-        self._rows = []
-        return rows
+    def collect(self) -> Rows:
+        """Return the rows since the last call."""
+        return self._log.collect()
 
     def take_events(self) -> Rows:
         """The events since the last call."""
@@ -81,17 +74,15 @@ class VisitLog:
 
     def note(self, event: Event) -> None:
         """Fold one event in."""
-        if not self._is_warm and event.at_ns >= self._warm_up_ns:
-            self._warm_up()
+        self._log.reach(event.at_ns)
         match event:
             case Entered(at_ns, _, owner, queue, mid, _, payload):
                 size_bytes = len(payload)
                 self._inside[mid, queue] = (at_ns, size_bytes, owner)
-                self._of(owner, queue).grow(size_bytes)
+                self._log.of((owner, queue)).grow(size_bytes)
             case Left(at_ns, _, owner, queue, mid, fate):
                 entered_ns, size_bytes, _ = self._inside.pop((mid, queue))
-                counts = self._of(owner, queue)
-                counts.shrink(size_bytes)
+                self._log.of((owner, queue)).shrink(size_bytes)
                 self._end(owner, queue, entered_ns, size_bytes, at_ns - entered_ns, _OUTCOME[fate])
             case Ended(_, _, _, _, thread, fate):
                 if fate is Fate.FAILED:
@@ -112,13 +103,13 @@ class VisitLog:
 
     def by_queue(self) -> dict[tuple[str, State], QueueCounts]:
         """What was counted of each thread's queues, in the order of threads, and of queues as a message meets them."""
-        keys = sorted(self._counts, key=lambda key: (self._clients[key[0]], _INDEX[key[1]]))
-        return {key: self._counts[key] for key in keys}
+        counts = self._log.counts
+        return {key: counts[key] for key in sorted(counts, key=lambda key: (self._clients[key[0]], _INDEX[key[1]]))}
 
     def counters(self, observed_ns: Nanoseconds) -> dict[str, Any]:
         """One row a thread and queue that a message met."""
-        if not self._is_warm and observed_ns > 0:
-            self._warm_up()
+        if observed_ns > 0:
+            self._log.reach(INFINITE_NS)
         keys = self.by_queue()
         return counter_columns(
             list(keys.values()),
@@ -147,25 +138,10 @@ class VisitLog:
     def _tell(self, at_ns: Nanoseconds, kind: LogEvent, client: str, value: int) -> None:
         self._events.append((at_ns, value, self._clients[client], -1, int(kind)))
 
-    def _of(self, owner: str, queue: State) -> QueueCounts:
-        counts = self._counts.get((owner, queue))
-        if counts is None:
-            counts = self._counts[owner, queue] = QueueCounts(self._warm_up_ns)
-        return counts
-
-    def _warm_up(self) -> None:
-        self._is_warm = True
-        for counts in self._counts.values():
-            counts.warm_up()
-
     def _end(
         self, owner: str, queue: State, entered_ns: Nanoseconds, size_bytes: int, wait_ns: int, outcome: Outcome
     ) -> None:
-        self._of(owner, queue).count(entered_ns, size_bytes, wait_ns, outcome)
-        if self._keeps_rows:
-            self._rows.append(
-                (
-                    entered_ns, 0, wait_ns, NEVER, NEVER, self._clients[owner], 0, size_bytes,
-                    int(outcome is Outcome.DELIVERED), _INDEX[queue], OUTCOMES.index(outcome), 0,
-                )
-            )  # fmt: skip
+        self._log.end(
+            (owner, queue), _INDEX[queue], outcome, entered_ns, 0, wait_ns, NEVER, NEVER, self._clients[owner], 0,
+            size_bytes, int(outcome is Outcome.DELIVERED),
+        )  # fmt: skip

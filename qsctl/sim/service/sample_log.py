@@ -1,4 +1,4 @@
-"""A queue's events folded into message rows and counters: one row a sample and queue, when its fate is settled.
+"""A queue's events folded into message rows and counters: one row a sample and queue, when its fate is known.
 
 Arrivals, losses and deliveries are folds over the rows: arrivals count from when a sample entered its queue, the others
 from when it left, if that was after the warm-up. Redeliveries count when they are sent; `attempts` restarts with the
@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-
 from qsctl.core.events import (
     DuplicateDropped,
     Event,
@@ -22,12 +20,14 @@ from qsctl.core.events import (
     SampleReturned,
     SampleSent,
 )
+from qsctl.core.messages import QueueName
 from qsctl.core.records import RemovalCause
 from qsctl.eventlog.outcomes import Outcome
 from qsctl.identity import SampleIdentity
-from qsctl.instant import Nanoseconds
-from qsctl.sim.model import LOG_ROW, NEVER, OUTCOMES, Rows
-from qsctl.sim.recording.queue_counts import QueueCounts, counter_columns
+from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.sim.model import NEVER, Rows
+from qsctl.sim.recording.queue_counts import counter_columns
+from qsctl.sim.recording.queue_log import QueueLog
 from qsctl.sim.service.peers import PRODUCER, HostedQueue, number_of
 
 _OUTCOME_OF: Final = {
@@ -49,54 +49,46 @@ class _Held:
 
 
 class SampleLog:
-    """The event log of a simulated service: rows until they are taken, counters until the end."""
+    """The event log of a simulated service: rows until they are collected, counters until the end."""
 
     def __init__(
-        self, queues: list[HostedQueue], warm_up_ns: Nanoseconds, delay_ns: Nanoseconds, keeps_rows: bool, limit: int
+        self, queues: list[HostedQueue], warm_up_ns: Nanoseconds, delay_ns: Nanoseconds, keeps_rows: bool, rows_max: int
     ) -> None:
+        self._log = QueueLog[QueueName](warm_up_ns, keeps_rows=keeps_rows, rows_max=rows_max)
         self._queues = queues
         self._index = {queue.full_name: index for index, queue in enumerate(queues)}
-        self._warm_up_ns = warm_up_ns
-        self._is_warm = warm_up_ns == 0
         self._delay_ns = delay_ns
-        self._keeps_rows = keeps_rows
-        self._limit = limit
-        self._rows: list[tuple[int, ...]] = []
         self._received: dict[tuple[str, SampleIdentity], tuple[Nanoseconds, int]] = {}
         self._held: dict[tuple[str, SampleIdentity], _Held] = {}
-        self._counts = {queue.full_name: QueueCounts(warm_up_ns) for queue in queues}
 
     @property
     def is_full(self) -> bool:
-        """Whether the rows should be taken."""
-        return len(self._rows) >= self._limit
+        """Whether the rows are to be collected."""
+        return self._log.is_full
 
-    def take(self) -> Rows:
-        """The rows since the last call."""
-        rows = np.array(self._rows, LOG_ROW)
-        self._rows = []
-        return rows
+    def collect(self) -> Rows:
+        """Return the rows since the last call."""
+        return self._log.collect()
 
-    def tell(self, event: Event) -> None:
+    def note(self, event: Event) -> None:
         """Note one event."""
-        if not self._is_warm and event.at_ns >= self._warm_up_ns:
-            self._warm_up()
+        self._reach(event.at_ns)
         match event:
             case SampleReceived(at_ns, queue, identity, size_bytes):
                 self._received[queue, identity] = (at_ns, size_bytes)
             case SampleEnqueued(at_ns, queue, identity, size_bytes, _):
                 self._received.pop((queue, identity), None)
                 self._held[queue, identity] = _Held(at_ns, size_bytes)
-                self._counts[queue].grow(size_bytes)
+                self._log.of(queue).grow(size_bytes)
             case SampleSent(at_ns, queue, identity, _, _, _):
                 held = self._held[queue, identity]
                 held.sent_ns = at_ns
                 held.attempts += 1
                 if held.attempts > 1:
-                    self._counts[queue].redelivered += 1
+                    self._log.of(queue).redelivered += 1
             case SampleRemoved(at_ns, queue, identity, cause, size_bytes, _, _):
                 held = self._held.pop((queue, identity))
-                self._counts[queue].shrink(size_bytes)
+                self._log.of(queue).shrink(size_bytes)
                 self._removed(at_ns, queue, identity, held, _OUTCOME_OF[cause])
             case SampleBounced(at_ns, queue, identity, _):
                 _, size_bytes = self._received.pop((queue, identity), (at_ns, 0))
@@ -104,54 +96,51 @@ class SampleLog:
             case DuplicateDropped(_, queue, identity):
                 self._received.pop((queue, identity), None)
             case SampleReturned(_, queue, _, _, _):
-                self._counts[queue].returned += 1
+                self._log.of(queue).returned += 1
             case _:
                 pass  # what the other events say is in the rows already
 
     def bounced(self, at_ns: Nanoseconds, queue: str, identity: SampleIdentity, size_bytes: int) -> None:
         """A sample that its queue refused: it left as it came."""
-        self._settle(queue, identity, _Held(at_ns, size_bytes), 0, NEVER, NEVER, Outcome.DISCARDED)
+        self._end(queue, identity, _Held(at_ns, size_bytes), 0, NEVER, NEVER, Outcome.DISCARDED)
 
     def hold(self) -> None:
         """The run is over: what is still in a queue is held, what waits outside a full one is waiting."""
         for (queue, identity), (at_ns, size_bytes) in self._received.items():
-            self._settle(queue, identity, _Held(at_ns, size_bytes), NEVER, NEVER, NEVER, Outcome.WAITING)
+            self._end(queue, identity, _Held(at_ns, size_bytes), NEVER, NEVER, NEVER, Outcome.WAITING)
         for (queue, identity), held in self._held.items():
-            self._settle(queue, identity, held, NEVER, NEVER, NEVER, Outcome.HELD)
+            self._end(queue, identity, held, NEVER, NEVER, NEVER, Outcome.HELD)
         self._received.clear()
         self._held.clear()
 
     def returned_counts(self) -> list[int]:
         """Failed deliveries of each queue: rejected, timed out, or their consumer left."""
-        return [self._counts[queue.full_name].returned for queue in self._queues]
+        return [self._log.of(queue.full_name).returned for queue in self._queues]
 
     def counters(self, client: str, names: list[str], observed_ns: Nanoseconds) -> dict[str, Any]:
         """The columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue.
 
         The maximum depth of these queues is a number of samples (`max_count`); 0 stands for unlimited.
         """
-        if not self._is_warm and observed_ns > 0:
-            self._warm_up()
-        counts = [self._counts[queue.full_name] for queue in self._queues]
+        if observed_ns > 0:
+            self._reach(INFINITE_NS)
+        counts = [self._log.of(queue.full_name) for queue in self._queues]
         max_depths = [max(0, queue.max_count) for queue in self._queues]
         return counter_columns(counts, [0] * len(counts), [client] * len(counts), names, max_depths, observed_ns)
 
-    def _warm_up(self) -> None:
-        """Statistics restart, state does not: the high-water mark restarts at the present depth."""
-        self._is_warm = True
-        for counts in self._counts.values():
-            counts.warm_up()
-        for held in self._held.values():
-            held.attempts = min(held.attempts, 1)
+    def _reach(self, now: Nanoseconds) -> None:
+        if self._log.reach(now):
+            for held in self._held.values():
+                held.attempts = min(held.attempts, 1)
 
     def _removed(self, at_ns: Nanoseconds, queue: str, identity: SampleIdentity, held: _Held, outcome: Outcome) -> None:
         if outcome is not Outcome.DELIVERED or held.sent_ns == NEVER:
-            self._settle(queue, identity, held, at_ns - held.enqueued_ns, NEVER, NEVER, outcome)
+            self._end(queue, identity, held, at_ns - held.enqueued_ns, NEVER, NEVER, outcome)
             return
         wait_ns = held.sent_ns - held.enqueued_ns
-        self._settle(queue, identity, held, wait_ns, wait_ns + self._delay_ns, at_ns - held.enqueued_ns, outcome)
+        self._end(queue, identity, held, wait_ns, wait_ns + self._delay_ns, at_ns - held.enqueued_ns, outcome)
 
-    def _settle(
+    def _end(
         self,
         queue: str,
         identity: SampleIdentity,
@@ -161,14 +150,9 @@ class SampleLog:
         ack_ns: int,
         outcome: Outcome,
     ) -> None:
-        self._counts[queue].count(held.enqueued_ns, held.size_bytes, wait_ns, outcome)
-        if not self._keeps_rows:
-            return
         producer = number_of(identity.writer_guid) if identity.writer_guid[0] == PRODUCER else 0
         enter_ns = NEVER if outcome is Outcome.WAITING else 0
-        self._rows.append(
-            (
-                held.enqueued_ns, enter_ns, wait_ns, send_ns, ack_ns, 0, producer, held.size_bytes, held.attempts,
-                self._index[queue], OUTCOMES.index(outcome), 0,
-            )
+        self._log.end(
+            queue, self._index[queue], outcome, held.enqueued_ns, enter_ns, wait_ns, send_ns, ack_ns, 0, producer,
+            held.size_bytes, held.attempts,
         )  # fmt: skip

@@ -1,0 +1,90 @@
+"""The log of a model in Python: rows until they are collected, and counters of every queue, after the warm-up.
+
+Decides: when the statistics of a queue restart, and that a message's row and its count are of the same fate.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+
+from qsctl.eventlog.outcomes import Outcome
+from qsctl.instant import Nanoseconds
+from qsctl.sim.model import LOG_ROW, OUTCOMES, Rows
+from qsctl.sim.recording.queue_counts import QueueCounts
+
+Key = TypeVar("Key")
+
+_INDEX: Final = {outcome: index for index, outcome in enumerate(OUTCOMES)}
+
+
+class QueueLog(Generic[Key]):
+    """What is logged of queues that a model knows by keys.
+
+    Args:
+        warm_up_ns: what leaves a queue before is not counted.
+        keeps_rows: whether there are rows, or counters only.
+        rows_max: how many rows make the log full.
+    """
+
+    def __init__(self, warm_up_ns: Nanoseconds, *, keeps_rows: bool, rows_max: int) -> None:
+        self._warm_up_ns = warm_up_ns
+        self._is_warm = warm_up_ns == 0
+        self._keeps_rows = keeps_rows
+        self._rows_max = rows_max
+        self._rows: list[tuple[int, ...]] = []
+        self.counts: dict[Key, QueueCounts] = {}
+        """Of every queue that was asked for, in that order."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rows are to be collected."""
+        return len(self._rows) >= self._rows_max
+
+    def collect(self) -> Rows:
+        """Return the rows since the last call."""
+        rows = np.array(self._rows, LOG_ROW)
+        self._rows = []
+        return rows
+
+    def of(self, key: Key) -> QueueCounts:
+        """Return the counters of a queue."""
+        counts = self.counts.get(key)
+        if counts is None:
+            counts = self.counts[key] = QueueCounts(self._warm_up_ns)
+        return counts
+
+    def reach(self, now: Nanoseconds) -> bool:
+        """Return whether the warm-up ends now, which it does once: statistics restart, state does not."""
+        if self._is_warm or now < self._warm_up_ns:
+            return False
+        self._is_warm = True
+        for counts in self.counts.values():
+            counts.warm_up()
+        return True
+
+    def end(
+        self,
+        key: Key,
+        queue: int,
+        outcome: Outcome,
+        enqueued_ns: Nanoseconds,
+        enter_ns: Nanoseconds,
+        wait_ns: Nanoseconds,
+        send_ns: Nanoseconds,
+        acknowledge_ns: Nanoseconds,
+        client_id: int,
+        topic_id: int,
+        size_bytes: int,
+        attempts: int,
+    ) -> None:
+        """Count and log what became of a message; all but the first and the third are fields of `LOG_ROW`."""
+        self.of(key).count(enqueued_ns, size_bytes, wait_ns, outcome)
+        if self._keeps_rows:
+            self._rows.append(
+                (
+                    enqueued_ns, enter_ns, wait_ns, send_ns, acknowledge_ns, client_id, topic_id, size_bytes, attempts,
+                    queue, _INDEX[outcome], 0,
+                )
+            )  # fmt: skip
