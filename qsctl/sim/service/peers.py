@@ -1,7 +1,8 @@
-"""The producers and consumers of a simulated queuing service: who they are, when they write, how long they serve.
+"""The programs around a simulated queuing service: when they write, how long they serve a sample, what they answer.
 
-Every one draws from counter-based streams of its own, so that a variant of the service sees the same writes and the
-same service times (common random numbers).
+What a program does with its producer or consumer is simulated; the producer and the consumer are those of a live client
+(`core.client`): window, samples held, twins, acknowledgments. Every program draws from counter-based streams of its
+own, so that a variant of the service sees the same writes and the same service times (common random numbers).
 """
 
 from __future__ import annotations
@@ -11,11 +12,22 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from msgspec import structs
 
-from qsctl.core.messages import AckResponse, Delivery, Write
+from qsctl.core.client.consumer import Consumer
+from qsctl.core.client.producer import Producer
+from qsctl.core.messages import (
+    Acknowledgment,
+    AckResponse,
+    ConsumerJoined,
+    ConsumerLeft,
+    Delivery,
+    Write,
+    WriteAcknowledgment,
+)
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import InvalidInput
-from qsctl.identity import GUID_SIZE_BYTES, Guid, SampleIdentity
+from qsctl.identity import GUID_SIZE_BYTES, Guid
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.sim.kernel.random import logarithm, stream_key, uniform
 from qsctl.sim.scenario.intervals import occurrences
@@ -31,6 +43,8 @@ from qsctl.sim.scenario.scenario import (
 
 PRODUCER: Final = 1
 CONSUMER: Final = 2
+UNLIMITED_WINDOW: Final = 2**63 - 1
+"""Of a scenario's producer without a window: it is never full."""
 
 
 def guid_of(kind: int, number: int) -> Guid:
@@ -77,50 +91,36 @@ def hosted_queues(service: ServiceSettings) -> list[HostedQueue]:
 
 
 @dataclass(slots=True)
-class Producer:
-    """Writes to a topic; with a window, it waits while that many of its writes are unacknowledged."""
+class ProducerProgram:
+    """A program with a producer: it writes what arrives for it, and waits while the producer's window is full."""
 
-    number: int
+    state: Producer
     participant: str
-    topic_name: str
     lifespan_ns: Nanoseconds
-    window_samples: int
-    answers_expected: int
-    """How many queues of the topic answer each write; 0: none, and the window never closes."""
-    written: int = 0
-    outstanding: dict[SampleIdentity, int] = field(default_factory=dict)
-    waiting: deque[bytes] = field(default_factory=deque)
+    backlog: deque[bytes] = field(default_factory=deque)
 
-    def offer(self, payload: bytes) -> Write | None:
-        """The application has a sample: written now, or kept until the window opens."""
-        if self._is_closed():
-            self.waiting.append(payload)
-            return None
-        return self._write(payload)
+    def offer(self, payload: bytes) -> list[Write]:
+        """Return what the producer sends now that the program has another sample."""
+        self.backlog.append(payload)
+        return self._write()
 
-    def answered(self, identity: SampleIdentity) -> Write | None:
-        """A queue answered; with its last answer the write is settled and a waiting sample goes."""
-        left = self.outstanding.get(identity, 0) - 1
-        if left > 0:
-            self.outstanding[identity] = left
-            return None
-        self.outstanding.pop(identity, None)
-        return self._write(self.waiting.popleft()) if self.waiting and not self._is_closed() else None
+    def receive(self, answer: WriteAcknowledgment) -> list[Write]:
+        """Return what the producer sends once a queue has answered: the window may have room."""
+        self.state.receive(answer)
+        return self._write()
 
-    def _is_closed(self) -> bool:
-        return self.window_samples >= 0 and self.answers_expected > 0 and len(self.outstanding) >= self.window_samples
-
-    def _write(self, payload: bytes) -> Write:
-        self.written += 1
-        identity = SampleIdentity(guid_of(PRODUCER, self.number), self.written)
-        if self.window_samples >= 0 and self.answers_expected > 0:
-            self.outstanding[identity] = self.answers_expected
-        return Write(self.participant, self.topic_name, identity, payload, lifespan_ns=self.lifespan_ns)
+    def _write(self) -> list[Write]:
+        state, backlog = self.state, self.backlog
+        while backlog and state.has_room:
+            state.write(backlog.popleft(), lifespan_ns=self.lifespan_ns)
+        writes = [structs.replace(write, participant=self.participant) for write in state.take_writes()]
+        state.take_settled()
+        return writes
 
 
 @dataclass(slots=True)
-class Consumer:
-    """Serves one sample at a time, then acknowledges, rejects, or stays silent; what waits is in `backlog`."""
+class ConsumerProgram:
+    """A program with a consumer: it serves one sample at a time, then acknowledges, rejects, or stays silent."""
 
     number: int
     queue: HostedQueue
@@ -130,73 +130,83 @@ class Consumer:
     silent: float
     service_key: Any
     answer_key: Any
-    present: bool = True
+    state: Consumer
+    is_present: bool = True
     presence: int = 0
-    """Counts absences: a service that was under way when it left is void."""
+    """Counts absences: a service that was in progress when it left is void."""
     serving: Delivery | None = None
-    backlog: deque[Delivery] = field(default_factory=deque)
     served: int = 0
 
-    @property
-    def guid(self) -> Guid:
-        """Its reader's."""
-        return guid_of(CONSUMER, self.number)
+    def join(self) -> ConsumerJoined:
+        """Begin anew, with nothing received."""
+        self.is_present = True
+        self.state = Consumer(self.queue.full_name, self.state.consumer_guid)
+        return ConsumerJoined(self.queue.full_name, self.state.consumer_guid)
 
-    def begin(self, delivery: Delivery) -> Nanoseconds:
-        """Start serving; returns how long it takes."""
-        self.serving = delivery
+    def leave(self) -> ConsumerLeft:
+        """Vanish, with everything received."""
+        self.is_present = False
+        self.presence += 1
+        self.serving = None
+        return ConsumerLeft(self.queue.full_name, self.state.consumer_guid)
+
+    def receive(self, delivery: Delivery) -> None:
+        """Keep a sample that the queue sent."""
+        self.state.receive(delivery)
+
+    def begin(self) -> Nanoseconds | None:
+        """Begin to serve the next sample; return how long it takes, None where none waits or one is being served."""
+        if self.serving is not None or not self.state.waiting_count:
+            return None
+        self.serving = self.state.take(1)[0]
         if not self.exponential:
             return round(self.mean_service_ns)
         return round(-float(logarithm(uniform(self.service_key, self.served))) * self.mean_service_ns)
 
-    def settle(self) -> AckResponse | None:
-        """The service is over: what it answers, None for silence."""
+    def end(self) -> list[Acknowledgment]:
+        """End a service; return what the consumer sends: nothing where the program stays silent."""
+        assert self.serving is not None
         draw = float(uniform(self.answer_key, self.served))
         self.served += 1
-        self.serving = None
+        identity, self.serving = self.serving.identity, None
         if draw < self.rejects:
-            return AckResponse.REJECTED
-        return None if draw < self.rejects + self.silent else AckResponse.ACCEPTED
-
-    def leave(self) -> None:
-        """It is gone, with everything it held."""
-        self.present = False
-        self.presence += 1
-        self.serving = None
-        self.backlog.clear()
+            self.state.acknowledge(identity, AckResponse.REJECTED)
+        elif draw >= self.rejects + self.silent:
+            self.state.acknowledge(identity)
+        return self.state.take_answers()
 
 
-def producers_of(workload: Workload, queues: list[HostedQueue]) -> list[Producer]:
+def producers_of(workload: Workload, queues: list[HostedQueue]) -> list[ProducerProgram]:
     """Every producer, numbered in the order of the scenario.
 
     Raises:
         InvalidInput: a topic that no queue is for.
     """
-    producers: list[Producer] = []
+    producers: list[ProducerProgram] = []
     for declared in workload.producers:
-        takers = [queue for queue in queues if queue.topic_name == declared.topic_name]
-        if not takers:
+        hosts = [queue for queue in queues if queue.topic_name == declared.topic_name]
+        if not hosts:
             known = ", ".join(sorted({queue.topic_name for queue in queues if queue.topic_name}))
             raise InvalidInput(f"no queue is for the topic {declared.topic_name!r}; the topics are: {known or 'none'}")
-        domain = takers[0].participant
-        answers = sum(queue.acknowledges for queue in takers if queue.participant == domain)
+        participant = hosts[0].participant
+        window = declared.window_samples if declared.window_samples >= 0 else UNLIMITED_WINDOW
         for _ in range(declared.count):
-            producers.append(
-                Producer(
-                    len(producers), domain, declared.topic_name, declared.lifespan_ns, declared.window_samples, answers
-                )
-            )
+            state = Producer(declared.topic_name, guid_of(PRODUCER, len(producers)), window_count=window)
+            for queue in hosts:
+                if queue.participant == participant:
+                    state.queue_appeared(queue.full_name, queue.acknowledges)
+            producers.append(ProducerProgram(state, participant, declared.lifespan_ns))
     return producers
 
 
-def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]) -> list[Consumer]:
+def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]) -> list[ConsumerProgram]:
     """Every consumer, numbered in the order of the scenario.
 
     Raises:
         InvalidInput: a queue that the service does not have or that is ambiguous, or a service rate of 0.
     """
     assert scenario.workload is not None
-    consumers: list[Consumer] = []
+    consumers: list[ConsumerProgram] = []
     for position, declared in enumerate(scenario.workload.consumers):
         queue = _queue_named(declared.queue, queues)
         for number in range(declared.count):
@@ -205,7 +215,7 @@ def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]
                 for purpose in ("service", "answer")
             )
             consumers.append(
-                Consumer(
+                ConsumerProgram(
                     len(consumers),
                     queue,
                     SECOND_NS / _service_rate(declared),
@@ -214,6 +224,7 @@ def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]
                     declared.silent,
                     service_key,
                     answer_key,
+                    Consumer(queue.full_name, guid_of(CONSUMER, len(consumers))),
                 )
             )
     return consumers

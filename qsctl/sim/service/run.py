@@ -12,16 +12,14 @@ with response 0 (manual, section 7.1.2).
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import (
-    Acknowledgment,
     AckResponse,
-    ConsumerJoined,
-    ConsumerLeft,
     Delivery,
     Inbound,
     Write,
@@ -36,7 +34,7 @@ from qsctl.sim.kernel import records as r
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, Event, ModelRun, Rows, Stop
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.service.peers import (
-    Consumer,
+    ConsumerProgram,
     absences_of,
     arrivals_scenario,
     consumers_of,
@@ -126,7 +124,7 @@ class SharedReaderQueueRun:
 
     def take_log(self) -> Rows:
         """The rows since the last call."""
-        return self._log.take()
+        return self._log.collect()
 
     def take_events(self) -> Rows:
         """The events since the last call: consumers that came and went, failed deliveries at the end."""
@@ -141,7 +139,7 @@ class SharedReaderQueueRun:
             self._log.hold()
             for index, count in enumerate(self._log.returned_counts()):
                 if count:
-                    self._tell(Event.RETURNED, index, count)
+                    self._note(Event.RETURNED, index, count)
         return Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:
@@ -192,7 +190,7 @@ class SharedReaderQueueRun:
         arrives = now + self._delay_ns
         for released in turn.to_send():
             for event in released.events:
-                self._log.tell(event)
+                self._log.note(event)
             for message in released.messages:
                 if isinstance(message, Delivery):
                     self._at(arrives, _TO_CONSUMER, self._consumers[number_of(message.consumer_guid)], message)
@@ -207,15 +205,13 @@ class SharedReaderQueueRun:
         elif kind == _SERVED:
             self._served(now, peer, what)
         elif kind == _TO_PRODUCER:
-            self._send(now, peer.answered(what.identity))
+            self._send(now, peer.receive(what))
         elif kind == _JOIN:
-            peer.present = True
-            self._tell(Event.CONNECTED, self._queues.index(peer.queue), peer.number)
-            self._send(now, ConsumerJoined(peer.queue.full_name, peer.guid))
+            self._note(Event.CONNECTED, self._queues.index(peer.queue), peer.number)
+            self._send(now, (peer.join(),))
         else:
-            peer.leave()
-            self._tell(Event.DISCONNECTED, self._queues.index(peer.queue), peer.number)
-            self._send(now, ConsumerLeft(peer.queue.full_name, peer.guid))
+            self._note(Event.DISCONNECTED, self._queues.index(peer.queue), peer.number)
+            self._send(now, (peer.leave(),))
 
     def _offer(self, now: Nanoseconds, number: int, size_bytes: int) -> None:
         self.messages += 1
@@ -224,8 +220,8 @@ class SharedReaderQueueRun:
             payload = self._payloads[size_bytes] = bytes(size_bytes)
         self._send(now, self._producers[number].offer(payload))
 
-    def _send(self, now: Nanoseconds, message: Inbound | None) -> None:
-        if message is not None:
+    def _send(self, now: Nanoseconds, messages: Sequence[Inbound]) -> None:
+        for message in messages:
             self._at(now + self._delay_ns, _TO_SERVICE, None, message)
 
     def _receive(self, now: Nanoseconds, message: Inbound) -> None:
@@ -245,24 +241,23 @@ class SharedReaderQueueRun:
                 answer = WriteAcknowledgment(queue.full_name, write.identity, AckResponse.REJECTED)
                 self._at(now + self._delay_ns, _TO_PRODUCER, producer, answer)
 
-    def _deliver(self, now: Nanoseconds, consumer: Consumer, delivery: Delivery) -> None:
-        if not consumer.present:
-            return  # lost on the way: the service hears that the consumer has left and sends it to another
-        if consumer.serving is not None:
-            consumer.backlog.append(delivery)
-        else:
-            self._at(now + consumer.begin(delivery), _SERVED, consumer, consumer.presence)
+    def _deliver(self, now: Nanoseconds, consumer: ConsumerProgram, delivery: Delivery) -> None:
+        if not consumer.is_present:
+            return  # lost on the way: the service is notified that the consumer has left, and redelivers the sample
+        consumer.receive(delivery)
+        self._serve(now, consumer)
 
-    def _served(self, now: Nanoseconds, consumer: Consumer, presence: int) -> None:
-        if presence != consumer.presence or consumer.serving is None:
+    def _serve(self, now: Nanoseconds, consumer: ConsumerProgram) -> None:
+        service_ns = consumer.begin()
+        if service_ns is not None:
+            self._at(now + service_ns, _SERVED, consumer, consumer.presence)
+
+    def _served(self, now: Nanoseconds, consumer: ConsumerProgram, presence: int) -> None:
+        if presence != consumer.presence:
             return  # it left meanwhile
-        delivery = consumer.serving
-        response = consumer.settle()
-        if response is not None:
-            self._send(now, Acknowledgment(delivery.queue, consumer.guid, delivery.identity, response))
-        if consumer.backlog:
-            self._at(now + consumer.begin(consumer.backlog.popleft()), _SERVED, consumer, consumer.presence)
+        self._send(now, consumer.end())
+        self._serve(now, consumer)
 
-    def _tell(self, event: Event, queue: int, value: int) -> None:
+    def _note(self, event: Event, queue: int, value: int) -> None:
         if self._level is LogLevel.EVENTS:
             self._events.append((self.now_ns, value, 0, queue, int(event)))
