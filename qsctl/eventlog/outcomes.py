@@ -8,7 +8,7 @@ warm-up cuts the observation.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, TypeVar
 
 
 class Outcome(StrEnum):
@@ -62,6 +62,18 @@ def column_of(outcome: Outcome) -> str:
 
 
 LOSS_COLUMNS: Final = tuple(column_of(outcome) for outcome in LOSSES)
+
+Number = TypeVar("Number")
+"""A number of messages, or an array of them."""
+
+
+def loss_ratio(lost: Number, delivered: Number, elided: Number) -> Any:
+    """Return the share of the messages lost, of those that are lost, delivered or elided; 0 where there is none.
+
+    What is held or waits when the run ends may still be delivered, and does not count.
+    """
+    ended: Any = lost + delivered + elided  # type: ignore[operator]
+    return lost / (ended + (ended == 0))
 
 LOSS_WORDS: Final = {
     Outcome.DISCARDED: "egress congestion",

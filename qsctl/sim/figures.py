@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from qsctl.eventlog.outcomes import LOSS_COLUMNS
+from qsctl.eventlog.outcomes import LOSS_COLUMNS, loss_ratio
 from qsctl.eventlog.schema import bucket_bounds_ns
 from qsctl.instant import SECOND_NS, Nanoseconds
 
@@ -81,9 +81,8 @@ class Figures:
 
     @property
     def loss_ratio(self) -> float:
-        """The share of the messages with a settled fate that were lost; an elided one is not lost."""
-        settled = self.lost_messages + self.delivered_messages + self.elided_messages
-        return self.lost_messages / settled if settled else 0.0
+        """See `eventlog.outcomes.loss_ratio`."""
+        return float(loss_ratio(self.lost_messages, self.delivered_messages, self.elided_messages))
 
     @property
     def delivered_per_second(self) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from qsctl.eventlog.outcomes import LOSS_COLUMNS
+from qsctl.eventlog.outcomes import LOSS_COLUMNS, loss_ratio
 from qsctl.eventlog.run_folder import Happening
 from qsctl.instant import SECOND_NS, Nanoseconds
 
@@ -89,9 +89,8 @@ class QueueFigures:
 
     @property
     def loss_ratio(self) -> float:
-        """The fraction of lost messages among those delivered, elided or lost."""
-        departed = self.lost_messages + self.delivered_messages + self.elided_messages
-        return self.lost_messages / departed if departed else 0.0
+        """See `eventlog.outcomes.loss_ratio`."""
+        return float(loss_ratio(self.lost_messages, self.delivered_messages, self.elided_messages))
 
     @property
     def delivered_per_second(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from qsctl.eventlog.outcomes import DISCARDS, LOSS_COLUMNS, LOSSES, Outcome, column_of
+from qsctl.eventlog.outcomes import DISCARDS, LOSS_COLUMNS, LOSSES, Outcome, column_of, loss_ratio
 from qsctl.summary.cells import LONG_UNACKNOWLEDGED, QUEUED, UNACKNOWLEDGED, UNCOUNTED
 from qsctl.summary.finishing.arrow import chosen, columns, grouped, joined, whole, with_columns
 from qsctl.summary.run_summary import COUNTS
@@ -104,8 +104,7 @@ def summed(per_replication: pa.Table, keys: Sequence[str]) -> pa.Table:
     )
 
 
-def loss_ratio(counters: pa.Table) -> pa.Array:
-    """Return the fraction of lost messages among those delivered, elided or lost; 0 where there is none."""
+def loss_ratios(counters: pa.Table) -> pa.Array:
+    """Return the loss ratio of each row (`eventlog.outcomes.loss_ratio`)."""
     lost = sum(whole(counters, name) for name in LOSS_COLUMNS)
-    departed = lost + whole(counters, "delivered_messages") + whole(counters, "elided_messages")
-    return pa.array(lost / np.maximum(departed, 1))
+    return pa.array(loss_ratio(lost, whole(counters, "delivered_messages"), whole(counters, "elided_messages")))

@@ -77,7 +77,7 @@ def finished(
         level: percentiles.with_percentiles(counters.summed(counted, level), values[level], level, error)
         for level in values
     }
-    figures = {level: with_columns(each, {"loss_ratio": counters.loss_ratio(each)}) for level, each in figures.items()}
+    figures = {level: with_columns(each, {"loss_ratio": counters.loss_ratios(each)}) for level, each in figures.items()}
     queues = figures[tuple(keys)]
     made = {"queues": queues, "losses": queues, "delays": queues.filter(pc.greater(queues["messages"], 0))}
     if "intervals" in measures:
