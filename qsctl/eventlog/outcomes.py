@@ -75,6 +75,7 @@ def loss_ratio(lost: Number, delivered: Number, elided: Number) -> Any:
     ended: Any = lost + delivered + elided  # type: ignore[operator]
     return lost / (ended + (ended == 0))
 
+
 LOSS_WORDS: Final = {
     Outcome.DISCARDED: "egress congestion",
     Outcome.NOT_CONNECTED: "client not connected",

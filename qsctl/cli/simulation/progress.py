@@ -51,9 +51,9 @@ def run_progress(
 
 
 def _compilation(console: Console) -> AbstractContextManager[None]:
-    from qsctl.sim.kernel.jit import told_of_compilation
+    from qsctl.sim.kernel.jit import compilation_reported
 
-    return told_of_compilation(
+    return compilation_reported(
         lambda: console.print("Compiling the simulator for this machine, once: about 15 seconds.")
     )
 

@@ -70,8 +70,19 @@ CACHE_DIRECTORY: Final = cache_root() / f"kernels-{source_hash()}"
 CACHED: Final = COMPILED and _writable(CACHE_DIRECTORY)
 """Whether compiled kernels are kept; without a writable directory every run compiles."""
 
-if CACHED:
+
+@contextmanager
+def _own_cache() -> Iterator[None]:
+    """Within the `with` statement, functions that are decorated keep their compiled code in `CACHE_DIRECTORY`.
+
+    numba looks the directory up once, when it decorates: the caller's own functions keep theirs elsewhere, as before.
+    """
+    callers = getattr(numba_config, "CACHE_DIR")  # noqa: B009 - as above
     setattr(numba_config, "CACHE_DIR", str(CACHE_DIRECTORY))  # noqa: B010 - as above
+    try:
+        yield
+    finally:
+        setattr(numba_config, "CACHE_DIR", callers)  # noqa: B010 - as above
 
 
 def as_records(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -182,24 +193,24 @@ wide: Final = cast("Callable[[Any], int]", intrinsic(_wide) if COMPILED else int
 """As a 64-bit integer: a narrower one would have each kernel that it reaches compiled once more."""
 
 
-class _Told(Listener):
+class _OnCompilation(Listener):
     """Calls once, when numba begins to compile."""
 
-    def __init__(self, told: Callable[[], None]) -> None:
-        self._told = [told]
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self._notify = [notify]
 
     def on_start(self, _event: Any) -> None:
-        while self._told:
-            self._told.pop()()
+        while self._notify:
+            self._notify.pop()()
 
     def on_end(self, _event: Any) -> None:
-        """Nothing to tell."""
+        """Do nothing: only the beginning is reported."""
 
 
 @contextmanager
-def told_of_compilation(told: Callable[[], None]) -> Iterator[None]:
-    """Within the `with` statement, call `told` before the first kernel that the cache lacks is compiled, if one is."""
-    with install_listener("numba:compile", _Told(told)):
+def compilation_reported(notify: Callable[[], None]) -> Iterator[None]:
+    """Within the `with` statement, call `notify` before the first kernel that the cache lacks is compiled, if any."""
+    with install_listener("numba:compile", _OnCompilation(notify)):
         yield
 
 
@@ -220,9 +231,14 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
     A function made inside another one would be compiled anew in every process: numba cannot cache a closure.
     """
-    return cast("Callable[Parameters, Result]", numba.njit(**_OPTIONS)(function))
+    return _compiled(function)
 
 
 def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """A kernel that its callers take in whole, for what every message does; elsewhere it costs compile time."""
-    return cast("Callable[Parameters, Result]", numba.njit(**_OPTIONS, forceinline=True)(function))
+    return _compiled(function, forceinline=True)
+
+
+def _compiled(function: Callable[Parameters, Result], **options: Any) -> Callable[Parameters, Result]:
+    with _own_cache():
+        return cast("Callable[Parameters, Result]", numba.njit(**_OPTIONS, **options)(function))

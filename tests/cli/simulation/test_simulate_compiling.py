@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from qsctl.cli.app import build_app
 from qsctl.sim.kernel import jit
-from qsctl.sim.kernel.jit import compilation_timed, told_of_compilation
+from qsctl.sim.kernel.jit import compilation_reported, compilation_timed
 from tests.processes import run
 
 SAID = "Compiling the simulator"
@@ -24,7 +24,7 @@ SAID = "Compiling the simulator"
 
 def test_it_is_told_once_before_the_first_kernel_is_compiled() -> None:
     told: list[str] = []
-    with told_of_compilation(lambda: told.append("compiling")):
+    with compilation_reported(lambda: told.append("compiling")):
         assert told == []
         for _ in range(2):
             broadcast(Event("numba:compile", EventStatus.START))
