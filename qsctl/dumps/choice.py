@@ -109,7 +109,7 @@ class Choice:
         return self == Choice()
 
     def fits(self, message: ListedMessage) -> bool:
-        """Whether a message is meant."""
+        """Return whether a message is meant."""
         return (
             (not self.mids or any(message.mid in each for each in self.mids))
             and (not self.states or any(first <= message.state <= last for first, last in self.states))

@@ -2,7 +2,7 @@
 
 Decides: headings. The three columns of one letter have their names written downwards above it ("Class", "Type",
 "Fwd"); copies of listings often lose the blanks that put those letters in their place, so that s, e and d alone are
-known, too. A heading that nobody knows keeps its column under its own name.
+known, too. An unknown heading keeps its column under its own name.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ STANDARD: Final = Columns(
 
 
 def is_stacked(line: str) -> bool:
-    """Whether a line may be one of those that spell the narrow headings downwards."""
+    """Return whether a line may be one of those that spell the narrow headings downwards."""
     return len(line) < 200 and _STACKED.fullmatch(line) is not None and line.replace(" ", "").strip().isalpha()
 
 
 def is_heading(line: str) -> bool:
-    """Whether a line names columns."""
+    """Return whether a line names columns."""
     if "[" in line or ":" in line or len(line) > 1000:
         return False
     words = [word.lower() for word in line.split()]
@@ -66,18 +66,18 @@ def is_heading(line: str) -> bool:
 
 
 def is_lower_heading(line: str) -> bool:
-    """Whether a line names what stands below a row: it is indented, and all its words are headings."""
+    """Return whether a line names what stands below a row: it is indented, and all its words are headings."""
     words = line.replace("/", " ").split()
     return line[:1].isspace() and 0 < len(words) <= 6 and all(word.lower() in _HEADINGS for word in words)
 
 
 def is_rule(line: str) -> bool:
-    """Whether a line is the one below a heading."""
+    """Return whether a line is the one below a heading."""
     return len(line) <= 1000 and _RULE_LINE.fullmatch(line) is not None
 
 
 def columns_of(heading: str, stacked: Sequence[str], rule: str | None) -> Columns | None:
-    """The columns that a heading names; None: it has no column of message ids.
+    """Return the columns that a heading names; None: it has no column of message ids.
 
     Args:
         heading: its last line.
@@ -106,7 +106,7 @@ def columns_of(heading: str, stacked: Sequence[str], rule: str | None) -> Column
 
 
 def _names_in(cell: str) -> list[str]:
-    """The headings between two gaps: one, or several that stand as close as the words of one."""
+    """Return the headings between two gaps: one, or several that stand as close as the words of one."""
     words = cell.split()
     names: list[str] = []
     at = 0

@@ -50,7 +50,7 @@ class Block:
 
     @staticmethod
     def of_the_long_form() -> dict[str, tuple[str, Callable[[str, DateOrder], Any], str]]:
-        """The lines of the long form by their names: field, reader, what is allowed."""
+        """Return the lines of the long form by their names: field, reader, what is allowed."""
         by_field: dict[str, Field] = {each.field: each for each in BY_NAME.values()}
         return {
             name.lower(): (field, by_field[field].read, by_field[field].allowed) for name, field in LONG_NAMES.items()
@@ -103,7 +103,7 @@ class Block:
         return []
 
     def missing(self) -> list[Trouble]:
-        """What it must have and has not."""
+        """Return what it must have and has not."""
         if self.is_broken:
             return []
         if "state" not in self._values and self._second_state is not None:
@@ -117,5 +117,5 @@ class Block:
         return [Trouble(f"the message is cut: it has no {' and no '.join(missing)}", "", "every line of the message")]
 
     def message(self) -> ListedMessage:
-        """What its lines say together."""
+        """Return what its lines say together."""
         return ListedMessage(others=tuple(self._others), **self._values)

@@ -37,12 +37,12 @@ _NIL: Final = frozenset({"", "midNULL", "NULL", "{}"})
 
 
 def is_start(line: str) -> bool:
-    """Whether a message begins here: `msg:` and, in the vendor's, an address."""
+    """Return whether a message begins here: `msg:` and, in the vendor's, an address."""
     return len(line) < 100 and _START.fullmatch(line) is not None
 
 
 def split(line: str) -> tuple[str, str] | None:
-    """The name and the value of a line; None: it has none."""
+    """Return the name and the value of a line; None: it has none."""
     found = _LINE.fullmatch(line)
     return None if found is None else (found[1], (found[2] or "").strip(" "))
 
@@ -142,12 +142,12 @@ SECOND_STATE: Final = "msgrecoverydbstate"
 
 
 def knows(name: str) -> bool:
-    """Whether a line of this name is one of the extended form."""
+    """Return whether a line of this name is one of the extended form."""
     return name.lower() in BY_NAME or name.lower() in {SECOND_STATE, DATA, "msg"}
 
 
 def other_name(heading: str) -> str:
-    """The name under which an unknown heading's values are kept: a line may begin with it."""
+    """Return the name under which an unknown heading's values are kept: a line may begin with it."""
     printable = "".join(each if each.isprintable() and each != ":" else " " for each in heading)
     name = " ".join(printable.split())[:40].strip()
     return f"column {name}".strip() if not name or knows(name) else name
@@ -158,7 +158,7 @@ _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{8})|\\)")
 
 
 def escaped(text: str) -> str:
-    """A text on one line, from which `unescaped` makes the same again."""
+    """Return a text on one line, from which `unescaped` makes the same again."""
     return _UNSAFE.sub(_escape, text)
 
 
@@ -170,7 +170,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def unescaped(text: str) -> str:
-    """The text that was written so; other backslashes stand for themselves."""
+    """Return the text that was written so; other backslashes stand for themselves."""
     if "\\" not in text:
         return text
     return _ESCAPE.sub(_plain, text)
@@ -182,7 +182,7 @@ def _plain(found: re.Match[str]) -> str:
 
 
 def field_line(field: Field, message: ListedMessage, *, expanded: bool) -> str | None:
-    """The line of a field; None where the message has no value for it."""
+    """Return the line of a field; None where the message has no value for it."""
     value = getattr(message, field.field)
     if value is None or value == "":
         return None

@@ -21,10 +21,10 @@ BITS: Final[dict[Flag, int]] = {
 
 
 def listed_bits(flags: Flag) -> int:
-    """The bits that a listing prints for a message's flags."""
+    """Return the bits that a listing prints for a message's flags."""
     return sum(bit for flag, bit in BITS.items() if flag in flags)
 
 
 def names_of(bits: int) -> list[str]:
-    """The names of the bits that have one here, lowest first."""
+    """Return the names of the bits that have one here, lowest first."""
     return [str(flag.name) for flag, bit in BITS.items() if bits & bit]

@@ -19,7 +19,7 @@ _TYPES = {MessageType.DATA: "D", MessageType.REPLY: "R", MessageType.UNKNOWN: "U
 
 
 def listed(message: Message, *, with_data: bool = False) -> ListedMessage:
-    """What a listing says of a stored message; in the error database its state is the error's number."""
+    """Return what a listing says of a stored message; in the error database its state is the error's number."""
     return ListedMessage(
         mid=message.mid,
         state=message.error or message.state.code,

@@ -69,7 +69,7 @@ class Group:
 
 
 def thread_of(message: ListedMessage) -> str:
-    """The thread that holds a message, or by its state must hold it."""
+    """Return the thread that holds a message, or by its state must hold it."""
     if message.owner:
         return message.owner
     holder = meaning_of(message.state).holder
@@ -81,14 +81,14 @@ def thread_of(message: ListedMessage) -> str:
 
 
 def age_ns(created: Moment, now: Moment) -> int:
-    """How long ago something was; of a time of day alone, within the last day."""
+    """Return how long ago something was; of a time of day alone, within the last day."""
     if created.has_date and now.has_date:
         return now.at_ns - created.at_ns
     return (now.at_ns - created.at_ns) % DAY_NS
 
 
 def age_class(message: ListedMessage, now: Moment | None) -> tuple[int, str]:
-    """The class of a message's age, with its place among them."""
+    """Return the class of a message's age, with its place among them."""
     if message.created is None or now is None:
         return len(_AGES) + 1, NO_TIME
     age_s = age_ns(message.created, now) / SECOND_NS
@@ -140,6 +140,6 @@ _KEYS: Final[dict[GroupBy, Callable[[ListedMessage, Moment | None], tuple[object
 
 
 def state_words(message: ListedMessage) -> str:
-    """The number of a state with its name, or that of the queue where several have the number."""
+    """Return the number of a state with its name, or that of the queue where several have the number."""
     queue = "" if is_error(message.state) else message.queue
     return f"{message.state} {queue or meaning_of(message.state).name}"

@@ -73,7 +73,7 @@ _LONG: Final = _SHORT | {"source_mid", "owner", "process", "entered"}
 
 
 def as_listed(message: ListedMessage, form: Form) -> ListedMessage:
-    """What a listing of this form keeps of a message."""
+    """Return what a listing of this form keeps of a message."""
     if form is Form.EXTENDED:
         size = len(message.data) if message.data is not None else message.size_bytes
         return replace(message, size_bytes=size)

@@ -58,7 +58,7 @@ class Moment:
 
 
 def time_text(within_ns: int) -> str:
-    """The time of day so many nanoseconds after midnight; a fraction only where there is one."""
+    """Return the time of day so many nanoseconds after midnight; a fraction only where there is one."""
     seconds, rest_ns = divmod(within_ns, SECOND_NS)
     minutes, second = divmod(seconds, 60)
     fraction = f".{rest_ns:09d}".rstrip("0") if rest_ns else ""
@@ -191,7 +191,10 @@ def _date(text: str, order: DateOrder) -> date:
 
 
 def _named_date(text: str) -> date:
-    """A date with the month's name: the last word, for a day of the week may look like one (mar. is Tuesday, too)."""
+    """Return a date with the month's name.
+
+    The month is the last such word, for a day of the week may look like one: "mar." is Tuesday, too.
+    """
     words = [word for word in _WORDS.findall(text) if word.lower() not in _PREPOSITIONS]
     numbers = _NUMBERS.findall(text)
     if not _NAMED.fullmatch(text) or not 1 <= len(words) <= 2:
@@ -218,7 +221,7 @@ def _year(text: str) -> int:
 
 
 def _month(word: str) -> int:
-    """The number of a month by its name, or by at least three letters of it; 0: it is none."""
+    """Return the number of a month by its name, or by at least three letters of it; 0: it is none."""
     folded = "".join(
         letter for letter in unicodedata.normalize("NFKD", word.casefold()) if not unicodedata.combining(letter)
     )
@@ -243,7 +246,7 @@ def from_epoch(text: str) -> Moment:
 
 
 def epoch_text(moment: Moment) -> str:
-    """The same moment as the extended form has it: seconds, and for people the date."""
+    """Return the same moment as the extended form has it: seconds, and for people the date."""
     seconds, rest_ns = divmod(moment.at_ns, SECOND_NS)
     words = datetime.fromtimestamp(seconds, UTC).strftime("%a %b %e %H:%M:%S %Y")
     fraction = f"{rest_ns:09d}".rstrip("0").ljust(3, "0")

@@ -15,13 +15,13 @@ _ESCAPE: Final = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 
 def payload_text(data: bytes) -> str:
-    """The data between quotes."""
+    """Return the data between quotes."""
     escaped = _ESCAPED.sub(lambda found: b"\\x%02x" % found[0][0], data)
     return f"'{escaped.decode('ascii')}'"
 
 
 def payload_octets(text: str, encoding: str = "utf-8") -> bytes:
-    """The data that such a text stands for.
+    """Return the data that such a text stands for.
 
     Args:
         text: with its quotes.

@@ -114,7 +114,7 @@ class _Reader:
             raise _error(self._problems)
 
     def _next(self, line: str) -> Iterator[ListedMessage]:
-        """What a line completes; the line itself is kept, or noted."""
+        """Yield what a line completes; the line itself is kept, or noted."""
         if self._block is not None and self._continue_block(line):
             return
         if not line or line.isspace():
@@ -168,7 +168,10 @@ class _Reader:
         self._row = _Row(values, is_broken=bool(troubles), goes_on=goes_on)
 
     def _continue_row(self, line: str) -> bool:
-        """Whether a line belongs to the row above it: it is indented, and the row has a date of its own above."""
+        """Return whether a line belongs to the row above it.
+
+        It is indented, and the row has a date of its own above.
+        """
         row = self._row
         assert row is not None
         if not row.goes_on or not line[0].isspace():
@@ -197,14 +200,14 @@ class _Reader:
             row.is_broken = True
 
     def _begins_block(self, line: str) -> bool:
-        """Whether a line is of a message in the extended form whose first line is missing."""
+        """Return whether a line is of a message in the extended form whose first line is missing."""
         if not line.lstrip().startswith("msg"):
             return False
         named = split(line)
         return named is not None and knows(named[0])
 
     def _continue_block(self, line: str) -> bool:
-        """Whether a line belongs to the message in the extended form that is being read."""
+        """Return whether a line belongs to the message in the extended form that is being read."""
         block = self._block
         assert block is not None
         if not line or line.isspace() or is_start(line) or is_heading(line) or _TOTAL.fullmatch(line):
@@ -221,7 +224,7 @@ class _Reader:
         return True
 
     def _ended(self) -> Iterator[ListedMessage]:
-        """The message whose last line was read."""
+        """Yield the message whose last line was read."""
         if self._block is not None:
             block, self._block = self._block, None
             for trouble in block.missing():
@@ -247,7 +250,7 @@ class _Reader:
         self._stacked.clear()
 
     def _is_date(self, line: str) -> bool:
-        """Whether a line is the date of the row below it, which it is then kept for."""
+        """Return whether a line is the date of the row below it, which it is then kept for."""
         text = line.strip()
         if text == NO_DATE:
             self._is_dated = self._is_listing = True
@@ -284,7 +287,7 @@ _LONG_FIELDS: Final = Block.of_the_long_form()
 
 
 def _is_typed(line: str, place_of_id: int) -> bool:
-    """Whether a line is a command that names an id, and no row."""
+    """Return whether a line is a command that names an id, and no row."""
     return _ECHO.match(line, 0, place_of_id) is not None
 
 

@@ -28,7 +28,7 @@ _Places = list[tuple[int, str]]
 
 
 def find_id(line: str) -> re.Match[str] | None:
-    """The message id in a line; without brackets the last thing that looks like one, for a date may, too."""
+    """Return the message id in a line; without brackets the last thing that looks like one, for a date may, too."""
     if len(line) > LONGEST_ROW:
         return None
     found = _BRACKETED.search(line)
@@ -98,7 +98,7 @@ def _assign(words: _Places, fields: Sequence[str], starts: Sequence[int], texts:
 
 
 def _has_words(name: str) -> bool:
-    """Whether a value may be several words: a date, or what is not known here."""
+    """Return whether a value may be several words: a date, or what is not known here."""
     return name == CREATED or name[0] == "="
 
 

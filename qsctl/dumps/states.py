@@ -159,7 +159,7 @@ STATES: Final[Mapping[int, StateMeaning]] = {each.code: each for each in (*_PLAC
 
 
 def meaning_of(code: int) -> StateMeaning:
-    """What a number means; one that is not known is said to be so."""
+    """Return what a number means; one that is not known is said to be so."""
     known = STATES.get(code)
     if known is not None:
         return known
@@ -168,5 +168,5 @@ def meaning_of(code: int) -> StateMeaning:
 
 
 def is_error(code: int) -> bool:
-    """Whether a message with this number belongs in the error database."""
+    """Return whether a message with this number belongs in the error database."""
     return code > LAST_QUEUE

@@ -32,7 +32,7 @@ class Trouble(NamedTuple):
 
 
 def whole_number(text: str) -> int:
-    """A count, with or without marks between thousands."""
+    """Return a count, with or without marks between thousands."""
     digits = re.sub(r"\D", "", text) if _GROUPED.fullmatch(text) else text
     if not _DIGITS.fullmatch(digits) or int(digits) > MOST:
         raise ValueError(text)
@@ -40,21 +40,21 @@ def whole_number(text: str) -> int:
 
 
 def plain_number(text: str) -> int:
-    """A number that is a name more than a count: it has no marks."""
+    """Return a number that is a name more than a count: it has no marks."""
     if not _DIGITS.fullmatch(text) or int(text) > MOST:
         raise ValueError(text)
     return int(text)
 
 
 def state_number(text: str) -> int:
-    """The number of a state: at most five digits."""
+    """Return the number of a state: at most five digits."""
     if not _DIGITS.fullmatch(text) or len(text) > 5:
         raise ValueError(text)
     return int(text)
 
 
 def message_id(text: str) -> MessageId:
-    """An id, with or without brackets."""
+    """Return an id, with or without brackets."""
     try:
         return parse_id(text)
     except UsageError:
@@ -62,12 +62,12 @@ def message_id(text: str) -> MessageId:
 
 
 def class_letter(text: str) -> str:
-    """A class by its letter or its name."""
+    """Return a class by its letter or its name."""
     return _letter(text, CLASSES)
 
 
 def type_letter(text: str) -> str:
-    """A type by its letter or its name."""
+    """Return a type by its letter or its name."""
     return _letter(text, TYPES)
 
 

@@ -63,12 +63,12 @@ def listing(messages: Iterable[ListedMessage], form: Form, *, expanded: bool = F
 
 
 def short_row(message: ListedMessage) -> str:
-    """The row of a message."""
+    """Return the row of a message."""
     return f"{_row(message)} {_cell(message.source) or UNSTATED:<{_NAME}} {_cell(message.destination)}".rstrip()
 
 
 def _cell(text: str) -> str:
-    """A name as one word."""
+    """Return a name as one word."""
     word = escaped(text).replace(" ", r"\x20")
     return rf"{word[:-1]}\x3a" if word.endswith(":") else word  # with it, a line would be a name without a value
 

@@ -1,6 +1,6 @@
 """What is wrong with a file of client profiles: every problem in one error, with file, line, place and values.
 
-Decides: the one error that any input leads to, and how many problems of one file are told.
+Decides: the one error that any input leads to, and how many problems of one file are reported.
 """
 
 from __future__ import annotations

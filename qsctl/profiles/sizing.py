@@ -142,7 +142,7 @@ def _memory(profile: ClientProfile, units: int, wanted: int, clients: int, lines
 
 
 def _rates(profile: ClientProfile, load: Load, in_flight: int, lines: list[Line]) -> dict[str, float]:
-    """What a round trip makes of windows; limits in messages in flight, so that they compare."""
+    """Return what a round trip makes of windows; limits in messages in flight, so that they compare."""
     seconds = load.round_trip_ns / SECOND_NS
     window = profile.tcp_max_window_kb * KILOBYTE_BYTES
     by_tcp = window / load.message_bytes

@@ -78,7 +78,7 @@ def depth_chart(depths: Values, limits: Values, discards: Values) -> Drawn:
 
 
 def latency_chart(shares: Values) -> Drawn:
-    """How many messages wait longer than a time: both axes logarithmic, so that the tail is seen.
+    """Return how many messages wait longer than a time: both axes logarithmic, so that the tail is seen.
 
     Args:
         shares: `milliseconds` and `share` (0 to 1) of each `queue`.
@@ -121,7 +121,7 @@ def rate_chart(rates: Values, title: str) -> Drawn:
 
 
 def heat_chart(cells: Values, horizontal: str, vertical: str, measure: str) -> Drawn:
-    """A grid of two varied values, coloured and labelled by a measure.
+    """Return a grid of two varied values, coloured and labelled by a measure.
 
     Args:
         cells: `x` and `y` (the values as text), `value`, `label`.
@@ -149,7 +149,7 @@ def heat_chart(cells: Values, horizontal: str, vertical: str, measure: str) -> D
 
 
 def line_chart(points: Values, horizontal: str, vertical: str) -> Drawn:
-    """A measure against one varied value, with intervals.
+    """Return a measure against one varied value, with intervals.
 
     Args:
         points: `x` (text), `mean`, `low`, `high`, `queue`.
@@ -185,7 +185,7 @@ def difference_chart(differences: Values) -> Drawn:
 
 
 def _lines(title: str) -> list[str]:
-    """A path too long for a phone in two lines: what it is of, and what is set."""
+    """Return a path too long for a phone in two lines: what it is of, and what is set."""
     place, slash, name = title.rpartition("/")
     return [f"{place}/", name] if slash and len(title) > _LONGEST_LINE else [title]
 
@@ -257,7 +257,7 @@ def _svg(chart: Drawn, width: int, height: int, title: str) -> str:
 
 
 def _scalable(svg: str, title: str) -> str:
-    """Let the page size it, and name it for those who do not see it."""
+    """Let the page size it, and name it for readers who do not see it."""
     opening = re.match(r"<svg[^>]*>", svg)
     assert opening is not None
     width = re.search(r'\bwidth="([\d.]+)"', opening[0])

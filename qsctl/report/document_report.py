@@ -17,7 +17,7 @@ _MOST_BARS: Final = 24
 
 
 def document_page(file: Location) -> Page:
-    """The page of a comparison's or a sizing's JSON.
+    """Return the page of a comparison's or a sizing's JSON.
 
     Raises:
         NotFound: there is no such file.

@@ -11,7 +11,7 @@ from qsctl.report.page import Page
 
 
 def page_html(page: Page) -> str:
-    """The page as HTML; every text in it is escaped, the drawings are our own."""
+    """Return the page as HTML; every text in it is escaped, the drawings are our own."""
     environment = Environment(
         loader=PackageLoader("qsctl.report", ""),
         autoescape=select_autoescape(default=True, default_for_string=True, enabled_extensions=("j2", "html")),

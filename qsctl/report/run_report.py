@@ -28,7 +28,7 @@ _WORST_ROWS: Final = 20
 
 
 def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
-    """The page of a run folder; computed by Spark.
+    """Return the page of a run folder; computed by Spark.
 
     Raises:
         NotFound: the folder is no run.
@@ -72,7 +72,7 @@ def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
 
 
 def nice_window(horizon_ns: Nanoseconds) -> Nanoseconds:
-    """The shortest of 1, 2, 5 × 10^n ms that makes at most `WINDOWS_SHOWN` windows of a run."""
+    """Return the shortest of 1, 2, 5 × 10^n ms that makes at most `WINDOWS_SHOWN` windows of a run."""
     scale = MILLISECOND_NS
     while True:
         for step in (1, 2, 5):
@@ -82,7 +82,7 @@ def nice_window(horizon_ns: Nanoseconds) -> Nanoseconds:
 
 
 def worst_client(queues: Sequence[QueueFigures]) -> str | None:
-    """The client that lost the most, or else whose queue came nearest to its limit."""
+    """Return the client that lost the most, or else whose queue came nearest to its limit."""
 
     def badness(figures: QueueFigures) -> tuple[int, float]:
         mark, limit = figures.high_water_mark_work_units or 0, figures.max_depth_work_units or 0
@@ -92,7 +92,7 @@ def worst_client(queues: Sequence[QueueFigures]) -> str | None:
 
 
 def verdict(by_queue: RunSummary, by_client: RunSummary) -> list[str]:
-    """What an operator wants to know first, in words."""
+    """Return what an operator wants to know first, in words."""
     sentences = []
     lost = [each for each in by_queue.queues if each.loss_ratio > 0]
     if lost:
@@ -136,7 +136,7 @@ def _clients(number: int) -> str:
 
 
 def _waits(figures: QueueFigures) -> str:
-    """How long the messages of a queue wait, in words; no half of them that waits "0 ns or less"."""
+    """Return how long the messages of a queue wait, in words; no half of them that waits "0 ns or less"."""
     if not figures.wait_p99_ns:
         return f"99 of 100 messages do not wait, the longest waits {duration_text(figures.wait_max_ns)}"
     rare = f"one in a hundred waits longer than {duration_text(figures.wait_p99_ns)}"
@@ -233,7 +233,7 @@ def latency_shares(folder: Location, info: RunInfo) -> list[dict[str, Any]]:
 
 
 def _rates(windows: Sequence[Any], field: str, info: RunInfo) -> list[dict[str, Any]]:
-    """A rate in every window, also in those in which nothing happened; the mean of the replications."""
+    """Return a rate in every window, also in those in which nothing happened; the mean of the replications."""
     sums: dict[tuple[str, int], int] = {}
     for row in windows:
         place = (row["queue"], row["window_start_ns"])
@@ -288,7 +288,7 @@ def _queue_table(title: str, queues: Sequence[QueueFigures]) -> Table:
 
 
 def _happening_tables(happenings: Sequence[Happening]) -> list[Table]:
-    """The events by kind; no table where nothing happened."""
+    """Return the events by kind; no table where nothing happened."""
     if not happenings:
         return []
     rows = [

@@ -17,7 +17,7 @@ _NANOSECONDS_A_MILLISECOND: Final = 1e6
 
 
 def sweep_page(folder: Location) -> Page:
-    """The page of a sweep's folder.
+    """Return the page of a sweep's folder.
 
     Raises:
         NotFound: the folder is no sweep.
@@ -110,7 +110,7 @@ def _curve(name: str, mine: list[PointMeasure], axis: str) -> Picture:
 
 
 def _heat_maps(name: str, mine: list[PointMeasure], axes: list[str]) -> list[Picture]:
-    """One map a queue over the first two axes; over further axes the worst is shown."""
+    """Return one map a queue over the first two axes; over further axes the worst is shown."""
     pictures = []
     for queue in dict.fromkeys(each.queue for each in mine):
         cells: dict[tuple[str, str], dict[str, Any]] = {}

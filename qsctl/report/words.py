@@ -6,7 +6,7 @@ import math
 
 
 def duration_text(duration_ns: float | None) -> str:
-    """A duration to three or four digits."""
+    """Return a duration to three or four digits."""
     if duration_ns is None:
         return "–"
     if math.isinf(duration_ns):
@@ -18,19 +18,19 @@ def duration_text(duration_ns: float | None) -> str:
 
 
 def count_text(count: float | None) -> str:
-    """A count with thousands apart."""
+    """Return a count with thousands apart."""
     if count is None:
         return "–"
     return f"{count:,.0f}" if float(count).is_integer() or abs(count) >= 1000 else f"{count:,.4g}"
 
 
 def percent_text(ratio: float) -> str:
-    """A ratio in percent."""
+    """Return a ratio in percent."""
     return f"{100 * ratio:.3g} %"
 
 
 def measure_text(measure: str, value: float | None) -> str:
-    """A measure's value in its unit."""
+    """Return a measure's value in its unit."""
     if value is None:
         return "–"
     if measure.startswith("latency_"):

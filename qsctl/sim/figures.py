@@ -91,7 +91,7 @@ class Figures:
 
 
 def figures_of(counters: pa.Table) -> list[Figures]:
-    """The figures of one replication out of its counters (`eventlog.schema.COUNTERS`), in the order of the queues."""
+    """Return the figures of a repetition out of its counters (`eventlog.schema.COUNTERS`), in the order of queues."""
     queues: dict[str, list[dict[str, Any]]] = {}
     for row in counters.to_pylist():
         queues.setdefault(row["queue"], []).append(row)
@@ -126,7 +126,10 @@ def _figures(queue: str, rows: list[dict[str, Any]]) -> Figures:
 def nearest_ranks(
     histogram: dict[int, int], fractions: Iterable[tuple[int, int]], longest_ns: Nanoseconds
 ) -> list[Nanoseconds | None]:
-    """The duration at each fraction (part, whole), ascending: the last one of its bucket, never above the longest."""
+    """Return the duration at each fraction (part, whole), ascending.
+
+    The last one of its bucket, never above the longest.
+    """
     total = sum(histogram.values())
     if not total:
         return [None for _ in fractions]

@@ -127,11 +127,11 @@ class ModelRun(Protocol):
         ...
 
     def take_log(self) -> Rows:
-        """The rows since the last call: a view that the next `step` overwrites. Empty at level counters."""
+        """Return the rows since the last call: a view that the next `step` overwrites. Empty at level counters."""
         ...
 
     def take_events(self) -> Rows:
-        """The events since the last call, a copy. Empty below level events."""
+        """Return the events since the last call, a copy. Empty below level events."""
         ...
 
     def finish(self) -> Stop:
@@ -139,7 +139,7 @@ class ModelRun(Protocol):
         ...
 
     def counters(self) -> dict[str, Any]:
-        """One row a client and queue that carried traffic, as columns.
+        """Return one row a client and queue that carried traffic, as columns.
 
         Keys are the names of `eventlog.schema.COUNTERS` less `run_id`; values are int64 arrays, except `client_id`
         (int32), `client` (list of str), `queue` (list of str), `first_discard_ns` (int64, NEVER for null) and the two

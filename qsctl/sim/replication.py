@@ -48,7 +48,7 @@ class Outcome:
 
 
 def model_of(scenario: Scenario) -> CompiledModel:
-    """The model that simulates the scenario; its compiler is imported only now."""
+    """Return the model that simulates the scenario; its compiler is imported only now."""
     match scenario.model:
         case Model.SOLACE:
             from qsctl.sim.egress import solace
@@ -69,7 +69,7 @@ def model_of(scenario: Scenario) -> CompiledModel:
 
 
 def queue_names(run: ModelRun) -> Sequence[str]:
-    """What `LOG_ROW.queue` counts: the five priority queues, or the names that a run brings itself."""
+    """Return what `LOG_ROW.queue` counts: the five priority queues, or the names that a run brings itself."""
     names: Sequence[str] = getattr(run, "queue_names", QUEUE_ORDER)
     return [str(name) for name in names]
 
@@ -179,6 +179,6 @@ def _step_through(
 
 
 def _next_slice(slice_ns: int, took_seconds: float) -> int:
-    """A slice that takes about `SLICE_SECONDS`, at most eight times and at least an eighth of the last one."""
+    """Return a slice that takes about `SLICE_SECONDS`, at most eight times and at least an eighth of the last one."""
     factor = min(8.0, max(0.125, SLICE_SECONDS / max(took_seconds, 1e-6)))
     return max(1, int(slice_ns * factor))

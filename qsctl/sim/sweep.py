@@ -73,12 +73,12 @@ class SweepPlan:
     common_random_numbers: bool = False
 
     def points(self) -> Iterator[Point]:
-        """Every combination, the last axis changing fastest."""
+        """Yield every combination, the last axis changing fastest."""
         for values in itertools.product(*(axis.values for axis in self.axes)):
             yield Point(tuple(zip((axis.path for axis in self.axes), values, strict=True)))
 
     def tasks(self) -> Iterator[Task]:
-        """Every replication of every point."""
+        """Yield every replication of every point."""
         for point in self.points():
             seed = self.scenario.seed if self.common_random_numbers else point_seed(self.scenario.seed, point)
             for replication in range(self.replications):
@@ -86,7 +86,7 @@ class SweepPlan:
 
 
 def point_seed(seed: int, point: Point) -> int:
-    """The seed of a point: from the sweep's seed and the point's values, never from where or when it runs."""
+    """Return the seed of a point: from the sweep's seed and the point's values, never from where or when it runs."""
     digest = hashlib.blake2b(f"{seed} {point.key}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> (64 - SEED_BITS)
 
@@ -115,7 +115,7 @@ def parse_axes(texts: Sequence[str], option: str = "--grid") -> tuple[Axis, ...]
 
 
 def _split(text: str) -> tuple[str, tuple[str, ...]]:
-    """The path and the values: the first `=` outside brackets, for names in `[…]` may hold one."""
+    """Return the path and the values: the first `=` outside brackets, for names in `[…]` may hold one."""
     depth = 0
     for at, character in enumerate(text):
         depth += (character == "[") - (character == "]")
@@ -147,7 +147,7 @@ def plan_sweep(
 
 
 def scenario_at(scenario: Scenario, point: Point, seed: int | None = None) -> Scenario:
-    """The scenario with a point's values.
+    """Return the scenario with a point's values.
 
     Raises:
         UsageError: a path leads nowhere.
@@ -175,7 +175,7 @@ def run_task(scenario: Scenario, task: Task) -> list[Figures]:
 
 
 def plan_document(plan: SweepPlan, digest: str) -> Mapping[str, object]:
-    """What a sweep's folder says of itself. A later call may add points and replications, nothing else."""
+    """Return what a sweep's folder says of itself. A later call may add points and replications, nothing else."""
     return {
         "format": SWEEP_FORMAT,
         "scenario": plan.scenario.name,

@@ -20,22 +20,22 @@ from qsctl.sim.scenario.scenario import Scenario
 POLL_SECONDS: Final = 0.1
 
 _stop: Event | None = None
-_told: multiprocessing.Queue[Progress] | None = None
+_reports: multiprocessing.Queue[Progress] | None = None
 
 
-def _begin(stop: Event, told: multiprocessing.Queue[Progress]) -> None:
+def _begin(stop: Event, reports: multiprocessing.Queue[Progress]) -> None:
     """Set up a worker: what it shares with its parent. Ctrl-C reaches the parent, which sets `stop`."""
     import signal
 
-    global _stop, _told
-    _stop, _told = stop, told
+    global _stop, _reports
+    _stop, _reports = stop, reports
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _replicate(scenario: Scenario, folder: Location, run_id: str, replication: int) -> Outcome:
     assert _stop is not None
-    assert _told is not None
-    return simulate_replication(scenario, folder, run_id, replication, progress=_told.put, stop=_stop.is_set)
+    assert _reports is not None
+    return simulate_replication(scenario, folder, run_id, replication, progress=_reports.put, stop=_stop.is_set)
 
 
 def simulate_in_workers(
@@ -53,8 +53,8 @@ def simulate_in_workers(
     """
     context = multiprocessing.get_context("spawn")
     halt = context.Event()
-    told: multiprocessing.Queue[Progress] = context.Queue()
-    with ProcessPoolExecutor(min(workers, scenario.replications), context, _begin, (halt, told)) as pool:
+    reports: multiprocessing.Queue[Progress] = context.Queue()
+    with ProcessPoolExecutor(min(workers, scenario.replications), context, _begin, (halt, reports)) as pool:
         waiting: set[Future[Outcome]] = {
             pool.submit(_replicate, scenario, folder, run_id, replication)
             for replication in range(scenario.replications)
@@ -71,13 +71,13 @@ def simulate_in_workers(
                 waiting = {each for each in waiting if not each.cancel()}
             for each in done:
                 note(each.result())
-            _tell(told, progress)
+            _report(reports, progress)
 
 
-def _tell(told: multiprocessing.Queue[Progress], progress: Callable[[Progress], None] | None) -> None:
+def _report(reports: multiprocessing.Queue[Progress], progress: Callable[[Progress], None] | None) -> None:
     while True:
         try:
-            news = told.get_nowait()
+            news = reports.get_nowait()
         except queue.Empty:
             return
         if progress is not None:

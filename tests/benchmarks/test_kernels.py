@@ -92,7 +92,7 @@ def kernel(made: Scenario, rows: Any, level: LogLevel = LogLevel.COUNTERS) -> tu
         if stopped == r.GROW:
             arrays.grow()
         arrays.take_log()
-    arrays.settle_waits()
+    arrays.flush_waits()
     queues, tallies = arrays.queues, arrays.tallies
     counted = (queues["delivered"], tallies["discarded"], tallies["wait_sum"], queues["high_water"])
     filled = int(np.count_nonzero(arrays.blocks["messages"]))

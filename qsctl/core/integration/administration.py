@@ -56,12 +56,12 @@ _INBOUND: Final = frozenset({ResendPlace.INBOUND_PRE_TPS, ResendPlace.INBOUND_PO
 
 
 def keeper_of(state: State) -> Keeper:
-    """What has messages of this state in its memory; a thread's process has them, too."""
+    """Return what has messages of this state in its memory; a thread's process has them, too."""
     return Keeper.THREAD if state in _OF_THREADS else Keeper.PROCESS
 
 
 def requirement_of(message: Message) -> Requirement | None:
-    """What has to stop before this message is deleted; None: nothing, it is in the error database."""
+    """Return what has to stop before this message is deleted; None: nothing, it is in the error database."""
     if message.is_error:
         return None
     if keeper_of(message.state) is Keeper.THREAD:
@@ -70,7 +70,7 @@ def requirement_of(message: Message) -> Requirement | None:
 
 
 def stop_first(message: Message) -> str:
-    """The same as advice."""
+    """Return the same as advice."""
     found = requirement_of(message)
     if found is None:
         return ""
@@ -79,7 +79,7 @@ def stop_first(message: Message) -> str:
 
 
 def find(database: Database, mid: MessageId) -> Message:
-    """The message of this id, in either database.
+    """Return the message of this id, in either database.
 
     Raises:
         NotFound: there is none.
@@ -94,7 +94,7 @@ def find(database: Database, mid: MessageId) -> Message:
 
 
 def deletion(database: Database, mids: Sequence[MessageId]) -> list[Record]:
-    """The records that delete messages: nothing is written unless all are there. No engine may be running.
+    """Return the records that delete messages: nothing is written unless all are there. No engine may be running.
 
     Raises:
         NotFound: a message is not there.
@@ -106,7 +106,9 @@ def deletion(database: Database, mids: Sequence[MessageId]) -> list[Record]:
 def resending(
     database: Database, mids: Sequence[MessageId], place: ResendPlace, now: Nanoseconds
 ) -> tuple[list[Record], list[Message]]:
-    """The records that send messages of the error database again, and the new messages. No engine may be running.
+    """Return the records that send messages of the error database again, and the new messages.
+
+    No engine may be running.
 
     Each gets a new id and keeps that of its source; it leaves the error database once the new copy is there.
 
@@ -130,7 +132,7 @@ def resending(
 def again(
     message: Message, place: ResendPlace, mid: MessageId, serial: int, position: int, now: Nanoseconds
 ) -> Message:
-    """A message of the error database as it enters anew. Its process is that of its thread, whichever that is.
+    """Return a message of the error database as it enters anew. Its process is that of its thread, whichever that is.
 
     Raises:
         Refused: it has no thread to be sent to.

@@ -72,18 +72,18 @@ class Database:
                 assert_never(record)
 
     def counts(self, message: Message) -> bool:
-        """Whether a copy is a part of a change that was made in full."""
+        """Return whether a copy is a part of a change that was made in full."""
         if message.results_from and message.results_from in self.recovery:
             return False
         replaced = message.replaces
         return not replaced or (replaced not in self.recovery and replaced not in self.errors)
 
     def messages(self) -> list[Message]:
-        """The messages of the recovery database that count, by id."""
+        """Return the messages of the recovery database that count, by id."""
         return sorted((each for each in self.recovery.values() if self.counts(each)), key=_by_id)
 
     def failed(self) -> list[Message]:
-        """The messages of the error database that count, by id."""
+        """Return the messages of the error database that count, by id."""
         return sorted((each for each in self.errors.values() if self.counts(each)), key=_by_id)
 
     def unfinished(self) -> list[Message]:
@@ -92,18 +92,18 @@ class Database:
         return [each for each in held if not self.counts(each)]
 
     def mark(self, at_ns: Nanoseconds = 0) -> Started:
-        """A record of how far ids, serials and the time have come."""
+        """Return a record of how far ids, serials and the time have come."""
         return Started(STREAM, self.next_serial, self.start, max(at_ns, self.latest_ns))
 
     def copy(self) -> Database:
-        """A database of its own with the same content."""
+        """Return a database of its own with the same content."""
         made = Database()
         made.recovery, made.errors = dict(self.recovery), dict(self.errors)
         made.start, made.next_serial, made.latest_ns = self.start, self.next_serial, self.latest_ns
         return made
 
     def snapshot(self) -> Iterator[Record]:
-        """The fewest records that give this state: for a store that is written anew."""
+        """Yield the fewest records that give this state: for a store that is written anew."""
         yield self.mark()
         held = self.recovery | self.errors
         for serial in sorted(held):
@@ -111,7 +111,7 @@ class Database:
 
 
 def stored(message: Message) -> Stored:
-    """The record of a copy as it is."""
+    """Return the record of a copy as it is."""
     return Stored(STREAM, message.serial, replace(message, payload=b""), message.payload)
 
 

@@ -80,18 +80,18 @@ class IntegrationEngine:
         return self._site.database
 
     def messages(self) -> list[Message]:
-        """Every message in memory, by id."""
+        """Return every message in memory, by id."""
         return sorted((held.message for held in self._site.live.values()), key=lambda each: each.mid)
 
     def queues(self) -> Iterator[MessageQueue]:
-        """Every queue. To be read only."""
+        """Yield every queue. To be read only."""
         for thread in self._site.threads.values():
             yield from thread.queues
         for translation in self._site.translations.values():
             yield from translation.queues
 
     def is_running(self, name: str) -> bool:
-        """Whether a protocol thread or a process runs."""
+        """Return whether a protocol thread or a process runs."""
         thread = self._site.threads.get(name)
         return thread.is_running if thread is not None else name in self._up
 
@@ -143,11 +143,11 @@ class IntegrationEngine:
         self._run()
 
     def next_deadline(self) -> Nanoseconds | None:
-        """When `advance` next has something to do."""
+        """Return when `advance` next has something to do."""
         return self._site.agenda.next_instant()
 
     def take_ready(self) -> Ready:
-        """What there is to store, to send and to report since the last call."""
+        """Return what there is to store, to send and to report since the last call."""
         site = self._site
         ready = Ready(site.ledger.records, site.outbox, site.events)
         site.ledger.records, site.outbox, site.events = [], [], []

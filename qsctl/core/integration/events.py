@@ -100,7 +100,7 @@ class Recovered(msgspec.Struct, frozen=True, gc=False):
 
 
 class Changed(msgspec.Struct, frozen=True, gc=False):
-    """A thread, process or connection started or stopped; `text` says why where nobody asked for it."""
+    """A thread, process or connection started or stopped; `text` says why where no command asked for it."""
 
     at_ns: Nanoseconds
     what: str

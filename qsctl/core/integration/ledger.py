@@ -36,12 +36,12 @@ class Ledger:
         self.database.apply(record)
 
     def new_id(self) -> MessageId:
-        """An id that no message had."""
+        """Return an id that no message had."""
         self._number += 1
         return MessageId(self._site, self.database.start, self._number)
 
     def next_place(self, *, at_front: bool = False) -> int:
-        """A place behind all others in any queue; or before them."""
+        """Return a place behind all others in any queue; or before them."""
         if at_front:
             self._next_front -= 1
             return self._next_front
@@ -93,5 +93,5 @@ class Ledger:
 
 
 def derived(message: Message, mid: MessageId, *, replaces: int = 0, results_from: int = 0) -> Message:
-    """A message of its own made of another one; its copy counts once that of the other is gone."""
+    """Return a message of its own made of another one; its copy counts once that of the other is gone."""
     return replace(message, mid=mid, serial=0, replaces=replaces, results_from=results_from, attempts=0)

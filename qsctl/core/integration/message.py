@@ -78,7 +78,7 @@ class State(IntEnum):
     FAILED_DELIVERY = 15
     RESERVED_FOR_REPLY = 16
     PRE_WRITE = 17
-    """Being written to its connection: after a crash nobody knows whether it got there."""
+    """Being written to its connection: after a crash it is unknown whether it arrived."""
     UNBACKED = 18
     JAVA_INBOUND = 19
     JAVA_OUTBOUND = 20

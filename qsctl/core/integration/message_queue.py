@@ -47,7 +47,7 @@ class MessageQueue:
         heapq.heappush(self._order, (-message.priority, message.position, message.mid))
 
     def first(self) -> Held | None:
-        """The message that goes next; None: there is none."""
+        """Return the message that goes next; None: there is none."""
         order = self._order
         while order:
             found = self._held.get(order[0][2])

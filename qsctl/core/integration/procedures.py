@@ -65,7 +65,7 @@ class Procedure(Protocol):
         ...
 
     def takes_ns(self, message: Message) -> Nanoseconds:
-        """How long it runs; INFINITE_NS: it loops for ever."""
+        """Return how long it runs; INFINITE_NS: it loops for ever."""
         ...
 
 

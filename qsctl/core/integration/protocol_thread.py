@@ -55,7 +55,7 @@ class ProtocolThread:
     # What comes in.
 
     def receive(self, arrived: Arrived) -> None:
-        """A message was read from the connection. If it is logged, its copy is made before the sender is answered."""
+        """Receive a message from the connection. If it is logged, its copy is made before the sender is answered."""
         site, name = self.site, self.settings.name
         inbound = self.settings.inbound
         if not self.is_running or (inbound is None and arrived.type is not MessageType.REPLY):
@@ -99,7 +99,7 @@ class ProtocolThread:
         self._wake()
 
     def arrive(self, held: Held) -> None:
-        """A message came from a translation thread by ICL."""
+        """Receive a message from a translation thread by ICL."""
         procedures = self._outbound_procedures(held.message)
         queue = self.outbound_pre if procedures else self.outbound_post
         cause = Cause.ARRIVE_UNPROCESSED if procedures else Cause.ARRIVE
@@ -107,7 +107,7 @@ class ProtocolThread:
         self._wake()
 
     def acknowledge(self, mid: MessageId, *, is_accepted: bool) -> None:
-        """The connection has the message that it was given, or refuses it; an answer to another one is late."""
+        """Note that the connection has the message being written, or refuses it; an answer for another one is late."""
         held = self._writing
         outbound = self.settings.outbound
         if held is None or outbound is None or held.message.mid != mid:
@@ -141,7 +141,7 @@ class ProtocolThread:
             self.site.wake(translation.work)
 
     def stop(self) -> None:
-        """Do nothing more: what was in work is where it was before."""
+        """Stop: what was in work is where it was before."""
         if not self.is_running:
             return
         self._run_all(Mode.SHUTDOWN)
@@ -166,7 +166,7 @@ class ProtocolThread:
             queue.clear()
 
     def connect(self, *, is_connected: bool) -> None:
-        """The other end of the connection came or went; a message being written may be there or not."""
+        """Note that the connection is up or down; a message being written may have arrived or not."""
         if self.is_connected == is_connected:
             return
         self.is_connected = is_connected
@@ -194,7 +194,7 @@ class ProtocolThread:
                     return
 
     def remove(self, mid: MessageId) -> Held | None:
-        """Take a message out of memory, by an operator."""
+        """Remove a message from memory, for an operator."""
         for queue in self.queues:
             held = queue.remove(mid)
             if held is not None:
@@ -240,7 +240,7 @@ class ProtocolThread:
         target = self._reserved.message.source if self._reserved is not None else ""
         thread = self.site.threads.get(target)
         if thread is None or thread.settings.outbound is None:
-            text = f"no thread to reply to: {target!r} sends nothing" if target else "nobody waits for a reply"
+            text = f"no thread to reply to: {target!r} sends nothing" if target else "no message waits for a reply"
             return verdict._replace(disposition=Disposition.ERROR, text=text, code=ErrorCode.NO_DESTINATION_FOR_REPLY)
         message = tps.addressed(verdict.message, target)
         return verdict._replace(disposition=Disposition.SEND, message=message)
@@ -285,7 +285,7 @@ class ProtocolThread:
         )
 
     def _interrupt_delivery(self) -> None:
-        """Nobody will answer for what was written: it may be there or not."""
+        """Put back what was written and will not be acknowledged: it may have arrived or not."""
         for each in (self._writing, self._reserved):
             if each is not None:
                 flags = each.message.flags | Flag.POSSIBLE_DUPLICATE
@@ -316,7 +316,7 @@ class ProtocolThread:
             self._wake()
 
     def _end_wait(self) -> None:
-        """The reply is there: the message that it answers is delivered."""
+        """End the wait for a reply: the message that it answers is delivered."""
         held, self._reserved = self._reserved, None
         if held is not None:
             held.move(Cause.ACKNOWLEDGE)

@@ -60,7 +60,7 @@ _WHY = {
 
 
 def _queue_of(site: Site, message: Message) -> MessageQueue | ErrorCode:
-    """The queue that a message goes to, or why there is none."""
+    """Return the queue that a message goes to, or why there is none."""
     translation = site.translations[process_of(site, message)]
     thread = site.threads.get(message.owner)
     match message.state:
@@ -107,7 +107,10 @@ def fail_misplaced(site: Site) -> None:
 
 
 def process_of(site: Site, message: Message) -> str:
-    """The process that a message belongs to; one that was sent again while no engine ran belongs to its thread's."""
+    """Return the process that a message belongs to.
+
+    One that was sent again while no engine ran belongs to its thread's.
+    """
     if message.process:
         return message.process
     thread = site.threads.get(message.owner)

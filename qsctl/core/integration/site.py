@@ -1,4 +1,4 @@
-"""What all threads of an engine share: time, ledger, agenda, and how a message gets into a queue and out of it.
+"""What the threads of an engine have in common: time, ledger, agenda, and how a message enters and leaves a queue.
 
 Decides: that every entry and every end is one event, and every step of a backed message one record.
 """
@@ -63,7 +63,7 @@ class Site:
         self._awake[work] = None
 
     def next_awake(self) -> Callable[[], None] | None:
-        """A thread that is to look for work."""
+        """Return a thread that is to look for work."""
         for work in self._awake:
             del self._awake[work]
             return work
@@ -97,7 +97,7 @@ class Site:
         )
 
     def take(self, queue: MessageQueue) -> Held | None:
-        """Take the next message out of a queue."""
+        """Remove and return the next message of a queue."""
         held = queue.take()
         if held is not None:
             self.leave(held, queue, Fate.PASSED)
@@ -108,14 +108,14 @@ class Site:
         self.events.append(Left(self.now, queue.process, queue.owner, queue.state, held.message.mid, fate))
 
     def end(self, held: Held, fate: Fate, became: tuple[MessageId, ...] = (), text: str = "") -> None:
-        """A message is gone: from memory, and its copy from the recovery database."""
+        """Remove a message from memory, and its copy from the recovery database."""
         removal = _REMOVALS.get(fate)
         if removal is not None:
             self.ledger.remove(held.message, removal)
         self.forget(held, fate, became, text)
 
     def forget(self, held: Held, fate: Fate, became: tuple[MessageId, ...] = (), text: str = "") -> None:
-        """A message is out of memory; the databases are as they are."""
+        """Remove a message from memory; the databases stay as they are."""
         message = held.message
         self.live.pop(message.mid, None)
         is_backed = bool(message.flags & Flag.USERDB)
@@ -127,6 +127,6 @@ class Site:
         )  # fmt: skip
 
     def fail(self, held: Held, code: ErrorCode, text: str) -> None:
-        """A message goes to the error database."""
+        """Move a message to the error database."""
         self.ledger.fail(held, self.now, code, text)
         self.forget(held, Fate.FAILED, text=f"{int(code)} {text}")

@@ -81,7 +81,10 @@ def apply(site: Site, held: Held, verdicts: Sequence[Verdict], context: Context,
 
 
 def _result(site: Site, held: Held, verdict: Verdict, *, is_same: bool) -> Held:
-    """The message that a verdict is about: the same, with a new copy if its content is another; or one of its own."""
+    """Return the message that a verdict is about.
+
+    It is the same, with a new copy if its content is another; or one of its own.
+    """
     source = held.message
     made = verdict.message
     flags = source.flags | (Flag.USERDB if verdict.is_recoverable else Flag.NONE)
@@ -143,5 +146,5 @@ def _way(disposition: Disposition, ways: Ways) -> tuple[MessageQueue, Cause, boo
 
 
 def addressed(message: Message, destination: str) -> Message:
-    """A message with another destination in its metadata."""
+    """Return a message with another destination in its metadata."""
     return replace(message, destination=destination)

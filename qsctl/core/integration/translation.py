@@ -60,7 +60,7 @@ class Panic(Exception):
 
 
 def route_of(routes: Sequence[Route], transaction_id: str) -> Route | None:
-    """The route of a transaction id; that of `ANY_TRANSACTION` where no other is for it."""
+    """Return the route of a transaction id; that of `ANY_TRANSACTION` where no other is for it."""
     found = {route.transaction_id: route for route in routes}
     return found.get(transaction_id) or found.get(ANY_TRANSACTION)
 

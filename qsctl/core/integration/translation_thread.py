@@ -44,7 +44,7 @@ class TranslationThread:
         return (self.pre_translation, self.route_detail, self.partial, *self.post_translation.values())
 
     def post_queue(self, destination: str) -> MessageQueue:
-        """The post-translation queue of a destination."""
+        """Return the post-translation queue of a destination."""
         queue = self.post_translation.get(destination)
         if queue is None:
             queue = self.post_translation[destination] = MessageQueue(State.POST_TRANSLATION, self.process, destination)
@@ -53,7 +53,7 @@ class TranslationThread:
     # What comes in.
 
     def arrive(self, held: Held) -> None:
-        """A message came from a protocol thread by ICL; what was sent past translation is not translated."""
+        """Receive a message from a protocol thread by ICL; what was sent past translation is not translated."""
         if held.message.flags & Flag.SKIPXLT:
             self.site.enter(held, self.post_queue(held.message.destination), Cause.SKIP)
         else:
@@ -161,7 +161,7 @@ class TranslationThread:
             self.site.put(made, self.route_detail)
 
     def _to_partial(self) -> None:
-        """The route detail is done: its results go to the partial queue, in order, and are copied."""
+        """Move the results of a route detail that is done to the partial queue, in order, and copy them."""
         for held in list(self.route_detail):
             self.route_detail.remove(held.message.mid)
             self.site.leave(held, self.route_detail, Fate.PASSED)
@@ -177,7 +177,7 @@ class TranslationThread:
             self.site.end(held, Fate.ABANDONED)
 
     def _commit(self, held: Held, failures: Sequence[DetailFailed]) -> None:
-        """The source leaves the recovery database, then its results move."""
+        """Remove the source from the recovery database, then distribute its results."""
         results = list(self.partial)
         became = tuple(each.message.mid for each in results)
         self.site.events.append(Translated(self.site.now, held.message.mid, became, bool(failures)))

@@ -29,11 +29,11 @@ class Agenda:
             heapq.heappush(self._due, (instant, self._count, action))
 
     def next_instant(self) -> Nanoseconds | None:
-        """When something is due next."""
+        """Return when something is due next."""
         return self._due[0][0] if self._due else None
 
     def take(self, now: Nanoseconds) -> Callable[[], None] | None:
-        """What is due now, one at a time."""
+        """Return what is due now, one at a time."""
         if self._due and self._due[0][0] <= now:
             return heapq.heappop(self._due)[2]
         return None

@@ -40,7 +40,7 @@ class _Walk:
         self._visited = 0
 
     def pairs(self, node: Any) -> dict[str, Any]:
-        """A mapping's keys with their nodes, merged ones (`<<`) included; empty of anything else."""
+        """Return a mapping's keys with their nodes, merged ones (`<<`) included; empty of anything else."""
         found: dict[str, Any] = {}
         if not isinstance(node, yaml.MappingNode):
             return found
@@ -62,7 +62,7 @@ class _Walk:
         return found
 
     def items(self, node: Any) -> Iterator[Any]:
-        """A sequence's items; none of anything else."""
+        """Yield a sequence's items; none of anything else."""
         for each in node.value if isinstance(node, yaml.SequenceNode) else ():
             self._step(each)
             yield each
@@ -108,7 +108,7 @@ def _check_bounds(text: str, file: str) -> None:
 
 
 def _tasks(node: Any, vpn: Any, walk: _Walk) -> Iterator[tuple[Any, Any]]:
-    """Each task's arguments with the message VPN that `module_defaults` gives."""
+    """Yield each task's arguments with the message VPN that `module_defaults` gives."""
     for each in walk.items(node):
         pairs = walk.pairs(each)
         inside = vpn
@@ -173,7 +173,7 @@ def _message_vpn(node: Any, name: object, drafts: Drafts) -> object:
 
 
 def _scalar(node: Any) -> object:
-    """The text of a scalar, None of null; the node itself, which is no value, of anything else."""
+    """Return the text of a scalar, None of null; the node itself, which is no value, of anything else."""
     if not isinstance(node, yaml.ScalarNode) or not str(node.tag).startswith("tag:yaml.org,2002:"):
         return f"<{node.tag}>"
     return None if node.tag == _NULL else str(node.value)

@@ -106,7 +106,7 @@ class _Script:
             self._command(["no", *rest] if verb == "no" else rest, line)
 
     def _command(self, words: list[str], line: int) -> None:
-        """One command inside the profile: words that lead through modes, to a setting with its value."""
+        """Apply one command inside the profile: words that lead through modes, to a setting with its value."""
         assert self._draft is not None
         is_no = words[0] == "no"
         mode = self._modes[-1]
@@ -213,7 +213,7 @@ def _mode_order(setting: Setting) -> tuple[bool, tuple[str, ...]]:
 
 
 def _entered(modes: tuple[str, ...]) -> tuple[str, ...]:
-    """The lines that enter these modes: `queue D-1` is one."""
+    """Return the lines that enter these modes: `queue D-1` is one."""
     return (" ".join(modes),) if modes[:1] == ("queue",) else modes
 
 

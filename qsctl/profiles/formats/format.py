@@ -89,7 +89,7 @@ def format_of(text: str, name: str) -> Format:
 
 
 def _root_tag(text: str) -> str:
-    """The name of the first element, behind declarations and comments; linear in their length."""
+    """Return the name of the first element, behind declarations and comments; linear in their length."""
     at = 0
     while True:
         while text[at : at + 1].isspace():

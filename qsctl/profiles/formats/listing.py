@@ -118,7 +118,10 @@ def _read_profile(text: str, line: int, drafts: Drafts) -> None:
 
 
 def _cut(text: str, at: int) -> Iterator[tuple[Setting, str, int]]:
-    """Each setting with the text up to the next label. A label that is not there, is in no later section either."""
+    """Yield each setting with the text up to the next label.
+
+    A label that is not there, is in no later section either.
+    """
     places: list[tuple[Setting, int, int]] = []
     # A heading bounds the section before it, so that a label missing there is not taken from a later section.
     heads = {setting.field: found for setting, pattern in _LABELS
@@ -142,13 +145,16 @@ def _put(drafts: Drafts, draft: Draft, setting: Setting, text: str, line: int) -
 
 
 def _name(text: str) -> str:
-    """The whole text, which may be folded; its first line where a row of another broker version stands behind it."""
+    """Return the whole text, which may be folded.
+
+    It is the first line where a row of another broker version stands behind it.
+    """
     name = " ".join(text.split())
     return " ".join(text.partition("\n")[0].split()) if _ROW.search(name) else name
 
 
 def _first_word(setting: Setting, text: str) -> str:
-    """The value without its unit, and without a row of another broker version behind it."""
+    """Return the value without its unit, and without a row of another broker version behind it."""
     lines = [" ".join(each.split()) for each in text.splitlines()]
     value = next((each for each in lines if each), "")
     word, _, rest = value.partition(" ")

@@ -50,7 +50,7 @@ def read(data: bytes, drafts: Drafts) -> None:
 
 
 def _pages(data: bytes) -> Iterator[bytes]:
-    """Each reply as a document of its own, its lines numbered as in the file."""
+    """Yield each reply as a document of its own, its lines numbered as in the file."""
     ends = [match.end() for match in itertools.islice(_END.finditer(data), _PAGES_MAX)]
     if len(ends) <= 1:
         yield data
@@ -65,7 +65,7 @@ def _pages(data: bytes) -> Iterator[bytes]:
 
 
 def _page(data: bytes, line: int) -> bytes:
-    """A page without its declaration, behind as many lines as there are before it in the file."""
+    """Return a page without its declaration, behind as many lines as there are before it in the file."""
     declaration = _DECLARATION.match(data)
     if declaration is not None:
         data = b"\n" * declaration[0].count(b"\n") + data[declaration.end() :]

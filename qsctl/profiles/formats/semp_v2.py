@@ -24,7 +24,7 @@ from qsctl.profiles.setting import Setting, Value
 _PREFIX: Final = "clientProfile"
 _LINK = re.compile(r"clientProfile(Queue|Tcp)[A-Z]")
 _IGNORED = re.compile(r"maxEffective[A-Z]\w*|links|collections|meta")
-"""Monitoring attributes that a GET adds; nobody sets them."""
+"""Monitoring attributes that a GET adds; they cannot be set."""
 LEVELS: Final = {
     "setPercent": "set_percent",
     "clearPercent": "clear_percent",
@@ -72,7 +72,7 @@ def read(text: str, drafts: Drafts) -> None:
 
 
 def _objects(value: Any, message_vpn: object, depth: int) -> Iterator[tuple[_Object, object]]:
-    """Each object that is a profile or a link, with the message VPN that it stands in."""
+    """Yield each object that is a profile or a link, with the message VPN that it stands in."""
     if depth > _NESTED_MAX:
         return
     if isinstance(value, list):
@@ -140,7 +140,7 @@ class _Lines:
             self._places.setdefault(match[1], []).append(line)
 
     def next(self, name: str) -> int:
-        """The line of the next attribute of this name; 0 where it is written otherwise."""
+        """Return the line of the next attribute of this name; 0 where it is written otherwise."""
         number = self._taken.get(name, 0)
         self._taken[name] = number + 1
         places = self._places.get(name, [])

@@ -88,7 +88,7 @@ def _blocks(tree: Tree) -> Iterator[Tree]:
 
 
 def _line(tree: Tree) -> int:
-    """The line of the first token; 0 without one."""
+    """Return the line of the first token; 0 without one."""
     stack = [tree]
     while stack:
         at = stack.pop()
@@ -139,7 +139,7 @@ def _name_of(found: tuple[object, int], argument: str, instead: str | None, plac
 
 
 def _arguments(block: Tree) -> Iterator[tuple[str, object, int]]:
-    """Each argument with its value and line; a nested block of levels counts as an argument that is an object."""
+    """Yield each argument with its value and line; a nested block of levels counts as an argument that is an object."""
     body = next(each for each in block.children if getattr(each, "data", "") == "body")
     for each in body.children:
         rule = getattr(each, "data", "")
@@ -150,7 +150,7 @@ def _arguments(block: Tree) -> Iterator[tuple[str, object, int]]:
 
 
 def _literal(tree: Tree) -> object:
-    """The value of a literal, `_EXPRESSION` of anything else; `tree` is not nested deeper than `_NESTED_MAX`."""
+    """Return the value of a literal, `_EXPRESSION` of anything else; `tree` is not nested deeper than `_NESTED_MAX`."""
     children = [each for each in getattr(tree, "children", ()) if getattr(each, "data", "") != "new_line_or_comment"]
     match getattr(tree, "data", ""):
         case "identifier":

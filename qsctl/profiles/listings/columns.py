@@ -13,7 +13,7 @@ from qsctl.profiles.listings.labels import COUNT, TEXT, UPTIME, YES_NO, Kind, Va
 
 
 def read_percent(text: str) -> float:
-    """A percentage, with or without its sign.
+    """Return a percentage, with or without its sign.
 
     Raises:
         ValueError: it is none, or not from 0 to 100.
@@ -54,7 +54,7 @@ class TableColumn:
 
 
 def plain_heading(text: str) -> str:
-    """A heading without case, blanks and punctuation."""
+    """Return a heading without case, blanks and punctuation."""
     return "".join(character for character in text.lower() if character.isalnum() or character == "%")
 
 

@@ -26,7 +26,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def is_discards(line: str) -> bool:
-    """Whether a line begins a list of discards: it has a total."""
+    """Return whether a line begins a list of discards: it has a total."""
     return re.search(r"total[\s_-]+(egress|ingress)[\s_-]+discards\s*[:=]", line, re.IGNORECASE) is not None
 
 
@@ -69,7 +69,10 @@ def read_discard_lines(source: Source, of: str) -> Discards:
 
 
 def _is_near(between: str, *, first: bool) -> bool:
-    """Whether nothing else was listed between two figures: other lines of statistics may stand there, no heading."""
+    """Return whether nothing else was listed between two figures.
+
+    Other lines of statistics may stand there, no heading.
+    """
     return first or not re.search(r"(?m)^[ \t]*(Client|Neighbor)\s*:|\*{3,}", between)
 
 

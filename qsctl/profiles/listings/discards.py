@@ -84,7 +84,7 @@ CAUSES: Final = (
         "a larger quota of queue or message VPN, or consumers as fast as the publishers", "msg-spool-discards",
     ),
     Cause(
-        "no_subscription_match", "ingress", "nobody subscribes to the topic",
+        "no_subscription_match", "ingress", "no client subscribes to the topic",
         "a subscription for the topic, or a publisher that leaves it out", "no-subscription-match",
     ),
     Cause(
@@ -128,5 +128,5 @@ TOTALS: Final[dict[Side, str]] = {"egress": "total-egress-discards", "ingress": 
 
 
 def plain_words(text: str) -> str:
-    """An element's name or a label, as one text to compare: `transmit congestion`."""
+    """Return an element's name or a label, as one text to compare: `transmit congestion`."""
     return " ".join(text.replace("-", " ").replace("_", " ").lower().split())

@@ -53,7 +53,7 @@ def _lines(source: Source, at: int, most: int | None = None) -> list[_Line]:
 
 
 def is_heading(source: Source, at: int) -> bool:
-    """Whether the line at a position begins a table: a rule of dashes is among the lines that follow."""
+    """Return whether the line at a position begins a table: a rule of dashes is among the lines that follow."""
     return any(_RULE.match(line.text) for line in _lines(source, at, HEADING_LINES + 1)[1:])
 
 
@@ -93,13 +93,13 @@ def _whole_line(source: Source, at: int) -> str:
 
 
 def _cut(line: str, starts: Sequence[int]) -> list[str]:
-    """The cells of a line, each from its column's start to the next one's."""
+    """Return the cells of a line, each from its column's start to the next one's."""
     ends = [*starts[1:], len(line)]
     return [line[start:end].strip(" |+") for start, end in zip(starts, ends, strict=True)]
 
 
 def _chosen(plain: Sequence[str], known: Sequence[TableColumn]) -> list[TableColumn | None]:
-    """The column that each heading is; None for one that is not known or stood before."""
+    """Return the column that each heading is; None for one that is not known or stood before."""
     chosen: list[TableColumn | None] = []
     for heading in plain:
         column = next((each for each in known if heading in each.keys and each not in chosen), None)

@@ -42,7 +42,7 @@ class Label:
 
 
 def read_count(text: str) -> int:
-    """A whole number that a broker's counter can have.
+    """Return a whole number that a broker's counter can have.
 
     Raises:
         ValueError: it is none.

@@ -23,5 +23,5 @@ class ListingError(InvalidInput):
 
 
 def problem(file: str, line: int, message: str, *, path: str = "", found: str = "", allowed: str = "") -> Problem:
-    """An error at a line of a listing; `path` is the client or the row."""
+    """Return an error at a line of a listing; `path` is the client or the row."""
     return Problem(Severity.ERROR, file, line, shown(path), shown(message), shown(found), allowed)

@@ -56,7 +56,7 @@ class _Collected(Collector):
         self._families = [family for family in families if family]
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        """The metrics, in their order."""
+        """Yield the metrics, in their order."""
         for family in self._families:
             yield family.metric()
 

@@ -59,12 +59,12 @@ def _words_between_stars(source: Source) -> list[str]:
 
 
 def _plain(word: str) -> str:
-    """A heading's word without its parentheses, of which the sources drop some, and without number."""
+    """Return a heading's word without its parentheses, of which the sources drop some, and without number."""
     return re.sub(r"[^a-z0-9]", "", word.lower()).removesuffix("s")
 
 
 def is_row(source: Source) -> bool:
-    """Whether a row is next: a word, then a bar."""
+    """Return whether a row is next: a word, then a bar."""
     return source.peek() not in {BAR, END} and source.peek(1) == BAR
 
 

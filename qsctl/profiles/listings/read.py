@@ -133,7 +133,7 @@ class _Reader:
             source.at = end
 
     def _has_discards(self, at: int) -> bool:
-        """Whether the client that begins here lists its discards, before any table or other client."""
+        """Return whether the client that begins here lists its discards, before any table or other client."""
         text = self._source.text
         total = re.compile(r"total[\s_-]+(?:egress|ingress)[\s_-]+discards", re.IGNORECASE)
         other = _BLOCK.search(text, at + 1)

@@ -82,7 +82,7 @@ class _Reading:
 
 
 def looks_like_semp(data: bytes) -> bool:
-    """Whether it is XML at all."""
+    """Return whether it is XML at all."""
     return data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"<"
 
 
@@ -118,7 +118,7 @@ def read_semp(data: bytes, name: str) -> Listings:
 
 
 def _pages(data: bytes, reading: _Reading) -> Iterator[bytes]:
-    """Each document of the file, `reading.offset` at its first line."""
+    """Yield each document of the file, `reading.offset` at its first line."""
     starts = [match.start() for match in _PAGE.finditer(data)]
     if len(starts) > MOST_PAGES:
         reading.add(problem(reading.name, 0, "the file has too many pages", allowed=f"at most {MOST_PAGES}"))

@@ -27,11 +27,11 @@ class Source:
         self.problems: list[Problem] = []
 
     def line_of(self, position: int) -> int:
-        """The number of the line in which a position is, from 1."""
+        """Return the number of the line in which a position is, from 1."""
         return self.text.count("\n", 0, position) + 1
 
     def peek(self, skip: int = 0) -> str:
-        """The next word, or one further on; `END` behind the last one. Nothing is consumed."""
+        """Return the next word, or one further on; `END` behind the last one. Nothing is consumed."""
         at = self.at
         found = None
         for _ in range(skip + 1):

@@ -26,5 +26,5 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def has_wildcard(pattern: str) -> bool:
-    """Whether it may fit several names."""
+    """Return whether it may fit several names."""
     return "*" in pattern or "?" in pattern

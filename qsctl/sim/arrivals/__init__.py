@@ -1,1 +1,1 @@
-"""Arrivals: who is sent what, and when, the same for every model."""
+"""Arrivals: what is sent to which client, and when, the same for every model."""

@@ -69,7 +69,7 @@ TRACE_ROW: Final = np.dtype(
 
 @kernel
 def find_step(table: Any, first: int, entries: int, u: float) -> int:
-    """The index whose cumulative share is the first one above `u`."""
+    """Return the index whose cumulative share is the first one above `u`."""
     low = 0
     high = entries - 1
     while low < high:
@@ -83,13 +83,13 @@ def find_step(table: Any, first: int, entries: int, u: float) -> int:
 
 @kernel
 def whole_size(stream: Any, size: float) -> int:
-    """A drawn length rounded to bytes, from 1 to the stream's largest."""
+    """Return a drawn length rounded to bytes, from 1 to the stream's largest."""
     return max(1, min(int(stream.size_max), int(np.floor(min(size, 1.0e9) + 0.5))))
 
 
 @kernel
 def draw_size(stream: Any, n: int, table: Any) -> int:
-    """The length of message `n`, at least one byte."""
+    """Return the length of message `n`, at least one byte."""
     kind = stream.size_kind
     if kind == SIZE_CONSTANT:
         return int(stream.size_max)
@@ -109,7 +109,7 @@ def draw_size(stream: Any, n: int, table: Any) -> int:
 
 @kernel
 def draw_next(stream: Any, t: int, table: Any) -> int:
-    """When the stream's next message comes, after one at `t`; FOREVER at its end."""
+    """Return when the stream's next message comes, after one at `t`; FOREVER at its end."""
     kind = stream.kind
     if kind == POISSON:
         gap = -logarithm(uniform(stream.key_gap, stream.gaps)) * stream.mean_gap

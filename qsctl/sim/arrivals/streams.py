@@ -60,7 +60,7 @@ WINDOW_ROWS: Final = 1 << 16
 
 
 def client_ranges(scenario: Scenario) -> dict[str, tuple[int, int]]:
-    """The first client number and the number of clients of each group, in the order of the scenario."""
+    """Return the first client number and the number of clients of each group, in the order of the scenario."""
     ranges: dict[str, tuple[int, int]] = {}
     first = 0
     for group in scenario.groups:
@@ -130,7 +130,7 @@ class ArrivalStreams:
         self._counts = np.zeros(DIGITS, np.int64)
 
     def window(self, until_ns: Nanoseconds) -> npt.NDArray[Any]:
-        """The next arrivals, at most up to `until_ns` (exclusive), in time order; `now_ns` says up to when.
+        """Return the next arrivals, at most up to `until_ns` (exclusive), in time order; `now_ns` says up to when.
 
         The rows are overwritten by the next call. How the time is cut into windows changes no row.
         """

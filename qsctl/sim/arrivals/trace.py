@@ -36,7 +36,7 @@ _COLUMNS: Final = f"Give {' and '.join(REQUIRED)}, and optionally {', '.join(OPT
 
 
 def read_trace(path: Path, client_count: int) -> npt.NDArray[Any]:
-    """The rows of a trace as TRACE_ROW, in file order.
+    """Return the rows of a trace as TRACE_ROW, in file order.
 
     `time_ns` counts from the traffic's start and must not decrease; `size_bytes` ≥ 1; `topic_id` ≥ 0 (default 0);
     `client` numbers the clients of the group from 0 (without the column every row goes to all of them); `queue` is a
@@ -81,7 +81,7 @@ def _read_csv(path: Path) -> pa.Table:
 
 
 def _header(path: Path) -> list[str]:
-    """The columns' names, each that is read here given once."""
+    """Return the columns' names, each that is read here given once."""
     try:
         with path.open("rb") as file:
             first, line = b"", 0
@@ -140,7 +140,10 @@ def _refuse(path: Path, error: Exception) -> NoReturn:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file below its header, each with the number of its line. What is not UTF-8 stays visible."""
+    """Yield the rows of a CSV file below its header, each with the number of its line.
+
+    What is not UTF-8 stays visible.
+    """
     with path.open(encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
         reader = csv.reader(file)
         begun = False
@@ -185,7 +188,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _queue_number(cell: str) -> int:
-    """The index of a queue's name, or of its index as text; -1 of anything else."""
+    """Return the index of a queue's name, or of its index as text; -1 of anything else."""
     by_index = range(len(QUEUE_ORDER))
     return _NAMES.get(cell.lower(), next((index for index in by_index if cell == str(index)), -1))
 
@@ -196,7 +199,7 @@ def _no_queue(place: str, cell: object) -> InvalidInput:
 
 
 def _place(path: Path, row: int) -> str:
-    """The file and the line of a row, counted from 0; of a Parquet file its number from 1."""
+    """Return the file and the line of a row, counted from 0; of a Parquet file its number from 1."""
     if path.suffix.lower() not in PARQUET_SUFFIXES:
         with contextlib.suppress(csv.Error, OSError):
             for number, (line, _) in enumerate(_lines(path)):

@@ -39,12 +39,12 @@ from qsctl.sim.kernel.records import (
 from qsctl.sim.kernel.rows import delivered_row
 
 AHEAD: Final = 8
-"""Arrivals after the one in hand: whose client and queue the caches are told of, for with many they lie in none."""
+"""How many arrivals ahead client and queue are prefetched: with many clients they lie in no cache."""
 
 
 @inlined
 def next_due(state: Any) -> int:
-    """When the first blocked client's acknowledgment or the first timer comes."""
+    """Return when the first blocked client's acknowledgment or the first timer comes."""
     broker = row(state, 0, STATE)
     due = wide(FOREVER)
     if broker.heap_count > 0:
@@ -56,7 +56,7 @@ def next_due(state: Any) -> int:
 
 @inlined
 def first_not_before(arrivals: Any, first: int, end: int, time: int) -> int:
-    """The first of the arrivals `first` … `end` that comes at `time` or later."""
+    """Return the first of the arrivals `first` … `end` that comes at `time` or later."""
     while first < end:
         middle = (first + end) >> 1
         if row(arrivals, middle, ARRIVAL).time < time:

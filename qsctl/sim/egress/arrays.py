@@ -18,7 +18,7 @@ from qsctl.sim.model import EVENT_ROW, LOG_ROW, Rows
 FIRST_NODES: Final = 1 << 12
 FIRST_BLOCKS: Final = 1 << 10
 FIRST_BLOCK: Final = 1
-"""Block 0 counts for nobody."""
+"""Block 0 belongs to no octave: see `kernel.histogram`."""
 CACHE_LINE: Final = 64
 
 
@@ -85,7 +85,7 @@ class EgressArrays:
         self.rare: int | None = 1 if layout.rare else None
 
     def __getattr__(self, name: str) -> npt.NDArray[Any]:
-        """An array by the name that the state record has for it."""
+        """Return an array by the name that the state record has for it."""
         if name in r.ARRAYS:
             return self._arrays[name]
         raise AttributeError(name)
@@ -104,13 +104,13 @@ class EgressArrays:
         return int(self.kernel(function, self.rare))
 
     def take_log(self) -> Rows:
-        """The rows written since the last call: a view."""
+        """Return the rows written since the last call: a view."""
         rows: Rows = self.log[: self.state["log_count"]]
         self.state["log_count"] = 0
         return rows
 
     def take_kernel_events(self) -> Rows:
-        """The events that kernels wrote since the last call: a view."""
+        """Return the events that kernels wrote since the last call: a view."""
         rows: Rows = self.events[: self.state["event_count"]]
         self.state["event_count"] = 0
         return rows
@@ -135,7 +135,7 @@ class EgressArrays:
         self._measure_room()
 
     def reset_counters(self, now_ns: int) -> None:
-        """The warm-up is over: counters restart, the state stays; the high-water mark restarts at the depth."""
+        """End the warm-up: counters restart, the state stays; the high-water mark restarts at the depth."""
         self.state["counted_from"] = now_ns
         for array, fields in zip((self.queues, self.tallies, self.endpoints, self.losses), r.COUNTERS, strict=True):
             for field in fields:
@@ -149,14 +149,14 @@ class EgressArrays:
         self.blocks["messages"] = 0
         self.state["blocks_used"] = FIRST_BLOCK
 
-    def settle_waits(self) -> None:
-        """Count the waits that the ring remembers: before anybody reads the histograms."""
+    def flush_waits(self) -> None:
+        """Count the waits that the ring still holds: before the histograms are read."""
         np.add.at(self.blocks["messages"], self.recent["place"], 1)
         self.recent["place"] = 0
         self.blocks["messages"][:BLOCK] = 0
 
     def histogram(self, queue: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Sparse buckets and counts of one queue, of settled waits; waits of zero are what the blocks did not count."""
+        """Sparse buckets and counts of one queue, of flushed waits; waits of zero are what the blocks did not count."""
         octaves = self.octaves["block"][queue * OCTAVES : (queue + 1) * OCTAVES]
         blocks = self.blocks["messages"].reshape(-1, BLOCK)
         buckets, counts = [], []
@@ -170,7 +170,7 @@ class EgressArrays:
         return bucket.astype(np.int32), count.astype(np.int64)
 
     def _place(self, name: str, array: npt.NDArray[Any], moved: bool = True) -> None:
-        """Keep an array, in whole cache lines when it is to be moved, and tell the kernels where it is."""
+        """Keep an array, in whole cache lines when it is to be moved, and enter its address in the state record."""
         self._arrays[name] = placed = as_records(_longer(array, len(array)) if moved else array)
         if COMPILED:
             self.state[name] = address_of(placed)
@@ -189,12 +189,12 @@ class EgressArrays:
         self.nodes["next"][count - 1] = self.state["free"]
         self.state["free"] = old
         if self._chunk_rows:
-            # One event may settle every message there is, beyond the limit that the loop checks.
+            # One event may log every message there is, beyond the limit that the loop checks.
             self._place("log", _longer(self.log, self._chunk_rows + count + 16), moved=False)
 
 
 def _longer(array: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
-    """A longer copy that begins at a cache line: rows of 64 bytes then lie in one line each."""
+    """Return a longer copy that begins at a cache line: rows of 64 bytes then lie in one line each."""
     memory = np.zeros(count * array.dtype.itemsize + CACHE_LINE, np.uint8)
     begin = -memory.ctypes.data % CACHE_LINE
     longer = memory[begin : begin + count * array.dtype.itemsize].view(array.dtype)

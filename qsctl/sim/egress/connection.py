@@ -62,7 +62,7 @@ HELD_ONLY: Final = HOLD | TRACKED
 
 @inlined
 def goes_through(clients: Any, c: int, size: int) -> bool:
-    """Whether nothing is queued and the window is open: the message is not held up anywhere before the port."""
+    """Return whether nothing is queued and the window is open: the message is not held up anywhere before the port."""
     client = row(clients, c, CLIENT)
     return bool(
         client.mask == 0
@@ -86,7 +86,7 @@ def pass_through(
     size: int,
     node: int,
 ) -> tuple[int, int, int]:
-    """A direct message enters its queue, leaves it and is sent, all at `t`, as the first of the free nodes.
+    """Enqueue a direct message, dequeue it and send it, all at `t`, as the first of the free nodes.
 
     Returns:
         When its last byte leaves the port, when it is acknowledged, 1 when it carries a discard indication.
@@ -212,7 +212,7 @@ def move(state: Any, c: int, t: int) -> bool:
 
 @kernel
 def retire(state: Any, c: int, node: int, acknowledged: int) -> None:
-    """The consumer acknowledged a guaranteed message: its endpoint forgets it, and G-1 no longer holds it."""
+    """Remove a guaranteed message that the consumer acknowledged, from its endpoint and from G-1."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     endpoint.held -= 1
@@ -286,7 +286,7 @@ def drain(state: Any, c: int, until: int) -> None:
 
 @inlined
 def waits_for_acknowledgment(state: Any, c: int) -> bool:
-    """Whether a client that is not blocked must be given its next acknowledgment when it comes.
+    """Return whether a client that is not blocked must be given its next acknowledgment when it comes.
 
     A client that no trait makes eager needs it only while a guaranteed message waits for room in G-1.
     """

@@ -1,4 +1,4 @@
-"""What an egress run counted: the rows of the event log's counters, and the totals told as events at its end."""
+"""What an egress run counted: the rows of the event log's counters, and the totals reported as events at its end."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _RARE_LOSSES: Final = ("not_connected", "disconnected", "spool_refused", "ingres
 def counter_columns(
     names: list[str], queue_names: Sequence[str], arrays: EgressArrays, observed_ns: Nanoseconds
 ) -> dict[str, Any]:
-    """The columns of `eventlog.schema.COUNTERS`, less the run's id, for queues that carried traffic."""
-    arrays.settle_waits()
+    """Return the columns of `eventlog.schema.COUNTERS`, less the run's id, for queues that carried traffic."""
+    arrays.flush_waits()
     queues, tallies, rare = arrays.queues, arrays.tallies, arrays.losses
     turned_away = rare["ingress_refused"] + rare["too_big"]
     arrived = queues["arrived"] + turned_away
@@ -59,7 +59,7 @@ def counter_columns(
 
 
 def _first_discards(egress: Any, ingress: Any) -> Any:
-    """The earlier of the two; NONE where neither lost anything. Egress has NONE for never, ingress FOREVER."""
+    """Return the earlier of the two; NONE where neither lost anything. Egress has NONE for never, ingress FOREVER."""
     first = np.minimum(np.where(egress < 0, r.FOREVER, egress), ingress)
     return np.where(first == r.FOREVER, r.NONE, first)
 

@@ -39,7 +39,7 @@ MAX_ELIDING_TOPICS_EVENT = 11
 
 @kernel
 def slot_of(state: Any, c: int, t: int, topic: int) -> int:
-    """The slot of a topic, or NONE beyond the limit; the first such topic raises the one-shot event."""
+    """Return the slot of a topic, or NONE beyond the limit; the first such topic raises the one-shot event."""
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)
     local = topic - more.topic_base
@@ -91,7 +91,7 @@ def replace_queued(state: Any, c: int, q: int, t: int, size: int, topic: int, sl
 
 @kernel
 def ready_in(state: Any, c: int, q: int, t: int) -> tuple[int, int, int]:
-    """The first message of one queue that no eliding delay holds.
+    """Return the first message of one queue that no eliding delay holds.
 
     Returns:
         The message before it and the message, each NONE when there is none; when the first delay met ends.
@@ -115,7 +115,7 @@ def ready_in(state: Any, c: int, q: int, t: int) -> tuple[int, int, int]:
 
 @kernel
 def take_ready(state: Any, c: int, t: int, take: bool) -> int:
-    """The next message that no eliding delay holds; NONE when there is none.
+    """Return the next message that no eliding delay holds; NONE when there is none.
 
     By priority and then by place; under the weighted scheduler a queue of which nothing is ready is passed over as an
     empty one is. With `take` the message leaves its queue. Without one the client wakes when the first delay ends.
@@ -168,7 +168,7 @@ def take_ready(state: Any, c: int, t: int, take: bool) -> int:
 
 @kernel
 def forget_topics(state: Any, c: int) -> None:
-    """A new session of an eliding client starts without memory of topics."""
+    """Begin a new session of an eliding client, without memory of topics."""
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)
     more.elide_used = 0

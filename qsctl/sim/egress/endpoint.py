@@ -32,7 +32,7 @@ def want_timer(state: Any, c: int, time: int) -> None:
 
 @kernel
 def return_to_endpoint(state: Any, c: int, t: int, node: int) -> None:
-    """A guaranteed message left G-1 unsent: it comes again after the redelivery delay, oldest first."""
+    """Return a guaranteed message that left G-1 unsent: it comes again after the redelivery delay, oldest first."""
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)
     endpoint = row(broker.endpoints, more.endpoint, ENDPOINT)
@@ -63,7 +63,10 @@ def wait_at_endpoint(state: Any, c: int, node: int) -> None:
 
 @inlined
 def next_at_endpoint(state: Any, c: int, t: int) -> int:
-    """The message that the endpoint would send next: a returned one that is due, else the oldest waiting; or NONE."""
+    """Return the message that the endpoint would send next; NONE when there is none.
+
+    It is a returned one that is due, else the oldest waiting.
+    """
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     returned = endpoint.returned_head
@@ -91,7 +94,7 @@ def take_from_endpoint(state: Any, c: int, node: int) -> None:
 
 @inlined
 def read_not_acknowledged(state: Any, c: int, node: int, due: int) -> None:
-    """The client's TCP has the message; its application acknowledges it at `due` (FOREVER: never)."""
+    """Keep a message that the client's TCP has; its application acknowledges it at `due` (FOREVER: never)."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     read = row(broker.nodes, node, NODE)

@@ -56,7 +56,9 @@ class Ingress:
     def window(
         self, until_ns: Nanoseconds, left: npt.NDArray[Any], losses: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[Any], list[Row], Rows]:
-        """The next rows, after those `left` of the window before (delayed past its end); events and rows of refusals.
+        """Return the next rows, then events and rows of refusals.
+
+        `left` are rows of the window before, delayed past its end: they come first.
 
         `losses` are the LOSS records of all queues: refused copies are counted there from the end of the warm-up on.
         """
@@ -85,7 +87,7 @@ class Ingress:
         return as_records(np.concatenate([left, rows[:kept]])), events, refused_rows
 
     def _large_messages(self, rows: npt.NDArray[Any]) -> list[Row]:
-        """The first large message of each client, which raises its one-shot event."""
+        """Return the first large message of each client, which raises its one-shot event."""
         large = np.flatnonzero(rows["bytes"] > self._large)
         clients, first = np.unique(rows["client"][large], return_index=True)
         found: list[Row] = []

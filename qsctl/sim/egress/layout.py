@@ -82,7 +82,7 @@ class Layout:
 
 
 def client_names(scenario: Scenario) -> list[str]:
-    """A group's name for its only client, else name/1, name/2 and so on."""
+    """Return a group's name for its only client, else name/1, name/2 and so on."""
     return [
         group.name if group.count == 1 else f"{group.name}/{i + 1}"
         for group in scenario.groups
@@ -91,7 +91,7 @@ def client_names(scenario: Scenario) -> list[str]:
 
 
 def line_rate(what: str, bits_per_second: int) -> tuple[int, int]:
-    """Nanoseconds a byte as a reduced fraction.
+    """Return nanoseconds a byte as a reduced fraction.
 
     Raises:
         InvalidInput: the rate is not above zero.
@@ -118,7 +118,7 @@ def by_name(kind: str, things: Iterable[Named]) -> dict[str, tuple[int, Named]]:
 
 
 def look_up(of: str, kind: str, name: str, known: Mapping[str, tuple[int, Named]]) -> tuple[int, Named]:
-    """A named part of the scenario.
+    """Return a named part of the scenario.
 
     Raises:
         InvalidInput: there is none of that name; says which there are.
@@ -131,7 +131,7 @@ def look_up(of: str, kind: str, name: str, known: Mapping[str, tuple[int, Named]
 
 
 def port_links(scenario: Scenario) -> dict[str, slice]:
-    """Where each port's links are among the records of ports: each link is a FIFO of its own."""
+    """Return where each port's links are among the records of ports: each link is a FIFO of its own."""
     found: dict[str, slice] = {}
     first = 0
     for port in scenario.ports:
@@ -243,7 +243,7 @@ def _flags(
     comes: bool,
     outages: Outages,
 ) -> int:
-    """The traits of a group's clients; `comes`: guaranteed messages come to it."""
+    """Return the traits of a group's clients; `comes`: guaranteed messages come to it."""
     guaranteed = scenario.model is Model.SOLACE
     hold = guaranteed and comes and profile.guaranteed_overflow is GuaranteedOverflow.HOLD
     explicit = endpoint is not None

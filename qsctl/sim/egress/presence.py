@@ -132,7 +132,7 @@ def disconnect(state: Any, c: int, t: int) -> int:
 
 @kernel
 def connect(state: Any, c: int, t: int) -> None:
-    """The client is back: its endpoint sends again."""
+    """Connect a client again: its endpoint sends."""
     client = row(row(state, 0, STATE).clients, c, CLIENT)
     client.traits &= ~ABSENT
     note_blocked(state, c, t, serve(state, c, t, client.traits & TRACKED != 0))
@@ -175,7 +175,7 @@ def count_sent(state: Any, c: int, node: int) -> None:
 
 @kernel
 def list_length(state: Any, node: int) -> int:
-    """How many messages a list of nodes has."""
+    """Return how many messages a list of nodes has."""
     nodes = row(state, 0, STATE).nodes
     length = 0
     while node != NONE:

@@ -41,7 +41,7 @@ def work_units(size: int) -> int:
 
 @inlined
 def buffer_bytes(state: Any, c: int, size: int) -> None:
-    """Take or free (below 0) egress buffers, where they are counted."""
+    """Occupy or free (below 0) egress buffers, where they are counted."""
     broker = row(state, 0, STATE)
     if broker.buffers != 0:
         broker.egress_bytes += size
@@ -68,7 +68,7 @@ def count_discard(state: Any, c: int, q: int, t: int, size: int, topic: int, bor
 
 @inlined
 def detach_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
-    """Take the oldest message off a queue's list; the queue still holds it: its length and depth stay."""
+    """Remove the oldest message from a queue's list; the queue still holds it: its length and depth stay."""
     queue = row(queues, c * 5 + q, QUEUE)
     node = wide(queue.head)
     after = wide(row(nodes, node, NODE).next)
@@ -82,7 +82,7 @@ def detach_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
 
 @inlined
 def unlink_head(clients: Any, queues: Any, nodes: Any, c: int, q: int) -> int:
-    """Take the oldest message off a queue."""
+    """Remove the oldest message from a queue."""
     node = detach_head(clients, queues, nodes, c, q)
     queue = row(queues, c * 5 + q, QUEUE)
     queue.work -= work_units(wide(row(nodes, node, NODE).tag & SIZE_MASK))
@@ -172,7 +172,7 @@ def append(clients: Any, queues: Any, nodes: Any, c: int, q: int, node: int, siz
 def enqueue(
     state: Any, clients: Any, queues: Any, nodes: Any, c: int, q: int, t: int, size: int, topic: int, rare: Any
 ) -> int:  # fmt: skip
-    """A message arrives at a queue at `t`: its node, or NONE when it was refused (TIBCO)."""
+    """Enqueue a message that arrives at `t`; return its node, or NONE when it was refused (TIBCO)."""
     if not make_room(state, clients, queues, nodes, c, q, t, size, rare):
         count_discard(state, c, q, t, size, topic, t)
         return wide(NONE)
@@ -207,7 +207,7 @@ def join_transmit_queue(clients: Any, nodes: Any, c: int, node: int, size: int) 
 def count_delivery(
     state: Any, queues: Any, tallies: Any, octaves: Any, blocks: Any, index: int, size: int, wait: int
 ) -> None:
-    """A message left its queue: it counts as delivered, with how long it waited for the TCP transmit queue."""
+    """Count a message that left its queue as delivered, with how long it waited for the TCP transmit queue."""
     queue = row(queues, index, QUEUE)
     queue.delivered += 1
     queue.delivered_bytes += size
@@ -221,7 +221,7 @@ def count_delivery(
 
 @inlined
 def count_guaranteed(state: Any, c: int, node: int) -> None:
-    """A guaranteed message is acknowledged, or was sent when the run ended: it counts once, by its last sending."""
+    """Count a guaranteed message that is acknowledged, or was sent when the run ended: once, by its last sending."""
     broker = row(state, 0, STATE)
     life = row(broker.lives, node, LIFE)
     if life.moved >= broker.counted_from:
@@ -236,7 +236,7 @@ def count_guaranteed(state: Any, c: int, node: int) -> None:
 def count_departure(
     state: Any, queues: Any, tallies: Any, octaves: Any, blocks: Any, index: int, size: int, wait: int
 ) -> int:
-    """A message leaves its queue for the TCP queue: it counts as delivered. Returns 1 when it carries an indication.
+    """Count a message that leaves its queue for the TCP queue as delivered; return 1 when it carries an indication.
 
     It does when messages of its queue were discarded since the last one left.
     """
@@ -251,7 +251,10 @@ def count_departure(
 
 @kernel
 def weighted(state: Any, c: int, mask: int) -> int:
-    """The next queue of a weighted round robin: up to `weight` messages of one, then the next lower one in turn."""
+    """Return the next queue of a weighted round robin.
+
+    Up to `weight` messages of one, then the next lower one in turn.
+    """
     broker = row(state, 0, STATE)
     more = row(broker.more, c, MORE)
     while more.credit <= 0 or mask & (1 << more.turn) == 0:

@@ -82,7 +82,7 @@ class EgressRun:
         """Rows to be logged behind those of the kernel: what ingress refused, or had not whole when the run ended."""
         self.now_ns: Nanoseconds = 0
         for client, value, event in self._ingress.subscriptions.events():
-            self._tell(0, client, -1, value, event)
+            self._raise(0, client, -1, value, event)
 
     @property
     def messages(self) -> int:
@@ -116,7 +116,7 @@ class EgressRun:
                 self._rows, refused, turned_away = self._ingress.window(horizon, left, arrays.losses)
                 state["position"] = 0
                 for row in refused:
-                    self._tell(*row)
+                    self._raise(*row)
                 if self._level is not LogLevel.COUNTERS and len(turned_away):
                     self._aside = turned_away
                     continue
@@ -142,7 +142,7 @@ class EgressRun:
                     return Stop.LOG_FULL
 
     def take_log(self) -> Rows:
-        """The rows since the last call: a view that the next `step` overwrites."""
+        """Return the rows since the last call: a view that the next `step` overwrites."""
         rows = self.arrays.take_log()
         if len(self._aside):
             rows = np.concatenate([rows, self._aside])
@@ -150,9 +150,9 @@ class EgressRun:
         return rows
 
     def take_events(self) -> Rows:
-        """The events since the last call, a copy."""
+        """Return the events since the last call, a copy."""
         for row in self.arrays.take_kernel_events():
-            self._tell(int(row["at_ns"]), int(row["client_id"]), int(row["queue"]), int(row["value"]), row["event"])
+            self._raise(int(row["at_ns"]), int(row["client_id"]), int(row["queue"]), int(row["value"]), row["event"])
         rows = np.zeros(len(self._events), EVENT_ROW)
         for i, (at, client, queue, value, event) in enumerate(sorted(self._events, key=lambda row: row[0])):
             rows[i] = (at, value, client, queue, event)
@@ -170,9 +170,9 @@ class EgressRun:
                 arrays.grow()
             self._at_ingress = self._count_at_ingress()
             for row in total_events(self.now_ns, arrays, self._slow.percent):
-                self._tell(*row)
+                self._raise(*row)
             if self._slow.missed_keepalives:
-                self._tell(self.now_ns, -1, -1, self._slow.missed_keepalives, Event.MISSED_KEEPALIVES)
+                self._raise(self.now_ns, -1, -1, self._slow.missed_keepalives, Event.MISSED_KEEPALIVES)
         while arrays.state["logging"] and self._held < len(self.names):
             if arrays.state["log_count"] >= arrays.state["log_limit"]:
                 return Stop.LOG_FULL
@@ -183,7 +183,7 @@ class EgressRun:
         return Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:
-        """One row a client and queue that carried traffic, as columns."""
+        """Return one row a client and queue that carried traffic, as columns."""
         observed = max(0, min(self.now_ns, self._scenario.horizon_ns) - self._scenario.warm_up_ns)
         return counter_columns(self.names, self.queue_names, self.arrays, observed)
 
@@ -213,7 +213,7 @@ class EgressRun:
         """What happened, by kind of event."""
         return self._happenings.summed(self.names)
 
-    def _tell(self, at: int, client: int, queue: int, value: int, event: int) -> None:
+    def _raise(self, at: int, client: int, queue: int, value: int, event: int) -> None:
         self._happenings.note(at, client, value, event)
         if self._level is LogLevel.EVENTS:
             self._events.append((at, client, queue, value, int(event)))
@@ -238,13 +238,13 @@ class EgressRun:
             if self._level is LogLevel.EVENTS:
                 for c in range(first, first + count):
                     for start, end in spans:
-                        self._at(start, MARK, partial(self._tell, start, c, -1, 0, Event.PAUSED))
-                        self._at(end, MARK, partial(self._tell, end, c, -1, 0, Event.RESUMED))
+                        self._at(start, MARK, partial(self._raise, start, c, -1, 0, Event.PAUSED))
+                        self._at(end, MARK, partial(self._raise, end, c, -1, 0, Event.RESUMED))
 
     def _second(self) -> None:
         for c in self._slow.tick(self.now_ns, self.arrays.clients, self.arrays.more):
             event = Event.SLOW_SUBSCRIBER if self._slow.slow[c] else Event.SLOW_SUBSCRIBER_CLEARED
-            self._tell(self.now_ns, int(c), -1, round(100 * self._slow.percent[c]), event)
+            self._raise(self.now_ns, int(c), -1, round(100 * self._slow.percent[c]), event)
         self._check_endpoints()
         self._at(later(self.now_ns, SECOND_NS), SECOND, self._second)
 
@@ -257,10 +257,10 @@ class EgressRun:
         self._drain(self.now_ns)
         usage = np.where(most > 0, 100 * endpoints["held"] // np.maximum(most, 1), 0)
         for c in np.flatnonzero(~self._spool_used & (usage >= SPOOL_SET_PERCENT)):
-            self._tell(self.now_ns, int(c), 0, int(usage[c]), Event.SPOOL_USAGE_SET)
+            self._raise(self.now_ns, int(c), 0, int(usage[c]), Event.SPOOL_USAGE_SET)
             self._spool_used[c] = True
         for c in np.flatnonzero(self._spool_used & (usage <= SPOOL_CLEAR_PERCENT)):
-            self._tell(self.now_ns, int(c), 0, int(usage[c]), Event.SPOOL_USAGE_CLEARED)
+            self._raise(self.now_ns, int(c), 0, int(usage[c]), Event.SPOOL_USAGE_CLEARED)
             self._spool_used[c] = False
 
     def _change(self, change: QueueChange | PortChange) -> None:
@@ -278,7 +278,7 @@ class EgressRun:
                 limits = self.arrays.tallies if change.limit == "weight" else self.arrays.queues
                 limits[change.limit][first * 5 + queue : (first + count) * 5 : 5] = change.value
                 for c in range(first, first + count) if event is not None else ():
-                    self._tell(self.now_ns, c, queue, change.value, event or 0)
+                    self._raise(self.now_ns, c, queue, change.value, event or 0)
                     if queue == 0 and self.arrays.clients["traits"][c] & r.HOLD:
                         self.arrays.ensure_room()
                         self.arrays.kernel(stir, c, self.now_ns)
@@ -288,7 +288,7 @@ class EgressRun:
         if arrays.clients["traits"][c] & r.ABSENT:
             return
         dropped = int(arrays.kernel(disconnect, c, self.now_ns))
-        self._tell(self.now_ns, c, -1, dropped, event)
+        self._raise(self.now_ns, c, -1, dropped, event)
 
     def _connect(self, c: int, group: str) -> None:
         arrays = self.arrays
@@ -296,7 +296,7 @@ class EgressRun:
             return
         next_absence = self._outages.next_absence(group, self.now_ns - 1)
         arrays.more["next_absence"][c] = next_absence
-        self._tell(self.now_ns, c, -1, 0, Event.CONNECTED)
+        self._raise(self.now_ns, c, -1, 0, Event.CONNECTED)
         arrays.ensure_room()
         arrays.kernel(connect, c, self.now_ns)
 
@@ -315,13 +315,13 @@ class EgressRun:
         state["load_fall"] = self._clear_bytes if self._load_set else -1
 
     def _load_changed(self) -> None:
-        """The egress buffers crossed a threshold: tell it; above 100 % disconnect the slowest until below."""
+        """Raise the event of the threshold that the egress buffers crossed; disconnect the slowest while above 100 %."""
         state = self.arrays.state
         now = int(state["now"])
         self.now_ns = now
         if not self._load_set and state["egress_bytes"] >= self._set_bytes:
             self._load_set = True
-            self._tell(now, -1, -1, int(100 * state["egress_bytes"] // self._buffer), Event.BUFFER_LOAD_SET)
+            self._raise(now, -1, -1, int(100 * state["egress_bytes"] // self._buffer), Event.BUFFER_LOAD_SET)
         while self._scenario.broker.slow_disconnect and state["egress_bytes"] > self._buffer:
             more = self.arrays.more
             order = np.lexsort((-more["buffered"], -self._slow.percent, more["buffered"] <= 0))
@@ -333,7 +333,7 @@ class EgressRun:
                 self._at(back, CONNECT, partial(self._connect, slowest, group))
         if self._load_set and state["egress_bytes"] <= self._clear_bytes:
             self._load_set = False
-            self._tell(now, -1, -1, int(100 * state["egress_bytes"] // self._buffer), Event.BUFFER_LOAD_CLEARED)
+            self._raise(now, -1, -1, int(100 * state["egress_bytes"] // self._buffer), Event.BUFFER_LOAD_CLEARED)
         self._bounds()
 
     def _group_of(self, c: int) -> str:

@@ -41,7 +41,7 @@ from qsctl.sim.kernel.rows import allocate
 
 @inlined
 def fits(state: Any, c: int, size: int, window: int) -> bool:
-    """Whether G-1 admits a message beside those that it holds until they are acknowledged.
+    """Return whether G-1 admits a message beside those that it holds until they are acknowledged.
 
     All of them count against the flows' windows; below the minimum burst one enters whatever its size, else when its
     work units fit; an empty queue admits any.
@@ -90,7 +90,7 @@ def feed(state: Any, c: int, t: int, blocked: bool) -> bool:
 
 @inlined
 def spool(state: Any, c: int, t: int, size: int, topic: int, eligible: bool) -> None:
-    """A guaranteed message reaches its endpoint; a full one refuses it, a congested one if it is discard eligible."""
+    """Spool a guaranteed message; a full endpoint refuses it, a congested one if it is discard eligible."""
     broker = row(state, 0, STATE)
     endpoint = row(broker.endpoints, row(broker.more, c, MORE).endpoint, ENDPOINT)
     full = 0 <= endpoint.held_max <= endpoint.held
@@ -122,7 +122,7 @@ def serve(state: Any, c: int, t: int, feeds: bool) -> bool:
 
 @kernel
 def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, eligible: bool) -> None:
-    """A message arrives for a client that is not a plain one."""
+    """Receive a message for a client that has a trait."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     while client.queued == 0 and client.next_ack <= t:
@@ -151,7 +151,7 @@ def arrive(state: Any, c: int, q: int, t: int, size: int, topic: int, eligible: 
 
 @kernel
 def stir(state: Any, c: int, t: int) -> None:
-    """A limit of G-1 changed at `t`: its endpoint may send more at once."""
+    """Let an endpoint send more at once: a limit of G-1 changed at `t`."""
     client = row(row(state, 0, STATE).clients, c, CLIENT)
     if client.traits & ABSENT == 0:
         drain(state, c, t)
@@ -160,7 +160,7 @@ def stir(state: Any, c: int, t: int) -> None:
 
 @kernel
 def wake(state: Any, c: int, t: int) -> None:
-    """A client's timer: consumers' acknowledgments, redeliveries and ends of eliding delays that are due."""
+    """Process a client's timer: consumers' acknowledgments, redeliveries and ends of eliding delays that are due."""
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
     more = row(broker.more, c, MORE)
@@ -184,7 +184,7 @@ def wake(state: Any, c: int, t: int) -> None:
 
 @kernel
 def take_event(state: Any, due: int) -> None:
-    """What is due first and not of a plain client: the acknowledgment at the top of the heap, else a timer.
+    """Process what is due first and not of a plain client: the acknowledgment at the top of the heap, else a timer.
 
     A timer that was overtaken by an earlier one is skipped, and so is the acknowledgment of a connection that is gone.
     """

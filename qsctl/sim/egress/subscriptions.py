@@ -2,7 +2,7 @@
 
 Our reading, for seed 004 lists the limit (Max # Subscriptions) and its event threshold, and no more: a client
 subscribes to the topics of the direct traffic to it, in the order of the scenario; those beyond the limit are refused
-(Too Many Subscriptions, once a client), so that their messages match nobody and are not published to it. Messages of
+(Too Many Subscriptions, once a client), so that their messages match no client and are not published to it. Messages of
 endpoints and of C-1 need no subscription of the client.
 """
 
@@ -50,7 +50,7 @@ class Subscriptions:
         self._bounds = np.array(refused, np.int64).reshape(-1)
 
     def matching(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The arrivals that match a subscription; the same array where all do."""
+        """Return the arrivals that match a subscription; the same array where all do."""
         if not len(self._bounds):
             return rows
         # Topic numbers rise from traffic to traffic, so that an odd place among the bounds is inside a refused range.
@@ -58,7 +58,7 @@ class Subscriptions:
         return as_records(rows[place % 2 == 0])
 
     def events(self) -> Iterator[tuple[int, int, Event]]:
-        """What is raised when the clients connect: client, value, event."""
+        """Yield what is raised when the clients connect: client, value, event."""
         ranges = client_ranges(self._scenario)
         for group in self._scenario.groups:
             limit, wanted = self._limits[group.name], self._wanted[group.name]
@@ -73,7 +73,10 @@ class Subscriptions:
 
 
 def subscription_count(scenario: Scenario, group: ClientGroup) -> int:
-    """The subscriptions that each client of a group has; of traces, whose topics are in their files, one each."""
+    """Return the subscriptions that each client of a group has.
+
+    Of traces, whose topics are in their files, one each.
+    """
     wanted = sum(each.topics for each in scenario.traffic if each.to == group.name and each.queue in _SUBSCRIBED)
     limit = next((each.max_subscriptions for each in scenario.profiles if each.name == group.profile), -1)
     return wanted if limit < 0 else min(wanted, limit)

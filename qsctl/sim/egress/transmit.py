@@ -26,7 +26,7 @@ from qsctl.sim.kernel.records import (
 
 @inlined
 def serialization(size: int, numerator: int, denominator: int) -> int:
-    """Nanoseconds on the wire, rounded up."""
+    """Return nanoseconds on the wire, rounded up."""
     if denominator == 1:
         return size * numerator
     return quotient(size * numerator + denominator - 1, denominator)
@@ -34,7 +34,7 @@ def serialization(size: int, numerator: int, denominator: int) -> int:
 
 @inlined
 def leave_port(ports: Any, number: int, t: int, size: int) -> int:
-    """When the last byte of a message given to a port at `t` leaves it: a FIFO, Lindley's recursion."""
+    """Return when the last byte of a message given to a port at `t` leaves it: a FIFO, Lindley's recursion."""
     port = row(ports, number, PORT)
     depart = max(t, port.free) + serialization(size, port.num, port.den)
     port.free = depart
@@ -43,7 +43,7 @@ def leave_port(ports: Any, number: int, t: int, size: int) -> int:
 
 @kernel
 def acknowledgment_time(state: Any, c: int, node: int, depart: int, size: int) -> int:
-    """When a message that left the port at `depart` is acknowledged, on a connection that is not a plain one.
+    """Return when a message that left the port at `depart` is acknowledged, on a connection that is not a plain one.
 
     A slower link behind the port is a FIFO of its own. A lost message is sent again: its acknowledgment comes one
     round trip later (our reading: the second copy is not charged to the port). A client that pauses acknowledges

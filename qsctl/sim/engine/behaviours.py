@@ -1,6 +1,6 @@
 """What the procedures and translations of a scenario do: functions of the message alone (seed 001).
 
-Decides: how a simulated message is labelled. Its data begins with a line `thread number path`: who sent it, which of
+Decides: how a simulated message is labelled. Its data begins with a line `thread number path`: its sender, which of
 its messages it is, and which result of a result it became. A function of that is the same after a restart.
 """
 
@@ -34,24 +34,24 @@ class Label(NamedTuple):
     """`m`, and a step for each result or change: `m.0.2`."""
 
     def line(self) -> bytes:
-        """The first line of its data."""
+        """Return the first line of its data."""
         return f"{self.thread} {self.number} {self.path}".encode()
 
 
 def new_payload(thread: str, number: int, size_bytes: int) -> bytes:
-    """The data of a sender's message: its label, filled up."""
+    """Return the data of a sender's message: its label, filled up."""
     return Label(thread, number, _ROOT).line().ljust(max(0, size_bytes - 1)) + b"\n"
 
 
 @lru_cache(maxsize=1 << 14)
 def label_of(payload: bytes) -> Label:
-    """The label of a message."""
+    """Return the label of a message."""
     thread, number, path = payload.partition(b"\n")[0].decode().split()
     return Label(thread, int(number), path)
 
 
 def with_step(payload: bytes, step: object) -> bytes:
-    """The data with one step more on its path, and the size that it had, if that is enough."""
+    """Return the data with one step more on its path, and the size that it had, if that is enough."""
     label = label_of(payload)
     line = label._replace(path=f"{label.path}.{step}").line()
     return line.ljust(max(0, len(payload) - 1)) + b"\n"

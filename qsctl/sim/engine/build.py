@@ -31,7 +31,7 @@ from qsctl.sim.scenario.engine import (
 
 
 def engine_settings(engine: Engine, seed: int, replication: int) -> EngineSettings:
-    """The settings of an engine; random durations and transaction ids are those of this seed and replication.
+    """Return the settings of an engine; random durations and transaction ids are those of this seed and replication.
 
     Raises:
         InvalidInput: two threads or processes of one name, a route to a thread that cannot send.

@@ -120,7 +120,7 @@ def explore(scenario: Scenario, *, replication: int = 0, every: int = 1, nested:
 
 
 def _expected(scenario: Scenario, replication: int) -> Mapping[Source, frozenset[Item]]:
-    """What comes of each inbound message when nothing fails."""
+    """Return what comes of each inbound message when nothing fails."""
     found: dict[Source, set[Item]] = defaultdict(set)
 
     def note(received: Received) -> None:
@@ -128,7 +128,7 @@ def _expected(scenario: Scenario, replication: int) -> Mapping[Source, frozenset
         if item in found[source] and REPLY_STEP not in item[1]:
             raise InvalidInput(
                 f"scenario {scenario.name!r}: message {source[1]} of {source[0]} has two results for {item[0]} "
-                f"that are alike ({item[1]}): what comes twice could not be told from what is lost",
+                f"that are alike ({item[1]}): what comes twice could not be distinguished from what is lost",
                 remedy='Let one of them go through <pre does="change" text="…"/> or <post does="change" text="…"/>.',
             )
         found[source].add(item)
@@ -149,7 +149,7 @@ def _expected(scenario: Scenario, replication: int) -> Mapping[Source, frozenset
 
 
 def _calm(engine: Engine) -> Engine:
-    """The same engine with nothing that fails from outside."""
+    """Return the same engine with nothing that fails from outside."""
     processes = tuple(
         replace(
             process,
@@ -263,7 +263,7 @@ class _Explorer:
             row.violations += len(wrong)
 
     def _found(self, outcome: Outcome) -> tuple[dict[Source, set[Item]], dict[Source, set[Item]]]:
-        """What came of each inbound message, before and after, and what of it came twice without being marked."""
+        """Return what came of each inbound message, before and after, and what came twice without being marked."""
         found: dict[Source, set[Item]] = defaultdict(set)
         count: Counter[tuple[Source, Item]] = Counter()
         for received in (*self.received, *outcome.received):
@@ -288,7 +288,7 @@ class _Explorer:
         return found, twice
 
     def _present(self, live: Mapping[MessageId, Entered]) -> dict[Source, set[Item]]:
-        """What will have come of each inbound message, by events and not by records.
+        """Return what will have come of each inbound message, by events and not by records.
 
         That is what its receivers have, what is in the error database, and what is still to come of messages that were
         backed where they were last seen.

@@ -70,7 +70,7 @@ def timeline_of(scenario: Scenario, replication: int) -> tuple[EngineSettings, l
 
 
 def named(record: Record) -> str:
-    """What a record does, in words."""
+    """Return what a record does, in words."""
     match record:
         case Started():
             return "start"

@@ -63,11 +63,11 @@ class IntegrationRun:
         return Stop.LOG_FULL
 
     def take_log(self) -> Rows:
-        """The rows since the last call."""
+        """Return the rows since the last call."""
         return self._log.collect()
 
     def take_events(self) -> Rows:
-        """The events since the last call."""
+        """Return the events since the last call."""
         rows = self._log.take_events()
         return rows if self._level is LogLevel.EVENTS else rows[:0]
 
@@ -80,12 +80,12 @@ class IntegrationRun:
         return Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:
-        """One row a thread and queue."""
+        """Return one row a thread and queue."""
         return self._log.counters(max(0, self.now_ns - self._scenario.warm_up_ns))
 
 
 def client_names(scenario: Scenario) -> list[str]:
-    """The threads by number: of each process its protocol threads, then its translation thread."""
+    """Return the threads by number: of each process its protocol threads, then its translation thread."""
     assert scenario.engine is not None
     return [
         name

@@ -67,7 +67,7 @@ class VisitLog:
         return self._log.collect()
 
     def take_events(self) -> Rows:
-        """The events since the last call."""
+        """Return the events since the last call."""
         rows = np.array(self._events, EVENT_ROW)
         self._events = []
         return rows
@@ -96,18 +96,18 @@ class VisitLog:
                 pass  # what the others say is in the rows already
 
     def hold(self) -> None:
-        """The run is over: what is still in a queue is held."""
+        """End the run: what is still in a queue is held."""
         for (_, queue), (entered_ns, size_bytes, owner) in self._inside.items():
             self._end(owner, queue, entered_ns, size_bytes, NEVER, Outcome.HELD)
         self._inside.clear()
 
     def by_queue(self) -> dict[tuple[str, State], QueueCounts]:
-        """What was counted of each thread's queues, in the order of threads, and of queues as a message meets them."""
+        """Return what was counted of each queue, by thread, and by queue in the order in which a message meets them."""
         counts = self._log.counts
         return {key: counts[key] for key in sorted(counts, key=lambda key: (self._clients[key[0]], _INDEX[key[1]]))}
 
     def counters(self, observed_ns: Nanoseconds) -> dict[str, Any]:
-        """One row a thread and queue that a message met."""
+        """Return one row a thread and queue that a message met."""
         if observed_ns > 0:
             self._log.reach(INFINITE_NS)
         keys = self.by_queue()
@@ -123,19 +123,19 @@ class VisitLog:
     def totals(self, at_ns: Nanoseconds) -> None:
         """Note the events that are totals of the run."""
         for thread, count in sorted(self._failed.items()):
-            self._tell(at_ns, LogEvent.FAILED_MESSAGES, thread, count)
+            self._raise(at_ns, LogEvent.FAILED_MESSAGES, thread, count)
 
     def _changed(self, at_ns: Nanoseconds, what: str, name: str, is_up: bool) -> None:
         if what == "process":
             kind = LogEvent.PROCESS_STARTED if is_up else LogEvent.PROCESS_STOPPED
-            self._tell(at_ns, kind, f"{name}_xlate", self._recovered if is_up else self._lost)
+            self._raise(at_ns, kind, f"{name}_xlate", self._recovered if is_up else self._lost)
             self._lost = self._recovered = 0
         elif what == "connection":
-            self._tell(at_ns, LogEvent.CONNECTED if is_up else LogEvent.DISCONNECTED, name, 0)
+            self._raise(at_ns, LogEvent.CONNECTED if is_up else LogEvent.DISCONNECTED, name, 0)
         else:
-            self._tell(at_ns, LogEvent.THREAD_STARTED if is_up else LogEvent.THREAD_STOPPED, name, 0)
+            self._raise(at_ns, LogEvent.THREAD_STARTED if is_up else LogEvent.THREAD_STOPPED, name, 0)
 
-    def _tell(self, at_ns: Nanoseconds, kind: LogEvent, client: str, value: int) -> None:
+    def _raise(self, at_ns: Nanoseconds, kind: LogEvent, client: str, value: int) -> None:
         self._events.append((at_ns, value, self._clients[client], -1, int(kind)))
 
     def _end(

@@ -179,7 +179,7 @@ class EngineWorld:
         return sum(len(each.backlog) for each in self._senders.values())
 
     def next_instant(self) -> Nanoseconds:
-        """When something happens next; INFINITE_NS: never."""
+        """Return when something happens next; INFINITE_NS: never."""
         instant = self._next_arrival()
         if self._agenda:
             instant = min(instant, self._agenda[0][0])
@@ -210,7 +210,7 @@ class EngineWorld:
         self._receive(message)
         self._finish_turn()
 
-    # Who is there, and what is planned.
+    # Senders, receivers, and what is planned.
 
     def _add_peers(self, scenario: Scenario, replication: int) -> None:
         for process in self.declared.processes:
@@ -337,7 +337,7 @@ class EngineWorld:
                 self.answers.append(message)
 
     def _served(self, receiver: _Receiver, delivery: Delivery, presence: int) -> None:
-        """The receiver is through with a message, if it is still the one that was given it."""
+        """End a receiver's service of a message, unless the connection or the process has changed meanwhile."""
         if presence != receiver.presence:
             return
         is_refused, is_silent = receiver.refuses(), receiver.is_silent()
@@ -357,7 +357,7 @@ class EngineWorld:
         self._receive(Connected(thread) if is_over else ConnectionLost(thread))
 
     def _lose_power(self) -> None:
-        """Every process ends; what was stored is stored."""
+        """End every process; what was stored is stored."""
         for process in self.settings.processes:
             self._receive(ProcessStopped(process.name, is_crash=True))
         self._finish_turn()
@@ -376,7 +376,10 @@ class EngineWorld:
 
 
 def arrivals_scenario(scenario: Scenario) -> Scenario:
-    """The senders as groups of clients with traffic to each: what the arrival streams of all models are made from."""
+    """Return the senders as groups of clients with traffic to each.
+
+    The arrival streams of all models are made from such a scenario.
+    """
     assert scenario.engine is not None
     declared = [
         (thread.name, thread.inbound)

@@ -4,8 +4,8 @@ Bucket numbers are those of `eventlog.schema.bucket_of`; a test holds the two eq
 here: they are the delivered messages less the sum of the histogram.
 
 The counters of many queues lie in no near cache, and waiting for them was 40 % of an overloaded run. So a wait is
-counted `RECENT_WAITS` waits later, when its counter has come; until then a ring remembers its place. Whoever reads the
-histogram settles the ring first. Block 0 belongs to no octave: it is where an empty place of the ring counts.
+counted `RECENT_WAITS` waits later, when its counter has come; until then a ring remembers its place. The ring is
+flushed before the histogram is read. Block 0 belongs to no octave: it is where an empty place of the ring counts.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ OCTAVES: Final = 64
 
 @inlined
 def bucket_of(duration_ns: int) -> int:
-    """The bucket of a duration ≥ 0."""
+    """Return the bucket of a duration ≥ 0."""
     shift = max(0, bit_length(duration_ns) - BLOCK_BITS - 1)
     return (shift << BLOCK_BITS) + (duration_ns >> shift)
 
 
 @kernel
 def open_block(state: Any, place: int) -> int:
-    """A fresh block for an octave of a queue; says so when only room for one more event is left."""
+    """Return a fresh block for an octave of a queue; says so when only room for one more event is left."""
     broker = row(state, 0, STATE)
     block = wide(broker.blocks_used)
     broker.blocks_used = block + 1

@@ -40,7 +40,7 @@ SOURCES: Final = Path(__file__).parent.parent
 
 
 def cache_root() -> Path:
-    """The user's cache: `NUMBA_CACHE_DIR` when set, else `XDG_CACHE_HOME` or `~/.cache`, and `qsctl` in it."""
+    """Return the user's cache: `NUMBA_CACHE_DIR` when set, else `XDG_CACHE_HOME` or `~/.cache`, and `qsctl` in it."""
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qsctl"
@@ -86,12 +86,12 @@ def _own_cache() -> Iterator[None]:
 
 
 def as_records(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A structured array whose rows have their fields as attributes also where kernels are plain Python."""
+    """Return a structured array whose rows have their fields as attributes also where kernels are plain Python."""
     return array if COMPILED else array.view(np.recarray)
 
 
 def address_of(array: npt.NDArray[Any]) -> Any:
-    """What kernels know an array by: its address, or the array itself where they are plain Python.
+    """Return what kernels know an array by: its address, or the array itself where they are plain Python.
 
     An array handed to a compiled function is seven numbers, copied again at each call from one kernel to the next; an
     address is one. Whoever hands it over keeps the array alive, and hands over the new address of a new array.
@@ -100,7 +100,7 @@ def address_of(array: npt.NDArray[Any]) -> Any:
 
 
 def _row(_context: Any, _base: Any, _index: Any, dtype: Any) -> Any:
-    """The typing and the code of `row`: a pointer and an offset."""
+    """Return the typing and the code of `row`: a pointer and an offset."""
     record = dtype.dtype
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -111,7 +111,7 @@ def _row(_context: Any, _base: Any, _index: Any, dtype: Any) -> Any:
 
 
 def _bit_length(_context: Any, _value: Any) -> Any:
-    """The typing and the code of `bit_length`: the leading zeros, counted by one instruction."""
+    """Return the typing and the code of `bit_length`: the leading zeros, counted by one instruction."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         zeros = builder.ctlz(arguments[0], context.get_constant(types.boolean, False))
@@ -121,7 +121,7 @@ def _bit_length(_context: Any, _value: Any) -> Any:
 
 
 def _quotient(_context: Any, _dividend: Any, _divisor: Any) -> Any:
-    """The typing and the code of `quotient`: one division, and nothing about signs."""
+    """Return the typing and the code of `quotient`: one division, and nothing about signs."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.udiv(arguments[0], arguments[1])
@@ -130,7 +130,7 @@ def _quotient(_context: Any, _dividend: Any, _divisor: Any) -> Any:
 
 
 def _wide(_context: Any, _value: Any) -> Any:
-    """The typing and the code of `wide`: the argument, which the call has widened."""
+    """Return the typing and the code of `wide`: the argument, which the call has widened."""
 
     def generate(_context: Any, _builder: Any, _signature: Any, arguments: Any) -> Any:
         return arguments[0]
@@ -139,7 +139,7 @@ def _wide(_context: Any, _value: Any) -> Any:
 
 
 def _prefetch(_context: Any, _base: Any, _index: Any, dtype: Any) -> Any:
-    """The typing and the code of `prefetch`: one instruction that reads nothing and never faults."""
+    """Return the typing and the code of `prefetch`: one instruction that reads nothing and never faults."""
     record = dtype.dtype
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:

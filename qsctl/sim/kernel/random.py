@@ -29,7 +29,7 @@ ONE: Final = np.uint64(1)
 
 
 def stream_key(seed: int, replication: int, *names: object) -> int:
-    """The key of a stream: a hash of the seed, the replication and the stream's name and purpose."""
+    """Return the key of a stream: a hash of the seed, the replication and the stream's name and purpose."""
     text = "\x1f".join(str(part) for part in (seed, replication, *names))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
@@ -51,7 +51,7 @@ def uniform(key: Any, n: int) -> float:
 
 @kernel
 def logarithm(x: float) -> float:
-    """The natural logarithm of x > 0, within 4 units in the last place, the same on every machine."""
+    """Return the natural logarithm of x > 0, within 4 units in the last place, the same on every machine."""
     x, exponent = math.frexp(x)
     if x < HALF_SQRT_2:
         x *= 2.0

@@ -63,7 +63,7 @@ def delivered_row(
 
 @inlined
 def next_row(state: Any) -> int:
-    """The place of one more row; the caller made sure that there is one."""
+    """Return the place of one more row; the caller made sure that there is one."""
     broker = row(state, 0, STATE)
     cursor = wide(broker.log_count)
     broker.log_count = cursor + 1
@@ -72,7 +72,10 @@ def next_row(state: Any) -> int:
 
 @inlined
 def entered_after(state: Any, c: int, node: int, queue: int, born: int) -> int:
-    """How long after its arrival a message entered its queue: a guaranteed one may wait at its endpoint before."""
+    """Return how long after its arrival a message entered its queue.
+
+    A guaranteed one may wait at its endpoint before.
+    """
     broker = row(state, 0, STATE)
     if queue == 0 and row(broker.clients, c, CLIENT).traits & TRACKED:
         return wide(row(broker.later, node, LATER).entered - born)

@@ -1,4 +1,4 @@
-"""A scenario's profile as the client profile of a broker, and who uses it: what `show client-profile … detail` lists.
+"""A scenario's profile as the client profile of a broker, and its users: what `show client-profile … detail` lists.
 
 Settings that the simulator does not know have the vendor's defaults. A maximum window that is no whole number of KB is
 listed as the KB that it begins, for the broker counts in KB.
@@ -44,7 +44,10 @@ def broker_profile(profile: Profile, message_vpn: str) -> ClientProfile:
 
 
 def users_of(state: RunState, profile: str) -> Iterator[tuple[str, str, int]]:
-    """The groups of clients that have a profile, as client usernames: type, name, clients connected at the end."""
+    """Yield the groups of clients that have a profile, as client usernames.
+
+    Type, name, clients connected at the end.
+    """
     for group in state.scenario.groups:
         if group.profile == profile and not group.neighbor:
             clients = [client for client in state.clients if client.group is group]

@@ -90,7 +90,7 @@ def _worst(rows: Iterable[Mapping[str, Any]], column: str) -> _Place:
 
 
 def _command(cause: Cause, folder: Path, scenario: Scenario, worst: _Place, happened: set[str]) -> str:
-    """The command that simulates the same without this cause; empty where nothing of the scenario is it."""
+    """Return the command that simulates the same without this cause; empty where nothing of the scenario is it."""
     file = str(folder / SCENARIO_FILE)
     if cause.outcome == "discarded":
         if scenario.model is Model.SHARED_READER_QUEUE:
@@ -126,7 +126,7 @@ def _changes(cause: Cause, scenario: Scenario, worst: _Place, happened: set[str]
 
 
 def _staying_connected(scenario: Scenario, group: str, happened: set[str]) -> list[str]:
-    """A scenario whose clients are not disconnected as slow, and whose absences are short."""
+    """Return a scenario whose clients are not disconnected as slow, and whose absences are short."""
     changes = []
     if EVENT_NAMES[Event.DISCONNECTED_SLOW] in happened:
         changes.append("broker/slow-disconnect=false")

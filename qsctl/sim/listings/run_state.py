@@ -1,7 +1,7 @@
 """What a run folder knows of each client at the end of one replication: its counters, and what its events came to.
 
 Counters are there at every level. Slowness, one-shot events and reconnections of single clients are events: below
-level `events` a figure is None unless what happened in the whole run settles it (what never happened did not happen to
+level `events` a figure is None unless what happened in the whole run decides it (what never happened did not happen to
 this client, and what happened to one client happened to the first).
 """
 
@@ -117,12 +117,12 @@ def read_run_state(folder: Path, replication: int = 0) -> RunState:
         _add_events(run, replication, clients)
     else:
         for client in clients:
-            _settle(client, info.happenings, scenario)
+            _conclude(client, info.happenings, scenario)
     return RunState(run, scenario, info, tuple(clients))
 
 
 def queue_names(scenario: Scenario) -> tuple[str, ...]:
-    """The queues of each client, as listings have them."""
+    """Return the queues of each client, as listings have them."""
     return (TIBCO_QUEUE,) if scenario.model is Model.TIBCO else tuple(map(str, QUEUE_ORDER))
 
 
@@ -137,7 +137,7 @@ def _clients(scenario: Scenario) -> list[ClientState]:
 
 
 def _depths(scenario: Scenario, profile: Profile) -> dict[str, int]:
-    """The profile's maximum depths when the run ends."""
+    """Return the profile's maximum depths when the run ends."""
     tibco = scenario.model is Model.TIBCO
     depths = {
         TIBCO_QUEUE if tibco else str(queue): limits.max_depth_work_units
@@ -188,8 +188,8 @@ def _fold(client: ClientState, event: str, at_ns: int, value: int) -> None:
         client.is_connected, client.connected_at_ns = False, None
 
 
-def _settle(client: ClientState, happenings: Iterable[Happening], scenario: Scenario) -> None:
-    """What is certain of a client without the rows of its events."""
+def _conclude(client: ClientState, happenings: Iterable[Happening], scenario: Scenario) -> None:
+    """Fill in what is certain of a client without the rows of its events."""
     by_event = {each.event: each for each in happenings}
 
     def happened(event: Event) -> bool | None:

@@ -1,4 +1,4 @@
-"""What a run's events come to: each kind once, with how often, when first and of whom, whatever is logged."""
+"""What a run's events come to: each kind once, with how often, when first and of which client, whatever is logged."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Happenings:
             kind.clients.add(client)
 
     def summed(self, names: list[str]) -> tuple[Happening, ...]:
-        """One row a kind, in the order in which they first happened; `names` are the clients'."""
+        """Return one row a kind, in the order in which they first happened; `names` are the clients'."""
         return tuple(
             Happening(
                 event=EVENT_NAMES[event],

@@ -16,7 +16,7 @@ from qsctl.sim.scenario.scenario import WORK_UNIT_BYTES
 
 
 def work_units(size_bytes: int) -> int:
-    """Of a message of this length."""
+    """Return the work units of a message of this length."""
     return max(1, -(-size_bytes // WORK_UNIT_BYTES))
 
 
@@ -38,22 +38,22 @@ class QueueCounts:
     histogram: dict[int, int] = field(default_factory=dict)
 
     def grow(self, size_bytes: int) -> None:
-        """A message is in the queue."""
+        """Count a message that entered the queue."""
         self.work_units += work_units(size_bytes)
         self.high_water_mark = max(self.high_water_mark, self.work_units)
 
     def shrink(self, size_bytes: int) -> None:
-        """It is no more."""
+        """Count a message that left the queue."""
         self.work_units -= work_units(size_bytes)
 
     def warm_up(self) -> None:
-        """Statistics restart, state does not: the high-water mark restarts at the present depth."""
+        """Restart statistics, not state: the high-water mark restarts at the present depth."""
         self.high_water_mark = self.work_units
         self.returned = 0
         self.redelivered = 0
 
     def count(self, enqueued_ns: Nanoseconds, size_bytes: int, wait_ns: int, outcome: Outcome) -> None:
-        """A message's fate is known; `wait_ns` NEVER: it is still there."""
+        """Count what became of a message; `wait_ns` NEVER: it is still in the queue."""
         if enqueued_ns >= self.warm_up_ns:
             self.arrived += 1
         if wait_ns == NEVER:
@@ -81,7 +81,7 @@ def counter_columns(
     max_depths: Sequence[int],
     observed_ns: Nanoseconds,
 ) -> dict[str, Any]:
-    """The columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue."""
+    """Return the columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue."""
 
     def column(values: Sequence[int]) -> Any:
         return np.array(values, np.int64)

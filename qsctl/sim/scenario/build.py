@@ -48,7 +48,7 @@ _UNITS: Final = {"tcpMaxWindowSize": " KB", "elidingDelay": "ms"}
 
 
 def _place(setting: Setting) -> str:
-    """Where a scenario has a setting of a client profile, as its file shows it."""
+    """Return where a scenario has a setting of a client profile, as its file shows it."""
     step, _, attribute = setting.scenario.partition("/")
     element, _, key = step.rstrip("]").partition("[")
     name = f' name="{key}"' if key else ""
@@ -90,16 +90,16 @@ class Reading:
         self._places[id(made)] = (made, element)
 
     def place_of(self, made: object) -> etree._Element | None:
-        """The element that an object was made from."""
+        """Return the element that an object was made from."""
         place = self._places.get(id(made))
         return place[1] if place else None
 
     def profile_of(self, element: etree._Element) -> etree._Element | None:
-        """The `<profile>` element that `file` refers to; the element itself without one."""
+        """Return the `<profile>` element that `file` refers to; the element itself without one."""
         return element
 
     def service_of(self, element: etree._Element) -> ServiceSettings | None:
-        """The service of a `<workload>`; None where it cannot be had, which is then a problem already noted."""
+        """Return the service of a `<workload>`; None where it cannot be had, which is then a problem already noted."""
         self.add(element, "a workload needs files", allowed='<service file="…"/>')
         return None
 
@@ -110,7 +110,7 @@ def elements_of(element: etree._Element) -> Iterator[etree._Element]:
 
 
 def build(form: Form, element: etree._Element, reading: Reading, given: dict[str, object] | None = None) -> Any:
-    """The dataclass that an element describes; None where problems leave none.
+    """Return the dataclass that an element describes; None where problems leave none.
 
     `given` are fields that the caller has read by itself.
     """
@@ -349,12 +349,12 @@ def _class_of_service(element: etree._Element, reading: Reading) -> dict[str, ob
 
 
 def one_of(models: frozenset[Model]) -> str:
-    """The models that know a setting."""
+    """Return the models that know a setting."""
     return " or ".join(sorted(models))
 
 
 def semp_hint(name: str) -> str:
-    """Where a scenario says what a SEMP attribute of a client profile says; empty for any other name."""
+    """Return where a scenario says what a SEMP attribute of a client profile says; empty for any other name."""
     place = SEMP_PLACES.get(name)
     if place is None:
         near = difflib.get_close_matches(name, SEMP_PLACES, n=1, cutoff=0.8) if name[:1].islower() else []

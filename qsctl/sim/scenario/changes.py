@@ -57,12 +57,12 @@ class Outages:
     absences: dict[str, list[Span]] = field(default_factory=dict)
 
     def next_absence(self, group: str, after_ns: Nanoseconds) -> Nanoseconds:
-        """When the group's next absence after `after_ns` starts."""
+        """Return when the group's next absence after `after_ns` starts."""
         return next((start for start, _ in self.absences.get(group, []) if start > after_ns), INFINITE_NS)
 
 
 def spans(intervals: Iterable[Interval], horizon_ns: Nanoseconds) -> list[Span]:
-    """Every occurrence before the horizon, merged where they touch.
+    """Return every occurrence before the horizon, merged where they touch.
 
     Raises:
         InvalidInput: an interval that starts before 0, lasts no time, or comes again too often to be listed.
@@ -94,7 +94,7 @@ def spans(intervals: Iterable[Interval], horizon_ns: Nanoseconds) -> list[Span]:
 
 
 def read_changes(scenario: Scenario) -> tuple[list[QueueChange | PortChange], Outages]:
-    """The scenario's timed changes, and the outages of groups and of changes together.
+    """Return the scenario's timed changes, and the outages of groups and of changes together.
 
     Raises:
         InvalidInput: a path that names nothing that can change, a value that it cannot take, an unknown name.
@@ -139,7 +139,7 @@ def _known(change: TimedChange, kind: str, name: str, names: list[str]) -> None:
 
 
 def _value(change: TimedChange, kind: Value) -> int:
-    """The new value, of the same kind and range as where the file first gives it."""
+    """Return the new value, of the same kind and range as where the file first gives it."""
     try:
         value = kind.parse(change.value)
     except InvalidInput as error:

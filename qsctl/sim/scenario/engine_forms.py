@@ -88,7 +88,7 @@ POWER_FAILURE = Form("power-failure", s.Interval, _INTERVAL)
 
 
 def engine_form(arrivals: tuple[Form, ...], sizes: tuple[Form, ...], service: tuple[Form, ...]) -> Form:
-    """The element `<engine>`, with the forms of arrivals, sizes and service times that all models have."""
+    """Return the element `<engine>`, with the forms of arrivals, sizes and service times that all models have."""
     inbound = Form(
         "inbound",
         e.EngineInbound,

@@ -34,7 +34,7 @@ _OF_ROUTE_DETAILS: Final = frozenset(Behaviour) - {Behaviour.RETRY, Behaviour.KI
 
 
 def engine_breaches(engine: Engine) -> Iterator[EngineBreach]:
-    """Every rule that an engine breaks."""
+    """Yield every rule that an engine breaks."""
     threads = [thread for process in engine.processes for thread in process.threads]
     if not any(thread.inbound is not None for thread in threads):
         yield EngineBreach(

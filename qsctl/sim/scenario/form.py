@@ -29,7 +29,7 @@ class Attribute:
     """How it is written in a TIBCO scenario, where that differs."""
 
     def value_for(self, model: s.Model) -> Value:
-        """How it is written in a scenario of this model."""
+        """Return how it is written in a scenario of this model."""
         return self.tibco_value if model is s.Model.TIBCO and self.tibco_value is not None else self.value
 
 
@@ -72,11 +72,11 @@ class Form:
     models: frozenset[s.Model] = EVERY_MODEL
 
     def attribute(self, name: str) -> Attribute | None:
-        """The attribute of this name."""
+        """Return the attribute of this name."""
         return next((each for each in self.attributes if each.name == name), None)
 
     def child(self, element: str) -> tuple[Child, Form] | None:
-        """The child whose element has this name."""
+        """Return the child whose element has this name."""
         for child in self.children:
             for form in child.forms:
                 if form.element == element:

@@ -69,7 +69,7 @@ TIBCO_QUEUE_NAME: Final = Value(
 
 
 def queue_name(model: s.Model) -> Value:
-    """How a queue is named in a scenario of this model."""
+    """Return how a queue is named in a scenario of this model."""
     return TIBCO_QUEUE_NAME if model is s.Model.TIBCO else QUEUE_NAME
 
 

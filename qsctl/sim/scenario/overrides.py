@@ -43,7 +43,9 @@ class _Override:
 
 
 def apply_overrides(scenario: Scenario, values: Mapping[str, str]) -> Scenario:
-    """A copy of the scenario with each value at its path, in order; what a path does not name stays the same object.
+    """Return a copy of the scenario with each value at its path, in order.
+
+    What no path names stays the same object.
 
     Raises:
         UsageError: a path leads nowhere: the message lists what exists at the place where it fails.
@@ -71,14 +73,14 @@ class _Unfit(InvalidInput):
 
 
 def _placed(error: _Unfit, scenario: Scenario) -> InvalidInput:
-    """The same error with the line of the element that would have changed."""
+    """Return the same error with the line of the element that would have changed."""
     place = place_of(scenario, error.owner, scenario.places)
     where = f"{place.file}:{place.line}: " if place is not None else ""
     return InvalidInput(where + error.message, remedy=error.remedy)
 
 
 def paths_of(scenario: Scenario) -> list[str]:
-    """Every path that can be set on this scenario, for completion and for messages."""
+    """Return every path that can be set on this scenario, for completion and for messages."""
     return list(_paths(SCENARIO, scenario, "", scenario.model))
 
 
@@ -101,7 +103,7 @@ def _parse(path: str) -> tuple[_Step, ...]:
 
 
 def _replaced(form: Form, value: Any, override: _Override, depth: int) -> Any:
-    """The value with the override applied below it."""
+    """Return the value with the override applied below it."""
     step = override.steps[depth]
     last = depth == len(override.steps) - 1
     attribute = form.attribute(step.name)
@@ -198,7 +200,7 @@ def _with_mapping(value: Any, child: Child, form: Form, override: _Override, dep
 
 
 def _all_limits(given: Mapping[Queue, QueueLimits], model: Model) -> Mapping[Queue, QueueLimits]:
-    """A profile's queues, those with default limits too; a TIBCO profile has the one that it names."""
+    """Return a profile's queues, those with default limits too; a TIBCO profile has the one that it names."""
     return given if model is Model.TIBCO else default_queue_limits() | dict(given)
 
 
@@ -221,13 +223,13 @@ def _with_column(value: Any, columns: Columns, override: _Override, depth: int) 
 
 
 def _names(form: Form, elements: Sequence[Any]) -> list[str]:
-    """What the elements are called; none where they have no name."""
+    """Return what the elements are called; none where they have no name."""
     key = form.attribute(form.key) if form.key else None
     return [] if key is None else [str(getattr(each, key.field)) for each in elements]
 
 
 def _keys(form: Form, elements: Sequence[Any]) -> list[str]:
-    """What tells the elements apart: their names, or numbers from 1 where there are none or two are alike."""
+    """Return what identifies each element: its name, or its number from 1 where there is none or two are alike."""
     names = _names(form, elements)
     if names and len(set(names)) == len(names):
         return names
@@ -235,7 +237,7 @@ def _keys(form: Form, elements: Sequence[Any]) -> list[str]:
 
 
 def _chosen(form: Form, elements: Sequence[Any], override: _Override, depth: int) -> set[int]:
-    """The elements that a step means; a name that several have means all of them."""
+    """Return the elements that a step means; a name that several have means all of them."""
     keys = _keys(form, elements)
     step = override.steps[depth]
     if step.key == EVERY and keys:
@@ -291,7 +293,7 @@ def _lost(form: Form | None, value: Any, override: _Override, depth: int, found:
 
 
 def _names_at(form: Form, value: Any) -> list[str]:
-    """What can follow at this place: attributes, then elements with their keys."""
+    """Return what can follow at this place: attributes, then elements with their keys."""
     names = [each.name for each in form.attributes]
     for child in form.children:
         inner = getattr(value, child.field)

@@ -35,7 +35,7 @@ class Places:
     changes: tuple[str, ...] = ()
 
     def of(self, way: Way) -> Place | None:
-        """Where a part stands, or else the nearest part around it that stands somewhere."""
+        """Return where a part stands, or else the nearest part around it that stands somewhere."""
         for length in range(len(way), -1, -1):
             if way[:length] in self.by_way:
                 return self.by_way[way[:length]]
@@ -43,7 +43,7 @@ class Places:
 
 
 def parts(value: object, way: Way = ()) -> Iterator[tuple[Way, object]]:
-    """Every dataclass within a value, itself first, with its way."""
+    """Yield every dataclass within a value, itself first, with its way."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type | Places):
         return
     yield way, value
@@ -60,7 +60,7 @@ def parts(value: object, way: Way = ()) -> Iterator[tuple[Way, object]]:
 
 
 def places_of(scenario: object, element_of: Callable[[object], etree._Element | None]) -> Places:
-    """The places of everything in a scenario that was just read.
+    """Return the places of everything in a scenario that was just read.
 
     Args:
         scenario: what was read.
@@ -75,7 +75,7 @@ def places_of(scenario: object, element_of: Callable[[object], etree._Element | 
 
 
 def place_of(scenario: object, owner: object, places: Places | None) -> Place | None:
-    """Where the part stands that `owner` is, in a scenario or a changed copy of it."""
+    """Return where the part stands that `owner` is, in a scenario or a changed copy of it."""
     if places is None:
         return None
     way = next((way for way, part in parts(scenario) if part is owner), ())
@@ -83,6 +83,6 @@ def place_of(scenario: object, owner: object, places: Places | None) -> Place | 
 
 
 def problem_in(place: Place, places: Places, message: str, found: str = "", allowed: str = "") -> Problem:
-    """A problem with a part of a scenario, which names what was set."""
+    """Return a problem with a part of a scenario, which names what was set."""
     set_since = f"With {shown(', '.join(places.changes))} set." if places.changes else ""
     return Problem(Severity.ERROR, place.file, place.line, place.path, message, shown(found), allowed, set_since)

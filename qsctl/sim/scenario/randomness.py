@@ -13,7 +13,7 @@ from qsctl.sim.scenario.scenario import (
 
 
 def is_deterministic(scenario: Scenario) -> bool:
-    """Whether every replication gives the same figures, so that one is enough."""
+    """Return whether every replication gives the same figures, so that one is enough."""
     if any(group.loss_probability > 0 for group in scenario.groups):
         return False
     workload = scenario.workload

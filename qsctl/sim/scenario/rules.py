@@ -85,7 +85,7 @@ def check_rules(scenario: Scenario) -> None:
 
 
 def breaches_of(scenario: Scenario) -> Iterator[Breach]:
-    """Every rule that the scenario breaks."""
+    """Yield every rule that the scenario breaks."""
     yield from _times(scenario)
     yield from _parts(scenario)
     yield from _references(scenario)
@@ -142,7 +142,7 @@ def _times(scenario: Scenario) -> Iterator[Breach]:
 
 
 def _parts(scenario: Scenario) -> Iterator[Breach]:
-    """What the model does not know is refused, not ignored; what it needs is there."""
+    """Yield what the model does not know, which is refused and not ignored, and what it needs and does not have."""
     for child in SCENARIO.children:
         form = child.forms[0]
         found = getattr(scenario, child.field)
@@ -169,7 +169,7 @@ def _parts(scenario: Scenario) -> Iterator[Breach]:
 
 
 def _tibco_profile(profile: Profile) -> Iterator[Breach]:
-    """One queue, whose depth is given: the appliance has no public default."""
+    """Yield what is wrong where there is not one queue with a depth: the appliance has no public default."""
     needed = f'<queue name="{TIBCO_QUEUE}" max-depth="…"/>'
     if Queue.D_1 not in profile.queues:
         yield Breach(profile, f"profile {profile.name!r} gives its queue no max-depth", allowed=needed)
@@ -207,7 +207,7 @@ def _named(owner: object, kind: str, name: str, known: Sequence[str]) -> Iterato
 
 
 def _neighbor(scenario: Scenario, group: ClientGroup) -> Iterator[Breach]:
-    """A link has four data connections, deeper queues than a client's least, and its control queues elsewhere."""
+    """Yield what no link has: four data connections, queues deeper than the least; control queues are elsewhere."""
     if group.count != NEIGHBOR_CONNECTIONS:
         yield Breach(
             group,
@@ -295,7 +295,7 @@ def _stream(stream: Traffic | WorkloadProducer) -> Iterator[Breach]:
 
 
 def is_trace_file(path: Path) -> bool:
-    """Whether there is such a regular file; a name that no file can have is none."""
+    """Return whether there is such a regular file; a name that no file can have is none."""
     try:
         return path.is_file()
     except (OSError, ValueError):

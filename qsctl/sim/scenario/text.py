@@ -23,7 +23,7 @@ SERVICE_FILE: Final = "service.json"
 
 
 def scenario_text(scenario: Scenario) -> str:
-    """The scenario as XML. `<service>` refers to `service.json` beside it."""
+    """Return the scenario as XML. `<service>` refers to `service.json` beside it."""
     return _text(scenario, portable=False)
 
 

@@ -45,7 +45,7 @@ def _range(minimum: int, maximum: int | None) -> str:
 
 
 def integer(minimum: int = 0, maximum: int | None = None, *, unlimited: bool = False) -> Value:
-    """A whole number; with `unlimited`, -1 and the word `unlimited` are the same and stand for no limit."""
+    """Return a whole number; with `unlimited`, -1 and the word `unlimited` are the same and stand for no limit."""
 
     def read(text: str) -> object:
         if unlimited and text in {"unlimited", "-1"}:
@@ -61,7 +61,7 @@ def integer(minimum: int = 0, maximum: int | None = None, *, unlimited: bool = F
 
 
 def whole_number_of(field: str) -> Value:
-    """A whole number in the range that a setting of a client profile has."""
+    """Return a whole number in the range that a setting of a client profile has."""
     setting = BY_FIELD[field]
     return integer(setting.minimum, setting.maximum)
 
@@ -218,7 +218,7 @@ TEXT: Final = Value("a text that is not empty", _read_text)
 
 
 def choice(kind: type[StrEnum], **aliases: StrEnum) -> Value:
-    """One of an enumeration, with other spellings for some."""
+    """Return one of an enumeration, with other spellings for some."""
     names = {member.value: member for member in kind} | aliases
 
     def read(text: str) -> object:

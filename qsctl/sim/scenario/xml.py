@@ -1,4 +1,4 @@
-"""A scenario from its XML file: parsed safely, variables replaced, checked, every problem told in one error.
+"""A scenario from its XML file: parsed safely, variables replaced, checked, every problem reported in one error.
 
 Shares the hardened parser, the variables and the problems with the service's configuration. `scenario_build.py` reads
 the elements, `scenario_rules.py` checks what goes across them, and where neither finds anything the schema has the
@@ -60,18 +60,18 @@ def read_scenario(
 
 
 def ready_scenarios() -> dict[str, Path]:
-    """The scenarios that come with qsctl, by name."""
+    """Return the scenarios that come with qsctl, by name."""
     return {path.stem: path for path in sorted(shipped(READY_FOLDER).glob("*.xml")) if _holds_scenario(path)}
 
 
 def _holds_scenario(path: Path) -> bool:
-    """Whether one of our own files is a scenario: profiles and services stand beside them."""
+    """Return whether one of our own files is a scenario: profiles and services stand beside them."""
     with path.open("rb") as file:
         return b"<scenario" in file.read(_START_BYTES)
 
 
 def find_scenario(name: str | None) -> Path:
-    """The file of a scenario: a path, the name of a ready one, or None for the built-in one.
+    """Return the file of a scenario: a path, the name of a ready one, or None for the built-in one.
 
     Raises:
         NotFound: neither a file nor a ready scenario.
@@ -130,7 +130,7 @@ def _schema() -> etree.XMLSchema:
 
 
 def schema_problems(root: etree._Element, name: str) -> list[Problem]:
-    """What the schema objects to."""
+    """Return what the schema objects to."""
     schema = _schema()
     if schema.validate(root):
         return []
@@ -185,7 +185,7 @@ class _FileReading(Reading):
         return document
 
     def profile_of(self, element: etree._Element) -> etree._Element | None:
-        """The profile of the same name in the file that `file` names, read once."""
+        """Return the profile of the same name in the file that `file` names, read once."""
         file = element.get("file")
         if file is None:
             return element
@@ -211,7 +211,7 @@ class _FileReading(Reading):
         return None
 
     def service_of(self, element: etree._Element) -> ServiceSettings | None:
-        """The service that `<service file= name=>` names."""
+        """Return the service that `<service file= name=>` names."""
         from qsctl.config.load import load_configuration
 
         services = element.findall("service")
@@ -242,7 +242,7 @@ class _FileReading(Reading):
         return loaded.configuration.service
 
     def _recorded_service(self, element: etree._Element) -> ServiceSettings | None:
-        """The service of a run folder, as the run resolved it."""
+        """Return the service of a run folder, as the run resolved it."""
         path = self._folder / SERVICE_FILE
         try:
             return msgspec.json.decode(read_file(path, str(path), LIMITS), type=ServiceSettings)

@@ -48,12 +48,12 @@ UNLIMITED_WINDOW: Final = 2**63 - 1
 
 
 def guid_of(kind: int, number: int) -> Guid:
-    """The GUID of the n-th producer's writer or consumer's reader."""
+    """Return the GUID of the n-th producer's writer or consumer's reader."""
     return Guid(bytes([kind]) + number.to_bytes(GUID_SIZE_BYTES - 1, "big"))
 
 
 def number_of(guid: Guid) -> int:
-    """The number that `guid_of` put into a GUID."""
+    """Return the number that `guid_of` put into a GUID."""
     return int.from_bytes(guid[1:], "big")
 
 
@@ -72,7 +72,7 @@ class HostedQueue:
 
 
 def hosted_queues(service: ServiceSettings) -> list[HostedQueue]:
-    """Every queue, in the order of the configuration."""
+    """Return every queue, in the order of the configuration."""
     return [
         HostedQueue(
             f"{participant.name}/{subscriber.name}/{queue.name}",
@@ -177,7 +177,7 @@ class ConsumerProgram:
 
 
 def producers_of(workload: Workload, queues: list[HostedQueue]) -> list[ProducerProgram]:
-    """Every producer, numbered in the order of the scenario.
+    """Return every producer, numbered in the order of the scenario.
 
     Raises:
         InvalidInput: a topic that no queue is for.
@@ -200,7 +200,7 @@ def producers_of(workload: Workload, queues: list[HostedQueue]) -> list[Producer
 
 
 def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]) -> list[ConsumerProgram]:
-    """Every consumer, numbered in the order of the scenario.
+    """Return every consumer, numbered in the order of the scenario.
 
     Raises:
         InvalidInput: a queue that the service does not have or that is ambiguous, or a service rate of 0.
@@ -231,7 +231,7 @@ def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]
 
 
 def absences_of(workload: Workload, horizon_ns: Nanoseconds) -> list[tuple[int, Nanoseconds, Nanoseconds]]:
-    """Each absence of each consumer: its number, from, until (`INFINITE_NS`: for good)."""
+    """Return each absence of each consumer: its number, from, until (`INFINITE_NS`: for good)."""
     found: list[tuple[int, Nanoseconds, Nanoseconds]] = []
     number = 0
     for declared in workload.consumers:
@@ -242,7 +242,10 @@ def absences_of(workload: Workload, horizon_ns: Nanoseconds) -> list[tuple[int, 
 
 
 def arrivals_scenario(scenario: Scenario) -> Scenario:
-    """The producers as groups of clients with traffic to each: what the arrival streams of all models are made from."""
+    """Return the producers as groups of clients with traffic to each.
+
+    The arrival streams of all models are made from such a scenario.
+    """
     assert scenario.workload is not None
     declared = list(enumerate(scenario.workload.producers))
     return Scenario(

@@ -48,7 +48,7 @@ QUEUES_MAX: Final = 255
 """More queues than a row of the log can number."""
 
 _JOIN, _LEAVE, _TO_SERVICE, _TO_CONSUMER, _TO_PRODUCER, _SERVED = range(6)
-"""What is due, in the order of doing at one instant where nothing else tells them apart."""
+"""What may be due, in the order in which it is done at one instant."""
 
 
 def prepare(scenario: Scenario, replication: int, level: LogLevel, chunk_rows: int = CHUNK_ROWS) -> ModelRun:
@@ -123,11 +123,11 @@ class SharedReaderQueueRun:
         return Stop.LOG_FULL
 
     def take_log(self) -> Rows:
-        """The rows since the last call."""
+        """Return the rows since the last call."""
         return self._log.collect()
 
     def take_events(self) -> Rows:
-        """The events since the last call: consumers that came and went, failed deliveries at the end."""
+        """Return the events since the last call: consumers that came and went, failed deliveries at the end."""
         rows = np.array(self._events, EVENT_ROW)
         self._events = []
         return rows
@@ -143,7 +143,7 @@ class SharedReaderQueueRun:
         return Stop.UNTIL
 
     def counters(self) -> dict[str, Any]:
-        """One row a queue: the client is the service."""
+        """Return one row a queue: the client is the service."""
         observed_ns = max(0, self.now_ns - self._scenario.warm_up_ns)
         return self._log.counters(self._service.application_name, self.queue_names, observed_ns)
 
@@ -152,7 +152,7 @@ class SharedReaderQueueRun:
         self._sequence += 1
 
     def _next_instant(self) -> Nanoseconds:
-        """When something happens next: a write, a message that arrives, a service that ends, a deadline."""
+        """Return when something happens next: a write, a message that arrives, a service that ends, a deadline."""
         instant = self._next_arrival()
         if self._agenda and self._agenda[0][0] < instant:
             instant = self._agenda[0][0]
@@ -170,7 +170,7 @@ class SharedReaderQueueRun:
         return int(self._window[self._position]["time"])
 
     def _pass(self, now: Nanoseconds) -> None:
-        """One pass of the driver: everything due now goes in, then what may leave goes out."""
+        """Do one pass of the driver: everything due now goes in, then what may leave goes out."""
         while self._next_arrival() == now:
             row = self._window[self._position]
             self._position += 1

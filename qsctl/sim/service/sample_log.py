@@ -101,11 +101,11 @@ class SampleLog:
                 pass  # what the other events say is in the rows already
 
     def bounced(self, at_ns: Nanoseconds, queue: str, identity: SampleIdentity, size_bytes: int) -> None:
-        """A sample that its queue refused: it left as it came."""
+        """Log a sample that its queue refused: it left as it came."""
         self._end(queue, identity, _Held(at_ns, size_bytes), 0, NEVER, NEVER, Outcome.DISCARDED)
 
     def hold(self) -> None:
-        """The run is over: what is still in a queue is held, what waits outside a full one is waiting."""
+        """End the run: what is still in a queue is held, what waits outside a full one is waiting."""
         for (queue, identity), (at_ns, size_bytes) in self._received.items():
             self._end(queue, identity, _Held(at_ns, size_bytes), NEVER, NEVER, NEVER, Outcome.WAITING)
         for (queue, identity), held in self._held.items():
@@ -118,7 +118,7 @@ class SampleLog:
         return [self._log.of(queue.full_name).returned for queue in self._queues]
 
     def counters(self, client: str, names: list[str], observed_ns: Nanoseconds) -> dict[str, Any]:
-        """The columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue.
+        """Return the columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue.
 
         The maximum depth of these queues is a number of samples (`max_count`); 0 stands for unlimited.
         """

@@ -35,7 +35,7 @@ SMALLEST: Final = 1
 
 
 def memory_bytes(scenario: Scenario) -> int:
-    """What all queues of all clients may hold at most."""
+    """Return what all queues of all clients may hold at most."""
     profiles = {profile.name: profile for profile in scenario.profiles}
     endpoints = {endpoint.to: endpoint for endpoint in scenario.endpoints}
     largest = _largest_work_units(scenario)
@@ -56,7 +56,7 @@ def memory_bytes(scenario: Scenario) -> int:
 def queue_work_units(
     scenario: Scenario, profile: Profile, name: Queue, limits: QueueLimits, largest: int, endpoint: Endpoint | None
 ) -> int:
-    """The most work units that one queue may hold, of messages of up to `largest` work units."""
+    """Return the most work units that one queue may hold, of messages of up to `largest` work units."""
     depth, burst = limits.max_depth_work_units, limits.min_msg_burst
     if scenario.model is Model.TIBCO:
         return depth - 1 + largest

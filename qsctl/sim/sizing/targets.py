@@ -69,7 +69,7 @@ class Target:
         return (self.operator in {"<", "<=", "="}) == self.wanted
 
     def met_by(self, value: float) -> bool:
-        """Whether a run with this value, or a mean of it, is as wanted."""
+        """Return whether a run with this value, or a mean of it, is as wanted."""
         match self.operator:
             case "<":
                 holds = value < self.bound
@@ -126,7 +126,7 @@ def parse_target(text: str, measures: Sequence[str]) -> Target:
 
 
 def _comparison(text: str, inner: str, measures: Sequence[str]) -> tuple[str, str, str, float]:
-    """The measure, the queue, the operator and the bound."""
+    """Return the measure, the queue, the operator and the bound."""
     found = _TARGET.fullmatch(inner)
     if not found:
         raise UsageError(
