@@ -19,7 +19,7 @@ _BLOCK_ROWS: Final = 1 << 14
 """Rows that stay in a processor's cache while their fields are spread."""
 
 WORK_UNIT_SHIFT: Final = 11
-"""2^11 bytes are one work unit (seeds 000, 003, 004)."""
+"""2^11 bytes are one work unit [SOL-QUEUES], [P7500]."""
 
 
 class ChunkBuffers:

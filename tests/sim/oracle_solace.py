@@ -1,4 +1,4 @@
-"""A Solace event broker's egress in plain Python, written from seeds 000 and 004: slow and obvious.
+"""A Solace event broker's egress in plain Python, written from [SOL-QUEUES]: slow and obvious.
 
 Every acknowledgment is an event; depths are summed anew; a connection is a few lists. Where the sources are silent it
 follows the same readings as the model, one sentence each.

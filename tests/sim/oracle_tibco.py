@@ -1,4 +1,4 @@
-"""A TIBCO P-7500's egress in plain Python, written from seed 003: slow and obvious."""
+"""A TIBCO P-7500's egress in plain Python, written from [P7500]: slow and obvious."""
 
 from __future__ import annotations
 

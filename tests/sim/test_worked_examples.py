@@ -1,8 +1,8 @@
 """Worked examples from the sources and from the field, by arithmetic and by simulation.
 
-W1 to W3: the vendor's tuning guide and cloud defaults for guaranteed flows. W4: seed 004, "Priority Queue Min Burst".
-W5: counters of a captured broker. W6, W7: consumers that stop reading or acknowledging. W8: window over round trip.
-W9: seeds 000 and 003 side by side.
+W1 to W3: the vendor's tuning guide and cloud defaults for guaranteed flows. W4: [SOL-QUEUES, "Priority Queue Min
+Burst"]. W5: counters of a captured broker. W6, W7: consumers that stop reading or acknowledging. W8: window over round
+trip. W9: [SOL-QUEUES] and [P7500] side by side.
 """
 
 from __future__ import annotations

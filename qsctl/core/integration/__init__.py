@@ -1,4 +1,4 @@
-"""The integration engine (seed 001): eight queues, a recovery database, all messages or none of a translation.
+"""The integration engine [CLOVERLEAF]: eight queues, a recovery database, all messages or none of a translation.
 
 What comes in: inbound messages, acknowledgments of connections, threads, processes and connections that start and
 stop, the time. What goes out, by `Ready`: records to store, messages that rest on them, events; and the next deadline.

@@ -1,4 +1,4 @@
-"""What operators do to messages: send one of the error database again, delete one (RULINGS, "Cloverleaf").
+"""What operators do to messages: send one of the error database again, delete one [CLOVERLEAF].
 
 Decides: the safe order. A message that is deleted from the databases only is still in the memory of its thread or
 process, and would be delivered after all; so that has to stop first.

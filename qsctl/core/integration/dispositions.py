@@ -1,4 +1,4 @@
-"""What a procedure may say of a message, and where (RULINGS, "Cloverleaf").
+"""What a procedure may decide about a message, and where [CLOVERLEAF].
 
 Decides: which disposition is allowed where; what each does is `tps`'s and `translation`'s. Procedures of a protocol
 driver (read, write) are the connection's, which is outside the engine.

@@ -1,4 +1,4 @@
-"""The integration engine: its processes and threads stepped by a driver, sans-IO (seed 001).
+"""The integration engine: its processes and threads stepped by a driver, sans-IO [CLOVERLEAF].
 
 Decides: in which order things happen at one instant, and what a driver gets. The driver stores the records of a turn,
 then releases its messages; a message rests on all records up to its turn. It owns the clock, the files and the

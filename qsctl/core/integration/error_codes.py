@@ -1,4 +1,4 @@
-"""Why a message is in the error database: the numbers that operators know from listings (RULINGS, "Cloverleaf")."""
+"""Why a message is in the error database: the numbers that operators know from listings [CLOVERLEAF]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which state of a message follows which (seed 001; RULINGS, "Cloverleaf").
+"""Which state of a message follows which [CLOVERLEAF].
 
 Decides: the transitions. `Held.move` is the only place that assigns a state, and it takes the next one from here.
 """

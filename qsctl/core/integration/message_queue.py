@@ -1,4 +1,4 @@
-"""One queue of messages: by priority, and first in, first out inside a priority (seed 001).
+"""One queue of messages: by priority, and first in, first out inside a priority [CLOVERLEAF].
 
 Decides: the order, and nothing of what a queue is for. A message's place is its `position`, which it keeps while it is
 out for work: what came to nothing goes back to where it was.

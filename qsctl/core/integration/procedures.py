@@ -1,4 +1,4 @@
-"""Procedures, and how a stack of them runs over a message (seed 001).
+"""Procedures, and how a stack of them runs over a message [CLOVERLEAF].
 
 Decides: how results of one procedure reach the next, and in which order they come out. A procedure is a function of
 the message: it keeps nothing that a restart would not give back.

@@ -1,4 +1,4 @@
-"""A protocol thread: one connection, its procedures, and the four queues around them (seed 001).
+"""A protocol thread: one connection, its procedures, and the four queues around them [CLOVERLEAF].
 
 Decides: what a thread does next, and what happens to its messages when it or its connection stops.
 """

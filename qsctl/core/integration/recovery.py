@@ -1,4 +1,4 @@
-"""What a process finds in the recovery database when it starts, and where it puts that (seed 001).
+"""What a process finds in the recovery database when it starts, and where it puts that [CLOVERLEAF].
 
 Decides: whether a translation begins again or its results move on, by looking for the inbound message; that what was on
 its way returns to where it was; and that the order of places is the order of queues again.

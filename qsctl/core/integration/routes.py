@@ -1,4 +1,4 @@
-"""Routes: which route details a message has, and what a translation is (seed 001; RULINGS, "Cloverleaf")."""
+"""Routes: which route details a message has, and what a translation is [CLOVERLEAF]."""
 
 from __future__ import annotations
 

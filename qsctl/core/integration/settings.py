@@ -1,4 +1,4 @@
-"""What an integration engine consists of: processes, threads, their procedures and routes (seed 001)."""
+"""What an integration engine consists of: processes, threads, their procedures and routes [CLOVERLEAF]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a message after the procedures of a protocol thread: the dispositions, done (RULINGS, "Cloverleaf").
+"""What becomes of a message after the procedures of a protocol thread: the dispositions, done [CLOVERLEAF].
 
 Decides: where each result goes, and which record makes the change. One result keeps the message's id; several are
 messages of their own, which count once the message that they were made of is gone.

@@ -1,4 +1,4 @@
-"""What a route detail makes of a message (seed 001; RULINGS, "Cloverleaf").
+"""What a route detail makes of a message [CLOVERLEAF].
 
 Decides: how pre-procedures, translations and post-procedures follow each other, and which error reaches how far. Where
 results stand, and what is written of them, is `translation_thread`'s.

@@ -1,4 +1,4 @@
-"""The translation thread of a process: routing, translation, the two-phase move out of the partial queue (seed 001).
+"""The translation thread of a process: routing, translation, the two-phase move out of the partial queue [CLOVERLEAF].
 
 Decides: what is written when. Results are in the partial queue, durably, before their source leaves the recovery
 database; that record is the commit. Then they move one by one, each in one record. So an interruption leaves either the

@@ -1,4 +1,4 @@
-"""Work that takes time, one job at once: what a thread of the engine does (seed 001).
+"""Work that takes time, one job at once: what a thread of the engine does [CLOVERLEAF].
 
 Decides: when a job goes on, and that an aborted one never does. A job is a generator of durations; INFINITE_NS is a
 procedure that never comes back.

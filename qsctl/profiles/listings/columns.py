@@ -1,7 +1,7 @@
 """The columns of `slow-subscriber` and `connections wide`: names, other names that headings may have, SEMP elements.
 
 The look of these two tables is not public: they are read by whatever heading they have, in any order, and written in
-the style of the event thresholds of seed 004. Element names are those of SEMP v1 replies.
+the style of the event thresholds of [SOL-QUEUES]. Element names are those of SEMP v1 replies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The labelled lines of a client and of a neighbour, in the listing's order: what is read is what is written.
 
-Words and order are those of seed 004; the one value a line and the indentation are ours, for the source has the listing
-as one flowed line.
+Words and order are those of [SOL-QUEUES]; the one value a line and the indentation are ours, for the source has the
+listing as one flowed line.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 PRIORITY_QUEUES: Final = ("G-1", "D-1", "D-2", "D-3", "C-1")
-"""Of a client, lowest priority first (seed 004, "Showing Client Stats Queue")."""
+"""Of a client, lowest priority first [SOL-QUEUES, "Showing Client Stats Queue"]."""
 
 NEIGHBOR_QUEUES: Final = PRIORITY_QUEUES[:4]
-"""Of each data connection of a neighbour link (seed 004, "Showing CSPF Neighbor Stats Queues")."""
+"""Of each data connection of a neighbour link [SOL-QUEUES, "Showing CSPF Neighbor Stats Queues"]."""
 
 APPLICATION_QUEUE: Final = "egress"
-"""The one queue of a TIBCO client (seed 003)."""
+"""The one queue of a TIBCO client [P7500]."""
 
 LARGEST_COUNT: Final = 2**64 - 1
 """Of the broker's counters."""

@@ -1,4 +1,4 @@
-"""Names with the broker's wildcards: `?` is one character, `*` zero or more (seed 004)."""
+"""Names with the broker's wildcards: `?` is one character, `*` zero or more [SOL-QUEUES]."""
 
 from __future__ import annotations
 

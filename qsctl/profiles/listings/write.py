@@ -1,6 +1,6 @@
 """Listings as the broker prints them: what `read.py` reads gives the same again.
 
-White space collapsed, the client and the neighbour of seed 004 are its text, word for word. Values that the sources
+White space collapsed, the client and the neighbour of [SOL-QUEUES] are its text, word for word. Values that the sources
 do not print (`client_address`) are left out; None is `unspecified`.
 """
 

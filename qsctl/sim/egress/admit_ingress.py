@@ -1,6 +1,6 @@
 """Messages entering the broker: first come first served at a limited rate, publishers held to a fair share of buffers.
 
-Seed 004, "Ingress Data Buffer Management": a publishing client cannot take ingress resources at the expense of
+[SOL-QUEUES], "Ingress Data Buffer Management": a publishing client cannot take ingress resources at the expense of
 others. Our reading: the buffers are shared in equal parts by the publishers (one a traffic); a message that would
 carry its publisher past its part is refused. A message too big is refused with an event. Fanned-out copies of one
 message enter once.

@@ -81,7 +81,7 @@ def advance(state: Any, rare: Any) -> int:
         REACHED, LOG_FULL, GROW (an array is short: enlarge it and call again), LOAD_CHANGED (the egress buffers
         crossed a bound that the caller set).
 
-    Source: seeds 000, 003 and 004; queue disciplines in `queue`, connections in `connection`, traits in `serve`.
+    Sources: [SOL-QUEUES], [P7500]; queue disciplines in `queue`, connections in `connection`, traits in `serve`.
     """
     broker = row(state, 0, STATE)
     arrivals, clients, queues, tallies = broker.arrivals, broker.clients, broker.queues, broker.tallies

@@ -1,9 +1,9 @@
 """Message eliding: at most one message of a topic in a queue, and at most one a delay.
 
-Seed 004: eliding delay and topic limit of the client profile, the one-shot event, and the advice to make a queue deep
-enough for one message of each topic. Our reading: a message of a topic that was delivered less than `delay` ago waits
-for the delay's end, others pass it; a newer message of the topic replaces the queued one in its place, which counts as
-elided, not discarded; topics beyond the limit are not elided. Direct messages only.
+[SOL-QUEUES]: eliding delay and topic limit of the client profile, the one-shot event, and the advice to make a queue
+deep enough for one message of each topic. Our reading: a message of a topic that was delivered less than `delay` ago
+waits for the delay's end, others pass it; a newer message of the topic replaces the queued one in its place, which
+counts as elided, not discarded; topics beyond the limit are not elided. Direct messages only.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Guaranteed messages behind G-1: flows and their window, messages that come back, acknowledgments of the consumer.
 
-Seed 004: a minimum burst below the flow window means that guaranteed messages "will be transmitted at a very reduced
-rate": they are not lost. The vendor's public tuning guide gives the reason: G-1 holds a message until the client has
-acknowledged it. So an endpoint hands a message over when the windows of its flows and G-1 have room beside all that
-are held; otherwise it waits at the endpoint: nothing is discarded and nothing sent twice. By option
+[SOL-QUEUES]: a minimum burst below the flow window means that guaranteed messages "will be transmitted at a very
+reduced rate": they are not lost. The vendor's public tuning guide gives the reason: G-1 holds a message until the
+client has acknowledged it. So an endpoint hands a message over when the windows of its flows and G-1 have room beside
+all that are held; otherwise it waits at the endpoint: nothing is discarded and nothing sent twice. By option
 (`GuaranteedOverflow.REDELIVER`) G-1 lets go of a message that enters the TCP transmit queue, and one discarded from it
 goes back to its endpoint and is redelivered after a delay.
 """

@@ -1,7 +1,7 @@
 """Entering and leaving a priority queue: admission, discard of the oldest, discard indication, the three schedulers.
 
-Sources: seed 004, "Configuring Max Egress Queue Depths", "Configuring Egress Queue Minimum Message Bursts",
-"Priority Queue Min Burst"; seed 000; seed 003 for TIBCO's arriving message that is discarded.
+Sources: [SOL-QUEUES], "Configuring Max Egress Queue Depths", "Configuring Egress Queue Minimum Message Bursts",
+"Priority Queue Min Burst"; [P7500] for TIBCO's arriving message that is discarded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from qsctl.sim.kernel.rows import allocate, release, undelivered_row
 
 @inlined
 def work_units(size: int) -> int:
-    """ceil(size / 2048), which is 1 or more, for a message has at least one byte: seed 004, "Queue Max Depths"."""
+    """ceil(size / 2048), which is 1 or more, for a message has at least one byte: [SOL-QUEUES, "Queue Max Depths"]."""
     return (size + 2047) >> 11
 
 

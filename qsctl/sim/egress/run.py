@@ -249,7 +249,7 @@ class EgressRun:
         self._at(later(self.now_ns, SECOND_NS), SECOND, self._second)
 
     def _check_endpoints(self) -> None:
-        """Threshold events of endpoints with a limit (seed 004: 80 and 60 percent), looked at each second."""
+        """Threshold events of endpoints with a limit (80 and 60 percent: [SOL-QUEUES]), looked at each second."""
         endpoints = self.arrays.endpoints
         most = endpoints["held_max"]
         if not (most > 0).any():
@@ -315,7 +315,7 @@ class EgressRun:
         state["load_fall"] = self._clear_bytes if self._load_set else -1
 
     def _load_changed(self) -> None:
-        """Raise the event of the threshold that the egress buffers crossed; disconnect the slowest while above 100 %."""
+        """Raise the event of the threshold that the egress buffers crossed; disconnect the slowest while above 100%."""
         state = self.arrays.state
         now = int(state["now"])
         self.now_ns = now

@@ -1,6 +1,6 @@
 """How slow each subscriber is: blocked seconds of the last minute, with penalties for trouble on the connection.
 
-Seed 004, "Data Buffer Management": the seconds of the last minute in which a client had data to send and could not,
+[SOL-QUEUES], "Data Buffer Management": the seconds of the last minute in which a client had data to send and could not,
 plus a penalty for retransmissions and missed keepalives, as a percentage. Our reading: a second counts when the client
 was blocked for at least half of it; each retransmission and missed keepalive adds the configured percentage for a
 minute; never above 100. An idle connection is probed each second after three (the profile's defaults); a probe is

@@ -5,7 +5,7 @@ bytes and a minimum burst; the oldest message is discarded when a queue is full,
 says so; a scheduler moves messages one at a time to the client's TCP transmit queue, and TCP to the port's queue at
 line rate, which the port's clients share. Guaranteed messages come from endpoints through G-1.
 
-Sources: seed 000 and seed 004 whole. Queue disciplines: `queue`; TCP: `serve`, `transmit`; endpoints:
+Source: [SOL-QUEUES] whole. Queue disciplines: `queue`; TCP: `serve`, `transmit`; endpoints:
 `endpoint`; eliding: `eliding`; slow subscribers and buffers: `slow_subscribers`, `run`; ingress: `admit_ingress`.
 """
 

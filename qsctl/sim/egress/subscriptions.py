@@ -1,6 +1,6 @@
 """The limit of a client's subscriptions: what is raised of it, and which messages it keeps away.
 
-Our reading, for seed 004 lists the limit (Max # Subscriptions) and its event threshold, and no more: a client
+Our reading, for [SOL-QUEUES] lists the limit (Max # Subscriptions) and its event threshold, and no more: a client
 subscribes to the topics of the direct traffic to it, in the order of the scenario; those beyond the limit are refused
 (Too Many Subscriptions, once a client), so that their messages match no client and are not published to it. Messages of
 endpoints and of C-1 need no subscription of the client.
@@ -21,7 +21,7 @@ from qsctl.sim.model import Event
 from qsctl.sim.scenario.scenario import ClientGroup, Queue, Scenario
 
 SET_PERCENT: Final = default_profile().subscriptions_threshold.set_at
-"""Of the limit: above it the threshold event is raised (seed 004: 80 %)."""
+"""Of the limit: above it the threshold event is raised (80 %: [SOL-QUEUES])."""
 _SUBSCRIBED: Final = frozenset({Queue.D_1, Queue.D_2, Queue.D_3})
 
 

@@ -6,7 +6,7 @@ whole. A message goes on to the TCP transmit queue while that is below its maxim
 waits otherwise: nothing is lost there. The scheduler takes it to the send queue when TCP may send, and the port sends
 at line rate what its clients' windows allow.
 
-Source: seed 003, "Functional Description", "Per-client TCP Queues", "Per-port Transmit Queues". The kernel is the one
+Source: [P7500], "Functional Description", "Per-client TCP Queues", "Per-port Transmit Queues". The kernel is the one
 of the Solace model with another admission and without its bursts, endpoints, eliding and weights; the message queue is
 written as D-1.
 """

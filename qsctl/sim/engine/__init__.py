@@ -1,4 +1,4 @@
-"""The integration engine under virtual time: the engine that is, with simulated senders and receivers (seed 001).
+"""The integration engine under virtual time: the engine that is, with simulated senders and receivers [CLOVERLEAF].
 
 `behaviours` what declared procedures do, `build` an engine's settings from a scenario, `world` the driver with its
 connections, `visit_log` the event log, `interruption` a run

@@ -1,4 +1,4 @@
-"""What the procedures and translations of a scenario do: functions of the message alone (seed 001).
+"""What the procedures and translations of a scenario do: functions of the message alone [CLOVERLEAF].
 
 Decides: how a simulated message is labelled. Its data begins with a line `thread number path`: its sender, which of
 its messages it is, and which result of a result it became. A function of that is the same after a restart.

@@ -1,4 +1,4 @@
-"""The settings of a simulated integration engine, out of a scenario (seed 001)."""
+"""The settings of a simulated integration engine, out of a scenario [CLOVERLEAF]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every point at which an integration engine can be interrupted, and what recovery does there (seed 001).
+"""Every point at which an integration engine can be interrupted, and what recovery does there [CLOVERLEAF].
 
 Decides: what a point is, and what has to hold. A scenario is run once; a point is behind every record that was written,
 every message that a receiver got, every answer that a sender got, and every turn in memory only.

@@ -1,4 +1,4 @@
-"""The integration engine under virtual time: where messages wait, how long, and what limits throughput (seed 001).
+"""The integration engine under virtual time: where messages wait, how long, and what limits throughput [CLOVERLEAF].
 
 There is no second version of the engine: `sim.engine.world` steps `core.integration` as a real driver steps it.
 """

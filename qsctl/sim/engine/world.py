@@ -1,4 +1,4 @@
-"""The world around a simulated integration engine: senders, receivers, operators, power (seed 001).
+"""The world around a simulated integration engine: senders, receivers, operators, power [CLOVERLEAF].
 
 Decides: what a driver does. Records are stored before messages are released; a sender whose thread does not run keeps
 its messages, in order, until it does; a receiver takes one message at a time. Storage takes no virtual time.

@@ -29,7 +29,7 @@ ARRIVAL: Final = np.dtype(
 """One message at egress. `tag`: queue in bits 0–2, then the two flags below, the traffic's number from bit 8 on."""
 
 ARRIVAL_ELIGIBLE: Final = 8
-"""Discard eligible: COS 1 or 2 of a guaranteed message (seed 000)."""
+"""Discard eligible: COS 1 or 2 of a guaranteed message [SOL-QUEUES]."""
 ARRIVAL_FIRST: Final = 16
 """The first copy of a fanned-out message: it occupies ingress buffers once."""
 ARRIVAL_TRAFFIC_SHIFT: Final = 8

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 XSI: Final = "{http://www.w3.org/2001/XMLSchema-instance}"
 _COS_QUEUES: Final = {"1": Queue.D_1, "2": Queue.D_2, "3": Queue.D_3}
-"""Class of service of a direct message to its queue (seeds 000 and 004)."""
+"""Class of service of a direct message to its queue [SOL-QUEUES]."""
 
 
 _DEPTH_SETTING: Final = BY_FIELD["d_1_max_depth_work_units"]
@@ -309,7 +309,7 @@ def _read_columns(
 
 
 def _class_of_service(element: etree._Element, reading: Reading) -> dict[str, object]:
-    """`delivery` and `cos` instead of a queue's name (seed 000).
+    """`delivery` and `cos` instead of a queue's name [SOL-QUEUES].
 
     A direct message of COS 1, 2, 3 goes to D-1, D-2, D-3. A guaranteed one goes to G-1 and its COS is its discard
     eligibility: 1 is low, 2 is treated as low, 3 is high.

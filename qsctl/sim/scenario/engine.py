@@ -1,4 +1,4 @@
-"""What is simulated of an integration engine: its part of a scenario, as frozen dataclasses (seed 001).
+"""What is simulated of an integration engine: its part of a scenario, as frozen dataclasses [CLOVERLEAF].
 
 What procedures and translations do is declared, not programmed: a behaviour, and which messages it applies to. The n-th
 message of a thread is number n, from 1; with `every` 5 a behaviour applies to messages 5, 10, 15 and so on.

@@ -1,4 +1,4 @@
-"""What an integration engine of a scenario must be beyond its elements' own values (seed 001)."""
+"""What an integration engine of a scenario must be beyond its elements' own values [CLOVERLEAF]."""
 
 from __future__ import annotations
 

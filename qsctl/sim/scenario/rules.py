@@ -48,7 +48,7 @@ PARQUET_SUFFIXES: Final = frozenset({".parquet", ".pq"})
 """Trace files with these endings are Parquet; CSV ends in `.csv`."""
 
 NEIGHBOR_CONNECTIONS: Final = 4
-"""TCP data connections of a neighbour link (seed 004, "Showing CSPF Neighbor Stats Queues")."""
+"""TCP data connections of a neighbour link [SOL-QUEUES, "Showing CSPF Neighbor Stats Queues"]."""
 NEIGHBOR_DEPTH_MIN_WORK_UNITS: Final = 50
 """Of a neighbour's queues, by the vendor's public reference; a client's may have 2."""
 

@@ -38,7 +38,7 @@ TIBCO_QUEUE: Final = "egress"
 
 
 class Admission(StrEnum):
-    """How a full queue makes room (RULINGS reading of seed 004)."""
+    """How a full queue makes room (our reading of [SOL-QUEUES])."""
 
     DEPTH = "depth"
     FIT = "fit"
@@ -81,7 +81,7 @@ def default_queue_limits() -> dict[Queue, QueueLimits]:
 
 @dataclass(frozen=True, slots=True)
 class Eliding:
-    """Message eliding of direct topics (seed 004, client profile)."""
+    """Message eliding of direct topics [SOL-QUEUES, client profile]."""
 
     enabled: bool = _DEFAULT.eliding_enabled
     delay_ns: Nanoseconds = _DEFAULT.eliding_delay_ms * MILLISECOND_NS
@@ -150,7 +150,7 @@ class ClientGroup:
     loss_probability: float = 0.0
     reading_delay_ns: Nanoseconds = 0
     neighbor: bool = False
-    """The four TCP data connections of the link to a neighbour broker of this name, not clients (seed 004)."""
+    """The four TCP data connections of the link to a neighbour broker of this name, not clients [SOL-QUEUES]."""
     pauses: tuple[Interval, ...] = ()
     absences: tuple[Interval, ...] = ()
 
@@ -268,7 +268,7 @@ class Traffic:
     start_ns: Nanoseconds = 0
     stop_ns: Nanoseconds = INFINITE_NS
     discard_eligible: bool = False
-    """Guaranteed messages of COS 1 or 2: refused first when their endpoint is congested (seed 000)."""
+    """Guaranteed messages of COS 1 or 2: refused first when their endpoint is congested [SOL-QUEUES]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Egress and ingress buffers of the whole broker (seed 004, "Data Buffer Management"). 0: not limited."""
+    """Egress and ingress buffers of the whole broker [SOL-QUEUES, "Data Buffer Management"]. 0: not limited."""
 
     egress_buffer_bytes: int = 0
     load_factor_set_percent: int = 80
@@ -305,7 +305,7 @@ class Broker:
     """At which the broker takes messages in, first come first served; 0: at once."""
     max_message_bytes: int = 30_000_000
     large_message_bytes: int = 1_048_576
-    """A larger message raises the one-shot event Large Message of its client (seed 004)."""
+    """A larger message raises the one-shot event Large Message of its client [SOL-QUEUES]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +345,7 @@ class WorkloadConsumer:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What producers and consumers do to our own service (manual, chapter 2), with the network's delay one way."""
+    """What producers and consumers do to our own service [QS 2], with the network's delay one way."""
 
     service: ServiceSettings
     producers: tuple[WorkloadProducer, ...]

@@ -2,7 +2,7 @@
 
 Each is a `Value`, as the settings of service files are (`config/values.py`); XML, overrides and the canonical text of a
 scenario use them. KB and MB are 1,024 and 1,048,576 bytes, as the brokers count them (a maximum window of 256 KB is
-262,144 bytes [P7500]).
+262,144 bytes [SOL-QUEUES]).
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ REAL: Final = Value("a number from 0 to 1e9, as in 1.2", _read_real, _write_numb
 BOOLEAN: Final = Value("true or false (1, 0, yes, no)", _read_boolean, _write_boolean)
 NAME: Final = Value("a name of letters, digits and _ . : @ / -", _read_name)
 PROFILE_NAME: Final = Value("a client profile's name: up to 32 letters, digits and _", _read_profile_name)
-"""Seed 004, "Configuring Egress Per-Client Priority Queues"."""
+"""[SOL-QUEUES], "Configuring Egress Per-Client Priority Queues"."""
 TEXT: Final = Value("a text that is not empty", _read_text)
 
 

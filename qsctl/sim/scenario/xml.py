@@ -50,7 +50,7 @@ def read_scenario(
 
     Args:
         path: the file. Files that it names are relative to its folder.
-        variables: values for `$(NAME)`; they come before the environment's (manual, section 3.4).
+        variables: values for `$(NAME)`; they come before the environment's [QS 3.4].
         environment: the process's, unless given.
 
     Raises:

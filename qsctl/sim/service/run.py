@@ -6,7 +6,7 @@ reject or stay silent, or are gone for a while. Storage takes no time.
 
 Replicated queues: one engine stands for all replicas of a group. They start together without a master; each waits for
 the master's messages for `master_timeout`, then they vote, one exchange of messages. Until then samples are rejected
-with response 0 (manual, section 7.1.2).
+with response 0 [QS 7.1.2].
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class SharedReaderQueueRun:
             self._inbox.append(message)
 
     def _reject_without_master(self, now: Nanoseconds, write: Write) -> None:
-        """While the master is being elected, every queue of the topic answers 0 (section 7.1.2)."""
+        """While the master is being elected, every queue of the topic answers 0 [QS 7.1.2]."""
         producer = self._producers[number_of(write.identity.writer_guid)]
         for queue in self._queues:
             if (queue.participant, queue.topic_name) != (write.participant, write.topic_name):

@@ -21,7 +21,7 @@ from qsctl.sim.scenario.scenario import QUEUE_ORDER, TIBCO_QUEUE
 _DEPTH: Final = BY_FIELD["d_1_max_depth_work_units"]
 _BURST: Final = BY_FIELD["d_1_min_msg_burst"]
 RANGES: Final = {"max-depth": (_DEPTH.minimum, _DEPTH.maximum), "min-msg-burst": (_BURST.minimum, _BURST.maximum)}
-"""What the broker allows (seed 004, "Configuring Max Egress Queue Depths" and "… Minimum Message Bursts")."""
+"""What the broker allows [SOL-QUEUES, "Configuring Max Egress Queue Depths" and "… Minimum Message Bursts"]."""
 
 _TARGET = re.compile(
     r"\s*(?P<measure>[a-z][a-z0-9_]*)\((?P<queue>[^)]+)\)\s*(?P<operator><=|>=|<|>|=)\s*(?P<bound>.+?)\s*"

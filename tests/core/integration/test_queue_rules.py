@@ -1,4 +1,4 @@
-"""Each queue's rule of seed 001, as a transcript: what is written, in which order, and what leaves when."""
+"""Each queue's rule of [CLOVERLEAF], as a transcript: what is written, in which order, and what leaves when."""
 
 from __future__ import annotations
 

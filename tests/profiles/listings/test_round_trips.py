@@ -1,4 +1,4 @@
-"""What is printed is read back the same, in lines and flowed into one; the listings of seed 004 to their values."""
+"""What is printed is read back the same, in lines and flowed into one; the listings of [SOL-QUEUES] to their values."""
 
 from __future__ import annotations
 
