@@ -42,7 +42,7 @@ ON_REAL_TIME = ("dds", "transport")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In parallel a file stays with one worker; what needs Java shares one, which starts it once, and begins first."""
+    """In parallel a file stays with one worker; what needs Java begins first, in two groups that start it once each."""
 
     def rank(item: pytest.Item) -> int:
         if item.get_closest_marker("spark") is not None:
@@ -52,8 +52,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
     for item in items:
         if rank(item) == 0:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif item.get_closest_marker("xdist_group") is None:
+            item.add_marker(
+                pytest.mark.xdist_group("spark" if item.path.parent.name == "summary" else "spark-commands")
+            )
+        else:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 

@@ -15,9 +15,22 @@ Invariants. A measure is a function from frames to a frame with a declared schem
 nothing, writes nothing, changes no setting, and needs no `sparkContext`, so that it runs on Spark Connect. It scans the
 log once; it has no cross join and no sort or running sum without a partition (`tests/summary/test_frames.py` looks at
 the plans). There is one implementation of each, and DuckDB makes the same figures of the same files
-(`tests/summary/test_duckdb.py`). The run is one in a frame of messages: several are summarized one after the other.
+(`tests/summary/test_duckdb.py`). The run is one in a frame of messages: several are summarized one after the other. No
+figure depends on the session's settings: sums that could overflow are made in two parts (`observation.exact_sum`).
 
-Sweeps, comparisons, sizes and the session are beside: `sweep.py`, `compare.py`, `size.py`, `session.py`.
+What `EXPLAIN` shows of each measure; every scan reads the columns that the measure names and no others:
+
+- `cells`: one scan, a partial and a final aggregation with one exchange between, by the group, fate and bucket.
+- `ranks`: one scan, with the spans of waits as a filter; a broadcast join with the few places that are looked for, an
+  aggregation by cell and wait, a running sum in each cell, a broadcast join with the ranks.
+- `windows`: one scan, an aggregation by the windows of arrival, entry and departure, and one of what that leaves by
+  window. `depth` is a running sum in each group over `windows`, which is computed once for both.
+- `littles_law`: one scan, an aggregation by group and replication, and one of that by group.
+- `slow_subscribers`: one scan, an aggregation by half seconds, running sums and a distinct in each client.
+- The join with the clients' names, at the end of each table that Spark finishes, is a broadcast.
+
+Sweeps, comparisons, sizes and the session are beside: `sweep.py`, `compare.py`, `size.py`, `session.py`. Java starts in
+`gateway.py` (which one: `java.py`; with which classes in memory: `class_archive.py`).
 """
 
 import warnings

@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from qsctl.eventlog.outcomes import Outcome
-from qsctl.summary.observation import COARSE_BUCKET, FINE_BUCKET, LEFT_NS, Observation, listed
+from qsctl.summary.observation import COARSE_BUCKET, FINE_BUCKET, LEFT_NS, Observation, exact_sum, listed
 
 QUEUED: Final = "queued"
 """Still in its queue, not sent."""
@@ -49,7 +49,7 @@ def cells(messages: DataFrame, observation: Observation, keys: Sequence[str], *,
             if({left} and outcome = '{Outcome.DELIVERED}', {bucket}, {NO_BUCKET}) as bucket,
             count(1) as messages, sum(bigint(greatest(attempts - 1, 0))) as again,
             sum(int(discard_indication)) as indications, sum(size_bytes) as bytes, sum(work_units) as work_units,
-            sum(wait_ns) as wait_sum_ns, max(wait_ns) as wait_max_ns, min({LEFT_NS}) as first_left_ns
+            {exact_sum("wait_ns", "wait_sum_ns")}, max(wait_ns) as wait_max_ns, min({LEFT_NS}) as first_left_ns
         from {{messages}} group by {each}, fate, arrived, bucket""",
         messages=messages,
     )

@@ -29,6 +29,7 @@ from qsctl.summary.depth import depth
 from qsctl.summary.faults import spark_faults
 from qsctl.summary.finishing import counters as counting
 from qsctl.summary.finishing import figures
+from qsctl.summary.finishing.arrow import with_exact_sums
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
 from qsctl.summary.littles_law import littles_law
 from qsctl.summary.materialized import materialized
@@ -144,8 +145,7 @@ def summarize(
 ) -> RunSummary:
     """Summarize runs on a session of the caller's own: in a notebook, under `spark-submit`, on Spark Connect.
 
-    The session's settings stay as they are. `spark.sql.ansi.enabled` should be on, which it is unless it was switched
-    off: then a sum beyond 64 bits is an error instead of a wrong number.
+    The session's settings stay as they are, and the figures do not depend on them.
 
     Args:
         spark: any session of Spark 4.
@@ -278,7 +278,7 @@ def _figures_of_messages(
     asked: _Asked,
 ) -> dict[str, pa.Table]:
     observation = Observation(run.warm_up_ns, run.horizon_ns)
-    found = cells(messages, observation, keys, exact=asked.exact).toArrow()
+    found = with_exact_sums(cells(messages, observation, keys, exact=asked.exact).toArrow())
     counted = counting.counted(found, marks, keys, run.replications, observation.observed_ns)
     waits = figures.histogram(found, keys)
     if asked.exact:
@@ -295,7 +295,7 @@ def _figures_of_messages(
 def _figures_of_counters(
     counters: DataFrame, keys: Sequence[str], measures: Collection[str], asked: _Asked
 ) -> dict[str, pa.Table]:
-    counted = recorded_counters.recorded(counters, keys).toArrow()
+    counted = with_exact_sums(recorded_counters.recorded(counters, keys).toArrow())
     waits = recorded_counters.histogram(counters, keys).toArrow()
     values = figures.bucket_values(waits, keys, measures)
     return figures.finished(counted, values, keys, measures, exact=False, confidence=asked.confidence)

@@ -34,9 +34,9 @@ def littles_law(messages: DataFrame, observation: Observation, keys: Sequence[st
             select {each}, {ENTERED_NS} as entered_ns, {holding.gone_ns} as gone_ns from {{messages}}
         ), replicated as (
             select {each}, count_if(entered_ns >= {warm_up_ns}) as entered, count_if(gone_ns >= {warm_up_ns}) as gone,
-                sum(if(gone_ns >= {warm_up_ns}, gone_ns - entered_ns, 0)) as stayed_ns,
-                sum(greatest(0, least(coalesce(gone_ns, {horizon_ns}), {horizon_ns})
-                    - greatest(entered_ns, {warm_up_ns}))) as inside_ns
+                sum(if(gone_ns >= {warm_up_ns}, double(gone_ns - entered_ns), 0d)) as stayed_ns,
+                sum(double(greatest(0L, least(coalesce(gone_ns, {horizon_ns}), {horizon_ns})
+                    - greatest(entered_ns, {warm_up_ns})))) as inside_ns
             from stays where entered_ns is not null group by {each}
         ), summed as (
             select {listed(*keys)}, sum(entered) as entered, sum(gone) as gone, sum(stayed_ns) as stayed_ns,
@@ -45,7 +45,7 @@ def littles_law(messages: DataFrame, observation: Observation, keys: Sequence[st
         ), sides as (
             select *, inside_ns / observed_ns as mean_depth_messages,
                 entered * {SECOND_NS}d / observed_ns as arrivals_per_second,
-                double(stayed_ns) / greatest(gone, 1) as mean_wait_ns
+                stayed_ns / greatest(gone, 1) as mean_wait_ns
             from summed
         ), both as (
             select *, arrivals_per_second * mean_wait_ns / {SECOND_NS}d as expected_depth_messages from sides

@@ -28,6 +28,11 @@ which holds it until then, by being acknowledged."""
 
 _BUCKETS_AN_OCTAVE_ROOT: Final = 24
 
+SUM_HIGH: Final = "_high"
+SUM_LOW: Final = "_low"
+SUM_LOW_BITS: Final = 31
+"""Bits of each value in the lower of the two sums of `exact_sum`."""
+
 COARSE_BUCKET: Final = f"int({_BUCKETS_AN_OCTAVE_ROOT} * sqrt(sqrt(sqrt(double(wait_ns)))))"
 """A number that never falls as the wait grows: some 300 from a microsecond to a minute.
 
@@ -105,6 +110,17 @@ class Holding:
             return LEFT_NS
         holds = f"queue = 'G-1' and client_id in ({listed_numbers(self.clients)})"
         return f"(case when {holds} then {held} else {LEFT_NS} end)"
+
+
+def exact_sum(column: str, name: str) -> str:
+    """Return the sum of a column of 64 bits as two sums that cannot overflow: `finishing.arrow.with_exact_sums`.
+
+    Spark's own check of each addition (`spark.sql.ansi.enabled`) was a third of the time of a short summary.
+    """
+    return (
+        f"sum(shiftright({column}, {SUM_LOW_BITS})) as {name}{SUM_HIGH}, "
+        f"sum({column} & {(1 << SUM_LOW_BITS) - 1}L) as {name}{SUM_LOW}"
+    )
 
 
 def listed_numbers(numbers: Collection[int]) -> str:

@@ -6,18 +6,20 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from qsctl.summary.observation import listed
+from qsctl.summary.observation import exact_sum, listed
 from qsctl.summary.run_summary import COUNTS
 
 
 def recorded(counters: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return the counters of each group and replication, as `finishing.counters.counted` gives them of a log.
+    """Return the counters of each group and replication, with the sum of waits in two parts (`exact_sum`).
+
+    With that put together they are what `finishing.counters.counted` makes of a log.
 
     Args:
         counters: of `tables.COUNTERS`.
         keys: the columns grouped by.
     """
-    sums = ", ".join(f"sum({name}) as {name}" for name in COUNTS)
+    sums = ", ".join(exact_sum(name, name) if name == "wait_sum_ns" else f"sum({name}) as {name}" for name in COUNTS)
     each = listed(*keys, "replication")
     return counters.sparkSession.sql(
         f"""select {each}, {sums}, max(high_water_mark_work_units) as high_water_mark_work_units,

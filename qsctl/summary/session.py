@@ -103,7 +103,8 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.ansi.enabled": "true",
+        # No measure divides by zero or casts what does not fit; sums are exact by `observation.exact_sum`.
+        "spark.sql.ansi.enabled": "false",
         # Each column object would look for its line in our source.
         "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

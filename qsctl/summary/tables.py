@@ -240,11 +240,12 @@ CELLS: Final = _result(
         "indications": _LONG,
         "bytes": _LONG,
         "work_units": _LONG,
-        "wait_sum_ns": _LONG,
+        "wait_sum_ns_high": _LONG,
+        "wait_sum_ns_low": _LONG,
         "wait_max_ns": _LONG,
         "first_left_ns": _LONG,
     },
-    nullable=["wait_sum_ns", "wait_max_ns", "first_left_ns"],
+    nullable=["wait_sum_ns_high", "wait_sum_ns_low", "wait_max_ns", "first_left_ns"],
 )
 """Messages of one fate and latency bucket (`cells.py`): what queues, delays, losses and intervals are made of.
 

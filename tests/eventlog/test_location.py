@@ -27,6 +27,10 @@ from tests import processes
 from tests.patience import eventually
 
 BUCKET = "runs"
+S3A_SETTINGS = os.environ.get("QSCTL_TEST_S3A_CONF", "")
+"""Settings of Spark that bring the connector, such as `spark.jars=hadoop-aws.jar,bundle.jar`, with semicolons between.
+
+Read at import, for no test sees the caller's settings."""
 SMALL = ("--set", "horizon=100ms", "--set", "group[desks]/count=2", "--seed", "3")
 
 
@@ -166,7 +170,6 @@ def test_damage_in_the_store_is_found(store: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_sweep_in_the_store_goes_on_where_it_stopped_and_is_reported(store: str, tmp_path: Path) -> None:
     depth = "profile[trading]/queue[D-1]/max-depth"
     spark = ("--master", "local[2]", "--replications", "2", *SMALL, "--out", store)
@@ -209,17 +212,16 @@ def s3a_settings() -> tuple[str, ...] | None:
     """The options by which Spark reads s3a:, where its connector is at hand."""
     import pyspark
 
-    if named := os.environ.get("QSCTL_TEST_S3A_JARS"):
-        return ("--conf", f"spark.jars={named}")
+    if S3A_SETTINGS:
+        return tuple(word for each in S3A_SETTINGS.split(";") for word in ("--conf", each))
     return () if list((Path(pyspark.__file__).parent / "jars").glob("hadoop-aws-*.jar")) else None
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_summary_of_a_run_in_the_store_is_that_of_the_folder(store: str, tmp_path: Path) -> None:
     settings = s3a_settings()
     if settings is None:
-        pytest.skip("Spark has no connector for s3a: the pyspark wheel brings none; name it with QSCTL_TEST_S3A_JARS")
+        pytest.skip("Spark has no connector for s3a: the pyspark wheel brings none; name it with QSCTL_TEST_S3A_CONF")
     shown = []
     for out in (store, tmp_path / "run"):
         assert qsctl("simulate", "burst", *SMALL, "--replications", "2", "--out", out).exit_code == 0
@@ -231,7 +233,6 @@ def test_a_summary_of_a_run_in_the_store_is_that_of_the_folder(store: str, tmp_p
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_spark_without_the_store_s_connector_says_which_one_to_give_it(store: str) -> None:
     if s3a_settings() is not None:
         pytest.skip("this Spark has the connector")

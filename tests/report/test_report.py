@@ -214,7 +214,6 @@ def test_figures_are_short_and_whole_numbers_stay_whole() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_run_s_report_says_what_was_lost_and_opens_in_a_browser(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     report = run(overloaded(), folder)

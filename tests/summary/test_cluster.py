@@ -31,7 +31,6 @@ from tests.patience import eventually
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.slow,
     pytest.mark.skipif(
         os.environ.get("HYPOTHESIS_PROFILE") != "nightly",

@@ -28,7 +28,6 @@ pytest.importorskip("grpc", reason="Spark Connect's packages are not installed: 
 pytest.importorskip("pandas", reason="Spark Connect needs pandas")
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.xdist_group("spark"),
     pytest.mark.slow,
     pytest.mark.skipif(
         os.environ.get("HYPOTHESIS_PROFILE") != "nightly",

@@ -18,7 +18,7 @@ from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary import tables
 from qsctl.summary.data_source import QsctlDataSource
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 README = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
 SMALL = {"horizon": "100ms", "group[desks]/count": "2"}

@@ -24,7 +24,7 @@ pytest.importorskip("duckdb", reason="figures are recomputed where duckdb is ins
 
 from tests.summary import recomputed
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 EVERYTHING = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 HORIZONS_NS = {"shared-reader-queue": 3 * SECOND_NS, "guaranteed": 6 * SECOND_NS, "fan-out-10000": SECOND_NS // 20}

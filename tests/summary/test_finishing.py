@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from qsctl.errors import Damaged
 from qsctl.eventlog.outcomes import LOSS_COLUMNS
 from qsctl.eventlog.schema import bucket_bounds_ns
-from qsctl.summary.finishing.arrow import LARGEST_SUM, grouped
+from qsctl.summary.finishing.arrow import LARGEST_SUM, grouped, with_exact_sums
 from qsctl.summary.finishing.counters import counted, loss_ratio
 from qsctl.summary.finishing.intervals import intervals
 from qsctl.summary.finishing.percentiles import bucket_end_ns, ranks
+from qsctl.summary.observation import SUM_LOW_BITS
 
 
 def table(rows: list[tuple[int, int]]) -> pa.Table:
@@ -83,6 +84,26 @@ def test_a_replication_without_a_message_counts_as_zero_and_a_lost_one_not_at_al
     assert {(row["topic_id"], row["replication"]): row["delivered_messages"] for row in rows} == {
         (1, 0): 4, (1, 2): 6, (2, 0): 9, (2, 2): 0,
     }  # fmt: skip
+
+
+def parts_of(values: list[int]) -> pa.Table:
+    """The two sums that Spark makes of values."""
+    high, low = sum(value >> SUM_LOW_BITS for value in values), sum(value % (1 << SUM_LOW_BITS) for value in values)
+    return pa.table({"queue": ["D-1", "D-2"], "wait_sum_ns_high": [high, None], "wait_sum_ns_low": [low, None]})
+
+
+@pytest.mark.parametrize("values", [[0], [5, 7], [2**31 - 1] * 3, [2**62, 2**62 - 1], [2**62] + [2**31 - 1] * 1000])
+def test_a_sum_in_two_parts_is_the_sum(values: list[int]) -> None:
+    assert with_exact_sums(parts_of(values)).to_pydict() == {
+        "queue": ["D-1", "D-2"],
+        "wait_sum_ns": [sum(values), None],
+    }
+
+
+@pytest.mark.parametrize("values", [[2**62, 2**62], [2**63 - 1, 1], [2**62] * 1000])
+def test_a_sum_in_two_parts_that_does_not_fit_is_refused(values: list[int]) -> None:
+    with pytest.raises(Damaged, match="wait_sum_ns add up to more than 64 bits hold"):
+        with_exact_sums(parts_of(values))
 
 
 def test_intervals_over_replications_are_student_s() -> None:

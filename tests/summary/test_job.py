@@ -19,7 +19,7 @@ from qsctl.summary.run_summary import COUNTS
 from qsctl.summary.session import SparkOptions
 from qsctl.summary.tables import SCHEMAS
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SUMS = COUNTS
 

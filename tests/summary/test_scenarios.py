@@ -20,7 +20,7 @@ from qsctl.summary import job
 from qsctl.summary.run_summary import COUNTS, QueueFigures
 from qsctl.summary.session import SparkOptions
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SUMS = COUNTS
 PERCENTILES = {"wait_p50_ns": (50, 100), "wait_p99_ns": (99, 100), "wait_p999_ns": (999, 1000)}

@@ -216,7 +216,6 @@ def test_a_part_that_was_not_yet_listed_when_its_driver_was_killed_counts(swept:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_sweep_on_spark_gives_what_the_tasks_give_here_and_goes_on_where_it_stopped(
     tmp_path: Path, options: SparkOptions
 ) -> None:
@@ -234,7 +233,6 @@ def test_a_sweep_on_spark_gives_what_the_tasks_give_here_and_goes_on_where_it_st
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_task_that_cannot_be_simulated_is_one_message_with_its_point(options: SparkOptions) -> None:
     point = Point((("traffic[t]/to", "nobody"),))
     with pytest.raises(InvalidInput, match="to=nobody"):
@@ -346,7 +344,6 @@ KNOWN: Sequence[tuple[Scenario, str, str, int]] = [
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize(("scenario", "target", "setting", "known"), KNOWN, ids=["pause", "burst", "flows"])
 def test_sizing_finds_what_follows_from_the_scenario(
     scenario: Scenario, target: str, setting: str, known: int, options: SparkOptions
@@ -370,7 +367,6 @@ def test_sizing_finds_what_follows_from_the_scenario(
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_candidate_needs_one_replication_where_its_own_settings_leave_nothing_to_chance(
     options: SparkOptions,
 ) -> None:
@@ -383,7 +379,6 @@ def test_a_candidate_needs_one_replication_where_its_own_settings_leave_nothing_
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_sizing_says_when_nothing_in_the_range_is_enough_and_when_a_queue_is_empty(options: SparkOptions) -> None:
     targets = [parse_target("discards(D-1)=0", tuple(MEASURES))]
     arguments: dict[str, Any] = {"confidence": 0.95, "most_replications": 2, "options": options}
@@ -399,7 +394,6 @@ def test_sizing_says_when_nothing_in_the_range_is_enough_and_when_a_queue_is_emp
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_sizing_among_listed_values_takes_the_one_with_the_least_memory(options: SparkOptions) -> None:
     sizing = size(
         paused_client(),

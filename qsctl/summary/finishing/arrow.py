@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qsctl.errors import Damaged
+from qsctl.summary.observation import SUM_HIGH, SUM_LOW, SUM_LOW_BITS
 
 Whole = npt.NDArray[np.int64]
 
 LARGEST_SUM: Final = 2**63 - 1
+_TOO_LARGE: Final = "a group's {} add up to more than 64 bits hold; group by more, or simulate a shorter time"
 
 
 def grouped(table: pa.Table, keys: Sequence[str], **how: str) -> pa.Table:
@@ -47,7 +49,29 @@ def _require_room(table: pa.Table, keys: Sequence[str], name: str) -> None:
     roughly = pa.table({**columns(table, keys), name: column.cast(pa.float64(), safe=False)})
     sums = roughly.group_by(list(keys), use_threads=False).aggregate([(name, "sum")])[f"{name}_sum"]
     if pc.max(pc.abs(sums)).as_py() >= LARGEST_SUM:
-        raise Damaged(f"a group's {name} add up to more than 64 bits hold; group by more, or simulate a shorter time")
+        raise Damaged(_TOO_LARGE.format(name))
+
+
+def with_exact_sums(table: pa.Table) -> pa.Table:
+    """Return the table with the two parts of each `observation.exact_sum` put together.
+
+    Raises:
+        Damaged: a sum does not fit in 64 bits.
+    """
+    made = {}
+    for name in table.column_names:
+        if name.endswith(SUM_LOW):
+            continue
+        column = table[name]
+        if name.endswith(SUM_HIGH):
+            name = name.removesuffix(SUM_HIGH)
+            low = table[name + SUM_LOW]
+            carried = pc.add(column, pc.shift_right(low, SUM_LOW_BITS))
+            if (pc.max(carried).as_py() or 0) > LARGEST_SUM >> SUM_LOW_BITS:
+                raise Damaged(_TOO_LARGE.format(name))
+            column = pc.add(pc.shift_left(carried, SUM_LOW_BITS), pc.bit_wise_and(low, (1 << SUM_LOW_BITS) - 1))
+        made[name] = column
+    return pa.table(made)
 
 
 def columns(table: pa.Table, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:

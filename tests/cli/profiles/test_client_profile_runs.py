@@ -17,7 +17,6 @@ COVERED = f"covered={FIXTURES / 'guaranteed.json'}"
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_two_profiles_under_one_load_differ_by_what_their_bursts_admit(tmp_path: Path) -> None:
     done = CliRunner().invoke(
         build_app(),
@@ -34,7 +33,6 @@ def test_two_profiles_under_one_load_differ_by_what_their_bursts_admit(tmp_path:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_size_begins_from_the_profile_and_finds_less_than_the_arithmetic(tmp_path: Path) -> None:
     """W3: the formula wants flows × window = 12; the load has ten messages in flight."""
     load = tmp_path / "load.xml"

@@ -225,7 +225,6 @@ def test_nothing_but_errors_is_on_standard_error_in_a_pipe(small: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -79,7 +79,6 @@ def test_a_fault_of_an_executor_is_named(text: str, message: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_an_interrupt_of_a_sweep_is_one_line_and_what_was_done_stays(tmp_path: Path) -> None:
     (tmp_path / "tiny.xml").write_text(SCENARIO)
     command = [

@@ -64,7 +64,6 @@ def test_a_changed_bit_of_a_run_is_one_message_with_exit_status_9(scenario: Path
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_summarize_shows_what_the_simulator_counted(scenario: Path, tmp_path: Path) -> None:
     report = run(read_scenario(scenario), tmp_path / "run")
     made = document("summarize", tmp_path / "run", "--by", "client,queue,replication", *SPARK)
@@ -97,7 +96,6 @@ def test_nothing_but_spark_connect_needs_pandas() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_sweep_is_shown_compared_and_reported(scenario: Path, tmp_path: Path) -> None:
     grid = ("--grid", f"{DEPTH}=50,200", "--replications", "4", *SPARK)
     first = document("sweep", scenario, *grid, "--out", tmp_path / "a")
@@ -122,7 +120,6 @@ def test_a_sweep_is_shown_compared_and_reported(scenario: Path, tmp_path: Path) 
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_size_answers_in_words_and_exits_1_when_nothing_is_enough(scenario: Path) -> None:
     ask = (
         "size",
@@ -150,7 +147,6 @@ def test_size_answers_in_words_and_exits_1_when_nothing_is_enough(scenario: Path
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_size_states_what_it_has_shown_and_no_more(scenario: Path) -> None:
     targets = ("--target", "discards(D-1)=0", "--target", "latency_mean(D-1)<10s", "--target", "delivered(D-1)>10")
     made = document("size", scenario, *targets, "--vary", "max-depth(D-1)=40000", *SPARK)
@@ -225,7 +221,6 @@ def test_without_java_a_summary_is_one_message_with_exit_status_7(
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("level", ["counters", "messages"])
 def test_messages_refused_at_ingress_are_in_every_summary_and_report(level: str, tmp_path: Path) -> None:
     folder = tmp_path / "run"
