@@ -12,7 +12,7 @@ from qsctl.errors import Damaged
 from qsctl.eventlog.outcomes import LOSS_COLUMNS
 from qsctl.eventlog.schema import bucket_bounds_ns
 from qsctl.summary.finishing.arrow import LARGEST_SUM, grouped, with_exact_sums
-from qsctl.summary.finishing.counters import counted, loss_ratio
+from qsctl.summary.finishing.counters import counted, loss_ratios
 from qsctl.summary.finishing.intervals import intervals
 from qsctl.summary.finishing.percentiles import bucket_end_ns, ranks
 from qsctl.summary.observation import SUM_LOW_BITS
@@ -131,4 +131,4 @@ def test_a_loss_ratio_leaves_elided_messages_out_of_the_losses() -> None:
     counts = {name: [1, 0] for name in LOSS_COLUMNS} | {"elided_messages": [3, 0], "delivered_messages": [5, 0]}
     counters = pa.table({name: pa.array(values, pa.int64()) for name, values in counts.items()})
     assert len(LOSS_COLUMNS) == 8
-    assert loss_ratio(counters).to_pylist() == [pytest.approx(8 / 16), 0.0]
+    assert loss_ratios(counters).to_pylist() == [pytest.approx(8 / 16), 0.0]
