@@ -36,10 +36,9 @@ from qsctl.core.integration.messages import (
 )
 from qsctl.core.integration.records import Record
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
-from qsctl.sim.arrivals.streams import ArrivalStreams
+from qsctl.sim.arrivals.cursor import ArrivalCursor
 from qsctl.sim.engine.behaviours import label_of, new_payload
 from qsctl.sim.engine.build import engine_settings
-from qsctl.sim.kernel import records as r
 from qsctl.sim.kernel.random import logarithm, stream_key, uniform
 from qsctl.sim.scenario.engine import EngineInbound, EngineOutbound
 from qsctl.sim.scenario.intervals import occurrences
@@ -156,14 +155,14 @@ class EngineWorld:
         self._count = 0
         self._senders: dict[str, _Sender] = {}
         self._receivers: dict[str, _Receiver] = {}
-        self._streams = ArrivalStreams(arrivals_scenario(scenario), replication)
+        self._arrivals = ArrivalCursor(arrivals_scenario(scenario), replication, self._until_ns)
         self._by_client = [
             thread.name for process in scenario.engine.processes for thread in process.threads if thread.inbound
         ]
-        self._window = np.zeros(0, r.ARRIVAL)
-        self._position = 0
         self._is_powered = True
         self._add_peers(scenario, replication)
+        while self._arrivals.next_ns < from_ns:  # an earlier run has sent it: it only counts
+            self._senders[self._by_client[self._arrivals.pop()[0]]].number += 1
         self._engine = IntegrationEngine(self.settings, database, from_ns)
         self._plan(scenario)
         self._finish_turn()
@@ -180,7 +179,7 @@ class EngineWorld:
 
     def next_instant(self) -> Nanoseconds:
         """Return when something happens next; INFINITE_NS: never."""
-        instant = self._next_arrival()
+        instant = self._arrivals.next_ns
         if self._agenda:
             instant = min(instant, self._agenda[0][0])
         deadline = self._engine.next_deadline() if self._is_powered else None
@@ -189,10 +188,9 @@ class EngineWorld:
     def turn(self, instant: Nanoseconds) -> None:
         """Do everything that happens at an instant."""
         self.now = max(self.now, instant)
-        while self._next_arrival() <= self.now:
-            row = self._window[self._position]
-            self._position += 1
-            self._offer(self._by_client[int(row["client"])], int(row["bytes"]))
+        while self._arrivals.next_ns <= self.now:
+            client, size_bytes = self._arrivals.pop()
+            self._offer(self._by_client[client], size_bytes)
         while self._agenda and self._agenda[0][0] <= self.now:
             heapq.heappop(self._agenda)[2]()
             self._finish_turn()
@@ -256,20 +254,6 @@ class EngineWorld:
         if instant < INFINITE_NS:
             self._count += 1
             heapq.heappush(self._agenda, (max(instant, self._from_ns), self._count, action))
-
-    def _next_arrival(self) -> Nanoseconds:
-        while True:
-            while self._position >= len(self._window):
-                if self._streams.now_ns >= self._until_ns:
-                    return INFINITE_NS
-                self._window = self._streams.window(self._until_ns)
-                self._position = 0
-            instant = int(self._window[self._position]["time"])
-            if instant >= self._from_ns:
-                return instant
-            # An earlier run has sent it: it only counts.
-            self._senders[self._by_client[int(self._window[self._position]["client"])]].number += 1
-            self._position += 1
 
     # What happens.
 

@@ -28,9 +28,8 @@ from qsctl.core.messages import (
 from qsctl.core.turn import Turn
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
-from qsctl.instant import INFINITE_NS, Nanoseconds
-from qsctl.sim.arrivals.streams import ArrivalStreams
-from qsctl.sim.kernel import records as r
+from qsctl.instant import Nanoseconds
+from qsctl.sim.arrivals.cursor import ArrivalCursor
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, Event, ModelRun, Rows, Stop
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.service.peers import (
@@ -87,9 +86,7 @@ class SharedReaderQueueRun:
             for queue in self._queues
             if queue.replicated
         }
-        self._arrivals = ArrivalStreams(arrivals_scenario(scenario), replication)
-        self._window = np.zeros(0, r.ARRIVAL)
-        self._position = 0
+        self._arrivals = ArrivalCursor(arrivals_scenario(scenario), replication, scenario.horizon_ns)
         self._payloads: dict[int, bytes] = {}
         self._agenda: list[tuple[Nanoseconds, int, int, Any, Any]] = []
         self._sequence = 0
@@ -153,28 +150,16 @@ class SharedReaderQueueRun:
 
     def _next_instant(self) -> Nanoseconds:
         """Return when something happens next: a write, a message that arrives, a service that ends, a deadline."""
-        instant = self._next_arrival()
+        instant = self._arrivals.next_ns
         if self._agenda and self._agenda[0][0] < instant:
             instant = self._agenda[0][0]
         deadline = self._turn.next_deadline()
         return instant if deadline is None or deadline > instant else max(deadline, self.now_ns)
 
-    def _next_arrival(self) -> Nanoseconds:
-        horizon_ns = self._scenario.horizon_ns
-        while self._position >= len(self._window):
-            if self._arrivals.now_ns >= horizon_ns:
-                return INFINITE_NS
-            # The rows of a window are overwritten by the next one: they are used up before it is asked for.
-            self._window = self._arrivals.window(horizon_ns)
-            self._position = 0
-        return int(self._window[self._position]["time"])
-
     def _pass(self, now: Nanoseconds) -> None:
         """Do one pass of the driver: everything due now goes in, then what may leave goes out."""
-        while self._next_arrival() == now:
-            row = self._window[self._position]
-            self._position += 1
-            self._offer(now, int(row["client"]), int(row["bytes"]))
+        while self._arrivals.next_ns == now:
+            self._offer(now, *self._arrivals.pop())
         while self._agenda and self._agenda[0][0] <= now:
             _, _, kind, peer, what = heapq.heappop(self._agenda)
             self._do(now, kind, peer, what)
