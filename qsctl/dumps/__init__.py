@@ -1,1 +1,15 @@
-"""Listings of an integration engine's recovery and error databases: read from files, printed as operators know them."""
+"""Listings of an integration engine's recovery and error databases [CLOVERLEAF]: read from files, printed again.
+
+In: the text of a listing: short, long or extended form, of several locales, however large. Out: messages (`model.py`),
+one at a time; which of them are meant (`choice.py`), counted by what they have in common (`groups.py`), written in the
+form that operators and their scripts know (`write.py`). `from_database.py` has the same of an engine of our own.
+
+- `read.py`: the forms; `lines.py`: lines of any file; `columns.py`, `rows.py`: a table by its heading;
+  `extended_block.py`, `fields.py`: `name : value`; `values.py`, `moments.py`, `flags.py`, `payload_text.py`: values;
+- `states.py`: what the number in the column State means, and what an operator does about it.
+
+Invariants: memory does not grow with the file; a value that is not understood is reported with its line and column, and
+the rest is read; what a listing does not say is None or empty; what is written and read again is equal.
+
+Read first: `model.py`, then `read.py`.
+"""

@@ -1,1 +1,21 @@
-"""The discrete-event simulator."""
+"""The discrete-event simulator: a scenario in, a run folder with its event log out.
+
+In: a `Scenario` (`scenario/`), read from XML or built in Python, with a seed. Out: message rows, events and counters of
+each repetition, written through `eventlog`; or, without a folder, the counters alone (`run.simulate_counters`), which
+is what sweeps, comparisons and sizing work on.
+
+Four models, one folder each, all behind the protocol of `model.py`:
+
+- `egress/`: the egress queues of a Solace broker and of a TIBCO appliance, compiled with numba;
+- `service/`: our own queues, `core.turn` itself under virtual time, with the producers and consumers of `core.client`;
+- `engine/`: the integration engine, `core.integration` itself under virtual time.
+
+`arrivals/` draws what all of them are given, `kernel/` holds what compiled code shares, `recording/` what the models in
+Python count and log, `sizing/` what `qsctl size` asks, `listings/` a run as a broker would list it.
+
+Invariants: time is in whole nanoseconds and never read from a clock; every random number is a hash of seed, repetition,
+stream and count, so that the same scenario writes the same bytes with any number of workers, and a variant of a
+scenario sees the same arrivals; every message ends in exactly one outcome (`eventlog.outcomes`).
+
+Read first: `run.py`, then `replication.py` and `model.py`, then the model of interest.
+"""

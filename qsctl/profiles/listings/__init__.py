@@ -1,1 +1,17 @@
-"""Listings of a broker's CLI and replies of SEMP v1: read to one model, and written as the broker writes them."""
+"""Listings of a broker's CLI [SOL-QUEUES] and replies of SEMP v1: read to one model, written as the broker writes them.
+
+In: captured text of `show client … stats queue` and its siblings, with line breaks or flowed into one line; XML
+replies, in one or several pages. Out: the dataclasses of `model.py`, and from them the same text, SEMP, or Prometheus
+metrics.
+
+- `model.py`: what a listing says, whatever it was read from;
+- `read.py`: what a text is, and its parts; `text.py`, `blocks.py`, `labelled.py`, `queue_rows.py`, `heading_table.py`,
+  `discard_lines.py`: its pieces; `semp.py`: the XML;
+- `layout.py`, `labels.py`, `columns.py`, `write.py`: how the broker lays it out; `prometheus.py`;
+- `discards.py`: causes of discards and their levers; `wildcard.py`: names with wildcards.
+
+Invariants: what is read is what is written; a value that a listing does not give is None; a problem names file and
+line.
+
+Read first: `model.py`, then `read.py`.
+"""

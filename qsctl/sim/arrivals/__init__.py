@@ -1,1 +1,15 @@
-"""Arrivals: what is sent to which client, and when, the same for every model."""
+"""Arrivals: who is sent what, and when, the same for every model.
+
+In: the traffic of a scenario and the number of a repetition. Out: windows of `ARRIVAL` rows in time order
+(`streams.ArrivalStreams.window`), each with time, client, bytes, topic and tag; for models in Python one after the
+other (`cursor.ArrivalCursor`).
+
+`streams.py` lays out one stream for each client (or for a fan-out, or a trace) with keys of its own; `draw.py` draws
+gaps, sizes and topics in compiled code; `merge.py` puts the streams of a window into time order; `trace.py` reads
+recorded arrivals.
+
+Invariants: draws are counter-based, hence a change of one stream, limit or profile moves no arrival of another; how
+time is cut into windows changes no row; arrivals of one instant stand in the order of their streams.
+
+Read first: `streams.py`.
+"""

@@ -1,1 +1,22 @@
-"""The egress queues of message brokers: Solace and the TIBCO appliance, in one compiled loop."""
+"""The egress queues of message brokers: Solace [SOL-QUEUES] and the TIBCO appliance [P7500], in one compiled loop.
+
+In: a scenario of model `solace` or `tibco`. Out: a `sim.model.ModelRun`: message rows, events, one row of counters for
+each client and queue.
+
+    arrivals → ingress → priority queue → TCP transmit queue → port → acknowledgment
+                 endpoint ⇄ G-1 ┘
+
+- `solace.py`, `tibco.py`: what each model is, with its sources; `layout.py`: a scenario as record arrays;
+- `run.py`: the driver: the kernel from one set time to the next, and between them changes, absences, seconds;
+- `advance.py`: the loop; `queue.py`: admission, discard, the schedulers; `connection.py`: one client's connection, one
+  text for plain clients and for those with traits; `transmit.py`: port and link; `serve.py`, `endpoint.py`,
+  `eliding.py`, `presence.py`: clients with a trait;
+- `ingress.py`, `admit_ingress.py`, `subscriptions.py`: before the queues; `slow_subscribers.py`: each second;
+- `arrays.py`, `counters.py`: the arrays of a run, and what they counted.
+
+Invariants: a message stands in one list of nodes and ends in one outcome; a queue's length and work units are those of
+what it holds; acknowledgments of a client never overtake one another; equal times are ordered as `advance.py` says.
+Oracles in plain Python (tests/sim/oracle_solace.py, oracle_tibco.py) agree with the kernels to the message.
+
+Read first: `solace.py`, `advance.py`, `queue.py`.
+"""

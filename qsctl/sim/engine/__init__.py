@@ -1,7 +1,16 @@
-"""The integration engine under virtual time: the engine that is, with simulated senders and receivers [CLOVERLEAF].
+"""The integration engine [CLOVERLEAF] under virtual time: `core.integration` itself, with senders and receivers.
 
-`behaviours` what declared procedures do, `build` an engine's settings from a scenario, `world` the driver with its
-connections, `visit_log` the event log, `interruption` a run
-step by step and a recovery from any of them, `crash_points` every interruption judged, `run_on_disk` with a database
-that stays.
+In: a scenario of model `integration`. Out: a `sim.model.ModelRun` with one row for each visit of a message to a queue;
+from `crash_points.explore`, a judgement of every interruption; from `run_on_disk.run_engine`, a run against a recovery
+database that stays.
+
+- `world.py`: the driver: connections, operators, power, and the order of storing and releasing;
+- `run.py`: the model of a simulated run around it; `visit_log.py`: events folded into rows and counters;
+- `build.py`, `behaviours.py`: the engine's settings out of a scenario, and what its declared procedures do;
+- `interruption.py`, `crash_points.py`: a run step by step, and what recovery does behind each step.
+
+Invariants: records are stored before what rests on them is released; what a declared procedure does is a function of
+the message alone, so that it does the same after a restart; a receiver processes one message at a time.
+
+Read first: `world.py`.
 """

@@ -1,1 +1,15 @@
-"""What compiled models share; `jit.py` is the only importer of numba."""
+"""What compiled code shares: records, random numbers, heap, histogram, log rows, and the compiler itself.
+
+In: addresses of record arrays (`jit.address_of`) and numbers. Out: the same arrays, changed in place.
+
+- `jit.py`: the only importer of numba; `kernel` and `inlined` decorate every compiled function, and the compiled code
+  is kept in a directory of qsctl's own;
+- `records.py`: the layout of every array, and the one record that leads to all of them;
+- `random.py`: draw n of a stream is a hash of the stream's key and n; `heap.py`, `histogram.py`, `rows.py`.
+
+Invariants: kernels allocate nothing, call back nothing and run without the interpreter lock; with `NUMBA_DISABLE_JIT=1`
+they are plain Python that checks every index; importing this package changes no setting of numba that the caller's own
+functions would see.
+
+Read first: `records.py`, then `rows.py`.
+"""
