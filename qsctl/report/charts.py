@@ -1,7 +1,7 @@
 """Charts as static SVG: drawn with Altair, rendered without a browser, a network or a script in the page.
 
 Every chart is drawn twice, for a wide page and for a phone, since text in a scaled picture would be too small. Text and
-axes take the page's colour, so that one picture serves light and dark.
+axes have the page's colour, so that one picture serves light and dark.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Values: TypeAlias = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One chart: a title, a sentence that says what is seen, and the two drawings."""
+    """One chart: a title, a sentence that describes it, and the two drawings."""
 
     title: str
     caption: str

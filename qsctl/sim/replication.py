@@ -111,7 +111,7 @@ def simulate_replication(
     """Run one replication and write its part of the run folder.
 
     A stop, or Ctrl-C, ends it early: what was simulated until then is written whole, counters included, and the
-    outcome says that it is not complete.
+    outcome is marked as not complete.
     """
     level = LogLevel(scenario.log_level)
     chosen = model or model_of(scenario)

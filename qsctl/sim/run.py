@@ -173,7 +173,7 @@ def _with_outcomes(info: RunInfo, outcomes: list[Outcome]) -> RunInfo:
 
 
 def _finish(folder: Location, info: RunInfo, outcomes: list[Outcome]) -> RunReport:
-    """Sum up, seal with the fingerprint, and say whether the run is whole."""
+    """Sum up, add the fingerprint, and record whether the run is complete."""
     from qsctl.eventlog.reader import counters_of
 
     info = _with_outcomes(info, outcomes)

@@ -28,7 +28,7 @@ SWEEP_FORMAT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One varied value: its path in the scenario and the texts it takes, in order."""
+    """One varied value: its path in the scenario and its values as texts, in order."""
 
     path: str
     values: tuple[str, ...]
@@ -175,7 +175,7 @@ def run_task(scenario: Scenario, task: Task) -> list[Figures]:
 
 
 def plan_document(plan: SweepPlan, digest: str) -> Mapping[str, object]:
-    """Return what a sweep's folder says of itself. A later call may add points and replications, nothing else."""
+    """Return the description in a sweep's folder. A later call may add points and replications, nothing else."""
     return {
         "format": SWEEP_FORMAT,
         "scenario": plan.scenario.name,

@@ -1,4 +1,4 @@
-"""The recovery database and the error database: what their records say together.
+"""The recovery database and the error database: what their records describe together.
 
 Decides: what a record does, and what of it counts. Replaying all records of a store gives the state that wrote them;
 `unfinished` are copies whose change was interrupted before its last record.
@@ -31,7 +31,7 @@ class Database:
             self.apply(record)
 
     def apply(self, record: Record) -> None:
-        """Do what a record says. One about a copy that is not there does nothing: damage took the copy away."""
+        """Apply a record. One about a copy that is not there does nothing: damage took the copy away."""
         match record:
             case Stored(_, serial, message, payload):
                 held = self.errors if message.is_error else self.recovery

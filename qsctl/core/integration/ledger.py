@@ -1,7 +1,8 @@
 """What the engine writes down: ids, serial numbers, places, and the records of every step [CLOVERLEAF].
 
 Decides: when a message has a copy in a database. A message with the flag USERDB is backed: each of its steps is a
-record. The ledger keeps both databases as the records say them, so that a process that starts again finds its messages.
+record. The ledger keeps both databases as the records describe them, so that a process that starts again finds its
+messages.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which state of a message follows which [CLOVERLEAF].
 
-Decides: the transitions. `Held.move` is the only place that assigns a state, and it takes the next one from here.
+Decides: the transitions. `Held.move` is the only place that assigns a state, and it reads the next one here.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class DetailKind(StrEnum):
     TRANSLATE = "translate"
     """Pre-procedures, translations one after the other, post-procedures."""
     GENERATE = "generate"
-    """Procedures make messages; what of the source goes on is theirs to say."""
+    """Procedures make messages; what of the source goes on is theirs to decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class RouteDetail:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What is done with messages of a transaction id; `ANY_TRANSACTION` takes those that no other route takes."""
+    """What is done with messages of a transaction id; `ANY_TRANSACTION` is for those that no other route is for."""
 
     transaction_id: str
     details: tuple[RouteDetail, ...]

@@ -130,7 +130,7 @@ class ArrivalStreams:
         self._counts = np.zeros(DIGITS, np.int64)
 
     def window(self, until_ns: Nanoseconds) -> npt.NDArray[Any]:
-        """Return the next arrivals, at most up to `until_ns` (exclusive), in time order; `now_ns` says up to when.
+        """Return the next arrivals, at most up to `until_ns` (exclusive), in time order; `now_ns` is how far they go.
 
         The rows are overwritten by the next call. How the time is cut into windows changes no row.
         """

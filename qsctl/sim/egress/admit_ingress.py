@@ -31,7 +31,7 @@ def admit_ingress(
     refusals: Any,
     turned: Any,
 ) -> tuple[int, int, int]:
-    """Keep the rows that the broker takes in, at the time when it has them whole.
+    """Keep the rows that the broker accepts, at the time when it has received them whole.
 
     Arrays and numbers:
         rows: ARRIVAL in time order; the first `count` are compacted in place.

@@ -1,7 +1,7 @@
 """The loop of the egress models: arrivals in time order, blocked clients' acknowledgments and timers between them.
 
 There is no heap of all events. A client that can send needs none of its acknowledgments before its own next message,
-so they are taken then; only blocked clients wait in a heap, keyed by their next acknowledgment. The port is a FIFO,
+so they are applied then; only blocked clients wait in a heap, keyed by their next acknowledgment. The port is a FIFO,
 hence Lindley's recursion and no event for the end of a transmission. At equal times: acknowledgments (by client), then
 timers (by client), then what the caller does at `until` (configured changes), then arrivals in stream order.
 """

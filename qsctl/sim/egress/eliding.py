@@ -114,11 +114,11 @@ def ready_in(state: Any, c: int, q: int, t: int) -> tuple[int, int, int]:
 
 
 @kernel
-def take_ready(state: Any, c: int, t: int, take: bool) -> int:
+def take_ready(state: Any, c: int, t: int, dequeues: bool) -> int:
     """Return the next message that no eliding delay holds; NONE when there is none.
 
     By priority and then by place; under the weighted scheduler a queue of which nothing is ready is passed over as an
-    empty one is. With `take` the message leaves its queue. Without one the client wakes when the first delay ends.
+    empty one is. With `dequeues` the message leaves its queue. Without one the client wakes when the first delay ends.
     """
     broker = row(state, 0, STATE)
     client = row(broker.clients, c, CLIENT)
@@ -132,13 +132,13 @@ def take_ready(state: Any, c: int, t: int, take: bool) -> int:
         wake = min(wake, end)
         if node != NONE:
             ready |= 1 << q
-            if not (take and shared):
+            if not (dequeues and shared):
                 break
     if ready == 0:
         if wake < FOREVER:
             want_timer(state, c, wake)
         return wide(NONE)
-    if not take:
+    if not dequeues:
         return node
     chosen = bit_length(ready) - 1
     if shared:

@@ -99,7 +99,7 @@ class Ingress:
         return found
 
     def _lost(self, turned: npt.NDArray[Any], losses: npt.NDArray[Any]) -> Rows:
-        """Count refused copies, and say what became of each."""
+        """Count refused copies, and return the rows of what became of each."""
         self.turned_away += len(turned)
         queue = turned["tag"] & 7
         too_big = turned["tag"] >> ARRIVAL_TRAFFIC_SHIFT == TOO_BIG_REASON

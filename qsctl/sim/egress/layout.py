@@ -56,7 +56,7 @@ from qsctl.sim.scenario.scenario import (
 
 PORTS_MAX: Final = 2**15 - 1
 WINDOW_BYTES_MAX: Final = 2**30
-"""The largest window that TCP's window scale option can say (RFC 7323)."""
+"""The largest window that TCP's window scale option can express (RFC 7323)."""
 LIMIT_MAX: Final = 2**31 - 1
 """Of a depth in work units, and of a burst in messages."""
 NS_A_BYTE_AT_ONE_BIT: Final = 8_000_000_000
@@ -121,7 +121,7 @@ def look_up(of: str, kind: str, name: str, known: Mapping[str, tuple[int, Named]
     """Return a named part of the scenario.
 
     Raises:
-        InvalidInput: there is none of that name; says which there are.
+        InvalidInput: there is none of that name; names those that there are.
     """
     if name not in known:
         raise InvalidInput(

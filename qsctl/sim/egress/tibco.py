@@ -3,7 +3,7 @@
 Each client has one application message queue with a maximum depth in work units of 2,048 bytes; a message that arrives
 while the depth is at the maximum is discarded and counted as Transmit Congestion--Slow Consumer, any other enters
 whole. A message goes on to the TCP transmit queue while that is below its maximum in bytes (it may carry it past), and
-waits otherwise: nothing is lost there. The scheduler takes it to the send queue when TCP may send, and the port sends
+waits otherwise: nothing is lost there. The scheduler moves it to the send queue when TCP may send, and the port sends
 at line rate what its clients' windows allow.
 
 Source: [P7500], "Functional Description", "Per-client TCP Queues", "Per-port Transmit Queues". The kernel is the one

@@ -87,7 +87,7 @@ def explore(scenario: Scenario, *, replication: int = 0, every: int = 1, nested:
     """Interrupt a scenario at every point.
 
     Args:
-        scenario: with an engine; what it says of crashes, stops and outages happens besides.
+        scenario: with an engine; its crashes, stops and outages happen as well.
         replication: its number.
         every: only every so many-th point.
         nested: whether the recovery is interrupted, too.

@@ -1,6 +1,6 @@
 """A run of a simulated integration engine step by step, and what an engine does that starts in the middle of it.
 
-Decides: what a step is, and that a recovery goes on until nothing is left to do, with receivers that take everything.
+Decides: what a step is, and that a recovery goes on until nothing is left to do, with receivers that accept everything.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def named(record: Record) -> str:
 
 
 def recover_and_drain(settings: EngineSettings, database: Database, now: Nanoseconds) -> Outcome:
-    """Start an engine with a database, and go on until nothing is left to do; receivers take whatever comes at once."""
+    """Start an engine with a database, and go on until nothing is left to do; receivers accept everything at once."""
     engine = IntegrationEngine(settings, database, now)
     received: list[Received] = []
     recovered: list[Recovered] = []

@@ -1,6 +1,6 @@
 """An integration engine's events folded into message rows and counters: one row a visit of a message to a queue.
 
-Decides: what a visit is. It begins when a message is put into a queue and ends when it is taken out for work or sent
+Decides: what a visit is. It begins when a message is put into a queue and ends when it is dequeued for work or sent
 on: the wait. A message that comes back, from a procedure that asked for another run or from a stopped thread, begins
 another visit. Clients are the threads; of the post-translation queues, the destination.
 """
@@ -93,7 +93,7 @@ class VisitLog:
             case Changed(at_ns, what, name, is_up):
                 self._changed(at_ns, what, name, is_up)
             case _:
-                pass  # what the others say is in the rows already
+                pass  # the others add nothing to what is in the rows
 
     def hold(self) -> None:
         """End the run: what is still in a queue is held."""

@@ -1,7 +1,7 @@
 """The world around a simulated integration engine: senders, receivers, operators, power [CLOVERLEAF].
 
 Decides: what a driver does. Records are stored before messages are released; a sender whose thread does not run keeps
-its messages, in order, until it does; a receiver takes one message at a time. Storage takes no virtual time.
+its messages, in order, until it does; a receiver processes one message at a time. Storage takes no virtual time.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Sender:
 
 @dataclass(slots=True)
 class _Receiver:
-    """Takes the messages of one outbound thread, one at a time."""
+    """Processes the messages of one outbound thread, one at a time."""
 
     thread: str
     mean_service_ns: float
@@ -87,20 +87,20 @@ class _Receiver:
     service_key: Any
     answer_key: Any
     reply_key: Any
-    taken: int = 0
+    processed: int = 0
     presence: int = 0
     """Counts outages and restarts: a service that was in progress is void."""
 
     def service_ns(self) -> Nanoseconds:
         if not self.is_exponential:
             return round(self.mean_service_ns)
-        return max(1, round(-float(logarithm(uniform(self.service_key, self.taken))) * self.mean_service_ns))
+        return max(1, round(-float(logarithm(uniform(self.service_key, self.processed))) * self.mean_service_ns))
 
     def refuses(self) -> bool:
-        return float(uniform(self.answer_key, self.taken)) < self.declared.refuses
+        return float(uniform(self.answer_key, self.processed)) < self.declared.refuses
 
     def is_silent(self) -> bool:
-        return float(uniform(self.reply_key, self.taken)) < self.declared.silent
+        return float(uniform(self.reply_key, self.processed)) < self.declared.silent
 
 
 class EngineWorld:
@@ -174,7 +174,7 @@ class EngineWorld:
 
     @property
     def waiting_at_senders(self) -> int:
-        """Messages that no thread has taken yet."""
+        """Messages that no thread has received yet."""
         return sum(len(each.backlog) for each in self._senders.values())
 
     def next_instant(self) -> Nanoseconds:
@@ -325,7 +325,7 @@ class EngineWorld:
         if presence != receiver.presence:
             return
         is_refused, is_silent = receiver.refuses(), receiver.is_silent()
-        receiver.taken += 1
+        receiver.processed += 1
         if not is_refused:
             self.delivered += 1
             self._on_received(Received(self.now, receiver.thread, delivery.payload, delivery.is_possible_duplicate))

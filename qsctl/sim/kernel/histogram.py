@@ -29,7 +29,7 @@ def bucket_of(duration_ns: int) -> int:
 
 @kernel
 def open_block(state: Any, place: int) -> int:
-    """Return a fresh block for an octave of a queue; says so when only room for one more event is left."""
+    """Return a fresh block for an octave of a queue; notes when only room for one more event is left."""
     broker = row(state, 0, STATE)
     block = wide(broker.blocks_used)
     broker.blocks_used = block + 1

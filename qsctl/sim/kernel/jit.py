@@ -235,7 +235,7 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 
 def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A kernel that its callers take in whole, for what every message does; elsewhere it costs compile time."""
+    """Compile a kernel into each of its callers, for what every message does; elsewhere it costs compile time."""
     return _compiled(function, forceinline=True)
 
 

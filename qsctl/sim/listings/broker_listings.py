@@ -141,7 +141,7 @@ def _uptime_s(state: RunState, client: ClientState) -> int | None:
 
 
 def _topics_of(state: RunState, client: ClientState, topics: dict[int, int] | None) -> int | None:
-    """Topics that a client is eliding; None where the log does not say, as after a disconnection."""
+    """Topics that a client is eliding; None where the log does not contain it, as after a disconnection."""
     if not client.profile.eliding.enabled or state.scenario.model is not Model.SOLACE:
         return 0
     if topics is None or client.connected_at_ns != 0:

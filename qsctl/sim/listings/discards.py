@@ -23,7 +23,7 @@ from qsctl.sim.scenario.scenario import Model, Scenario
 from qsctl.sim.scenario.xml import read_scenario
 
 LARGEST_MESSAGE: Final = "200 MB"
-"""Above every message that the simulator takes."""
+"""Above every message that the simulator accepts."""
 
 
 @dataclass(frozen=True, slots=True)

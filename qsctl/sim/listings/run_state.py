@@ -35,7 +35,7 @@ _GONE: Final = (_NAMES[Event.DISCONNECTED], _NAMES[Event.DISCONNECTED_SLOW])
 
 @dataclass(slots=True)
 class ClientState:
-    """One client when the replication ended. None: the run's log does not say."""
+    """One client when the replication ended. None: the run's log does not contain it."""
 
     number: int
     name: str

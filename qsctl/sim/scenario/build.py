@@ -136,7 +136,7 @@ def build(form: Form, element: etree._Element, reading: Reading, given: dict[str
 
 
 def _in_plain_units(change: dict[str, object]) -> dict[str, object]:
-    """A port's new rate may be written as in `<port>`; models take bits a second."""
+    """A port's new rate may be written as in `<port>`; models have bits a second."""
     path, value = str(change.get("path")), str(change.get("value"))
     if path.startswith("port[") and path.endswith("/rate"):
         with contextlib.suppress(InvalidInput):  # the rules say what may stand there

@@ -97,7 +97,7 @@ def read_changes(scenario: Scenario) -> tuple[list[QueueChange | PortChange], Ou
     """Return the scenario's timed changes, and the outages of groups and of changes together.
 
     Raises:
-        InvalidInput: a path that names nothing that can change, a value that it cannot take, an unknown name.
+        InvalidInput: a path that names nothing that can change, a value that it cannot have, an unknown name.
     """
     changes: list[QueueChange | PortChange] = []
     pauses = {group.name: list(group.pauses) for group in scenario.groups}

@@ -130,7 +130,7 @@ class EngineOutbound:
     """The outbound side of a thread, and the receiver at the other end."""
 
     service: Arrivals
-    """The rate at which it takes messages, one at a time; constant or Poisson (exponential times)."""
+    """The rate at which it processes messages, one at a time; constant or Poisson (exponential times)."""
     refuses: float = 0.0
     """Probability that it refuses a message."""
     retries: int = -1

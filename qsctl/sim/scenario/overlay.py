@@ -1,4 +1,4 @@
-"""A client profile of a broker in place of a scenario's profile: which one it takes, and which values change.
+"""A client profile of a broker in place of a scenario's profile: which one it replaces, and which values change.
 
 Decides: what of a client profile the simulator knows (the table's column `scenario`), and that weights, the transmit
 queue and the admission stay the scenario's.
@@ -19,7 +19,7 @@ from qsctl.sim.scenario.scenario import Model, Scenario
 
 @dataclass(frozen=True, slots=True)
 class Overlaid:
-    """A scenario with a client profile's values; `overrides` are the changed ones, as `--set` takes them."""
+    """A scenario with a client profile's values; `overrides` are the changed ones, as `--set` accepts them."""
 
     scenario: Scenario
     profile: str

@@ -113,7 +113,7 @@ class Profile:
     redelivery_delay_ns: Nanoseconds = 100 * MILLISECOND_NS
     """Of `GuaranteedOverflow.REDELIVER`."""
     max_subscriptions: int = -1
-    """Of one client; -1: the broker's platform decides, which the simulator takes as no limit."""
+    """Of one client; -1: the broker's platform decides, which the simulator treats as no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,7 @@ class Broker:
     ingress_buffer_bytes: int = 0
     """Shared by the publishers (one a traffic) in equal parts; it fills when the ingress rate is limited."""
     ingress_rate_bits_per_second: int = 0
-    """At which the broker takes messages in, first come first served; 0: at once."""
+    """At which the broker accepts messages, first come first served; 0: at once."""
     max_message_bytes: int = 30_000_000
     large_message_bytes: int = 1_048_576
     """A larger message raises the one-shot event Large Message of its client [SOL-QUEUES]."""

@@ -98,7 +98,7 @@ class SampleLog:
             case SampleReturned(_, queue, _, _, _):
                 self._log.of(queue).returned += 1
             case _:
-                pass  # what the other events say is in the rows already
+                pass  # the other events add nothing to what is in the rows
 
     def bounced(self, at_ns: Nanoseconds, queue: str, identity: SampleIdentity, size_bytes: int) -> None:
         """Log a sample that its queue refused: it left as it came."""
