@@ -6,7 +6,7 @@ sample that is enqueued and assigned to a consumer at once, and samples that are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice, zip_longest
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -77,6 +77,10 @@ class _RemovedRun(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False)
     cause: RemovalCause
 
 
+_SEVERAL: Final = frozenset({_SentMetadata, _RemovedRun})
+"""What is several records."""
+
+
 class _EnqueuedHead(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     queue: str
     position: int
@@ -131,26 +135,32 @@ class _QueueCodec:
             found = _decode(body)
         except UNREADABLE as error:
             raise UnreadableRecord(str(error)) from error
-        if isinstance(found, _SentMetadata):
-            queue, position = found.queue, found.position
-            sample = (queue, position, found.identity, found.enqueued_at_ns, found.expires_at_ns, found.source_guid)
-            return (Enqueued(*sample), Assigned(queue, position, found.consumer_guid, 1))
-        if isinstance(found, _RemovedRun):
-            return [Removed(found.queue, position, found.cause) for position in found.positions]
-        return (found,)
+        return _parts(found) if type(found) in _SEVERAL else (found,)
 
-    def read_positions(self, body: bytes, into: Positions) -> None:
-        """See `Codec.read_positions`."""
+    def decode_all(self, bodies: Sequence[bytes]) -> Sequence[Record]:
+        """See `Codec.decode_all`."""
         try:
-            kind = body[1]
-            if kind in _ENQUEUED_TAGS:
-                into.begun.add(_decode_head(body).position)
-            elif kind == _REMOVED_RUN_TAG:
-                into.ended.update(_decode_run_head(body).positions)
-            elif kind == _REMOVED_TAG:
-                into.ended.add(_decode_head(body).position)
-            elif kind == _REMEMBERED_TAG:
-                into.next_free = max(into.next_free, _decode_head(body).position)
+            found = list(map(_decode, bodies))
+        except UNREADABLE as error:
+            raise UnreadableRecord(str(error)) from error
+        if _SEVERAL.isdisjoint(map(type, found)):
+            return found
+        return [record for each in found for record in (_parts(each) if type(each) in _SEVERAL else (each,))]
+
+    def read_positions(self, bodies: Iterable[bytes], into: Positions) -> None:
+        """See `Codec.read_positions`."""
+        begin, end = into.begun.add, into.ended.add
+        try:
+            for body in bodies:
+                kind = body[1]
+                if kind in _ENQUEUED_TAGS:
+                    begin(_decode_head(body).position)
+                elif kind == _REMOVED_RUN_TAG:
+                    into.ended.update(_decode_run_head(body).positions)
+                elif kind == _REMOVED_TAG:
+                    end(_decode_head(body).position)
+                elif kind == _REMEMBERED_TAG:
+                    into.next_free = max(into.next_free, _decode_head(body).position)
         except UNREADABLE as error:
             raise UnreadableRecord(str(error)) from error
 
@@ -221,6 +231,16 @@ class _QueueCodec:
             counts.append(count)
             count = 1
         return Encoded(bodies, counts, positions, data, ended)
+
+
+def _parts(found: _Metadata) -> Sequence[Record]:
+    """Return the records of a body that is several."""
+    if isinstance(found, _SentMetadata):
+        queue, position = found.queue, found.position
+        sample = (queue, position, found.identity, found.enqueued_at_ns, found.expires_at_ns, found.source_guid)
+        return (Enqueued(*sample), Assigned(queue, position, found.consumer_guid, 1))
+    assert isinstance(found, _RemovedRun)
+    return [Removed(found.queue, position, found.cause) for position in found.positions]
 
 
 def _is_plain(record: Enqueued) -> bool:

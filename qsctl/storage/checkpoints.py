@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Final
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.errors import Damaged
@@ -17,13 +18,15 @@ from qsctl.storage.base import Extent, Shares
 from qsctl.storage.codec import POSITION, Codec, Encoded, Positions, Record, UnreadableRecord, fill
 from qsctl.storage.compaction import ROOM_FOR_FILES, Compaction, Whole
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.data_files import DataFiles
+from qsctl.storage.data_files import OFFSET_BITS, OFFSET_MASK, DataFiles
 from qsctl.storage.file_sequence import SEAL, shortfall
 from qsctl.storage.frames import FRAME_HEADER, spans
-from qsctl.storage.metadata_copies import COPY_POSITION, Redo
 from qsctl.storage.room import refusal
-from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies, read_bytes
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES, find_bodies, read_bytes, refuse_form
 from qsctl.storage.segment_log import SegmentLog
+
+_COPY_POSITION: Final = 2**64 - 1
+"""Where a position stands, in a file that has copies of metadata: they may be needed, and are not read any more."""
 
 
 class Checkpoints:
@@ -43,6 +46,7 @@ class Checkpoints:
 
     Raises:
         InvalidInput: a link or a device stands in a file's place.
+        Refused: a file has a form that only another version reads.
         Damaged: the disk refuses.
     """
 
@@ -174,47 +178,53 @@ class Checkpoints:
             self._failed = True
             raise self._refusal(error) from error
 
-    def load(self) -> Iterator[Record]:
+    def load(self, known: set[int] | None = None) -> Iterator[Record]:
         """Return every whole record, in order, with its payload; those about a payload that damage took are left out.
 
-        One pass; a file of payloads is read at a time.
+        One pass; a file of payloads is read at a time. The positions that begin are added to `known`.
         """
-        codec, held = self._codec, set[int]()
-        carrier, position_of = codec.carrier, codec.position_of
+        carrier, position_of = self._codec.carrier, self._codec.position_of
         location_of, header_at = self._data.locations.get, FRAME_HEADER.unpack_from
         file_index, buffer_of_file = -1, b""
         header_size, overhead = FRAME_HEADER.size, FRAME_HEADER.size + POSITION.size
-        for record in self._metadata_records():
-            if type(record) is carrier:
-                location = location_of(record.position)
-                if location is not None:
-                    index, offset = self._data.place(location)
-                    if index != file_index:
-                        file_index, buffer_of_file = index, read_bytes(self._data.log.path(index))
-                    _, length, _ = header_at(buffer_of_file, offset)
-                    fill(record, "payload", buffer_of_file[offset + overhead : offset + header_size + length])
-                elif record.position in self._missing:
+        known = set() if known is None else known
+        for records in self._metadata_records():
+            for record in records:
+                if type(record) is carrier:
+                    position = record.position
+                    location = location_of(position)
+                    if location is not None:
+                        index, offset = location >> OFFSET_BITS, location & OFFSET_MASK
+                        if index != file_index:
+                            file_index, buffer_of_file = index, read_bytes(self._data.log.path(index))
+                        _, length, _ = header_at(buffer_of_file, offset)
+                        fill(record, "payload", buffer_of_file[offset + overhead : offset + header_size + length])
+                    elif position in self._missing:
+                        continue
+                    known.add(position)
+                elif (position := position_of(record)) is not None and position not in known:
                     continue
-                held.add(record.position)
-                yield record
-            elif (position := position_of(record)) is None or position in held:
                 yield record
 
-    def _metadata_records(self) -> Iterator[Record]:
-        log, decode = self._metadata, self._codec.decode
+    def _metadata_records(self) -> Iterator[Sequence[Record]]:
+        """Return what stands in the files of metadata, a file at a time."""
+        log, codec = self._metadata, self._codec
         for index in list(log.sizes):
             buffer = read_bytes(log.path(index))[: log.sizes[index]]  # no more than was read when it was opened
             if index in log.damaged_indexes:
-                bodies = find_bodies(buffer, log.headers[index]).bodies
+                places = find_bodies(buffer, log.headers[index]).bodies
             else:
-                bodies = spans(buffer, HEADER_SIZE_BYTES, log.sizes[index])
-            for start, end in bodies:
-                if end - start == len(SEAL):
-                    continue
-                try:
-                    yield from decode(buffer[start:end])
-                except UnreadableRecord as error:
-                    self._report_unreadable(index, start, end, error)
+                places = spans(buffer, HEADER_SIZE_BYTES, log.sizes[index])
+            if places and places[-1][1] - places[-1][0] == len(SEAL):
+                places.pop()
+            try:
+                yield codec.decode_all([buffer[start:end] for start, end in places])
+            except UnreadableRecord:
+                for start, end in places:
+                    try:
+                        yield codec.decode(buffer[start:end])
+                    except UnreadableRecord as error:
+                        self._report_unreadable(index, start, end, error)
 
     def payload(self, position: int) -> bytes:
         """See `Storage.payload`.
@@ -306,26 +316,28 @@ class Checkpoints:
 
     def _open(self, until: Extent | None, ended: Collection[int]) -> None:
         position_at = POSITION.unpack_from
-        redo = Redo(self._metadata.path)
         for index, content in self._data.log.open():
-            frame_count = len(content.found.bodies) - redo.apply(content.buffer, content.found.bodies)
+            buffer, first = content.buffer, (index << OFFSET_BITS) - FRAME_HEADER.size
             inside = {
-                position_at(content.buffer, start)[0]: start - FRAME_HEADER.size
+                position_at(buffer, start)[0]: first + start
                 for start, end in content.found.bodies
                 if end - start >= POSITION.size
             }
-            inside.pop(COPY_POSITION, None)
-            self._data.take_in(index, inside, frame_count)
-        redo.finish()
-        self._more_damage += redo.reports()
+            if _COPY_POSITION in inside:
+                refuse_form(self._data.log.path(index))
+            self._data.take_in(index, inside, len(content.found.bodies))
         found = Positions()
         for index, content in self._metadata.open(until):
             self.body_count += len(content.found.bodies)
-            for start, end in content.found.bodies:
-                try:
-                    self._codec.read_positions(content.buffer[start:end], found)
-                except UnreadableRecord as error:
-                    self._report_unreadable(index, start, end, error)
+            bodies = [content.buffer[start:end] for start, end in content.found.bodies]
+            try:
+                self._codec.read_positions(bodies, found)
+            except UnreadableRecord:
+                for (start, end), body in zip(content.found.bodies, bodies, strict=True):
+                    try:
+                        self._codec.read_positions([body], found)
+                    except UnreadableRecord as error:
+                        self._report_unreadable(index, start, end, error)
         next_position = max(found.next_free, *(max(each, default=-1) + 1 for each in (found.begun, found.ended)))
         locations = self._data.locations
         stray = locations.keys() - found.begun

@@ -1,4 +1,4 @@
-"""What a store found broken in its files: told once, never swallowed, never a crash.
+"""What a store found broken in its files: reported once, never swallowed, never a crash.
 
 Decides: the kinds of damage and their words. Whole records before and after a damaged place are restored.
 """
@@ -21,17 +21,11 @@ class DamageKind(StrEnum):
     """A whole record that this version cannot read, or a file that is no store of ours."""
     PAYLOAD_MISSING = "payload_missing"
     """A sample whose user data is gone; the sample is left out."""
-    MENDED = "mended"
-    """Bytes that a power failure took, or that a kill between two writes kept from their file, and that stand there
-    again: there was a copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class DamageReport:
-    """One damaged place: `size_bytes` from `offset` were left out; `kept_as` is where the original was set aside.
-
-    What was mended has lost nothing: so many bytes in all were written again.
-    """
+    """One damaged place: `size_bytes` from `offset` were left out; `kept_as` is where the original was set aside."""
 
     file: Path
     offset: int
@@ -41,8 +35,7 @@ class DamageReport:
     kept_as: Path | None = None
 
     def __str__(self) -> str:
-        done = "written again" if self.kind is DamageKind.MENDED else "left out"
-        place = f"{self.file}: offset {self.offset}: {self.what} ({self.size_bytes} bytes {done})"
+        place = f"{self.file}: offset {self.offset}: {self.what} ({self.size_bytes} bytes left out)"
         return f"{place}; the damaged file is kept as {self.kept_as.name}" if self.kept_as else place
 
 

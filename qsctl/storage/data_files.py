@@ -17,8 +17,8 @@ from qsctl.storage.frames import FRAME_HEADER, is_whole
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES
 from qsctl.storage.segment_log import SegmentLog
 
-_OFFSET_BITS: Final = 40
-_OFFSET_MASK: Final = (1 << _OFFSET_BITS) - 1
+OFFSET_BITS: Final = 40
+OFFSET_MASK: Final = (1 << OFFSET_BITS) - 1
 _OVERHEAD_BYTES: Final = FRAME_HEADER.size + POSITION.size
 
 
@@ -36,13 +36,12 @@ class DataFiles:
         self._frame_counts: dict[int, int] = {}
         """Samples written, by file."""
 
-    def take_in(self, index: int, positions_at: dict[int, int], frame_count: int) -> None:
-        """Note what a file that was there has; `positions_at` is the offset of each sample's frame."""
+    def take_in(self, index: int, locations: dict[int, int], frame_count: int) -> None:
+        """Note what a file that was there has: the location of each position's frame."""
         self._frame_counts[index] = frame_count
-        self._leave_former_files(positions_at.keys())
-        self._live_counts[index] = len(positions_at)
-        start = index << _OFFSET_BITS
-        self.locations.update((position, start | offset) for position, offset in positions_at.items())
+        self._leave_former_files(locations.keys())
+        self._live_counts[index] = len(locations)
+        self.locations.update(locations)
 
     def write(self, encoded: Encoded) -> tuple[int, int]:
         """Append the payloads of a batch; gives the file and the offset. Call `locate` once the batch is whole.
@@ -64,13 +63,13 @@ class DataFiles:
             self._live_counts[index] = self._live_counts.get(index, 0) + len(encoded.positions)
         self._leave_former_files(encoded.positions)
         sizes = [_OVERHEAD_BYTES + len(data) for data in encoded.data]
-        starts = accumulate(sizes, initial=index << _OFFSET_BITS | offset)
+        starts = accumulate(sizes, initial=index << OFFSET_BITS | offset)
         self.locations.update(zip(encoded.positions, starts, strict=False))
 
     def forget(self, positions: Iterable[int]) -> list[int]:
         """Hold samples no more; give the files in which nothing is held now."""
         locations = map(self.locations.pop, positions, repeat(None))
-        gone = Counter(location >> _OFFSET_BITS for location in locations if location is not None)
+        gone = Counter(location >> OFFSET_BITS for location in locations if location is not None)
         for index, count in gone.items():
             self._live_counts[index] -= count
         return [index for index in gone if not self._live_counts[index] and index != self.log.last_index]
@@ -89,16 +88,16 @@ class DataFiles:
 
     def file_of(self, position: int) -> int:
         """The file that has a held sample."""
-        return self.locations[position] >> _OFFSET_BITS
+        return self.locations[position] >> OFFSET_BITS
 
     def is_held_in(self, index: int, position: int) -> bool:
         """Whether a sample is held, and its payload is in this file."""
         location = self.locations.get(position)
-        return location is not None and location >> _OFFSET_BITS == index
+        return location is not None and location >> OFFSET_BITS == index
 
     def place(self, location: int) -> tuple[int, int]:
         """File index and offset of a location."""
-        return location >> _OFFSET_BITS, location & _OFFSET_MASK
+        return location >> OFFSET_BITS, location & OFFSET_MASK
 
     def payload(self, position: int) -> bytes:
         """The payload of a held sample.
@@ -132,8 +131,8 @@ class DataFiles:
         """The samples held in each of some files."""
         inside: dict[int, list[int]] = {index: [] for index in indexes}
         for position, location in self.locations.items() if indexes else ():
-            if location >> _OFFSET_BITS in indexes:
-                inside[location >> _OFFSET_BITS].append(position)
+            if location >> OFFSET_BITS in indexes:
+                inside[location >> OFFSET_BITS].append(position)
         return inside
 
     def rewrite(self, index: int, positions: Sequence[int]) -> None:

@@ -63,9 +63,8 @@ class Gap(NamedTuple):
 class Scan(NamedTuple):
     """What stands in a buffer: the (start, end) of every whole body, what lies between, and where the content ends.
 
-    Zeros after the last frame are room that was allocated and not used yet; what follows the end mark of a file that
-    was written again, as early files of format 2 may be, is of its earlier life. `next_number` is that of the frame to
-    be written behind the content.
+    Zeros after the last frame are room that was allocated and not used yet. `next_number` is that of the frame to be
+    written behind the content.
     """
 
     bodies: list[tuple[int, int]]
@@ -94,12 +93,8 @@ def frame(bodies: Iterable[bytes], marks: Marks, number: int = 0) -> bytes:
     return b"".join(parts)
 
 
-def scan(buffer: bytes, marks: Marks, start: int = 0, *, has_end_mark: bool = False) -> Scan:
-    """Find every whole frame from `start` on, stepping over whatever is damaged.
-
-    With `has_end_mark` the content ends with a frame without a body, or with the buffer: where neither is so, the last
-    write was cut short.
-    """
+def scan(buffer: bytes, marks: Marks, start: int = 0) -> Scan:
+    """Find every whole frame from `start` on, stepping over whatever is damaged."""
     bodies: list[tuple[int, int]] = []
     gaps: list[Gap] = []
     unpack, header_size, size = FRAME_HEADER.unpack_from, FRAME_HEADER.size, len(buffer)
@@ -111,8 +106,6 @@ def scan(buffer: bytes, marks: Marks, start: int = 0, *, has_end_mark: bool = Fa
             found, length, checksum = unpack(buffer, at)
             end = body + length
             if found == expected and end <= size and crc32(buffer[body:end], found + secret ^ length) == checksum:
-                if has_end_mark and not length:
-                    break
                 bodies.append((body, end))
                 expected = (expected + step) % _ALL
                 at = end
@@ -121,9 +114,6 @@ def scan(buffer: bytes, marks: Marks, start: int = 0, *, has_end_mark: bool = Fa
         if following < size:
             gaps.append(Gap(at, following - at, torn=False))
             expected = unpack(buffer, following)[0]
-        elif has_end_mark:
-            gaps.append(Gap(at, size - at, torn=True))
-            break
         elif rest := buffer[at:].rstrip(b"\0"):
             gaps.append(Gap(at, len(rest), _is_unfinished(rest, expected)))
             at += len(rest)

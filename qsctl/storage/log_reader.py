@@ -45,11 +45,12 @@ class LogReader:
             OSError: the disk refuses.
         """
         content, buffers = self._read() if file is None else self._read_file(file)
-        places: list[Place | None] = list(content.places.get(number, ()))
+        places = content.places.get(number, [])
         for truncation in self.truncations:
             if truncation.number == number:
-                places = [place and truncation.left_of(place) for place in places]
-        return entries_at(buffers, (place for place in places if place is not None and place.last_index > after))
+                places = [left for place in places if (left := truncation.left_of(place)) is not None]
+        first = after + 1
+        return entries_at(buffers, (place for place in places if place.first_index + place.record_count > first))
 
     def _read(self) -> _Read:
         """Return what is in the log now."""

@@ -173,6 +173,12 @@ class LogStream:
             return replace(record, payload=b"")
         return record
 
+    def without_ended(self, record: Record) -> Record:
+        """Return a record of the stream's own files, without its payload where the log says that it ended."""
+        if type(record) is self.codec.carrier and record.position in self.ended:
+            return replace(record, payload=b"")
+        return record
+
     def payload(self, position: int) -> bytes | None:
         """Return the payload at a position; None: the log has none.
 
@@ -221,10 +227,6 @@ class LogStream:
         left = (body.without(dropped, self.codec) for body in bodies) if dropped else iter(bodies)
         return [body for body in left if body.body]
 
-    def _body(self, place: Place, body: bytes, payload: bytes) -> Body:
-        records = self._decoded(place, body, payload)
-        return Body(place.first_index, self.codec.encode(records).bodies[0] if place.is_cut else body, records)
-
     def forget_payloads(self, positions: Sequence[int]) -> None:
         """Note that the payloads at these positions are in the stream's own files from now on."""
         for position in positions:
@@ -235,43 +237,64 @@ class LogStream:
         found: list[Record] = []
         usage, seen = self.usage, set[int]()
         carrier, position_of, ended_by = self.codec.carrier, self.codec.position_of, self.codec.ended_by
+        in_file = FileUsage()
+        file = -1
         for index, place, records in self._entries():
-            self.next_index = place.last_index + 1
-            in_file = usage.of(place.file, self.last_index, 1)
-            begun = [each.position for each in records if type(each) is carrier]
-            if begun:
-                seen.update(begun)
-                usage.begin(in_file, begun, [place.file << FILE_BITS | place.start - FRAME_HEADER.size])
-            ended = [position for each in records if (position := ended_by(each)) is not None]
-            if ended:
-                self._note_ended(index, records, ended, place.file, in_file)
-            elif not in_file.is_touched:
-                positions = map(position_of, records)
-                in_file.is_touched = any(each is not None and each not in seen for each in positions)
+            if place.file != file:
+                file = place.file
+                in_file = usage.of(file, 0, 0)
+            in_file.last_index = place.first_index + place.record_count - 1
+            in_file.body_count += 1
             found += records
+            rest = records
+            if records and type(records[0]) is carrier:
+                seen.add(position := records[0].position)
+                usage.begin_one(in_file, position, file << FILE_BITS | place.start - FRAME_HEADER.size)
+                rest = records[1:]
+            if rest:
+                ended = [position for each in rest if (position := ended_by(each)) is not None]
+                if ended:
+                    self._note_ended(index, records, ended, file, in_file)
+                elif not in_file.is_touched:
+                    in_file.is_touched = any(at is not None and at not in seen for at in map(position_of, rest))
+        self.next_index = max(self.next_index, in_file.last_index + 1)
         return found
 
     def _entries(self) -> Iterator[tuple[int, Place, Sequence[Record]]]:
         """Return what the log has behind the checkpoint: index of the first record, place and records of each body."""
-        after = self.entry.checkpointed
+        after, decode, carrier = self.entry.checkpointed, self.codec.decode, self.codec.carrier
         for place, body, payload in self.log.records(self.number):
-            records = self._decoded(place, body, payload)
-            if place.first_index <= after:
-                records = records[after + 1 - place.first_index :]
-            yield max(place.first_index, after + 1), place, records
+            try:
+                records = decode(body)
+            except UnreadableRecord as error:
+                self._report_unreadable(place, error)
+                yield max(place.first_index, after + 1), place, ()
+                continue
+            if type(records[0]) is carrier:
+                fill(records[0], "payload", payload)
+            index = place.first_index
+            if place.is_cut:
+                records = records[: place.record_count]
+            if index <= after:
+                index, records = after + 1, records[after + 1 - index :]
+            yield index, place, records
 
-    def _decoded(self, place: Place, body: bytes, payload: bytes) -> Sequence[Record]:
-        """Return the records of a body, with their payload."""
+    def _body(self, place: Place, body: bytes, payload: bytes) -> Body:
         try:
             records = self.codec.decode(body)
         except UnreadableRecord as error:
-            what = f"a record that this version cannot read: {error}"
-            report = DamageReport(
-                self.log.path(place.file), place.start, place.end - place.start, DamageKind.UNREADABLE, what
-            )
-            if report not in self.damage:
-                self.damage.append(report)
-            return ()
+            self._report_unreadable(place, error)
+            return Body(place.first_index, body, ())
         if type(records[0]) is self.codec.carrier:
             fill(records[0], "payload", payload)
-        return records[: place.record_count] if place.is_cut else records
+        if place.is_cut:
+            records = records[: place.record_count]
+            body = self.codec.encode(records).bodies[0]
+        return Body(place.first_index, body, records)
+
+    def _report_unreadable(self, place: Place, error: UnreadableRecord) -> None:
+        what = f"a record that this version cannot read: {error}"
+        size_bytes = place.end - place.start
+        report = DamageReport(self.log.path(place.file), place.start, size_bytes, DamageKind.UNREADABLE, what)
+        if report not in self.damage:
+            self.damage.append(report)

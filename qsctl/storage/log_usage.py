@@ -70,6 +70,14 @@ class LogUsage:
         usage.live_count += len(self.locations) - count
         usage.position_max = self.position_max = max(self.position_max, *positions)
 
+    def begin_one(self, usage: FileUsage, position: int, location: int) -> None:
+        """The same of one position."""
+        if position not in self.locations:
+            usage.live_count += 1
+        self.locations[position] = location
+        if position > usage.position_max:
+            usage.position_max = self.position_max = max(self.position_max, position)
+
     def end(self, file: int, usage: FileUsage, positions: Iterable[int]) -> list[int]:
         """Note positions that end in a file; returns those that are in the stream's own files."""
         others: list[int] = []

@@ -140,15 +140,7 @@ class LoggedStorage(WritesThenSyncs):
         """See `Storage.load`. Records about positions that are not there are left out."""
         known: set[int] = set()
         in_log, carrier, position_of = self.in_log, self.codec.carrier, self.codec.position_of
-        ended = in_log.ended
-        for record in self._own.load():
-            if type(record) is carrier:
-                known.add(record.position)
-                if record.position in ended:
-                    record = replace(record, payload=b"")
-            elif (position := position_of(record)) is not None and position not in known:
-                continue
-            yield record
+        yield from map(in_log.without_ended, self._own.load(known)) if in_log.ended else self._own.load(known)
         replayed, in_log.replayed = in_log.replayed, None
         for record in in_log.load_from(0) if replayed is None else map(in_log.held, replayed):
             if type(record) is carrier:

@@ -11,9 +11,10 @@ import os
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Never
 from zlib import crc32
 
+from qsctl.errors import Refused
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import FRAME_HEADER, Marks, Scan, constant_marks, frame, numbered_marks, scan
 from qsctl.storage.names import open_private, refuse_link, sync_directory
@@ -35,7 +36,6 @@ _MARK_STEP: Final = 0x9E3779B1
 _FORMAT_1: Final = 1
 _STREAM_MASK: Final = 0xFFFF
 _BASE: Final = 1
-_REUSED: Final = 2
 
 _RESERVE_BYTES_MIN: Final = 64 * 1024
 _RESERVE_BYTES_MAX: Final = 1024 * 1024
@@ -56,8 +56,8 @@ class SegmentHeader(NamedTuple):
 
     `mark` is random: what every frame begins with follows from it and from `stream`, which says whose file it is, see
     `stream_of`. `is_base`: the files of a lower index are superseded by this one. `size_before_bytes` is how long the
-    file before it was when this one was begun: a shorter one has lost its end. `is_reused`: it was another file of the
-    log before, as early files of format 2 may be, whose frames, of another mark, still stand behind its end mark.
+    file before it was when this one was begun: a shorter one has lost its end. `unknown_flags`: what only another
+    version knows to read.
     """
 
     mark: int
@@ -65,7 +65,7 @@ class SegmentHeader(NamedTuple):
     stream: int
     is_base: bool = False
     size_before_bytes: int = 0
-    is_reused: bool = False
+    unknown_flags: int = 0
     version: int = FORMAT_VERSION
 
     @property
@@ -75,7 +75,7 @@ class SegmentHeader(NamedTuple):
 
     def encode(self) -> bytes:
         """The bytes at the start of the file."""
-        flags = _BASE * self.is_base | _REUSED * self.is_reused
+        flags = _BASE * self.is_base | self.unknown_flags
         whose = 0 if self.version == _FORMAT_1 else self.stream & _STREAM_MASK
         one = _HEADER.pack(_MAGIC, self.version, flags, whose, self.mark, self.file_index, self.size_before_bytes)
         return (one + _CHECKSUM.pack(crc32(one))) * 2
@@ -97,6 +97,18 @@ class SegmentContent(NamedTuple):
     header: SegmentHeader | None
     buffer: bytes
     found: Scan
+
+
+def refuse_form(path: Path) -> Never:
+    """Leave a file alone that only another version knows to read.
+
+    Raises:
+        Refused: always.
+    """
+    raise Refused(
+        f"{path} has a form that only a development version between 0.1 and this one reads",
+        remedy="Consume what is in it with the version that wrote it, then delete it; or move it away.",
+    )
 
 
 def stream_of(path: Path) -> int:
@@ -137,8 +149,8 @@ def _headers(buffer: bytes, stream: int) -> Iterator[tuple[SegmentHeader, bool]]
         if len(stored) == _CHECKSUM.size and _CHECKSUM.unpack(stored)[0] == crc32(one):
             magic, version, flags, whose, mark, index, size_before_bytes = _HEADER.unpack(one)
             if magic == _MAGIC and version in (_FORMAT_1, FORMAT_VERSION):
-                is_base, is_reused = bool(flags & _BASE), bool(flags & _REUSED)
-                header = SegmentHeader(mark, index, stream, is_base, size_before_bytes, is_reused, version)
+                is_base, unknown_flags = bool(flags & _BASE), flags & ~_BASE
+                header = SegmentHeader(mark, index, stream, is_base, size_before_bytes, unknown_flags, version)
                 yield header, version == _FORMAT_1 or whose == stream & _STREAM_MASK
 
 
@@ -164,7 +176,7 @@ def read_segment(path: Path, assumed: SegmentHeader, size_bytes: int = -1) -> Se
 
 def find_bodies(buffer: bytes, header: SegmentHeader) -> Scan:
     """Where the bodies are in a file of this header."""
-    return scan(buffer, header.marks, HEADER_SIZE_BYTES, has_end_mark=header.is_reused)
+    return scan(buffer, header.marks, HEADER_SIZE_BYTES)
 
 
 def reports_of(path: Path, content: SegmentContent) -> list[DamageReport]:

@@ -33,6 +33,7 @@ from qsctl.storage.segment_file import (
     read_bytes,
     read_frame_of,
     read_segment,
+    refuse_form,
     replace_segment,
     stream_of,
 )
@@ -102,6 +103,7 @@ class SegmentLog:
 
         Raises:
             InvalidInput: a link or a device stands in a file's place.
+            Refused: a file has a form that only another version reads.
             OSError: the disk refuses.
         """
         indexes = existing_indexes(self.stem, self.letter)
@@ -111,12 +113,12 @@ class SegmentLog:
         found = ((index, read_bytes(self.path(index), HEADER_SIZE_BYTES)) for index in indexes)
         headers = {index: decode_header(start, self._stream) for index, start in found}
         known = {index: header for index, header in headers.items() if header is not None}
+        for index, header in known.items():
+            if header.unknown_flags:
+                refuse_form(self.path(index))
         self.mark = next((first_mark(header) for header in known.values()), self.mark)
         version = min((header.version for header in known.values()), default=FORMAT_VERSION)
         base = max((at for at, header in known.items() if header.is_base and header.file_index == at), default=0)
-        if indexes and self.contiguous and (last := known.get(indexes[-1])) and last.file_index < base:
-            # A dead file that was about to be written again: it holds nothing, and its name is the next one's.
-            self.path(indexes.pop()).unlink()
         self.drop(index for index in indexes if index < base)
         indexes = [index for index in indexes if index >= base]
         first = indexes[0] if self._begins_anywhere and indexes else base
@@ -342,7 +344,7 @@ class SegmentLog:
         self._needs_directory_sync = True
         self.sync()
         header = self.headers[index]
-        if header.version != FORMAT_VERSION or header.file_index != index or header.is_reused:
+        if header.version != FORMAT_VERSION or header.file_index != index:
             self._release()
 
     def _write_to(self, index: int, descriptor: int, length_bytes: int) -> WrittenFile:

@@ -155,7 +155,7 @@ class Tables:
             bodies = scan(body, batch_marks(self.stream, number)).bodies if isinstance(body, bytes) else ()
             for start, end in bodies:
                 with suppress(UnreadableRecord):  # `records_of` reports it
-                    self.codec.read_positions(body[start:end], found)
+                    self.codec.read_positions([body[start:end]], found)
         return frozenset(found.ended)
 
     def insert_payloads(self, positions: Sequence[int], data: Sequence[bytes]) -> None:

@@ -125,7 +125,7 @@ def test_no_kill_loses_doubles_or_unmarks_a_sample_among_dead_letters(
             dead_before, held, dead = (held_keys(service, queue) for queue in (DEAD, QUEUE, DEAD))
             # One that expired while this looked was held first and is dead now.
             account.look(set(held) - (set(dead) - set(dead_before)), dead)
-            assert {report.kind for report in service.damage} <= {DamageKind.TORN_TAIL, DamageKind.MENDED}
+            assert {report.kind for report in service.damage} <= {DamageKind.TORN_TAIL}
         assert not account.faults, f"after kill {seed}: {account.faults}"
     LOG.info("%s: %s", kind, account.figures(KILLS))
     assert account.settled
@@ -149,7 +149,7 @@ def test_no_kill_of_a_service_loses_doubles_or_unmarks_a_sample_among_dead_lette
             name: [key_of(each.original_identity) for each in loop.engine._queues[name].held] for name in (QUEUE, DEAD)
         }
         account.look(set(held[QUEUE]), held[DEAD])
-        assert {report.kind for report in loop.stores.damage} <= {DamageKind.TORN_TAIL, DamageKind.MENDED}
+        assert {report.kind for report in loop.stores.damage} <= {DamageKind.TORN_TAIL}
         loop.stores.close()
         assert not account.faults, f"after kill {seed}: {account.faults}"
     LOG.info("%s: %s", kind, account.figures(KILLS))

@@ -77,8 +77,8 @@ def test_bodies_keep_every_record_and_their_order_and_tell_who_comes_and_goes(dr
         encoded = QUEUE_CODEC.encode(batch)
         without_payloads = [replace(each, payload=b"") if isinstance(each, Enqueued) else each for each in batch]
         assert [record for body in encoded.bodies for record in QUEUE_CODEC.decode(body)] == without_payloads
+        assert QUEUE_CODEC.decode_all(encoded.bodies) == without_payloads
         found = Positions()
-        for body in encoded.bodies:
-            QUEUE_CODEC.read_positions(body, found)
+        QUEUE_CODEC.read_positions(encoded.bodies, found)
         assert found.begun == {each.position for each in batch if isinstance(each, Enqueued)}
         assert found.ended == set(encoded.ended) == {each.position for each in batch if isinstance(each, Removed)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.records import Removed
+from qsctl.errors import Refused
 from tests.patience import eventually
 from tests.storage.contract import StoreContract, enqueued, removed
 from tests.storage.own_files import OwnFiles
@@ -118,3 +120,14 @@ def test_nothing_is_written_twice_whether_or_not_a_file_system_allocates_ahead(
     assert not again.damage
     assert {each.position for each in again.load() if isinstance(each, Removed)} == set(range(200))
     again.close()
+
+
+@pytest.mark.parametrize("form", ["format_2", "format_2_copies"])
+def test_files_of_a_form_that_is_not_read_any_more_are_refused_and_left_alone(tmp_path: Path, form: str) -> None:
+    """Of files that were written again, and of copies of metadata: no version that was released wrote them."""
+    for path in (Path(__file__).parent / form).iterdir():
+        shutil.copy(path, tmp_path / path.name)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(Refused, match="a form that only a development version"):
+        opened(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

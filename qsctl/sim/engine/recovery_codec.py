@@ -5,7 +5,7 @@ Decides: that the data of a message stands apart from what is known of it, as a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -71,15 +71,20 @@ class _RecoveryCodec:
         """See `Codec.carries_payload`."""
         return body[1] == _STORED_TAG
 
-    def read_positions(self, body: bytes, into: Positions) -> None:
+    def decode_all(self, bodies: Sequence[bytes]) -> Sequence[Record]:
+        """See `Codec.decode_all`."""
+        return [record for body in bodies for record in self.decode(body)]
+
+    def read_positions(self, bodies: Iterable[bytes], into: Positions) -> None:
         """See `Codec.read_positions`."""
-        (record,) = self.decode(body)
-        if isinstance(record, Stored):
-            into.begun.add(record.position)
-        elif isinstance(record, Removed):
-            into.ended.add(record.position)
-        elif isinstance(record, Started):
-            into.next_free = max(into.next_free, record.position)
+        for body in bodies:
+            (record,) = self.decode(body)
+            if isinstance(record, Stored):
+                into.begun.add(record.position)
+            elif isinstance(record, Removed):
+                into.ended.add(record.position)
+            elif isinstance(record, Started):
+                into.next_free = max(into.next_free, record.position)
 
 
 RECOVERY_CODEC: Final[Codec] = _RecoveryCodec()
