@@ -1,4 +1,4 @@
-"""Writes to the stores of queues, so that a disk that refuses concerns the queue whose store it refuses (2.14.2).
+"""Writes to the stores of queues, so that a disk that refuses concerns the queue whose store it refuses [QS 2.14.2].
 
 Decides: what is tried again. What was undone as a whole for lack of room is, with the room of the reserve; a sync that
 failed is not.
@@ -26,19 +26,19 @@ class GuardedWrites:
         self.failures: dict[QueueName, Failure] = {}
         """The queues of which nothing can be stored for now, see `qsctl.service.recovery`."""
 
-    def begin(self, name: QueueName, store: Storage, records: Sequence[Record], *, rides: bool) -> Sync | None:
-        """Write records; gives what is left to do until they are durable."""
+    def begin(self, name: QueueName, store: Storage, records: Sequence[Record], *, may_defer: bool) -> Sync | None:
+        """Write records; returns what is left to do until they are durable."""
         if name in self.failures:
             return None
         try:
-            sync = self._files.with_reserve(partial(store.write_deferred if rides else store.write, records))
+            sync = self._files.with_reserve(partial(store.write_deferred if may_defer else store.write, records))
         except Damaged as error:
             self.fail(name, error)
             return None
         return None if sync is None else partial(self.finish, name, sync)
 
     def begin_group(
-        self, batch: Mapping[QueueName, Sequence[Record]], stores: Mapping[QueueName, Storage], *, rides: bool
+        self, batch: Mapping[QueueName, Sequence[Record]], stores: Mapping[QueueName, Storage], *, may_defer: bool
     ) -> Sync | None:
         """The same for queues that share a write-ahead log: one append, and one sync."""
         names = [name for name in batch if name not in self.failures]
@@ -51,7 +51,7 @@ class GuardedWrites:
         except Damaged as error:
             self._fail_all(names, error)
             return None
-        return None if sync is None or rides else partial(self.finish_all, names, sync)
+        return None if sync is None or may_defer else partial(self.finish_all, names, sync)
 
     def finish_all(self, names: Sequence[QueueName], sync: Sync) -> None:
         """The second half for queues that share a log."""

@@ -98,7 +98,7 @@ class ServiceLoop:
         self.begin(inbox)
         self.finish()
         if self._may_ride:
-            self.stores.settle()
+            self.stores.sync()
         while self._compaction is not None:
             self.compact_on()
         if self.recovery.is_needed:
@@ -167,7 +167,7 @@ class ServiceLoop:
             Damaged: the disk refuses; the service must stop.
         """
         if self.is_idle:
-            self.stores.settle()
+            self.stores.sync()
 
     def rest(self) -> None:
         """Do what waits for a quiet moment: settle, and compact what is worth it.

@@ -1,4 +1,4 @@
-"""Where each queue of a service stands: what its files are named after (manual, section 2.14.2)."""
+"""Where each queue of a service stands: what its files are named after [QS 2.14.2]."""
 
 from __future__ import annotations
 

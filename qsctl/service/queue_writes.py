@@ -1,4 +1,4 @@
-"""Which stores a batch of records goes to, in which order, and what they share (manual, section 2.14.2).
+"""Which stores a batch of records goes to, in which order, and what they share [QS 2.14.2].
 
 Decides: that no sample is gone from its queue before it is among the dead letters. Queues that share a write-ahead log
 share an append, in which dead letters come first; between other files they are synced first.
@@ -26,14 +26,14 @@ class QueueWrites:
         self._queues = queues
         self._guarded = guarded
 
-    def write(self, batch: Mapping[QueueName, Sequence[Record]], *, rides: bool = False) -> Sync | None:
+    def write(self, batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool = False) -> Sync | None:
         """What is left to do for the queues' own stores. Those that share a log share an append, and a sync."""
         dead_letters = list(filter(self._is_dead_letter, batch))
         names = [*dead_letters, *(name for name in batch if name not in dead_letters)]
         logs = {log_of(self._queues[name]) for name in names}
         if dead_letters and (len(logs) > 1 or None in logs):
             for name in dead_letters:  # what is in another file would not wait for them
-                sync = self._write_group([name], batch, rides=False)
+                sync = self._write_group([name], batch, may_defer=False)
                 if sync is not None:
                     sync()
             names = names[len(dead_letters) :]
@@ -45,17 +45,17 @@ class QueueWrites:
         groups: dict[WriteAheadLog | QueueName, list[QueueName]] = {}
         for name in names:
             groups.setdefault(log_of(self._queues[name]) or name, []).append(name)
-        syncs = [self._write_group(group, batch, rides=rides) for group in groups.values()]
+        syncs = [self._write_group(group, batch, may_defer=may_defer) for group in groups.values()]
         left = [sync for sync in syncs if sync is not None]
         return partial(_do_all, left) if len(left) > 1 else left[0] if left else None
 
     def _write_group(
-        self, names: Sequence[QueueName], batch: Mapping[QueueName, Sequence[Record]], *, rides: bool
+        self, names: Sequence[QueueName], batch: Mapping[QueueName, Sequence[Record]], *, may_defer: bool
     ) -> Sync | None:
         """Write the records of one queue, or of some that share a log."""
         if log_of(self._queues[names[0]]) is None:
-            return self._guarded.begin(names[0], self._queues[names[0]], batch[names[0]], rides=rides)
-        return self._guarded.begin_group({name: batch[name] for name in names}, self._queues, rides=rides)
+            return self._guarded.begin(names[0], self._queues[names[0]], batch[names[0]], may_defer=may_defer)
+        return self._guarded.begin_group({name: batch[name] for name in names}, self._queues, may_defer=may_defer)
 
     def _dead_letters_of(self, name: QueueName) -> QueueName:
         place = self.places.get(name)

@@ -1,6 +1,6 @@
 """An engine and its stores when the disk is full, or refuses: what goes on, what rests, and how it comes back.
 
-Decides: the contract of a store that fails (manual, sections 2.4 and 2.14.2).
+Decides: the contract of a store that fails [QS 2.4, 2.14.2].
 
 - Little room is left: queues that are stored enqueue nothing new, answering 0; they go on delivering and removing,
   for which there is a reserve. They enqueue again once there is plenty of room.
@@ -70,7 +70,7 @@ class Recovery:
             self.report("storage_scarce" if self._refuses else "storage_sufficient", "", "")
 
     def attempt(self, *, at_once: bool = False) -> None:
-        """Look whether the disk takes again what it refused, now and then."""
+        """Look whether the disk accepts again what it refused, now and then."""
         now_s = time.monotonic()
         if now_s < self._next_attempt_s and not at_once:
             return

@@ -1,4 +1,4 @@
-"""From the stores to an engine that goes on where the last one stopped (manual, sections 2.14.1 and 2.14.2.1).
+"""From the stores to an engine that goes on where the last one stopped [QS 2.14.1, 2.14.2.1].
 
 Decides: in which order the stores are read, and what becomes of files whose queue is gone.
 """
@@ -30,7 +30,7 @@ from qsctl.service.stores import Stores
 
 
 def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
-    """Play the stored configuration, then every queue's records into a fresh engine, and take the service up.
+    """Play the stored configuration, then every queue's records into a fresh engine, and start the service.
 
     What the engine has to store because of the restart is in its next `take_ready`.
 
@@ -48,17 +48,17 @@ def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
         for name in places:
             for record in mended(stores.load(name)):
                 engine.replay(record)
-        stores.settle_unhosted()
+        stores.checkpoint_unhosted()
         engine.finish_restore(now)
 
 
 def adopt(engine: ServiceEngine, stores: Stores, now: Nanoseconds, opened: Iterable[QueueName]) -> None:
-    """Give queues that were just created the samples that an earlier run left in their files (section 2.14.2).
+    """Give queues that were just created the samples that an earlier run left in their files [QS 2.14.2].
 
     Args:
         engine: hosts the queues.
         stores: theirs are open.
-        now: when they are taken up.
+        now: when they are restored.
         opened: the queues whose stores were opened for the creation, and no others: a live queue has its samples.
     """
     found = False
@@ -71,7 +71,7 @@ def adopt(engine: ServiceEngine, stores: Stores, now: Nanoseconds, opened: Itera
 
 
 def mended(records: Iterable[Record]) -> Iterator[Record]:
-    """The records, with those put in that damage must have taken: a sample sent again has come back before."""
+    """Return the records, with those put in that damage destroyed: a sample sent again has come back before."""
     sent: set[int] = set()
     for record in records:
         if type(record) is Enqueued:  # most of them

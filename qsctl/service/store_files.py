@@ -1,4 +1,4 @@
-"""The files of a service's stores: whose they are, what they are called, and what should be there (section 2.14).
+"""The files of a service's stores: whose they are, what they are called, and what should be there [QS 2.14].
 
 Decides: the kind of store and the files of each queue. A persistent queue has its own files in the configured
 directory. A volatile one has none in a running service; the embedded service keeps it in files of its own, for there
@@ -44,12 +44,12 @@ class StoreFiles:
 
     Args:
         directory: where persistent queues and the service state are kept; must exist.
-        filesystem: how they are written (Table 3.9).
+        filesystem: how they are written [QS Table 3.9].
         application_name: part of every file's name.
         volatile_directory: where volatile queues are kept all the same; None: nowhere.
         claim: the right to write the files, where another process has it for this one; None: it is to be had.
         claim_wait_s: how long to wait for another service that has it.
-        log_label: tells the write-ahead logs of a service's processes apart; empty where there is one process.
+        log_label: distinguishes the write-ahead logs of a service's processes; empty where there is one process.
 
     Raises:
         InvalidInput: the directory does not exist, or a name cannot be part of a file name.

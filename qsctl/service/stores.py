@@ -1,4 +1,4 @@
-"""Every store of a service: which record goes to which (manual, section 2.14).
+"""Every store of a service: which record goes to which [QS 2.14].
 
 Decides: the kind of store and the files of each queue, and the order in which the stores of one batch are written. A
 persistent queue has its own files in the configured directory. A volatile one has none in a running service; the
@@ -50,13 +50,13 @@ class Stores:
 
     Args:
         directory: where persistent queues and the service state are kept; must exist.
-        filesystem: how they are written (Table 3.9).
+        filesystem: how they are written [QS Table 3.9].
         application_name: part of every file's name.
-        keeps_service_state: whether changes of the configuration survive (section 2.14.1).
+        keeps_service_state: whether changes of the configuration survive [QS 2.14.1].
         volatile_directory: where volatile queues are kept all the same; None: nowhere.
         claim: the right to write the files, where another process has it for this one; None: it is to be had.
         claim_wait_s: how long to wait for another service that has it.
-        log_label: tells the write-ahead logs of a service's processes apart.
+        log_label: distinguishes the write-ahead logs of a service's processes.
         holds_samples: whether the queues' own files are opened; False in a process that only coordinates those
             that hold them.
 
@@ -90,7 +90,7 @@ class Stores:
         )
         self._holds_samples = holds_samples
         self._has_carried_over = claim is not None
-        """Whether what other processes left in their logs was brought to the queues; who has the claim does it."""
+        """Whether what other processes left in their logs was brought to the queues: the holder of the claim does it."""
         self.queues: dict[QueueName, Storage] = {}
         self._opened: dict[QueueName, Place] = {}
         """Where the queues stand that have a store; those that are about to be deleted, too."""
@@ -134,7 +134,7 @@ class Stores:
         self.note(opened)
         return opened
 
-    def settle_unhosted(self) -> None:
+    def checkpoint_unhosted(self) -> None:
         """Bring what the logs have of queues that are not hosted any more to files of their own, for another time.
 
         Raises:
@@ -179,12 +179,12 @@ class Stores:
             fill_payloads(ready, read)
         streams = _by_stream(turns)
         # No message says that a sample was acknowledged: if that is lost, the sample comes again, marked.
-        rides = not any(ready.messages for ready in turns) and all(
+        may_defer = not any(ready.messages for ready in turns) and all(
             set(map(type, records)) == {Removed} for records in streams.values()
         )
         changes = streams.pop(SERVICE_STREAM, ())
         queues = {stream: records for stream, records in streams.items() if stream in self.queues}
-        sync = self._writes.write(queues, rides=rides)
+        sync = self._writes.write(queues, may_defer=may_defer)
         if changes:
             # A change of the configuration waits for the records before it.
             if sync is not None:
@@ -201,7 +201,7 @@ class Stores:
         if self.failures or self.service_failure:
             withhold(turns, self.failures, self.service_failure)
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Make durable what waits for the sync of a next batch: none may come."""
         for log in self.files.logs.values():
             names = [name for name in self.queues if log_of(self.queues[name]) is log]

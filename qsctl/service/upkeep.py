@@ -1,4 +1,4 @@
-"""The stores of a service kept small while it works, or between its turns (section 2.14.2).
+"""The stores of a service kept small while it works, or between its turns [QS 2.14.2].
 
 Decides: which stores are compacted when, and that the write-ahead logs stay short.
 """
@@ -65,9 +65,9 @@ def compact(
 def compact_in_shares(
     stores: Stores, capture: Callable[[QueueName], Shares], service: Iterable[ServiceRecord]
 ) -> Iterator[None]:
-    """Compact the stores for which it pays, a share between two yields; batches may be stored meanwhile.
+    """Compact the stores for which it pays, a part between two yields; batches may be stored meanwhile.
 
-    `service` and, before each share, `capture` must be the state that all stored records give.
+    `service` and, before each part, `capture` must be the state that all stored records give.
 
     Raises:
         Damaged: the disk refuses.
@@ -88,7 +88,7 @@ def compact_in_shares(
 
 
 def keep_logs_short(stores: Stores, files_max: int = FILES_MAX) -> Iterator[None]:
-    """Let the oldest files of the write-ahead logs go, a share between two yields; batches may be stored meanwhile."""
+    """Let the oldest files of the write-ahead logs go, a part between two yields; batches may be stored meanwhile."""
     for log in list(stores.files.logs.values()):
         with suppress(Damaged):  # the next group will meet it, and say so
             yield from keep_short(log, partial(_streams, stores, log), partial(_fail, stores), files_max)

@@ -1,4 +1,4 @@
-"""What must not leave because it could not be stored (manual, sections 2.4 and 2.14.2).
+"""What must not leave because it could not be stored [QS 2.4, 2.14.2].
 
 Decides: what becomes of the messages of a turn when the store of a queue, or of the service's state, has failed. A
 producer is answered 0 for a sample that is not stored; nothing is delivered of which no record is durable; a command

@@ -1,7 +1,8 @@
-"""Streams of records on the disk (manual, section 2.14).
+"""Streams of records on the disk [QS 2.14].
 
-What comes in: batches of records, each of one stream: a queue's, or the service's own. What goes out: the records of a
-stream, in order, after whatever happened; and a report of every damage that was found.
+What comes in: batches of records, each of one stream, whose records have indexes from 1 on; and a codec, by which alone
+a store knows them: which carry a payload, which end one, what is remembered. What goes out: the records of a stream, in
+order, after whatever happened, and a report of every damage that was found.
 
 Two kinds of store meet `base.Storage`. `sqlite` is a database file: of a queue without in-memory state, and of the
 service's state; `<journal_mode>`, `<vacuum>` and `<trace_file>` are its own. `logged` is a stream of the write-ahead
@@ -12,7 +13,7 @@ A stream's state is its checkpoints and, behind them, the records in the log wit
 log says how far they reach; what lies beyond was not finished, and is cut when they are opened. Files are only appended
 to, or replaced whole by a rename.
 
-Invariants, and why a crash at any place keeps them (`tests/storage/test_power_loss.py` tries):
+Invariants, and why a crash at any place keeps them (`tests/storage/test_power_loss.py` and `test_replicas.py` try):
 
 - append: a group begins with a mark that says how many frames before it were durable. What was not synced may be there
   in any part: from the first gap on it is cut, unless a later mark proves that it was durable; then it is damage, is
@@ -22,12 +23,15 @@ Invariants, and why a crash at any place keeps them (`tests/storage/test_power_l
 - checkpoint: what the oldest file has, and is needed, is written to the streams' own files, and synced; then one group
   of the log says how far those reach, and is synced; then the file goes, and data files in which nothing is held. Until
   that group is durable a restart reads the old state, after it the new one; there is nothing between.
-- What is needed of a log file: samples that are held, what it says of samples in the checkpoints, and the identities
-  that the queue still remembers. A sample that was consumed before its file is the oldest never leaves the log.
+- What is needed of a log file: payloads that are held, what it says of positions in the checkpoints, and what is
+  remembered of those that ended. A sample that was consumed before its file is the oldest never leaves the log.
+- commit and truncation: records of a replica are checkpointed, and what they end is deleted, once they are committed. A
+  truncation is a group of the log, too: what it covers stands before it and does not count.
 - compaction: the whole state goes to a new file beside the old ones, under a temporary name; then as a checkpoint.
 - remove: the log forgets the stream durably before its files go; a stream of the same name is another one.
 - a sync that failed: what it covered is cut, counts as never written, and the log goes on in another file.
 
 Stores of 0.1, and of the form without a log, are read once where the log does not know the stream; they are its
-checkpoints from then on. Read `base`, `write_ahead_log`, `logged`, `log_upkeep`, in this order; then `segments`.
+checkpoints from then on. Read `base`, `codec`, `write_ahead_log`, `log_stream`, `logged`, `log_upkeep`, in this order;
+then `checkpoints`.
 """

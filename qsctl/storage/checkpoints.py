@@ -88,7 +88,7 @@ class Checkpoints:
             path = self._metadata.path
             self._more_damage += shortfall(path, known if until is None else until, self.extent, self.damage)
             if not self._metadata.sizes:
-                self._metadata.write(())  # an empty log can be told from one that was deleted
+                self._metadata.write(())  # an empty log differs from one that was deleted
         except OSError as error:
             raise self._refusal(error) from error
 
@@ -325,7 +325,7 @@ class Checkpoints:
             }
             if _COPY_POSITION in inside:
                 refuse_form(self._data.log.path(index))
-            self._data.take_in(index, inside, len(content.found.bodies))
+            self._data.add_file(index, inside, len(content.found.bodies))
         found = Positions()
         for index, content in self._metadata.open(until):
             self.body_count += len(content.found.bodies)

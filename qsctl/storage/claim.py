@@ -1,7 +1,7 @@
-"""The claim on the stores of one application in a directory: one service at a time writes them (section 2.14).
+"""The claim on the stores of one application in a directory: one service at a time writes them [QS 2.14].
 
 Decides: what is claimed, and by whom. Directory, file prefix and application name stand in the name of every file
-(sections 2.14.1 and 2.14.2), so services that differ in one of them share no file and may run side by side. The lock is
+[QS 2.14.1, 2.14.2], so services that differ in one of them share no file and may run side by side. The lock is
 the operating system's: it ends with the processes that have it, however they end. Processes that a service starts have
 it too, and keep it for as long as they live.
 """
@@ -156,7 +156,7 @@ class Claim:
         return True
 
     def _write_holder(self) -> None:
-        """Say who holds the files. It is also the probe whether the directory can be written; room it need not have."""
+        """Note which service holds the files. It also shows whether the directory can be written; it needs no room."""
         text = msgspec.json.encode(Holder(os.getpid(), self._application_name, time.time_ns()))
         try:
             os.ftruncate(self._descriptor, 0)

@@ -1,4 +1,4 @@
-"""What a store must know of the records that it keeps: a codec, handed in by whoever owns the records.
+"""What a store must know of the records that it keeps: a codec, handed in by the owner of the records.
 
 Decides: what all kinds of records have in common. A record may carry a payload, under a position that no other record
 of the stream has; a later one may end that position, and its payload with it; others are about a position, or about

@@ -1,4 +1,4 @@
-"""The user data of a queue's store: where each payload is, and which files are dead (manual, section 2.14.2).
+"""The payloads of a stream's own files: where each payload is, and which files are dead [QS 2.14.2].
 
 Decides: when a data file goes, and which are worth writing anew. A file goes once every sample in it was removed; one
 of which more than half is dead is replaced by what is left.
@@ -36,7 +36,7 @@ class DataFiles:
         self._frame_counts: dict[int, int] = {}
         """Samples written, by file."""
 
-    def take_in(self, index: int, locations: dict[int, int], frame_count: int) -> None:
+    def add_file(self, index: int, locations: dict[int, int], frame_count: int) -> None:
         """Note what a file that was there has: the location of each position's frame."""
         self._frame_counts[index] = frame_count
         self._leave_former_files(locations.keys())
@@ -44,7 +44,7 @@ class DataFiles:
         self.locations.update(locations)
 
     def write(self, encoded: Encoded) -> tuple[int, int]:
-        """Append the payloads of a batch; gives the file and the offset. Call `locate` once the batch is whole.
+        """Append the payloads of a batch; returns the file and the offset. Call `locate` once the batch is whole.
 
         Raises:
             OSError: the disk refuses; the file is as before.

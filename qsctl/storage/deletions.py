@@ -1,7 +1,7 @@
-"""Files in which nothing is held any more, deleted while nobody waits (section 2.14.2).
+"""Files in which nothing is held any more, deleted while nothing waits for it [QS 2.14.2].
 
-Decides: who deletes. A deletion takes up to a millisecond, and a compacted log leaves dozens of files at once: it has
-a thread.
+Decides: where files are deleted. A deletion takes up to a millisecond, and a compacted log leaves dozens of files at
+once: there is a thread for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 @cache
 def _thread() -> ThreadPoolExecutor:
-    """One thread for the stores of all queues: they share a disk."""
+    """Return the one thread for the stores of all queues: they are on one disk."""
     return ThreadPoolExecutor(1, thread_name_prefix="qsctl-deletions")
 
 

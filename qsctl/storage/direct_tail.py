@@ -1,4 +1,4 @@
-"""What is appended to a file between two syncs, and goes to the disk past the page cache with the next one (2.14.2).
+"""What is appended to a file between two syncs, and goes to the disk past the page cache with the next one [QS 2.14.2].
 
 Decides: in which pieces. A sync of what went through the page cache writes whole pages, 4,096 octets for a record of
 300; past it only the sectors are written that have something new.

@@ -82,7 +82,7 @@ class FileSequence:
             yield index, report
 
     def add(self, index: int, content: SegmentContent) -> int:
-        """Go on to the next file, and take the seal from its bodies; gives the bytes in use of this one."""
+        """Go on to the next file, and remove the seal from its bodies; returns the bytes in use of this one."""
         self._before, self._size_before = index, max(content.found.end, HEADER_SIZE_BYTES)
         bodies = content.found.bodies
         self._is_sealed = self._contiguous and bool(bodies) and content.buffer[slice(*bodies[-1])] == SEAL

@@ -29,7 +29,7 @@ class LogReader:
 
     def __init__(self, log: SegmentLog, content: LogContent, buffers: dict[int, bytes]) -> None:
         self.truncations = content.truncations
-        """All there are in the log; whoever writes one adds it."""
+        """All there are in the log; what writes one adds it."""
         self._log = log
         self._content: _Read | None = (content, buffers)
         self._file_content: _Read = (LogContent(), {})

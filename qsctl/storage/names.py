@@ -1,4 +1,4 @@
-"""The names of the files (manual, sections 2.14.1 and 2.14.2), and what may stand in them.
+"""The names of the files [QS 2.14.1, 2.14.2], and what may stand in them.
 
 Decides: that a name never leaves the configured directory, through whatever topic, subscriber or application name,
 nor through a symbolic link, and that only the owner may read what is stored.
@@ -38,7 +38,7 @@ def allowed_part(what: str, text: str, *, may_be_empty: bool = False) -> str:
 
 
 def service_file(directory: Path, prefix: str, application_name: str) -> Path:
-    """`[directory]/[prefix]service@[appName].db` (section 2.14.1).
+    """`[directory]/[prefix]service@[appName].db` [QS 2.14.1].
 
     Raises:
         InvalidInput: a part is not allowed, or the directory is not one.
@@ -87,7 +87,7 @@ def reserve_file(directory: Path, prefix: str, application_name: str) -> Path:
 def queue_stem(
     directory: Path, prefix: str, topic_name: str, subscriber: str, domain_id: int, application_name: str
 ) -> Path:
-    """`[directory]/[prefix][topicName]@[sharedSubscriberName]@[domainId]@[appName]` (section 2.14.2).
+    """`[directory]/[prefix][topicName]@[sharedSubscriberName]@[domainId]@[appName]` [QS 2.14.2].
 
     A queue without in-memory state adds `.db`; one with it adds `_d[fileIndex].db` for data and `_m[fileIndex].db`
     for metadata.
@@ -111,7 +111,7 @@ def queue_files(directory: Path, prefix: str, application_name: str) -> list[Pat
 
 
 def private_stem(directory: Path, queue: str) -> Path:
-    """A file name for any queue name, for state that is nobody else's: other characters become `%XX`.
+    """A file name for any queue name, for state of one process alone: other characters become `%XX`.
 
     Raises:
         InvalidInput: the directory is not one.
@@ -146,7 +146,7 @@ def inside(directory: Path, name: str) -> Path:
 
 
 def refuse_link(path: Path) -> None:
-    """Let nobody redirect a store.
+    """Refuse what would redirect a store.
 
     Raises:
         InvalidInput: a symbolic link, or something that is no plain file, stands at `path`.

@@ -1,4 +1,4 @@
-"""The register of the stores in a directory: what was there, so that what is missing is noticed (section 2.14).
+"""The register of the stores in a directory: what was there, so that what is missing is noticed [QS 2.14].
 
 Decides: what is noted of a store, and when that is durable. Of each store it says how far it reached at least: when it
 was made, compacted or closed. A store that reaches less far has lost something, whatever its own files say. The

@@ -1,4 +1,4 @@
-"""Room on the disk that is kept for what must go on when it is full: removals free more than they take (section 2.15).
+"""Room on the disk that is kept for what must go on when it is full: removals free more than they take [QS 2.15].
 
 Decides: when the disk counts as full for new samples, and what is given up so that removals can still be written. A
 small file is written ahead; it goes when the disk refuses, and is made again once there is plenty.

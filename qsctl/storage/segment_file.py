@@ -1,4 +1,4 @@
-"""One numbered file of a segment log: a header written twice, then frames (manual, section 2.14.2).
+"""One numbered file of a segment log: a header written twice, then frames [QS 2.14.2].
 
 Decides: what the file says of itself, and how it is read, cut and set aside. Which files make a log, and when a new
 one begins, is `segment_log`'s.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, Never
 from zlib import crc32
@@ -97,6 +97,17 @@ class SegmentContent(NamedTuple):
     header: SegmentHeader | None
     buffer: bytes
     found: Scan
+
+
+def refuse_unknown_forms(headers: Mapping[Path, SegmentHeader]) -> None:
+    """Leave files alone of which one says that only another version knows to read it.
+
+    Raises:
+        Refused: there is such a file.
+    """
+    for path, header in headers.items():
+        if header.unknown_flags:
+            refuse_form(path)
 
 
 def refuse_form(path: Path) -> Never:
@@ -299,7 +310,7 @@ class Replacement:
             raise
 
     def finish(self) -> int:
-        """Take the place of whatever has the name, atomically and durably; gives the size.
+        """Take the place of whatever has the name, atomically and durably; returns the size.
 
         Raises:
             OSError: the disk refuses; what has the name stays.
@@ -326,7 +337,7 @@ class Replacement:
 
 
 def replace_segment(path: Path, header: SegmentHeader, bodies: Iterable[bytes]) -> int:
-    """Put a file with these bodies in the place of another one, atomically and durably; gives its size.
+    """Put a file with these bodies in the place of another one, atomically and durably; returns its size.
 
     Raises:
         InvalidInput: a link or a device stands there.

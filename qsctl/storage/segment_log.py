@@ -1,4 +1,4 @@
-"""A log over numbered files: append, roll to the next file, read back, replace (manual, section 2.14.2, Table 3.9).
+"""A log over numbered files: append, roll to the next file, read back, replace [QS 2.14.2, Table 3.9].
 
 Decides: when a new file begins, what is synced when, and how a damaged file is stepped over, cut or set aside. What
 the bodies mean is `segments`'s.
@@ -33,7 +33,7 @@ from qsctl.storage.segment_file import (
     read_bytes,
     read_frame_of,
     read_segment,
-    refuse_form,
+    refuse_unknown_forms,
     replace_segment,
     stream_of,
 )
@@ -82,7 +82,7 @@ class SegmentLog:
         self.next_number = 0
         """That of the next frame in the file that is written to."""
         self.has_failed = False
-        """Whether nobody knows what is on the disk: it must be opened again."""
+        """Whether what is on the disk is unknown: it must be opened again."""
         self._begins_anywhere = begins_anywhere
         self._judge = judge
         self._in_sectors = in_sectors and synchronization is Synchronization.FULL
@@ -113,9 +113,7 @@ class SegmentLog:
         found = ((index, read_bytes(self.path(index), HEADER_SIZE_BYTES)) for index in indexes)
         headers = {index: decode_header(start, self._stream) for index, start in found}
         known = {index: header for index, header in headers.items() if header is not None}
-        for index, header in known.items():
-            if header.unknown_flags:
-                refuse_form(self.path(index))
+        refuse_unknown_forms({self.path(index): header for index, header in known.items()})
         self.mark = next((first_mark(header) for header in known.values()), self.mark)
         version = min((header.version for header in known.values()), default=FORMAT_VERSION)
         base = max((at for at, header in known.items() if header.is_base and header.file_index == at), default=0)
@@ -271,7 +269,7 @@ class SegmentLog:
     def put_base(self, base: Replacement, commit: Callable[[Extent], None]) -> None:
         """Let the base, which is whole, supersede the other files, atomically and durably, and drop those.
 
-        `commit` is told how far the log reaches then, before the other files go.
+        `commit` is called with how far the log reaches then, before the other files go.
 
         Raises:
             OSError: the disk refuses; the log is as before.
@@ -289,7 +287,7 @@ class SegmentLog:
         self.drop(old)
 
     def drop(self, indexes: Iterable[int]) -> None:
-        """Give up files; a damaged one is set aside under another name, for whoever wants to look."""
+        """Give up files; a damaged one is set aside under another name, for those who want to look at it."""
         for index in list(indexes):
             if index in self.damaged_indexes and self.path(index).exists():
                 self.path(index).rename(self._keep_damaged(index))
@@ -389,7 +387,7 @@ class SegmentLog:
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
-        """What fails in here cannot be tried again: nobody knows what is on the disk."""
+        """What fails in here cannot be tried again: what is on the disk is unknown."""
         try:
             yield
         except OSError:

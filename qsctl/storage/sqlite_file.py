@@ -170,7 +170,7 @@ def begun_and_unfinished(path: Path) -> list[DamageReport]:
 def copy_anew(
     connection: sqlite3.Connection, path: Path, settings: FilesystemSettings, trace: StatementTrace | None
 ) -> sqlite3.Connection:
-    """Put a copy of a database, which is on the disk as a whole, in its place; gives the connection to that.
+    """Put a copy of a database, which is on the disk as a whole, in its place; returns the connection to that.
 
     Raises:
         OSError, sqlite3.Error: the disk refuses; the file is as before, and `connection` may be closed.

@@ -1,4 +1,4 @@
-"""`<trace_file>`: the statements that a store ran, without the data in them (manual, Table 3.9)."""
+"""`<trace_file>`: the statements that a store ran, without the data in them [QS Table 3.9]."""
 
 from __future__ import annotations
 

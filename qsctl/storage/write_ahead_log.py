@@ -74,7 +74,7 @@ class WriteAheadLog:
         self._forgotten: list[int] = []
         """What of the table is not in the log yet."""
         self._durable = (-1, 0, 0)
-        """File, bytes and frames that a sync covered; where nobody waits for syncs, all that was written."""
+        """File, bytes and frames that a sync covered; where nothing waits for syncs, all that was written."""
         self._damage: list[DamageReport] = []
         try:
             self._log = self._open()

@@ -1,4 +1,4 @@
-"""The file of a log that is written to: room allocated ahead, what waits for a sync, what is cut (section 2.14.2).
+"""The file of a log that is written to: room allocated ahead, what waits for a sync, what is cut [QS 2.14.2].
 
 Decides: when octets reach the operating system. Where somebody waits for each sync, with it; else at once.
 """
@@ -19,7 +19,7 @@ class WrittenFile:
         path: its name.
         descriptor: it is open for reading and writing, and closed by this object.
         length_bytes: how long it is; behind its content it reads as zeros.
-        expected_bytes: how long it is expected to become; 0: nobody knows, and no room is allocated ahead.
+        expected_bytes: how long it is expected to become; 0: that is unknown, and no room is allocated ahead.
         in_sectors: what is appended waits for `flush`, see `direct_tail`; else it is written at once.
     """
 
