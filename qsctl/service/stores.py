@@ -90,7 +90,7 @@ class Stores:
         )
         self._holds_samples = holds_samples
         self._has_carried_over = claim is not None
-        """Whether what other processes left in their logs was brought to the queues: the holder of the claim does it."""
+        """Whether what other processes left in their logs was brought to the queues by the holder of the claim."""
         self.queues: dict[QueueName, Storage] = {}
         self._opened: dict[QueueName, Place] = {}
         """Where the queues stand that have a store; those that are about to be deleted, too."""
