@@ -112,7 +112,6 @@ class Element:
     """The nearest element counts alone, instead of each of its settings."""
     switch: bool = False
     """Being present means something by itself: without it the field keeps its default."""
-    help: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,6 @@ from qsctl.config.type_reader import TypeReader
 from qsctl.config.type_values import Values
 from qsctl.errors import InvalidInput, NotFound, Refused
 
-DEFAULT_TYPE_NAMES = ("DDS::Octets", "DDS::String")
-
 
 @dataclass(eq=False)
 class TypeLibrary:

@@ -152,33 +152,28 @@ NUMERIC_BOOLEAN: Final = Value("true, false, 1 or 0", boolean, lambda value: str
 
 def seconds(text: str) -> int | None:
     """Return whole seconds; None for infinite."""
-    word = text.removeprefix("DDS_")
-    if word == "DURATION_INFINITE_SEC":
-        return None
-    if word == "DURATION_ZERO_SEC":
-        return 0
-    try:
-        value: int = COUNT.read(text)
-    except ValueForm as form:
-        raise ValueForm(f"{form.allowed}, DURATION_INFINITE_SEC or DURATION_ZERO_SEC") from None
-    return None if value == INFINITE_SEC else value
+    return _part(text, "SEC", INT32_MAX, frozenset({INFINITE_SEC}))
 
 
 def nanoseconds(text: str) -> int | None:
     """Return nanoseconds below a second; None for infinite."""
+    return _part(text, "NSEC", SECOND_NS - 1, frozenset({INT32_MAX, 2**32 - 1}))
+
+
+def _part(text: str, unit: str, high: int, infinite: frozenset[int]) -> int | None:
     word = text.removeprefix("DDS_")
-    if word == "DURATION_INFINITE_NSEC":
+    if word == f"DURATION_INFINITE_{unit}":
         return None
-    if word == "DURATION_ZERO_NSEC":
+    if word == f"DURATION_ZERO_{unit}":
         return 0
-    allowed = "a whole number from 0 to 999999999, DURATION_INFINITE_NSEC or DURATION_ZERO_NSEC"
+    allowed = f"a whole number from 0 to {high}, DURATION_INFINITE_{unit} or DURATION_ZERO_{unit}"
     try:
         value = whole_number(text)
     except ValueForm:
         raise ValueForm(allowed) from None
-    if value in {INT32_MAX, 2**32 - 1}:
+    if value in infinite:
         return None
-    if not 0 <= value < SECOND_NS:
+    if not 0 <= value <= high:
         raise ValueForm(allowed)
     return value
 

@@ -9,40 +9,24 @@ from qsctl.config.values import DURATION, text
 from qsctl.core.queue.settings import SessionSettings
 from qsctl.core.settings import DomainParticipantSettings, SharedSubscriberSettings
 
-SESSION = Element(
-    "session",
-    (
-        Setting("name", "name", text("name"), "Table 3.13", "Name that queues refer to.", Shape.ATTRIBUTE),
-        Setting(
-            "dequeue_period", "dequeue_period_ns", DURATION, "Table 3.13",
-            "Time after which samples that could not be sent are tried again.", Shape.DURATION, also_in="thread",
-        ),
-        thread(section="Table 3.13"),
-    ),
-    SessionSettings,
-)  # fmt: skip
+SESSION = Element("session", (
+    Setting("name", "name", text("name"), "Table 3.13", "Name that queues refer to.", Shape.ATTRIBUTE),
+    Setting("dequeue_period", "dequeue_period_ns", DURATION, "Table 3.13",
+            "Time after which samples that could not be sent are tried again.", Shape.DURATION, also_in="thread"),
+    thread("Table 3.13"),
+), SessionSettings)  # fmt: skip
 
-SUBSCRIBER = Element(
-    "shared_subscriber",
-    (
-        Setting(
-            "name", "name", text("name"), "Table 3.11", "Name; consumers subscribe to TOPIC@NAME.", Shape.ATTRIBUTE
-        ),
-        Repeated("sessions", (SESSION,), inside="session_settings"),
-        QosElements(("publisher_qos", "subscriber_qos")),
-        Repeated("queues", (QUEUE, DEAD_LETTER_QUEUE)),
-    ),
-    SharedSubscriberSettings,
-)
+SUBSCRIBER = Element("shared_subscriber", (
+    Setting("name", "name", text("name"), "Table 3.11", "Name; consumers subscribe to TOPIC@NAME.", Shape.ATTRIBUTE),
+    Repeated("sessions", (SESSION,), inside="session_settings"),
+    QosElements(("publisher_qos", "subscriber_qos")),
+    Repeated("queues", (QUEUE, DEAD_LETTER_QUEUE)),
+), SharedSubscriberSettings)  # fmt: skip
 
-PARTICIPANT = Element(
-    "domain_participant",
-    (
-        Setting("name", "name", text("name"), "Table 3.10", "Name in resource identifiers.", Shape.ATTRIBUTE),
-        domain("that producers and consumers use"),
-        SAMPLE_BUFFER,
-        QosElements(("participant_qos",)),
-        Repeated("subscribers", (SUBSCRIBER,)),
-    ),
-    DomainParticipantSettings,
-)
+PARTICIPANT = Element("domain_participant", (
+    Setting("name", "name", text("name"), "Table 3.10", "Name in resource identifiers.", Shape.ATTRIBUTE),
+    domain("that producers and consumers use"),
+    SAMPLE_BUFFER,
+    QosElements(("participant_qos",)),
+    Repeated("subscribers", (SUBSCRIBER,)),
+), DomainParticipantSettings)  # fmt: skip

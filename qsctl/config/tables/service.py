@@ -21,137 +21,66 @@ from qsctl.config.tables.shared import REPLICATION, STATISTICS, buffers, domain,
 from qsctl.config.values import BOOLEAN, COUNT, DURATION, PATH, POSITIVE_COUNT, choice, text, word
 from qsctl.core.queue.settings import PersistenceKind
 
-DISTRIBUTED_LOGGER = Element(
-    "distributed_logger",
-    (
-        Setting("enabled", "enabled", BOOLEAN, "section 3.5", "Whether log messages are published.", default=True),
-        Setting(
-            "filter_level", "filter_level", word("log_level"), "section 3.5", "Least urgent level that is published."
-        ),
-        Setting("queue_size", "queue_size", POSITIVE_COUNT, "section 3.5", "Messages that may wait for publication."),
-        Setting("echo_to_stdout", "echo_to_stdout", BOOLEAN, "section 3.5", "Whether messages are also printed."),
-        Setting(
-            "log_infrastructure_messages", "log_infrastructure_messages", BOOLEAN, "section 3.5",
-            "Whether messages of the DDS library are published too.",
-        ),
-        Setting(
-            "concurrency_level", "concurrency_level", COUNT, "section 3.5", "Threads that may log at the same time."
-        ),
-        thread(section="section 3.5"),
-    ),
-    DistributedLoggerSettings,
-    "distributed_logger",
-    switch=True,
-)  # fmt: skip
+DISTRIBUTED_LOGGER = Element("distributed_logger", (
+    Setting("enabled", "enabled", BOOLEAN, "section 3.5", "Whether log messages are published.", default=True),
+    Setting("filter_level", "filter_level", word("log_level"), "section 3.5", "Least urgent level that is published."),
+    Setting("queue_size", "queue_size", POSITIVE_COUNT, "section 3.5", "Messages that may wait for publication."),
+    Setting("echo_to_stdout", "echo_to_stdout", BOOLEAN, "section 3.5", "Whether messages are also printed."),
+    Setting("log_infrastructure_messages", "log_infrastructure_messages", BOOLEAN, "section 3.5",
+            "Whether messages of the DDS library are published too."),
+    Setting("concurrency_level", "concurrency_level", COUNT, "section 3.5", "Threads that may log at the same time."),
+    thread("section 3.5"),
+), DistributedLoggerSettings, "distributed_logger", switch=True)  # fmt: skip
 
-ADMINISTRATION = Element(
-    "administration",
-    (
-        domain("that commands arrive in"),
-        DISTRIBUTED_LOGGER,
-        buffers(ReplyBufferSettings, "reply_buffer", "section 3.3.3.1"),
-        QosElements(("participant_qos", "publisher_qos", "subscriber_qos", "datareader_qos", "datawriter_qos")),
-    ),
-    AdministrationSettings,
-    "administration",
-    switch=True,
-)
+ADMINISTRATION = Element("administration", (
+    domain("that commands arrive in"),
+    DISTRIBUTED_LOGGER,
+    buffers(ReplyBufferSettings, "reply_buffer", "section 3.3.3.1"),
+    QosElements(("participant_qos", "publisher_qos", "subscriber_qos", "datareader_qos", "datawriter_qos")),
+), AdministrationSettings, "administration", switch=True)  # fmt: skip
 
-MONITORING = Element(
-    "monitoring",
-    (
-        Setting(
-            "enabled", "enabled", BOOLEAN, "Table 3.5",
-            "Whether anything is published; false overrules the entities.",
-        ),
-        domain("that statuses are published in"),
-        Setting(
-            "status_publication_period", "status_publication_period_ns", DURATION, "Table 3.5",
-            "Time between two publications of a status.", Shape.DURATION,
-        ),
-        QosElements(("participant_qos", "publisher_qos", "datawriter_qos")),
-    ),
-    MonitoringPublicationSettings,
-    "monitoring",
-    switch=True,
-)  # fmt: skip
+MONITORING = Element("monitoring", (
+    Setting("enabled", "enabled", BOOLEAN, "Table 3.5", "Whether anything is published; false overrules the entities."),
+    domain("that statuses are published in"),
+    Setting("status_publication_period", "status_publication_period_ns", DURATION, "Table 3.5",
+            "Time between two publications of a status.", Shape.DURATION),
+    QosElements(("participant_qos", "publisher_qos", "datawriter_qos")),
+), MonitoringPublicationSettings, "monitoring", switch=True)  # fmt: skip
 
-FILESYSTEM = Element(
-    "filesystem",
-    (
-        Setting(
-            "directory", "directory", PATH, "Table 3.9",
-            "Directory of the files; it must exist. The working directory, unless given.",
-        ),
-        Setting(
-            "file_max_size", "file_max_size_kb", POSITIVE_COUNT, "Table 3.9",
-            "Size in KB past which a queue with in-memory state begins a new file.",
-        ),
-        Setting("file_prefix", "file_prefix", text("file_prefix_text"), "Table 3.9", "First part of every file name."),
-        Setting(
-            "journal_mode", "journal_mode", choice(JournalMode, "journal_mode"), "Table 3.9",
-            "Journal of database files; not used by queues with in-memory state.",
-        ),
-        Setting(
-            "synchronization", "synchronization", choice(Synchronization, "synchronization"), "Table 3.9",
-            "When data must be on the physical disk.",
-        ),
-        Setting(
-            "trace_file", "trace_file", PATH, "Table 3.9",
-            "File for every statement executed, for debugging; none, unless given.",
-        ),
-        Setting(
-            "vacuum", "vacuum", choice(Vacuum, "vacuum"), "Table 3.9",
-            "Whether database files shrink; not used by queues with in-memory state.",
-        ),
-    ),
-    FilesystemSettings,
-    "filesystem",
-)  # fmt: skip
+FILESYSTEM = Element("filesystem", (
+    Setting("directory", "directory", PATH, "Table 3.9",
+            "Directory of the files; it must exist. The working directory, unless given."),
+    Setting("file_max_size", "file_max_size_kb", POSITIVE_COUNT, "Table 3.9",
+            "Size in KB past which a queue with in-memory state begins a new file."),
+    Setting("file_prefix", "file_prefix", text("file_prefix_text"), "Table 3.9", "First part of every file name."),
+    Setting("journal_mode", "journal_mode", choice(JournalMode, "journal_mode"), "Table 3.9",
+            "Journal of database files; not used by queues with in-memory state."),
+    Setting("synchronization", "synchronization", choice(Synchronization, "synchronization"), "Table 3.9",
+            "When data must be on the physical disk."),
+    Setting("trace_file", "trace_file", PATH, "Table 3.9",
+            "File for every statement executed, for debugging; none, unless given."),
+    Setting("vacuum", "vacuum", choice(Vacuum, "vacuum"), "Table 3.9",
+            "Whether database files shrink; not used by queues with in-memory state."),
+), FilesystemSettings, "filesystem")  # fmt: skip
 
-SERVICE_QOS = Element(
-    "service_qos",
-    (
-        Element(
-            "configuration_replication",
-            (
-                replace(REPLICATION, tag=""),
-                QosElements(("participant_qos",)),
-            ),
-            ConfigurationReplicationSettings,
-            "configuration_replication",
-        ),
-        Element(
-            "persistence",
-            (
-                Setting(
-                    "kind", "kind", choice(PersistenceKind, "persistence_kind"), "Table 3.3",
-                    "VOLATILE: changes at run time are lost at the end. PERSISTENT: they are kept.",
-                ),
-                Setting(
-                    "restore", "restore", BOOLEAN, "Table 3.3", "Whether a kept configuration is restored at the start."
-                ),
-            ),
-            ServicePersistenceSettings,
-            "persistence",
-        ),
-        replace(REPLICATION, tag="shared_reader_queue_replication", field="shared_reader_queue_replication"),
-    ),
-    ServiceQosSettings,
-    "service_qos",
-)  # fmt: skip
+SERVICE_QOS = Element("service_qos", (
+    Element("configuration_replication", (replace(REPLICATION, tag=""), QosElements(("participant_qos",))),
+            ConfigurationReplicationSettings, "configuration_replication"),
+    Element("persistence", (
+        Setting("kind", "kind", choice(PersistenceKind, "persistence_kind"), "Table 3.3",
+                "VOLATILE: changes at run time are lost at the end. PERSISTENT: they are kept."),
+        Setting("restore", "restore", BOOLEAN, "Table 3.3", "Whether a kept configuration is restored at the start."),
+    ), ServicePersistenceSettings, "persistence"),
+    replace(REPLICATION, tag="shared_reader_queue_replication", field="shared_reader_queue_replication"),
+), ServiceQosSettings, "service_qos")  # fmt: skip
 
-SERVICE = Element(
-    "queuing_service",
-    (
-        Setting("name", "name", text("name"), "Table 3.2", "Name that -cfgName selects.", Shape.ATTRIBUTE),
-        ADMINISTRATION,
-        MONITORING,
-        replace(STATISTICS, field="service.statistics"),
-        Element("persistence_settings", (FILESYSTEM,)),
-        SERVICE_QOS,
-        Repeated("service.participants", (PARTICIPANT,)),
-    ),
-    ServiceConfiguration,
-)
+SERVICE = Element("queuing_service", (
+    Setting("name", "name", text("name"), "Table 3.2", "Name that -cfgName selects.", Shape.ATTRIBUTE),
+    ADMINISTRATION,
+    MONITORING,
+    replace(STATISTICS, field="service.statistics"),
+    Element("persistence_settings", (FILESYSTEM,)),
+    SERVICE_QOS,
+    Repeated("service.participants", (PARTICIPANT,)),
+), ServiceConfiguration)  # fmt: skip
 """The whole: what a file's service may hold."""
