@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from qsctl.config.qos_tree import as_data
 from qsctl.config.transport_properties import properties_of
 from qsctl.config.writer import effective_qos
 
@@ -181,3 +182,21 @@ def test_an_unknown_attribute_of_a_policy_is_a_vendors_and_a_misspelt_one_an_err
     assert severities("tool") == []
     assert severities("tool", strict=True) == ["note"]
     assert severities("inherits") == ["error"]
+
+
+def test_qos_as_data_is_a_tree_with_values_of_their_kind() -> None:
+    text = (
+        "<datareader_qos><deadline><period><nanosec>0</nanosec><sec>3</sec></period></deadline>"
+        '<property inherit="false"><value><element><name>a</name><value>1</value></element></value></property>'
+        "<reliability><kind>RELIABLE_RELIABILITY_QOS</kind></reliability><user_data><value>7</value></user_data>"
+        '<vendor a="1">true</vendor><writer_data_lifecycle><autodispose>true</autodispose></writer_data_lifecycle>'
+        "</datareader_qos>"
+    )
+    assert as_data(text) == {
+        "deadline": {"period": {"nanosec": 0, "sec": 3}},
+        "property": {"@inherit": "false", "value": {"element": [{"name": "a", "value": "1"}]}},
+        "reliability": {"kind": "RELIABLE_RELIABILITY_QOS"},
+        "user_data": {"value": "7"},
+        "vendor": {"@a": "1", "text": "true"},
+        "writer_data_lifecycle": {"autodispose": True},
+    }

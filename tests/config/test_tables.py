@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 from lxml import etree
 
-from qsctl.config.form import Element, QosElements, Repeated, Row, Shape, settings_in
+from qsctl.cli.administer.queue_options import QueueOptions
+from qsctl.config.configuration_xml import configuration_element, service_element
+from qsctl.config.form import Element, Place, QosElements, Repeated, Row, Setting, Shape, settings_in
+from qsctl.config.load import LoadedConfiguration, load_configuration
 from qsctl.config.schema_model import schema_model
+from qsctl.config.tables.queue import QUEUE
 from qsctl.config.tables.service import SERVICE
+from qsctl.config.values import BOOLEAN, DURATION, NUMERIC_BOOLEAN
+from qsctl.config.writer import queue_snippet, write
+from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.shipped import shipped
 
 XS = "{http://www.w3.org/2001/XMLSchema}"
@@ -182,3 +191,114 @@ def test_every_field_of_the_settings_is_in_a_table() -> None:
         if (owner, each.name) not in set_by_tables and each.name not in elsewhere
     }
     assert missing == set()
+
+
+NAMED = {"DEAD_LETTER": "D", "name": "A", "topic_name_text": "Other", "type_reference": "DDS::String",
+         "file_prefix_text": "Z", "log_level": "ERROR", "thread_mask": "X", "thread_priority": "7",
+         "thread_stack_size": "65536", "text": "."}  # fmt: skip
+"""A text of each type whose values are words."""
+CHANGEABLE = {path: place for path, place in ROWS.items() if not path.endswith("@name")}
+
+
+@pytest.fixture(scope="module")
+def full() -> str:
+    """A service with every element, as canonical XML."""
+    queue = '<shared_reader_queue name="Q" session="A"><topic_name>T</topic_name><type_name>DDS::Octets</type_name><reply_type>DDS::Octets</reply_type></shared_reader_queue>'  # noqa: E501
+    dead = '<dead_letter_shared_reader_queue name="D" session="A"><topic_name>X</topic_name></dead_letter_shared_reader_queue>'  # noqa: E501
+    session = '<session_settings><session name="A"/></session_settings>'
+    around = f'<domain_participant name="P"><domain_id>1</domain_id><shared_subscriber name="U">{session}{queue}{dead}</shared_subscriber></domain_participant>'  # noqa: E501
+    own = "<administration><domain_id>1</domain_id><distributed_logger><queue_size>3</queue_size></distributed_logger></administration><monitoring><domain_id>1</domain_id></monitoring>"  # noqa: E501
+    loaded = loaded_from(f'<dds><queuing_service name="S">{own}{around}</queuing_service></dds>')
+    return etree.tostring(configuration_element(loaded.configuration), encoding="unicode")
+
+
+def loaded_from(xml: str) -> LoadedConfiguration:
+    literal = 'str://"' + xml.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    options: Any = {"variables": {}, "environment": {}, "working_directory": Path()}
+    return load_configuration([literal], configuration_name=None, default_files=False, **options)
+
+
+def holder_of(start: Any, path: str) -> Any:
+    """The element at a path of tags, made where it is missing; for a property the one with its value."""
+    at = start
+    for step in path.split("/"):
+        if step == "property":
+            (found,) = (e for e in at.iter("element") if e.findtext("name") == path.rpartition("/")[2])
+            return found.find("value")
+        if step.startswith("@"):
+            break
+        below = at.find(step)
+        at = etree.SubElement(at, step) if below is None else below
+    return at
+
+
+def another(setting: Setting, written: str) -> str:
+    """A value of the kind that is not the one written."""
+    value = setting.value
+    if value is DURATION:
+        return "77"
+    if value in {BOOLEAN, NUMERIC_BOOLEAN}:
+        no, yes = value.write(False), value.write(True)
+        return no if written == yes else yes
+    if value.low is not None:
+        return "5"
+    return NAMED["DEAD_LETTER" if setting.tag == "dead_letter_queue" else value.schema_type] \
+        if value.schema_type in NAMED else value.allowed.split(", ")[-1]  # fmt: skip
+
+
+def text_at(start: Any, path: str, setting: Setting) -> str:
+    holder = holder_of(start, path)
+    if setting.shape is Shape.ATTRIBUTE:
+        return str(holder.get(setting.tag) or "")
+    if setting.value is DURATION:
+        return str((holder if setting.shape is Shape.DURATION else holder.find("duration")).findtext("sec"))
+    return holder.text or ""
+
+
+@pytest.mark.parametrize("path", CHANGEABLE)
+def test_a_value_of_a_row_is_read_written_and_has_its_origin(path: str, full: str) -> None:
+    setting, root = CHANGEABLE[path].setting, etree.fromstring(full)
+    service = root.find("queuing_service")
+    holder = holder_of(service, path)
+    if setting.shape is Shape.HELD_DURATION:
+        holder = holder.find("duration")
+    given = another(setting, text_at(service, path, setting))
+    if setting.shape is Shape.ATTRIBUTE:
+        holder.set(setting.tag, given)
+    elif setting.value is DURATION:
+        holder.find("sec").text, holder.find("nanosec").text = given, "0"
+    else:
+        holder.text = given
+    loaded = loaded_from(etree.tostring(root, encoding="unicode"))
+    assert text_at(service_element(loaded.configuration), path, setting) == given
+    origins = {re.sub(r"\[[^]]*\]", "", key): origin for key, origin in loaded.origins.items()}
+    assert origins[f"queuing_service/{path}"].startswith("str://1:")
+    inside = path.partition("shared_subscriber/shared_reader_queue/")[2]
+    if inside and given != text_at(write(QUEUE, SharedReaderQueueSettings("", "")), inside, setting):
+        (queue, _) = loaded.configuration.service.participants[0].subscribers[0].queues
+        difference = etree.fromstring(queue_snippet(queue))
+        assert text_at(difference, inside, setting) == given
+        assert len(list(difference.iter())) < len(list(write(QUEUE, queue).iter()))
+
+
+def test_the_difference_of_a_queue_with_defaults_is_its_names() -> None:
+    assert queue_snippet(SharedReaderQueueSettings("Q", "T")) == (
+        '<shared_reader_queue name="Q"><topic_name>T</topic_name></shared_reader_queue>'
+    )
+
+
+OPTIONS = {place.path: place for place in settings_in(QUEUE) if place.setting.option}
+
+
+@pytest.mark.parametrize("place", OPTIONS.values(), ids=OPTIONS)
+def test_an_option_sets_the_field_of_its_row(place: Place) -> None:
+    setting = place.setting
+    assert setting.option
+    typed: Any = True if setting.option.given is not None else next(iter(reversed(setting.option.words)), None)
+    if typed is None:
+        typed = 5 if setting.value.low is not None else "77s" if setting.value is DURATION else "Other"
+    limit = {} if "percent" not in setting.field else {"max_count": 9}
+    name = setting.option.name.removeprefix("--").replace("-", "_")
+    queue = QueueOptions(**limit, **{name: typed}).settings("Q")
+    plain = QueueOptions(**limit).settings("Q")
+    assert text_at(write(QUEUE, queue), place.path, setting) != text_at(write(QUEUE, plain), place.path, setting)

@@ -15,6 +15,7 @@ from qsctl.config.dds_library import has_tcp
 from qsctl.shipped import shipped
 
 EXAMPLE = str(shipped("fixtures/config/manual/section_3.1.xml"))
+TRANSPORTS = str(shipped("fixtures/config/manual/section_9.2.xml"))
 MISPRINT = str(shipped("fixtures/config/misprints/section_3.1.xml"))
 WRONG = shipped("fixtures/config/wrong")
 
@@ -114,6 +115,13 @@ def test_render_says_where_each_value_comes_from(run: Any) -> None:
     assert values["response_timeout"]["origin"] == f"{EXAMPLE}:41"
     dead = run("render", EXAMPLE, "--origins", "-o", "json", "--path", "*dead_letter*retries")
     assert json.loads(dead.stdout)["values"][0]["origin"] == "default of Table 3.15"
+
+
+def test_rendered_qos_is_structured_in_json_and_yaml(run: Any) -> None:
+    document = json.loads(run("render", TRANSPORTS, "-o", "json").stdout)
+    qos = document["configuration"]["administration"]["qos"]["participant_qos"]
+    assert {"name": "dds.transport.tcp.server_bind_port", "value": "15002"} in qos["property"]["value"]["element"]
+    assert "<" not in run("render", TRANSPORTS, "-o", "yaml").stdout
 
 
 def test_rendered_xml_renders_to_itself(run: Any, tmp_path: Path) -> None:
