@@ -80,9 +80,11 @@ RESOURCE_LIMITS = Element("resource_limits", (
     )),
     Element("queue_watermark_settings", (
         Setting("high_watermark", "high_watermark_percent", PERCENT, "section 2.15.3",
-                "Fill level that counts as passed above it, in percent of the limits.", option=Option("--high-watermark", _LIMITS)),
+                "Fill level that counts as passed above it, in percent of the limits.",
+                option=Option("--high-watermark", _LIMITS)),
         Setting("low_watermark", "low_watermark_percent", PERCENT, "section 2.15.3",
-                "Fill level that counts as passed below it, in percent of the limits.", option=Option("--low-watermark", _LIMITS)),
+                "Fill level that counts as passed below it, in percent of the limits.",
+                option=Option("--low-watermark", _LIMITS)),
     )),
     Element("replacement_policy", (
         Setting("kind", "replacement", choice(ReplacementKind, "replacement_kind"), "section 2.15.4",
