@@ -70,6 +70,36 @@ def command(
     return decorate
 
 
+def late_command(
+    app: typer.Typer, name: str, *, panel: str | None = None, examples: tuple[str, ...] = ()
+) -> Callable[[CommandFunction], CommandFunction]:
+    """Add a function as `command` does, with its options made only when its own line is parsed: they cost imports."""
+
+    def decorate(function: CommandFunction) -> CommandFunction:
+        @functools.cache
+        def made() -> TyperCommand:
+            alone = typer.Typer(add_completion=False)
+            command(alone, name, panel=panel, examples=examples)(function)
+            return typing.cast("TyperCommand", typer.main.get_command(alone))
+
+        class Late(TyperCommand):
+            """Stands in the list of commands; whatever looks at its line finds the command itself."""
+
+            params = property(lambda _: made().params, lambda *_: None)
+
+            def make_context(self, *arguments: Any, **named: Any) -> Any:
+                return made().make_context(*arguments, **named)
+
+        def listed() -> None:
+            """Nothing: the command itself is invoked."""
+
+        listed.__doc__ = function.__doc__
+        app.command(name, rich_help_panel=panel, epilog=_epilog(examples), cls=Late)(listed)
+        return function
+
+    return decorate
+
+
 def _epilog(examples: tuple[str, ...]) -> str | None:
     # Typer joins the lines of a paragraph: an empty line between keeps one example a line.
     return "\n\n".join(["Examples:", *(f"  {line}" for line in examples)]) if examples else None

@@ -91,10 +91,11 @@ class Reader:
     def _read(
         self, rows: tuple[Row, ...], layers: Layers, path: str, makes: Callable[..., Any] | None, values: dict[str, Any]
     ) -> None:
-        properties: dict[str, Setting] = {}
+        properties: dict[str, Setting] | None = None
         for row in rows:
             if isinstance(row, Setting):
                 if row.shape is Shape.PROPERTY:
+                    properties = properties or {}
                     properties[row.tag] = row
                 else:
                     values[row.field] = self._setting(row, layers, path, makes)
@@ -112,7 +113,7 @@ class Reader:
     ) -> None:
         if row.tag:
             path = f"{path}/{row.tag}"
-            layers = _inside(layers, row.tag)
+            layers = _inside(layers, row.tag) if layers else layers
             for each in row.inherits:
                 layers += self._layers_of(each)
             if row.whole:
@@ -138,24 +139,26 @@ class Reader:
         return self._inherited[inherit]
 
     def _setting(self, row: Setting, layers: Layers, path: str, makes: Callable[..., Any] | None) -> Any:
-        here = f"{path}/@{row.tag}" if row.shape is Shape.ATTRIBUTE else f"{path}/{row.tag}"
-        if row.shape is Shape.ATTRIBUTE:
-            element, label = layers[0]
+        shape = row.shape
+        if shape is Shape.ATTRIBUTE:
+            element, _ = layers[0]
             text = " ".join((element.get(row.tag) or "").split())
             if text:
-                self.reading.note(here, element)
+                self.reading.note(f"{path}/@{row.tag}", element)
             return text
-        for element, label in layers[:1] if row.nearest_only else layers:
-            tag = f"{row.tag}/duration" if row.shape is Shape.HELD_DURATION else row.tag
-            child = element.find(tag)
-            if child is None and row.also_in:
-                child = element.find(f"{row.also_in}/{tag}")
-            if child is None:
-                continue
-            value = self._text(row, child) if row.shape is Shape.ELEMENT else self._duration(child)
-            if value is not None:
-                self.reading.note(here, child, label)
-                return value
+        here = f"{path}/{row.tag}"
+        if layers:
+            tag = f"{row.tag}/duration" if shape is Shape.HELD_DURATION else row.tag
+            for element, label in layers[:1] if row.nearest_only else layers:
+                child = element.find(tag)
+                if child is None and row.also_in:
+                    child = element.find(f"{row.also_in}/{tag}")
+                if child is None:
+                    continue
+                value = self._text(row, child) if shape is Shape.ELEMENT else self._duration(child)
+                if value is not None:
+                    self.reading.note(here, child, label)
+                    return value
         if layers and row.when_present:
             default, section = row.when_present
         else:

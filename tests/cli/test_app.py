@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 HEAVY = {
     "numba", "numpy", "pandas", "pyarrow", "pyspark", "altair", "cyclonedds", "lxml", "xmlschema", "pydantic", "lark",
-    "yaml", "hcl2", "jinja2", "structlog", "prometheus_client",
+    "yaml", "hcl2", "jinja2", "structlog", "prometheus_client", "qsctl.config",
 }  # fmt: skip
 
 

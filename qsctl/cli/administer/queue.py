@@ -17,7 +17,7 @@ from qsctl.cli.administer.snippets import (
     read_snippet,
     surroundings,
 )
-from qsctl.cli.command import command
+from qsctl.cli.command import command, late_command
 from qsctl.cli.service_options import SERVICE_PANEL, IdempotentOption, QueueArgument, SelectOption, TargetOptions
 
 
@@ -87,7 +87,7 @@ def flush_queue(name: QueueArgument, select: SelectOption = "", *, service: Targ
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    command(
+    late_command(
         app,
         "create-queue",
         panel=SERVICE_PANEL,

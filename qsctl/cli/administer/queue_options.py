@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from qsctl.cli.option_groups import OptionGroup
-from qsctl.config.form import Element, Place, Row, Setting, settings_in
-from qsctl.config.tables.queue import DEAD_LETTER_QUEUE, QUEUE
-from qsctl.config.values import DURATION, LIMIT
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from qsctl.config.form import Place, Row, Setting
     from qsctl.core.queue.settings import SharedReaderQueueSettings
     from qsctl.instant import Nanoseconds
 
@@ -42,6 +40,9 @@ _AS_DEAD_LETTER_OPTION: Final = inspect.Parameter(
 
 
 def _parameters() -> Iterator[inspect.Parameter]:
+    from qsctl.config.form import settings_in
+    from qsctl.config.tables.queue import QUEUE
+
     for place in settings_in(QUEUE):
         option, value = place.setting.option, place.setting.value
         if option is None:
@@ -105,6 +106,7 @@ class QueueOptions(OptionGroup):
         Raises:
             UsageError: the name or a duration is wrong, or two options contradict each other.
         """
+        from qsctl.config.tables.queue import DEAD_LETTER_QUEUE, QUEUE
         from qsctl.core.queue.settings import SharedReaderQueueSettings
 
         check_name(name, "queue")
@@ -127,6 +129,8 @@ class QueueOptions(OptionGroup):
 
     def _values(self, rows: tuple[Row, ...]) -> Iterator[tuple[str, Any]]:
         """Yield each field that an option sets, inner dataclasses made."""
+        from qsctl.config.form import Element, Setting
+
         for row in rows:
             if isinstance(row, Setting) and _parameter(row) in self._given:
                 yield row.field, _value(row, self._given[_parameter(row)])
@@ -151,6 +155,9 @@ class QueueOptions(OptionGroup):
                 remedy="Add --max-count or --max-bytes.",
             )
         if _AS_DEAD_LETTER in self._given:
+            from qsctl.config.form import settings_in
+            from qsctl.config.tables.queue import DEAD_LETTER_QUEUE
+
             known = {_parameter(place.setting) for place in settings_in(DEAD_LETTER_QUEUE)} | {_AS_DEAD_LETTER}
             for name, option in zip(self._given, self.given(), strict=True):
                 if name not in known:
@@ -161,6 +168,8 @@ class QueueOptions(OptionGroup):
 
 def _value(row: Setting, given: Any) -> Any:
     """The value of a setting from what was typed."""
+    from qsctl.config.values import DURATION, LIMIT
+
     option = row.option
     assert option is not None
     if option.given is not None:

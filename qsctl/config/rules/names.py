@@ -111,13 +111,11 @@ def names_fit_the_wire(place: QueuePlace) -> Iterator[Problem]:
 def topics_are_no_endpoints_own(place: QueuePlace) -> Iterator[Problem]:
     """A queue's samples do not come by a topic that the service, or DDS, uses for something else (section 2.6)."""
     queue = place.queue
-    subscribers = [*place.participant.subscribers, place.subscriber]
-    outgoing = {f"{other.topic_name}@{each.name}" for each in subscribers for other in each.queues}
     for step, topic in (
         ("topic_name", queue.topic_name),
         ("reply_topic", queue.reply_topic if queue.reply_type else ""),
     ):
-        if topic.startswith(_OWN_TOPICS) or topic in outgoing:
+        if topic.startswith(_OWN_TOPICS) or _is_sent_to_consumers(topic, place):
             yield place.error(
                 step,
                 "the topic is used for something else in this domain",
@@ -125,6 +123,15 @@ def topics_are_no_endpoints_own(place: QueuePlace) -> Iterator[Problem]:
                 allowed=f"no topic that begins with {', '.join(_OWN_TOPICS)}, and none that is <topic>@<subscriber> of "
                 "a queue",
             )
+
+
+def _is_sent_to_consumers(topic: str, place: QueuePlace) -> bool:
+    # Most topics have no "@": the queues of a subscriber are not compared with each other then.
+    return "@" in topic and any(
+        topic == f"{other.topic_name}@{each.name}"
+        for each in (*place.participant.subscribers, place.subscriber)
+        for other in each.queues
+    )
 
 
 def application_name_fits_the_wire(place: Place) -> Iterator[Problem]:
