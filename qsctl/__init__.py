@@ -1,21 +1,49 @@
-"""qsctl: administer, run and simulate message queues, and summarize the runs on Spark."""
+"""qsctl: administer, run and simulate message queues, and summarize the runs on Spark.
 
-__version__: str
+For programs there are, beside the command line:
+
+- `qsctl.simulate(…)`: a scenario into a run folder.
+- `qsctl.summary`: the tables of a run, on Spark: `summarize(spark, …)`.
+- `qsctl.client` and `qsctl.client.aio`: producers, consumers, requesters and repliers of a queuing service.
+- `qsctl.errors`: what they raise.
+
+These names, and what `__all__` of those packages lists, stay from version to version. The rest of the modules serve
+the command line and one another, and may change.
+
+>>> import qsctl
+>>> run = qsctl.simulate("burst", settings={"horizon": "20ms"}, replications=2, seed=7, out="burst-7")
+>>> str(run.info.status), run.info.seed, len(run.info.done)
+('complete', 7, 2)
+>>> sum(run.counters["arrived_messages"].to_pylist()) == run.info.arrived_messages > 0
+True
+>>> qsctl.simulate("burst", settings={"horizon": "20ms"}, replications=2, seed=7, out="again").info.fingerprint == (
+...     run.info.fingerprint
+... )
+True
+"""
+
+from importlib import import_module
+
+__all__ = ["__version__", "simulate"]
 
 
-def __getattr__(name: str) -> str:
-    """Look the version up when somebody asks for it: it takes longer than all else before the program's first line.
+def __getattr__(name: str) -> object:
+    """Look a name up when it is first used: each takes longer than all else before the program's first line.
 
     Raises:
         AttributeError: there is no such name.
     """
-    if name != "__version__":
+    if name not in __all__:
         raise AttributeError(f"module 'qsctl' has no attribute {name!r}")
+    found: object = _version() if name == "__version__" else import_module("qsctl.sim.simulate").simulate
+    globals()[name] = found
+    return found
+
+
+def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        found = version("qsctl")
+        return version("qsctl")
     except PackageNotFoundError:  # running from a tree that was never installed
-        found = "0+unknown"
-    globals()["__version__"] = found
-    return found
+        return "0+unknown"

@@ -1,5 +1,18 @@
 """The Spark pipeline over run folders.
 
+Its public surface is what `__all__` names:
+
+- `summarize(spark, runs, …)`: the tables of some runs, on any session: your own, of a notebook, of `spark-submit`.
+- `spark_session(options)`: the session that the commands use, for those that have none; `SparkOptions` says where.
+- `RunSummary`: what `summarize` returns.
+
+>>> import qsctl
+>>> from qsctl.summary import spark_session, summarize
+>>> run = qsctl.simulate("burst", settings={"horizon": "20ms"}, replications=2, level="messages", out="run")
+>>> summary = summarize(spark_session(), [run.folder], by=["queue"], measures=["queues", "losses"], out="tables")
+>>> sum(each.delivered_messages for each in summary.queues) == run.info.delivered_messages
+True
+
 In goes a run folder (`eventlog.schema`): Parquet of messages, counters and events. Out come the tables of
 `tables.SCHEMAS`. Read `tables.py` first, then `observation.py`, the few expressions of SQL that all measures use, then
 any measure; `job.py` last.
@@ -33,7 +46,39 @@ Sweeps, comparisons, sizes and the session are beside: `sweep.py`, `compare.py`,
 `gateway.py` (which one: `java.py`; with which classes in memory: `class_archive.py`).
 """
 
+from __future__ import annotations
+
 import warnings
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+__all__ = ["RunSummary", "SparkOptions", "spark_session", "summarize"]
+
+if TYPE_CHECKING:
+    from qsctl.summary.job import summarize
+    from qsctl.summary.run_summary import RunSummary
+    from qsctl.summary.session import SparkOptions, spark_session
 
 # No frame of ours goes through pandas; pyspark warns about its newest release whenever it is imported beside it.
 warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+
+
+_HOMES: Final = {
+    "RunSummary": "run_summary",
+    "SparkOptions": "session",
+    "spark_session": "session",
+    "summarize": "job",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name of `__all__` when it is first used: pyspark takes a second.
+
+    Raises:
+        AttributeError: there is no such name.
+    """
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

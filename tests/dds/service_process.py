@@ -25,7 +25,7 @@ CONFIGURATION = """
     {service}
     <domain_participant name="P">
       <domain_id>{domain}</domain_id>
-      <shared_subscriber name="S">
+      <shared_subscriber name="{subscriber}">
         <session_settings><session name="s"/></session_settings>
         {queues}
       </shared_subscriber>
@@ -51,7 +51,7 @@ class ServiceProcess:
         self.domain = domain
         self.name = parts.get("name", "Test")
         self.file = directory / f"{self.name}.xml"
-        values = {"name": self.name, "administration": "", "service": "", "queues": ORDERS} | parts
+        values = {"name": self.name, "administration": "", "service": "", "subscriber": "S", "queues": ORDERS} | parts
         self.file.write_text(CONFIGURATION.format(domain=domain, **values), encoding="utf-8")
         self.log = directory / f"{self.name}.log"
         self._arguments = arguments

@@ -145,18 +145,15 @@ def add(group: typer.Typer) -> None:
 
 
 def _read(scenario: str, seed: int | None, changes: ScenarioChanges) -> Scenario:
-    import dataclasses
-
-    from qsctl.sim.scenario.overrides import apply_overrides
     from qsctl.sim.scenario.rules import check_rules
     from qsctl.sim.scenario.scenario import Model
-    from qsctl.sim.scenario.xml import find_scenario, read_scenario
+    from qsctl.sim.simulate import open_scenario
 
-    read = apply_overrides(read_scenario(find_scenario(scenario), changes.variables), changes.overrides)
+    read = open_scenario(scenario, changes.variables, changes.overrides, seed)
     if read.model is not Model.INTEGRATION:
         raise UsageError(
             f"scenario {read.name!r} is of model {read.model}, not integration",
             remedy="Name a scenario with an <engine>, as clinic; qsctl simulate runs the others.",
         )
     check_rules(read)
-    return read if seed is None else dataclasses.replace(read, seed=seed)
+    return read

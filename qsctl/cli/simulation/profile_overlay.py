@@ -70,12 +70,12 @@ def compared_runs(
     Raises:
         UsageError: it is not clear which of the scenario's profiles is meant.
     """
-    from qsctl.cli.simulation.sweep_input import open_scenario
     from qsctl.eventlog.run_folder import new_folder
     from qsctl.eventlog.schema import LogLevel
     from qsctl.sim.run import run
     from qsctl.sim.scenario.overrides import apply_overrides
     from qsctl.sim.scenario.rules import check_rules
+    from qsctl.sim.simulate import open_scenario
 
     scenario = open_scenario(name, variables, {}, seed)
     sides = []

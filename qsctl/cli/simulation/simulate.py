@@ -96,8 +96,6 @@ def simulate(
     Ctrl-C stops it; what was simulated until then stays readable and is shown.
     """
     _start_light()
-    from qsctl.sim.scenario.xml import find_scenario, read_scenario
-
     if list_ready:
         return _ready()
     from qsctl.eventlog.location import location
@@ -107,9 +105,10 @@ def simulate(
     from qsctl.sim.scenario.overrides import apply_overrides
     from qsctl.sim.scenario.rules import check_rules
     from qsctl.sim.scenario.scenario import Model
+    from qsctl.sim.simulate import open_scenario
 
     variables, overrides = changes.variables, changes.overrides
-    plain, of_profiles = with_client_profiles(read_scenario(find_scenario(scenario), variables), client_profile)
+    plain, of_profiles = with_client_profiles(open_scenario(scenario, variables, {}), client_profile)
     read = apply_overrides(plain, overrides)
     overrides = {**of_profiles, **overrides}
     check_rules(read)

@@ -20,6 +20,7 @@ from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
+    from qsctl.sim.simulate import open_scenario
     from qsctl.sim.sizing.targets import Target
     from qsctl.summary.size import Candidate, Sizing, TargetEvidence
 
@@ -286,7 +287,7 @@ def size(
     discards, delivered, throughput, latency_mean, latency_p50, _p90, _p99, _p999, latency_max, high_water_mark. Waits
     and latencies are the time in the queue.
     """
-    from qsctl.cli.simulation.sweep_input import checked_confidence, open_scenario
+    from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.errors import UsageError
     from qsctl.sim.scenario.overrides import apply_overrides
     from qsctl.sim.sizing.targets import parse_setting, parse_target

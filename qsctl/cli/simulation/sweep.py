@@ -58,8 +58,9 @@ def sweep(
 
     Call it again with the same --out to go on after an interruption, or with more values to extend the grid.
     """
-    from qsctl.cli.simulation.sweep_input import checked_confidence, open_scenario
+    from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.eventlog.location import location
+    from qsctl.sim.simulate import open_scenario
     from qsctl.sim.sweep import parse_axes, plan_sweep
     from qsctl.summary.points import point_measures
     from qsctl.summary.sweep import SweepProgress, run_sweep

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-import anyio
-import anyio.to_thread
 import msgspec
 
 from qsctl.core.messages import (
@@ -125,7 +123,6 @@ class ServiceTransport:
         self._waiter: Waiter | None = None
         self._bell = threading.Event()
         """What is waited for in a service that takes part in no domain."""
-        self._ended = False
         self._all_sent = True
         self.replies_wait = False
         """Whether replies to commands waited for room, or for a reader, at the last flush."""
@@ -282,7 +279,6 @@ class ServiceTransport:
 
     def close(self) -> None:
         """Leave every domain; what was flushed is still sent."""
-        self._ended = True
         for endpoint in (self._administration, self._monitoring, self.logger):
             if endpoint is not None:
                 endpoint.close()
@@ -302,27 +298,6 @@ class ServiceTransport:
             self._waiter.close()
             self._waiter = None
         self.boundary.close()
-
-    # The Protocol of `transport.base`.
-
-    async def send(self, messages: Sequence[Message]) -> None:
-        """Send messages, in order; waits where a peer's cache is full: that is back-pressure."""
-        self.put(messages)
-        while not self.flush():
-            await anyio.sleep(HURRY_NS / 1e9)
-
-    async def receive(self) -> Sequence[Message]:
-        """Wait for at least one message; give all that are there. An empty batch: the transport was closed."""
-        while not self._ended:
-            inbox = self.poll()
-            if inbox:
-                return inbox
-            await anyio.to_thread.run_sync(self.wait, 50 * MILLISECOND_NS)
-        return []
-
-    async def aclose(self) -> None:
-        """Leave; nothing is received after."""
-        self.close()
 
 
 class _ByPeer(Generic[MessageKind]):

@@ -1,0 +1,105 @@
+"""The service's transport on DDS: what a producer in another participant writes and is answered, whole and in order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from qsctl.core.messages import AckResponse, Message, Write, WriteAcknowledgment
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.resource import ResourceIdentifier
+from qsctl.transport.dds.client_domain import ClientDomain
+from qsctl.transport.dds.client_ports import ProducerPort
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.service_transport import DomainPlace, ServicePlaces, ServiceTransport
+from tests.dds.domains import claim_domain, release_domain
+from tests.patience import PATIENCE_S
+
+GUID = Guid(b"p" * 16)
+QUEUE = "P/S/Q"
+COUNT = 700
+
+
+def a_write(number: int) -> Write:
+    return Write("P", "T", SampleIdentity(GUID, number), b"%d" % number, source_guid=GUID)
+
+
+def an_answer(number: int) -> WriteAcknowledgment:
+    return WriteAcknowledgment(QUEUE, SampleIdentity(GUID, number), AckResponse(number % 2))
+
+
+class NoSnippets:
+    """Administration is off here."""
+
+    def queue(self, xml: str, subscriber: ResourceIdentifier) -> SharedReaderQueueSettings:
+        raise AssertionError(xml)
+
+    def subscriber(self, xml: str, participant: ResourceIdentifier) -> SharedSubscriberSettings:
+        raise AssertionError(xml)
+
+
+class Pair:
+    """A transport that hosts queue `P/S/Q` of topic `T`, and a producer of the topic."""
+
+    def __init__(self, domain: int) -> None:
+        self.transport = ServiceTransport("Test", ServicePlaces({"P": DomainPlace(domain)}), NoSnippets())
+        self.transport.reconcile({QUEUE: ("S", SharedReaderQueueSettings(name="Q", topic_name="T", session="s"))})
+        self.domain = ClientDomain(Participant(domain))
+        self.port = ProducerPort(self.domain.participant, "T", GUID)
+        self.domain.add(self.port)
+        self.answers: list[WriteAcknowledgment] = []
+        self.batches: list[Sequence[Message]] = []
+        self.until(self.port.matched_queues)
+
+    def until(self, is_so: Callable[[], object]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_so():
+            assert time.monotonic() < deadline
+            self.domain.turn(1_000_000)
+            for change in self.port.poll():
+                if isinstance(change, WriteAcknowledgment):
+                    assert change.queue == "T@S"
+                    self.answers.append(WriteAcknowledgment(QUEUE, change.identity, change.response))
+            self.transport.flush()
+            batch = [each for each in self.transport.poll() if isinstance(each, Write)]
+            if batch:
+                self.batches.append(batch)
+
+    def close(self) -> None:
+        self.domain.close()
+        self.transport.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    domain = claim_domain()
+    opened = Pair(domain)
+    yield opened
+    opened.close()
+    release_domain(domain)
+
+
+def test_what_a_producer_writes_is_received_whole_and_in_order(pair: Pair) -> None:
+    written = [a_write(number) for number in range(1, COUNT + 1)]
+    pair.port.send(written)
+    pair.until(lambda: sum(map(len, pair.batches)) >= COUNT)
+    assert [each for batch in pair.batches for each in batch] == written
+    assert len(pair.batches) < COUNT, "what is there comes together"
+
+
+def test_what_is_sent_reaches_the_producer_whole_and_in_order(pair: Pair) -> None:
+    answers = [an_answer(number) for number in range(1, COUNT + 1)]
+    pair.transport.put(answers)
+    pair.until(lambda: len(pair.answers) >= COUNT)
+    assert pair.answers == answers
+
+
+def test_after_closing_nothing_is_received(pair: Pair) -> None:
+    pair.port.send([a_write(1)])
+    pair.domain.turn(0)
+    pair.transport.close()
+    assert list(pair.transport.poll()) == []
