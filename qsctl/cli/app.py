@@ -98,7 +98,7 @@ def main() -> None:
         if not isinstance(error, OutputClosed):
             sys.stderr.write(f"Error: {error.message}\n{error.remedy}\n")
         sys.exit(int(error.exit_status))
-    except Exception as error:  # the last edge: a bug becomes one message, with the trace for those who ask
+    except Exception as error:  # the last edge: a bug becomes one message, with the trace where QSCTL_DEBUG is set
         if os.environ.get("QSCTL_DEBUG"):
             raise
         sys.stderr.write(

@@ -183,7 +183,7 @@ def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -
 
 
 def _with_stated_default(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return the parameter of an option; where it has no default, and says no other word, help says so."""
+    """Return the parameter of an option; where it has no default, and no words for it, help has "none"."""
     kind, *stated = typing.get_args(parameter.annotation)
     for at, info in enumerate(stated):
         is_flag = kind in (bool, bool | None)

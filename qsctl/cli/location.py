@@ -1,6 +1,6 @@
 """Where the service is: `--service`, `QSCTL_SERVICE`, else an embedded one in the state directory.
 
-Decides: how a location is written and what a wrong one is told. Commands get a `Connection` and never know which.
+Decides: how a location is written and how a wrong one is refused. Commands get a `Connection` and never know which.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from qsctl.service.named_configuration import NamedConfiguration
 
 USER_CONFIGURATION_FILE: Final = "USER_QUEUING_SERVICE.xml"
-"""In the working directory: what an embedded service starts with (manual, section 3.1)."""
+"""In the working directory: what an embedded service starts with [QS 3.1]."""
 
 _EMBEDDED: Final = "embedded"
 _DDS: Final = "dds"
@@ -35,7 +35,7 @@ def open_connection(service: str, state_dir: Path, timeout: str, *, ends: bool =
     """A connection to the service at this location.
 
     Args:
-        service: `embedded:`, `embedded:FILE.xml#NAME` to say what a new instance starts with, or `dds:DOMAIN`, see
+        service: `embedded:`, `embedded:FILE.xml#NAME` for what a new instance starts with, or `dds:DOMAIN`, see
             `qsctl.client.dds_location`.
         state_dir: where the embedded service lives; made when it is not there.
         timeout: how long to wait for another command that uses the same state, or for the service's answer.
@@ -124,7 +124,9 @@ def _named_configuration(place: str, *, is_required: bool) -> NamedConfiguration
             working_directory=Path.cwd(),
         )
         for problem in loaded.problems:
-            if problem.severity is not Severity.UNSUPPORTED:  # the embedded service has no transport, and says the rest
+            if (
+                problem.severity is not Severity.UNSUPPORTED
+            ):  # the embedded service has no transport, and reports the rest
                 note(str(problem))
         return loaded.configuration
 

@@ -1,7 +1,7 @@
-"""The original's command line: `-cfgFile` and its like, turned into ours before anything is parsed (Table 4.1).
+"""Options of [QS Table 4.1], `-cfgFile` and its like, turned into those of qsctl before anything is parsed.
 
-Decides: which single-dash words are options of the original. Only `qsctl serve` knows them; scripts written for the
-original start it unchanged. A word that is like them and none of them is refused by its whole name: parsed letter by
+Decides: which single-dash words are such options. Only `qsctl serve` knows them, so that scripts that start RTI's
+service start it unchanged. A word that is like them and none of them is refused by its whole name: parsed letter by
 letter it would be called `-b`.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 
 from qsctl.errors import UsageError
 
-ORIGINAL_OPTIONS: Final[Mapping[str, str]] = {
+RTI_OPTIONS: Final[Mapping[str, str]] = {
     "-appName": "--app-name",
     "-cfgFile": "--cfg-file",
     "-cfgName": "--config-name",
@@ -39,17 +39,17 @@ _FLAGS: Final = frozenset(
 )
 """The options of `qsctl serve` that have no value behind them."""
 
-_LIKE_THE_ORIGINALS: Final = re.compile(r"-[A-Za-z][A-Za-z-]+")
+_SINGLE_DASH_WORD: Final = re.compile(r"-[A-Za-z][A-Za-z-]+")
 _FORMAT: Final = re.compile(r"-o(table|jsonl?|yaml|csv|xml)")
 
 
 def in_our_spelling(arguments: Sequence[str]) -> list[str]:
-    """The arguments of `qsctl` with the original's options of `serve` in our spelling; all else as it is.
+    """Return the arguments of `qsctl` with RTI's options of `serve` in our spelling; all else as it is.
 
     Values are left alone: what follows an option, and what stands behind `--`.
 
     Raises:
-        UsageError: a single-dash word of several letters is no option of the original.
+        UsageError: a single-dash word of several letters is none of those options.
     """
     if not arguments or arguments[0] != _COMMAND:
         return list(arguments)
@@ -58,7 +58,7 @@ def in_our_spelling(arguments: Sequence[str]) -> list[str]:
     for argument in arguments:
         ended = ended or argument == "--"
         name, equals, value = argument.partition("=")
-        known = None if ended else ORIGINAL_OPTIONS.get(name)
+        known = None if ended else RTI_OPTIONS.get(name)
         if known is None and not ended and not is_value:
             _check_known(name, argument)
         ours.append(argument if known is None else f"{known}{equals}{value}")
@@ -68,8 +68,8 @@ def in_our_spelling(arguments: Sequence[str]) -> list[str]:
 
 
 def _check_known(name: str, argument: str) -> None:
-    if not _LIKE_THE_ORIGINALS.fullmatch(name) or _FORMAT.fullmatch(argument):
+    if not _SINGLE_DASH_WORD.fullmatch(name) or _FORMAT.fullmatch(argument):
         return
-    near = difflib.get_close_matches(name, ORIGINAL_OPTIONS, n=1)
+    near = difflib.get_close_matches(name, RTI_OPTIONS, n=1)
     remedy = f"Did you mean {near[0]}? " if near else ""
     raise UsageError(f"there is no option {name}", remedy=f"{remedy}qsctl serve --help lists the options.")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.cli.rti_options import ORIGINAL_OPTIONS, in_our_spelling
+from qsctl.cli.rti_options import RTI_OPTIONS, in_our_spelling
 from qsctl.core.events import BounceReason, QueueFilled, SampleBounced, SampleReceived
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_IDENTITY
@@ -73,14 +73,14 @@ def test_what_is_a_value_or_ours_is_no_unknown_option() -> None:
         ["--", "-bogus"],
     ):
         in_our_spelling(["serve", *words])
-    assert len(ORIGINAL_OPTIONS) == 16
+    assert len(RTI_OPTIONS) == 16
     from typer.main import get_command
 
     from qsctl.cli.app import build_app
 
     command = get_command(build_app()).commands["serve"]  # type: ignore[attr-defined]
     known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
-    assert set(ORIGINAL_OPTIONS.values()) <= known
+    assert set(RTI_OPTIONS.values()) <= known
 
 
 @pytest.mark.parametrize(

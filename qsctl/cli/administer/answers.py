@@ -70,7 +70,7 @@ class Answers(Result):
 
 
 def answers(resource: object, replies: Iterable[CommandReply]) -> Answers:
-    """The answers of services that did what was asked, or found it done."""
+    """Return the answers of services that carried the command out, or found it done."""
     return Answers(str(resource), tuple(_answer(each) for each in replies))
 
 
@@ -92,5 +92,5 @@ def deleted(name: str, delete: Callable[[], Answers], *, idempotent: bool) -> An
 
 
 def service_column(rows: Sequence[Row]) -> list[Column]:
-    """The column that says whose a row is, where rows of several services stand together."""
+    """Return the column with the service of each row, where rows of several stand together."""
     return [Column("service", "Service")] if len({row["service"] for row in rows}) > 1 else []

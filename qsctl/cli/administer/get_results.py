@@ -1,4 +1,4 @@
-"""What `qsctl get` returns. Field names are those of the wire types (manual, sections 5.4.4 to 5.4.6)."""
+"""What `qsctl get` returns. Field names are those of the wire types [QS 5.4.4 to 5.4.6]."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class QueueDataList(Result):
         "topic_name": "the topic that producers write",
         "resource": "its resource identifier",
         "type_name": "the type of its samples",
-        "is_dead_letter": "whether it takes the subscriber's undeliverable samples",
+        "is_dead_letter": "whether it holds the subscriber's undeliverable samples",
         **SERVICE_HELP,
     }
 
@@ -177,15 +177,15 @@ class ServiceHolds(QueueDataList):
         return [*super().blocks(), TableBlock(columns, rows)]
 
 
-def holdings(told: Sequence[FromService[ServiceData]]) -> ServiceHolds:
+def holdings(found: Sequence[FromService[ServiceData]]) -> ServiceHolds:
     """What services host, by service."""
     from qsctl.client.administration import FromService
 
     return ServiceHolds(
-        queues=tuple(FromService(service, queue) for service, data in told for queue in data.queues),
-        subscribers=tuple((service, name) for service, data in told for name in data.subscribers),
-        participants=tuple((service, name) for service, data in told for name in data.participants),
-        services=tuple(service for service, _ in told),
+        queues=tuple(FromService(service, queue) for service, data in found for queue in data.queues),
+        subscribers=tuple((service, name) for service, data in found for name in data.subscribers),
+        participants=tuple((service, name) for service, data in found for name in data.participants),
+        services=tuple(service for service, _ in found),
     )
 
 
@@ -218,7 +218,7 @@ class Messages(Result):
 
     def rows(self) -> LazyRows[FromService[MessageData]]:
         """One row a sample."""
-        return LazyRows(self.messages, list(self.field_help), lambda told: self._row(*told))
+        return LazyRows(self.messages, list(self.field_help), lambda found: self._row(*found))
 
     def blocks(self) -> list[Block]:
         """One line a sample, long contents cut."""

@@ -66,8 +66,8 @@ class Replies(Result):
         blocks: list[Block] = []
         for each in self.replies:
             code, text = each.reply.retcode.name, each.reply.text
-            said = f"{each.replying_service}: " * several + (f"{code}: {text}" if text else code)
-            blocks.append(TextBlock(said, "good" if code == "OK" else "bad"))
+            line = f"{each.replying_service}: " * several + (f"{code}: {text}" if text else code)
+            blocks.append(TextBlock(line, "good" if code == "OK" else "bad"))
             if each.reply.body is not None:
                 blocks.append(TextBlock(json.dumps(plain(each.reply.body), ensure_ascii=False, indent=2)))
         return blocks

@@ -129,7 +129,7 @@ def queue_of(
 
 
 def subscriber_of(name: str, session: str, snippet: Snippet | None, around: Surroundings) -> SharedSubscriberSettings:
-    """A shared subscriber's settings: an empty one with one session, or what the XML says.
+    """A shared subscriber's settings: an empty one with one session, or what the XML has.
 
     Raises:
         UsageError: the name contradicts the XML.
@@ -180,7 +180,7 @@ def checked_selector(text: str) -> str:
     """The selector itself, when it can be read: a wrong one is reported before the service is opened.
 
     Raises:
-        SelectorSyntaxError: says the column and what was expected there.
+        SelectorSyntaxError: with the column and what was expected there.
     """
     if text.strip():
         from qsctl.core.selector.parse import parse_selector

@@ -1,7 +1,7 @@
 """`qsctl validate FILE…`: everything that is wrong with configuration files, in one run, and what would be served.
 
-Decides: what is asked beside validity. A file may be valid and ask for what this version or its DDS library has not:
-`qsctl serve` refuses it with the same words, and the exit status says no.
+Decides: what is judged beside validity. A file may be valid and need what this version or its DDS library lacks:
+`qsctl serve` refuses it with the same words, and the exit status is 1.
 """
 
 from __future__ import annotations

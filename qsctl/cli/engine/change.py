@@ -1,7 +1,7 @@
 """`qsctl engine resend`, `qsctl engine delete`: what an operator changes in a recovery database.
 
-Decides: when a change is made. It names its messages, or says --all; it is asked for on a terminal, elsewhere --yes
-must say so; and no engine may use the database, for what it has in memory would be delivered after all. All messages
+Decides: when a change is made. It names its messages, or has --all; it is confirmed on a terminal, elsewhere by
+--yes; and no engine may use the database, for what it has in memory would be delivered after all. All messages
 are changed, or none.
 """
 
@@ -51,7 +51,7 @@ def delete(
     """Delete messages from the recovery database, or with --errors from the error database.
 
     Refused while an engine uses the database: a message is in the memory of its thread or process, too, and would be
-    delivered after all. The error says which of them to stop. Exits with 4 where no message fits.
+    delivered after all. The error names what to stop. Exits with 4 where no message fits.
     """
     from qsctl.core.integration.administration import deletion
     from qsctl.sim.engine.recovery_store import is_in_use
@@ -173,7 +173,7 @@ def _check_found(found: Sequence[Message], database: Path, *, errors: bool) -> N
 
 
 def _refuse_if_on_its_way(content: Database, chosen: Choice, database: Path) -> None:
-    """Say that what was named is no failed message, where that is so."""
+    """Refuse a message that is named and has not failed."""
     waiting = _fitting(content, chosen, errors=False) if chosen.mids else []
     if waiting:
         raise Refused(
@@ -252,7 +252,7 @@ def _is_terminal() -> bool:
 
 
 def _confirm(question: str, *, yes: bool) -> None:
-    """Ask on a terminal.
+    """Confirm on a terminal.
 
     Raises:
         UsageError: there is none, and --yes is missing.
@@ -261,7 +261,7 @@ def _confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not _is_terminal():
-        raise UsageError("there is no terminal to ask on", remedy="Say --yes, or look first with --dry-run.")
+        raise UsageError("there is no terminal to confirm on", remedy="Add --yes, or look first with --dry-run.")
     if not typer.confirm(question, default=False, err=True):
         raise Interrupted("nothing was changed")
 

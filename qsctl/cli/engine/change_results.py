@@ -74,8 +74,8 @@ class Deleted(Result):
 
         done = "would be deleted" if self.dry_run else "deleted"
         listed_ones = listing(map(listed, self.messages), Form.SHORT)
-        said: list[Block] = [TextBlock(f"{self.database}: {counted(len(self.messages))} {done}.")]
-        return [LinesBlock(listed_ones), *said, *(TextBlock(line) for line in self.advice)]
+        summary: list[Block] = [TextBlock(f"{self.database}: {counted(len(self.messages))} {done}.")]
+        return [LinesBlock(listed_ones), *summary, *(TextBlock(line) for line in self.advice)]
 
 
 @dataclass(frozen=True)
@@ -135,5 +135,5 @@ class Resent(Result):
         ]
         done = "would be sent again" if self.dry_run else "sent again; the next run of the engine delivers"
         tail = "" if self.dry_run else " it" if len(self.pairs) == 1 else " them"
-        said = f"{self.database}: {counted(len(self.pairs))} {done}{tail}."
-        return [TableBlock(columns, self.rows()), TextBlock(said)]
+        summary = f"{self.database}: {counted(len(self.pairs))} {done}{tail}."
+        return [TableBlock(columns, self.rows()), TextBlock(summary)]

@@ -106,7 +106,7 @@ def _payload(data: bytes | None) -> tuple[str | None, str | None]:
 
 @dataclass(frozen=True)
 class Dumped(Result):
-    """Messages of a database or a listing; where `groups` are asked for, how many each has."""
+    """Messages of a database or a listing; with `groups`, how many each has."""
 
     messages: Sequence[ListedMessage]
     form: Form

@@ -116,7 +116,7 @@ def crash_points(
 ) -> Interrupted:
     """Interrupt an integration engine at every point, and show what its recovery did there.
 
-    Exit status 1 says that a message was lost, came in part, or came twice, and must not have.
+    Exits with 1 when a message was lost, delivered in part or delivered twice that must not be.
     """
     from qsctl.sim.engine.crash_points import explore
 

@@ -33,7 +33,7 @@ class Ran(Result):
         "length_messages": "messages in it at the end",
         "oldest_s": "seconds that its oldest message is in it; null: it is empty",
         "arrived_messages": "messages that were put into it",
-        "passed_messages": "messages that were taken out of it, for work or to the next stage",
+        "passed_messages": "messages that left it, for work or to the next stage",
         "wait_mean_s": "mean seconds that these were in it",
         "wait_max_s": "the longest of them",
         "scenario": "-o json and yaml: the scenario's name; with the rest of the run beside `queues`",

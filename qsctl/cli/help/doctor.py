@@ -123,7 +123,7 @@ def dds_finding() -> Finding:
 
 
 def tcp_finding() -> Finding:
-    """Whether the DDS library has TCP (manual, chapter 9); UDP needs nothing more."""
+    """Whether the DDS library has TCP [QS 9]; UDP needs nothing more."""
     from qsctl.config.dds_library import has_tcp, library_path
 
     path = library_path()
@@ -138,7 +138,7 @@ def tcp_finding() -> Finding:
         False,
         f"{path.name} is built without TCP, as the wheels of cyclonedds are: UDP only",
         "For the TCP transport, build Cyclone DDS with it (DDS_HAS_TCP) and its Python package against that; "
-        "qsctl validate says which services need it.",
+        "qsctl validate lists which services need it.",
     )
 
 

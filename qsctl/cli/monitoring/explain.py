@@ -88,7 +88,7 @@ class ExplainedDiscards(Result):
         return {"source": self.source, "causes": list(self.rows()), "totals": totals, "notes": list(self.notes)}
 
     def blocks(self) -> Sequence[Block]:
-        """Who lost what by which cause; then what helps, and how to check it."""
+        """A table of losses by cause; then what helps, and how to check it."""
         rows = self.rows()
         if not rows:
             return [TextBlock(f"{self.source}: no message was discarded.", "good"), *self._notes()]
@@ -114,9 +114,9 @@ class ExplainedDiscards(Result):
         for of, side, total in self.totals:
             named = sum(each.messages for each in self.causes if each.of == of and each.cause.side == side)
             rest = total - named
-            told = f"; {rest:,} by causes that are not listed" if rest > 0 else ""
-            told = f"; the causes come to {-rest:,} more" if rest < 0 else told
-            lines.append(f"{of}: {total:,} {side} discards in total{told}.")
+            balance = f"; {rest:,} by causes that are not listed" if rest > 0 else ""
+            balance = f"; the causes come to {-rest:,} more" if rest < 0 else balance
+            lines.append(f"{of}: {total:,} {side} discards in total{balance}.")
         return [TextBlock("\n".join(lines), "faint")] if lines else []
 
     def _notes(self) -> list[Block]:

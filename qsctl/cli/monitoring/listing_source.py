@@ -94,7 +94,7 @@ def chosen(things: Iterable[_Named], pattern: str, kind: str, where: str) -> lis
     """The things whose name fits the pattern, in their order.
 
     Raises:
-        NotFound: none does; says which names are near.
+        NotFound: none does; the remedy lists names that are near.
     """
     from qsctl.profiles.listings.wildcard import matches
 

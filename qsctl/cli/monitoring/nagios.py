@@ -84,7 +84,7 @@ def performance(
 
 
 def number(value: float) -> str:
-    """A figure without exponent and without digits that say nothing."""
+    """Return a figure without exponent and without insignificant digits."""
     return str(int(value)) if float(value).is_integer() else f"{value:.4f}".rstrip("0")
 
 

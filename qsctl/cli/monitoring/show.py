@@ -59,7 +59,7 @@ def show_client(
 ) -> ShownListing:
     """Show clients as the broker lists them: `stats queue`, `slow-subscriber` or `connections wide`.
 
-    A simulated run's clients are those of its scenario, with what its counters and events say of them when it ended.
+    A simulated run's clients are those of its scenario, with its counters and events of them when it ended.
     """
     typed = " ".join(words or ())
     kind = _CLIENT_WORDS.get(typed)
@@ -161,7 +161,7 @@ def _run_profiles(run: Path | None) -> list[ListedProfile]:
 
 
 def _noted(shown: ShownListing) -> ShownListing:
-    """The same, its notes told beside it."""
+    """Return the same listing, its notes printed on standard error."""
     for each in shown.notes:
         note(f"Note: {each}")
     return shown

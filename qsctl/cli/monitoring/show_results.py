@@ -30,11 +30,11 @@ class ShownListing(Result):
     listings: Listings
     notes: tuple[str, ...] = ()
     empty: str = ""
-    """What a person is told where nothing is listed."""
+    """Return the text that is printed where nothing is listed."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "client": "the client's name",
-        "message_vpn": "the client's message VPN; null where the source does not say",
+        "message_vpn": "the client's message VPN; null where the source has none",
         **_QUEUE_HELP,
         "neighbor": "of `show cspf neighbor`: the neighbour's name, in place of the client",
         "connection": "of `show cspf neighbor`: the data connection, Conn-1 to Conn-4; control queues have none",
@@ -118,7 +118,7 @@ def _figures(queue: QueueStatistics) -> Mapping[str, Plain]:
 
 @dataclass(frozen=True)
 class ListedProfile:
-    """A client profile, and who uses it: type, name, number of active clients."""
+    """A client profile and its users: type, name, number of active clients."""
 
     profile: ClientProfile
     users: tuple[tuple[str, str, int], ...] = ()

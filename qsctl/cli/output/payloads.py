@@ -55,7 +55,7 @@ class ContentReader:
     def read(self, payload: bytes | None) -> tuple[Plain, str | None]:
         """The content and its encoding; both None where it was not read from disk.
 
-        A content that is not of the type is shown as it is: its encoding says so.
+        A content that is not of the type is shown as it is, with its encoding.
 
         Raises:
             NotFound: the types do not hold the queue's.

@@ -1,6 +1,6 @@
 """A table as lines of text, laid out as rich does it where nothing needs folding.
 
-Decides: which tables are laid out here. Rich takes half a millisecond a row; a queue may hold millions of samples.
+Decides: which tables are laid out here. Rich needs half a millisecond a row; a queue may hold millions of samples.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The only place that prints: results on standard output, errors and notes on standard error.
 
-No colour where nobody sees it: not in a pipe, not with `NO_COLOR`, not with `TERM=dumb`. Where the encoding is not
+No colour where it is not seen: not in a pipe, not with `NO_COLOR`, not with `TERM=dumb`. Where the encoding is not
 UTF-8, each format escapes other characters in its own way, so that the output is still JSON, YAML or XML. Results that
 are printed a part at a time are in `streaming`.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class OutputFormat(StrEnum):
-    """What `-o` takes."""
+    """The values of `-o`."""
 
     TABLE = "table"
     JSON = "json"
@@ -80,7 +80,7 @@ def show(result: Result, output: OutputFormat) -> None:
 
 
 def is_unicode() -> bool:
-    """Whether standard output takes every character."""
+    """Return whether standard output can encode every character."""
     return (sys.stdout.encoding or "utf-8").lower().replace("-", "").startswith("utf")
 
 
@@ -129,7 +129,7 @@ def show_error(error: QsctlError, output: OutputFormat = OutputFormat.TABLE) -> 
 
 
 def note(text: str) -> None:
-    """Say something beside the result, on standard error."""
+    """Print something beside the result, on standard error."""
     console(sys.stderr).print(shown(text))
 
 
@@ -204,7 +204,7 @@ def _cell(value: Plain) -> str:
 
 
 def _show_json(document: Plain) -> None:
-    """Indented by two. A list goes out one by one: it may be of millions, whose text nobody wants in memory."""
+    """Indented by two. A list goes out one by one: it may be of millions, whose text would fill the memory."""
     if isinstance(document, str) or not isinstance(document, Sequence):
         print(_indented(document))
         return
@@ -256,7 +256,7 @@ class _Lines:
     """Where a CSV writer puts its lines.
 
     The writer quotes what its own line terminator contains. With a line feed alone it leaves a carriage return bare,
-    which every reader takes for the end of a row. So it is given both, and the lines end as the rest of the output.
+    which every reader reads as the end of a row. So it is given both, and the lines end as the rest of the output.
     """
 
     @staticmethod

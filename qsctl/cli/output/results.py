@@ -26,7 +26,7 @@ _Item = TypeVar("_Item")
 
 
 class LazyRows(Sequence[Row], Generic[_Item]):
-    """Rows that are made when somebody reads them, and not kept: there may be millions.
+    """Rows that are made when they are read, and not kept: there may be millions.
 
     Args:
         items: what they are about.
@@ -189,7 +189,7 @@ class PartialResult(Result):
 
 @dataclass(frozen=True)
 class Done(Result):
-    """Something was done and there is no more to say than what."""
+    """Something was done; the text is all of it."""
 
     message: str
 

@@ -1,4 +1,4 @@
-"""Text as a terminal may be given it: what it would obey is shown as an escape, whoever wrote it.
+"""Text as a terminal may be given it: what it would obey is shown as an escape, wherever it comes from.
 
 Decides: which characters those are. Names, bodies and payloads come from peers and from files. A terminal acts on
 control characters, of both sets, and lays text out by marks of direction, so that a line can read as another; the
@@ -37,7 +37,7 @@ def is_obeyed(text: str) -> bool:
 
 
 def shown_json(text: str) -> str:
-    """Return JSON that says the same in characters that no terminal obeys."""
+    """Return JSON of the same meaning in characters that no terminal obeys."""
     return text if text.isprintable() else _IN_TEXT.sub(_escape_json, text)
 
 

@@ -30,7 +30,7 @@ class _Output(io.FileIO):
 
         Raises:
             OutputClosed: nothing reads the pipe any more.
-            OutputFailed: the system does not take the data.
+            OutputFailed: the system refuses the data.
         """
         if self.is_broken:
             return memoryview(data).nbytes

@@ -36,7 +36,7 @@ class Printer:
         """Print a result, or the next part of one, and flush it.
 
         Raises:
-            OutputFailed, OutputClosed: standard output does not take it.
+            OutputFailed, OutputClosed: standard output cannot be written.
         """
         if isinstance(result, PartialResult):
             self._show_part(result)
@@ -48,7 +48,7 @@ class Printer:
         """Complete the document; does nothing where it is complete.
 
         Raises:
-            OutputFailed, OutputClosed: standard output does not take it.
+            OutputFailed, OutputClosed: standard output cannot be written.
         """
         if self._array is not None:
             self._array.end()

@@ -104,6 +104,6 @@ def written(text: str, out: Path | None, *, force: bool) -> str:
 
 
 def note_lost(lost: Sequence[str], form: Format) -> None:
-    """Say on standard error which values a format cannot hold."""
+    """Note on standard error which values a format cannot hold."""
     if lost:
         note(f"{form} cannot hold {', '.join(lost)}: left out")

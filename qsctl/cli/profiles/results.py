@@ -47,7 +47,7 @@ class ShownProfile(Result):
     changed_only: bool
 
     field_help: ClassVar[Mapping[str, str]] = {
-        "setting": "the setting, as `set` and `reset` take it",
+        "setting": "the setting, as `set` and `reset` name it",
         "value": "its value; null: the broker's platform decides",
         "unit": "the value's unit",
         "default": "the vendor's default; null: the broker's platform decides",

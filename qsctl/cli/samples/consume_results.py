@@ -39,8 +39,8 @@ class Consumed(PartialResult):
         "attempt": "1 on the first delivery",
         "redelivered": "a consumer may have processed it already",
         "last": "marked as the last one in the queue (mark_last_undelivered_sample)",
-        "source_guid": "whom a reply goes to",
-        "related_source_guid": "of a reply: whom it is for",
+        "source_guid": "GUID that a reply is addressed to",
+        "related_source_guid": "of a reply: GUID of its requester",
         "related_identity": "of a reply: the request",
         "settled": "accepted, rejected or none",
         "size_bytes": "size of the content",
@@ -54,7 +54,7 @@ class Consumed(PartialResult):
 
     @property
     def is_last(self) -> bool:
-        """Whether as many samples were received as were asked for."""
+        """Whether as many samples were received as were wanted."""
         return self.is_complete
 
     def rows(self) -> list[Row]:

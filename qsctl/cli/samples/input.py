@@ -23,7 +23,7 @@ EMPTY_REMEDY: Final = "--text '' is an empty sample."
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What was asked for on the command line."""
+    """What the command line names."""
 
     texts: tuple[str, ...]
     documents: tuple[str, ...]

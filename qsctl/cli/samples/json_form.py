@@ -1,4 +1,4 @@
-"""Samples as JSON: text as it is, other types through their XML definition and CDR (manual, section 3.3.1)."""
+"""Samples as JSON: text as it is, other types through their XML definition and CDR [QS 3.3.1]."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def read_type_file(path: Path | None) -> TypeLibrary | None:
 def reader_of(administration: Administration, queue: ResourceIdentifier, types: TypeLibrary | None) -> ContentReader:
     """How to read the contents of a queue's samples: by its type, when types were given.
 
-    A dead letter is read by the type of the queue that it comes from (section 2.12).
+    A dead letter is read by the type of the queue that it comes from [QS 2.12].
 
     Raises:
         NotFound: the types do not hold the queue's.
@@ -109,8 +109,8 @@ def reader_of(administration: Administration, queue: ResourceIdentifier, types: 
 def _origins(administration: Administration) -> dict[str, str]:
     """The type of each queue by `<topic>@<subscriber>`, as a dead letter names where it comes from."""
     found: dict[str, str] = {}
-    for told in administration.service_data():
-        for data in told.body.queues:
+    for service in administration.service_data():
+        for data in service.body.queues:
             subscriber = parse_resource(data.resource).parent.name
             found[f"{data.topic_name}@{subscriber}"] = data.type_name or "DDS::Octets"
     return found

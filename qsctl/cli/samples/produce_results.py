@@ -11,7 +11,7 @@ from qsctl.errors import ExitStatus
 
 
 @dataclass(frozen=True)
-class Taken(Result):
+class QueueResult(Result):
     """What one queue made of the samples."""
 
     queue_name: str
@@ -30,7 +30,7 @@ class Produced(Result):
     written: int
     first_identity: str
     last_identity: str
-    queues: tuple[Taken, ...]
+    queues: tuple[QueueResult, ...]
 
     field_help: ClassVar[Mapping[str, str]] = {
         "participant": "the domain participant",
@@ -49,12 +49,12 @@ class Produced(Result):
     @property
     def exit_status(self) -> ExitStatus:
         """Done when every queue that acknowledges accepted everything."""
-        asked = [queue for queue in self.queues if queue.acknowledges]
-        if all(queue.accepted == self.written for queue in asked):
+        answering = [queue for queue in self.queues if queue.acknowledges]
+        if all(queue.accepted == self.written for queue in answering):
             return ExitStatus.DONE
-        if any(queue.accepted for queue in asked):
+        if any(queue.accepted for queue in answering):
             return ExitStatus.PARTLY_DONE
-        if any(queue.rejected for queue in asked):
+        if any(queue.rejected for queue in answering):
             return ExitStatus.REFUSED
         return ExitStatus.NO_ANSWER
 
@@ -84,12 +84,14 @@ class Produced(Result):
         return [_line(self, queue) for queue in self.queues]
 
 
-def _line(produced: Produced, queue: Taken) -> TextBlock:
+def _line(produced: Produced, queue: QueueResult) -> TextBlock:
     if not queue.acknowledges:
         return TextBlock(f"{queue.queue_name}: {produced.written} written (it acknowledges nothing)")
-    said = [f"{queue.accepted} of {produced.written} accepted"]
+    counts = [f"{queue.accepted} of {produced.written} accepted"]
     if queue.rejected:
-        said.append(f"{queue.rejected} refused")
+        counts.append(f"{queue.rejected} refused")
     if queue.unanswered:
-        said.append(f"{queue.unanswered} not answered")
-    return TextBlock(f"{queue.queue_name}: {', '.join(said)}", "good" if queue.accepted == produced.written else "bad")
+        counts.append(f"{queue.unanswered} not answered")
+    return TextBlock(
+        f"{queue.queue_name}: {', '.join(counts)}", "good" if queue.accepted == produced.written else "bad"
+    )

@@ -1,4 +1,4 @@
-"""`qsctl request`: ask through a queue and wait for the reply [QS 2.11, 8.3]."""
+"""`qsctl request`: send a request through a queue and wait for the reply [QS 2.11, 8.3]."""
 
 from __future__ import annotations
 

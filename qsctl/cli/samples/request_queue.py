@@ -26,7 +26,7 @@ class QueuePlace(NamedTuple):
 def request_queue(queue: str, service: str, wait_s: float) -> QueuePlace:
     """The queue that a name means: `Q`, `S/Q`, `P/S/Q`, `TOPIC@S` or a resource identifier, as in other commands.
 
-    `TOPIC@S` is enough by itself. For the other forms the services that are administered in this domain are asked.
+    `TOPIC@S` is enough by itself. For the other forms the services of this domain are queried.
 
     Raises:
         UsageError: the place is not on DDS, or several queues fit.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from qsctl.cli.samples.produce_results import Produced, Taken
+from qsctl.cli.samples.produce_results import Produced, QueueResult
 from qsctl.client.connection import Connection
 from qsctl.client.topics import TopicQueues
 from qsctl.core.messages import AckResponse, Write
@@ -31,7 +31,7 @@ _END: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who writes, and to what it relates (section 2.11)."""
+    """The writer of samples, and what they relate to [QS 2.11]."""
 
     writer_guid: Guid
     first_sequence_number: int
@@ -106,7 +106,7 @@ def write_all(connection: Connection, topic: TopicQueues, payloads: Iterable[byt
         str(origin.identity(0)) if written else "",
         str(origin.identity(written - 1)) if written else "",
         tuple(
-            _taken(
+            _result(
                 queue.queue_name,
                 answers[queue.queue_name, AckResponse.ACCEPTED],
                 answers[queue.queue_name, AckResponse.REJECTED],
@@ -118,8 +118,8 @@ def write_all(connection: Connection, topic: TopicQueues, payloads: Iterable[byt
     )
 
 
-def _taken(queue_name: str, accepted: int, rejected: int, written: int, *, acknowledges: bool) -> Taken:
-    return Taken(queue_name, accepted, rejected, written - accepted - rejected, acknowledges)
+def _result(queue_name: str, accepted: int, rejected: int, written: int, *, acknowledges: bool) -> QueueResult:
+    return QueueResult(queue_name, accepted, rejected, written - accepted - rejected, acknowledges)
 
 
 def _write(topic: TopicQueues, origin: Origin, index: int, payload: bytes) -> Write:

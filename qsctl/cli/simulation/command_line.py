@@ -1,4 +1,4 @@
-"""The words that ask for the same again, as a user would type them."""
+"""The command line that runs the same again, as a user would type it."""
 
 from __future__ import annotations
 

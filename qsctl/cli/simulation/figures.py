@@ -94,7 +94,7 @@ def figures_of_counters(counters: pa.Table, place: Callable[[int, str], str | No
 
     Args:
         counters: rows of `eventlog.schema.COUNTERS` with a column `replication`.
-        place: what a row's client number and name are summed under; None where only queues are told apart.
+        place: what a row's client number and name are summed under; None where only queues are kept apart.
     """
     sums: dict[tuple[str | None, str], _Sum] = {}
     order: dict[str | None, int] = {}

@@ -1,4 +1,4 @@
-"""`--client-profile` of the commands that simulate: files whose values take the place of a scenario's profile."""
+"""`--client-profile` of the commands that simulate: files whose values replace those of a scenario's profile."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def compared_runs(
     folders: list[Location] = []
     for side, (read, every) in zip("ab", sides, strict=True):
         folder = new_folder(f"{scenario.name}-{side}") if out is None else out / side
-        asked = (("--seed", seed), ("--replications", replications), ("--level", LogLevel.COUNTERS))
-        line = command_line("simulate", name, asked, variables, every)
+        given = (("--seed", seed), ("--replications", replications), ("--level", LogLevel.COUNTERS))
+        line = command_line("simulate", name, given, variables, every)
         run(read, folder, replications=replications, level=LogLevel.COUNTERS, reproduce=line, overrides=every)
         note(f"{side.upper()} is {folder}")
         folders.append(folder)

@@ -19,7 +19,7 @@ def run_progress(
 ) -> Iterator[Callable[[Progress], None] | None]:
     """A bar on standard error with messages so far and the time left; nothing where that is no terminal.
 
-    A model that is `compiled` says so before it is: the first run waits a quarter of a minute for it.
+    A model that is `compiled` is announced: the first run waits a quarter of a minute for it.
     """
     if not sys.stderr.isatty():
         yield None
@@ -41,13 +41,13 @@ def run_progress(
     with Bar(*columns, console=console(sys.stderr), transient=True) as bar:
         task = bar.add_task(f"{name}: preparing", total=float(replications), messages=0)
 
-        def told(progress: Progress) -> None:
+        def show(progress: Progress) -> None:
             done[progress.replication] = progress.simulated_ns / progress.horizon_ns
             messages[progress.replication] = progress.messages
             bar.update(task, description=name, completed=sum(done.values()), messages=sum(messages.values()))
 
         with _compilation(bar.console) if compiled else nullcontext():
-            yield told
+            yield show
 
 
 def _compilation(console: Console) -> AbstractContextManager[None]:
@@ -59,14 +59,14 @@ def _compilation(console: Console) -> AbstractContextManager[None]:
 
 
 class Stopped:
-    """Whether the user asked the run to stop."""
+    """Whether the user interrupted the run."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.is_interrupted = False
 
     def __call__(self) -> bool:
-        """What a run asks between two slices."""
-        return self.asked
+        """Return whether to stop; called between two slices."""
+        return self.is_interrupted
 
 
 @contextmanager
@@ -82,9 +82,9 @@ def stop_on_interrupt() -> Iterator[Stopped]:
 
     def note(number: int, frame: object) -> None:
         del number, frame
-        if stopped.asked:
+        if stopped.is_interrupted:
             raise KeyboardInterrupt
-        stopped.asked = True
+        stopped.is_interrupted = True
 
     before = signal.signal(signal.SIGINT, note)
     try:

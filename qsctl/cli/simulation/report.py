@@ -17,7 +17,7 @@ SWEEP_FILE = "sweep.json"
 
 @dataclass(frozen=True)
 class Written(Result):
-    """The report that was written, and what it says first."""
+    """The report that was written, and its first sentences."""
 
     file: str
     bytes: int
@@ -26,7 +26,7 @@ class Written(Result):
     field_help: ClassVar[Mapping[str, str]] = {
         "file": "the HTML file",
         "bytes": "its size",
-        "verdict": "what it says first, a sentence each",
+        "verdict": "its first sentences",
     }
 
     def blocks(self) -> Sequence[Block]:

@@ -1,4 +1,4 @@
-"""`qsctl simulate`: run a scenario, show what every queue did, say where the run is."""
+"""`qsctl simulate`: run a scenario, show what every queue did, and where the run is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from qsctl.summary.run_summary import QueueFigures
 
 FEW_CLIENTS = 8
-"""Up to this many clients are shown one by one unless `--by` says otherwise."""
+"""Up to this many clients are shown one by one unless `--by` is given."""
 
 
 class Level(StrEnum):

@@ -42,7 +42,7 @@ OWN_NAMES = {
     },
     "integration": {"discards": "Thrown away (Msgs)", "discarded_messages": "Thrown away"},
 }
-"""A model's own words for columns (seed 003). An integration engine throws results of failed route details away."""
+"""A model's own words for columns [CLOVERLEAF]. An integration engine throws results of failed route details away."""
 
 
 class SimulateResult(Result):

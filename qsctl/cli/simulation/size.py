@@ -34,7 +34,7 @@ class Sized(Result):
     reproduce: str
 
     field_help: ClassVar[Mapping[str, str]] = {
-        "met": "whether these settings are shown to meet every target, with the confidence asked for",
+        "met": "whether these settings are shown to meet every target, with the given confidence",
         "chosen": "whether they are the answer",
         "replications": "how many it took to decide",
         "memory_bytes": "what all queues of all clients may hold at most, bursts of the largest messages included",
@@ -160,7 +160,7 @@ def answer_text(sizing: Sizing) -> str:
 
 
 def statement_of(evidence: TargetEvidence) -> str:
-    """What the replications say of a target, as a clause; where it is met, what the confidence is of."""
+    """Return what the replications show of a target, as a clause; where it is met, what the confidence is of."""
     from qsctl.summary.sequential import Answer
     from qsctl.summary.size import Basis
 
@@ -279,8 +279,8 @@ def size(
     """Find the smallest settings that meet targets, by simulating only where the answer is open.
 
     Every replication is a run with random numbers of its own. A target of zero is met when less than 5 % of runs differ
-    from it, which takes 59 runs without one that does. What happens in a few runs only and outweighs all others shows
-    in no mean: ask for a share of runs, as in 'P(discards(D-1)>0)<1%'.
+    from it, which needs 59 runs without one that does. What happens in a few runs only and outweighs all others shows
+    in no mean: name a share of runs, as in 'P(discards(D-1)>0)<1%'.
 
     Measures are columns of the tables of simulate: discarded_messages, lost_messages, loss_ratio, waiting_messages,
     delivered_per_second, wait_p50_ns, wait_p99_ns, high_water_mark_work_units and so on; or the short names of sweep:
@@ -303,9 +303,9 @@ def size(
     plain, of_profiles = with_client_profiles(open_scenario(scenario, variables, {}, seed), client_profile)
     read = apply_overrides(plain, overrides)
     overrides = {**of_profiles, **overrides}
-    asked: list[tuple[str, object]] = [("--target", text) for text in target]
-    asked += [("--vary", text) for text in vary]
-    asked += [("--confidence", f"{confidence:g}"), ("--max-replications", most), ("--seed", seed)]
+    given: list[tuple[str, object]] = [("--target", text) for text in target]
+    given += [("--vary", text) for text in vary]
+    given += [("--confidence", f"{confidence:g}"), ("--max-replications", most), ("--seed", seed)]
     with task_progress("candidates") as show_progress:
         count = 0
 
@@ -323,7 +323,7 @@ def size(
             options=cluster.spark_options(),
             report=note,
         )
-    return Sized(read.name, sizing, command_line("size", scenario, asked, variables, overrides))
+    return Sized(read.name, sizing, command_line("size", scenario, given, variables, overrides))
 
 
 def register(app: typer.Typer) -> None:

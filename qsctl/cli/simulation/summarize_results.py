@@ -1,4 +1,4 @@
-"""What `qsctl summarize` and `qsctl simulate --spark` show: the table operators know, then what it does not tell."""
+"""What `qsctl summarize` and `qsctl simulate --spark` show: the table operators know, then what it lacks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Summary(Result):
         "elided_messages": "messages replaced by a newer one of their topic",
         "evicted_messages": "guaranteed messages discarded from G-1 that came again (guaranteed-overflow redeliver)",
         "redelivered_messages": "attempts after the first",
-        "discard_indications": "messages that told the client of a discard before them",
+        "discard_indications": "messages that indicated a discard before them to the client",
         "delivered_bytes": "payload of the delivered messages",
         "length_messages": "messages in the queue at the end",
         "length_work_units": "work units in the queue at the end",
@@ -73,7 +73,7 @@ class Summary(Result):
         "percentile_error": "0: the percentiles are exact; else the share by which one may be too high",
         "wait_mean_ns": "mean time in the queue",
         "lost_messages": "messages that never reach their client, all causes together",
-        "loss_ratio": "share of the messages with a settled fate that were lost",
+        "loss_ratio": "share of the messages with a final outcome that were lost",
         "delivered_per_second": "delivered messages a second",
         "facts": "-o json and yaml: of each run its name in run_id, scenario, seed, level, times and replications",
         "events": "-o json and yaml: events by kind: count, clients, first_ns, first_client, peak, reason",
@@ -198,9 +198,9 @@ def place_of(figures: QueueFigures) -> str:
 def queue_blocks(
     queues: Sequence[QueueFigures], own_names: Mapping[str, str] | None = None, *, grouped: bool = False
 ) -> Sequence[Block]:
-    """The counters as `show client … stats queue` has them (seed 004), and the wait beside.
+    """The counters as `show client … stats queue` has them [P7500], and the wait beside.
 
-    A row of several clients or replications says of each figure whether it is their sum or the largest of them.
+    A row of several clients or replications has for each figure whether it is their sum or the largest of them.
     `own_names` are a model's own words for columns; `grouped`: rows are of groups of clients, named as one.
     """
     keys = [key for key in KEYS if any(getattr(each, key) is not None for each in queues)]

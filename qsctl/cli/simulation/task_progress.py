@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 
-class Tell(Protocol):
+class ShowProgress(Protocol):
     """Called with how many are done, of how many."""
 
     def __call__(self, done: int, total: int) -> None:
@@ -16,10 +16,10 @@ class Tell(Protocol):
 
 
 @contextmanager
-def task_progress(what: str) -> Iterator[Tell]:
+def task_progress(what: str) -> Iterator[ShowProgress]:
     """A bar on standard error with the rate's estimate of the time left, gone when the block ends."""
     if not sys.stderr.isatty():
-        yield _untold
+        yield _show_nothing
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -29,12 +29,12 @@ def task_progress(what: str) -> Iterator[Tell]:
     with Progress(*columns, console=console(sys.stderr), transient=True) as bar:
         task = bar.add_task(what, total=None)
 
-        def tell(done: int, total: int) -> None:
+        def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        yield tell
+        yield show
 
 
-def _untold(done: int, total: int) -> None:
-    """Nobody watches."""
+def _show_nothing(done: int, total: int) -> None:
+    """Show nothing: standard error is no terminal."""
     del done, total

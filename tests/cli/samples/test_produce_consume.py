@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from qsctl.cli.app import build_app
 from qsctl.cli.samples.input import MAX_SAMPLE_BYTES
-from qsctl.cli.samples.produce_results import Produced, Taken
+from qsctl.cli.samples.produce_results import Produced, QueueResult
 from qsctl.errors import ExitStatus
 from tests.patience import PATIENCE_S
 from tests.processes import running
@@ -344,16 +344,16 @@ def test_a_mistake_is_told_on_standard_error(
 @pytest.mark.parametrize(
     ("queues", "status"),
     [
-        ([Taken("Q", 5, 0, 0, True)], ExitStatus.DONE),
-        ([Taken("Q", 4, 1, 0, True)], ExitStatus.PARTLY_DONE),
-        ([Taken("Q", 5, 0, 0, True), Taken("R", 0, 5, 0, True)], ExitStatus.PARTLY_DONE),
-        ([Taken("Q", 0, 5, 0, True)], ExitStatus.REFUSED),
-        ([Taken("Q", 0, 0, 5, True)], ExitStatus.NO_ANSWER),
-        ([Taken("Q", 0, 0, 5, False)], ExitStatus.DONE),
-        ([Taken("Q", 0, 0, 5, False), Taken("R", 0, 0, 5, True)], ExitStatus.NO_ANSWER),
+        ([QueueResult("Q", 5, 0, 0, True)], ExitStatus.DONE),
+        ([QueueResult("Q", 4, 1, 0, True)], ExitStatus.PARTLY_DONE),
+        ([QueueResult("Q", 5, 0, 0, True), QueueResult("R", 0, 5, 0, True)], ExitStatus.PARTLY_DONE),
+        ([QueueResult("Q", 0, 5, 0, True)], ExitStatus.REFUSED),
+        ([QueueResult("Q", 0, 0, 5, True)], ExitStatus.NO_ANSWER),
+        ([QueueResult("Q", 0, 0, 5, False)], ExitStatus.DONE),
+        ([QueueResult("Q", 0, 0, 5, False), QueueResult("R", 0, 0, 5, True)], ExitStatus.NO_ANSWER),
     ],
 )
-def test_the_exit_status_of_produce(queues: list[Taken], status: ExitStatus) -> None:
+def test_the_exit_status_of_produce(queues: list[QueueResult], status: ExitStatus) -> None:
     assert Produced("P", "T", 5, "", "", tuple(queues)).exit_status is status
 
 
