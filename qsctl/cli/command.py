@@ -23,7 +23,7 @@ from typer.core import TyperCommand
 from typer.models import OptionInfo
 
 from qsctl.cli.completers import with_completer
-from qsctl.cli.option_groups import command_line_parameters, grouped, groups_of
+from qsctl.cli.option_groups import command_line_parameters, grouped, is_group
 from qsctl.cli.output import render
 from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import Result
@@ -106,8 +106,9 @@ def _epilog(examples: tuple[str, ...]) -> str | None:
 
 
 def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -> Callable[..., None]:
-    result_type = _result_type(typing.get_type_hints(function, include_extras=True)["return"])
-    groups = groups_of(function)
+    hints = typing.get_type_hints(function, include_extras=True)
+    result_type = _result_type(hints.pop("return"))
+    groups = {name: hint for name, hint in hints.items() if is_group(hint)}
 
     def show_format_help(wanted: bool) -> None:
         if wanted:
@@ -173,7 +174,7 @@ def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -
 
     keyword_only = inspect.Parameter.KEYWORD_ONLY
     parameters = [
-        *(with_completer(_with_stated_default(each)) for each in command_line_parameters(function)),
+        *(with_completer(_with_stated_default(each)) for each in command_line_parameters(function, hints)),
         inspect.Parameter("output", keyword_only, default=OutputFormat.TABLE, annotation=OutputOption),
         inspect.Parameter("format_help", keyword_only, default=False, annotation=format_help_option),
     ]

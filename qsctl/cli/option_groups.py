@@ -11,7 +11,7 @@ import dataclasses
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 
 class OptionGroup:
@@ -23,12 +23,22 @@ class OptionGroup:
     @classmethod
     def parameters(cls) -> tuple[inspect.Parameter, ...]:
         """Return the options as parameters of a command."""
-        return _parameters_of_fields(cls)
+        hints = typing.get_type_hints(cls, include_extras=True)
+        return tuple(
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+            )
+            for field in dataclasses.fields(cast("Any", cls))
+        )
 
 
-def command_line_parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
-    """Return the parameters of a command as Typer reads them, with each group in place of its fields' options."""
-    hints = typing.get_type_hints(function, include_extras=True)
+def command_line_parameters(function: Callable[..., object], hints: Mapping[str, Any]) -> list[inspect.Parameter]:
+    """Return the parameters of a command as Typer reads them, with each group in place of its fields' options.
+
+    Args:
+        function: the command.
+        hints: the annotations of its parameters, evaluated.
+    """
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if is_group(hints[name]):
@@ -36,12 +46,6 @@ def command_line_parameters(function: Callable[..., object]) -> list[inspect.Par
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
     return parameters
-
-
-def groups_of(function: Callable[..., object]) -> dict[str, type[OptionGroup]]:
-    """Return the parameters of a command that are groups, by name."""
-    hints = typing.get_type_hints(function, include_extras=True)
-    return {name: hints[name] for name in inspect.signature(function).parameters if is_group(hints[name])}
 
 
 def grouped(groups: Mapping[str, type[OptionGroup]], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,13 +59,3 @@ def grouped(groups: Mapping[str, type[OptionGroup]], values: Mapping[str, Any]) 
 def is_group(annotation: object) -> bool:
     """Return whether a parameter of this annotation stands for a group of options."""
     return isinstance(annotation, type) and issubclass(annotation, OptionGroup)
-
-
-def _parameters_of_fields(group: type[Any]) -> tuple[inspect.Parameter, ...]:
-    hints = typing.get_type_hints(group, include_extras=True)
-    return tuple(
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-        )
-        for field in dataclasses.fields(group)
-    )

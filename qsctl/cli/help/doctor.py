@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import ClassVar
 
@@ -93,6 +92,8 @@ def java_findings() -> list[Finding]:
 
 def package_findings() -> list[Finding]:
     """Our own version and those of the packages that we depend on."""
+    from importlib.metadata import PackageNotFoundError, requires, version
+
     findings = [
         Finding("qsctl", True, True, version("qsctl")),
         Finding("Python", sys.version_info >= (3, 11), True, sys.version.split()[0], "Use Python 3.11 or later."),
@@ -114,6 +115,8 @@ def package_findings() -> list[Finding]:
 
 def dds_finding() -> Finding:
     """Whether messages can travel by DDS; the embedded service needs none."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return Finding("cyclonedds", True, False, version("cyclonedds"))
     except PackageNotFoundError:
