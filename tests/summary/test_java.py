@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from qsctl.summary import java as java_module
 from qsctl.summary.faults import translate
 from qsctl.summary.gateway import java_home, java_options, last_words
 from qsctl.summary.java import JavaRuntime, feature_of, find_java, search_java, supported_features, version_in
-from qsctl.summary.session import SparkOptions, parse_conf, resolve_settings, spark_session
+from qsctl.summary.session import SparkOptions, parse_conf, resolve_settings, spark_session, start_early
 
 
 def pretend_java(folder: Path, version: str, *, release: bool = True, modules: str = "java.base") -> Path:
@@ -115,6 +116,42 @@ def test_a_java_that_cannot_start_spark_ends_in_one_message(tmp_path: Path, monk
         spark_session(SparkOptions(master="local[1]"))
     # PySpark leaves the pipe to the process that ended to the garbage collector.
     gc.collect()
+
+
+def started_early(options: SparkOptions) -> None:
+    """Begin to start Spark, and wait until that has ended one way or the other."""
+    start_early(options, brief=True)
+    for thread in threading.enumerate():
+        if thread.name == "spark-start":
+            thread.join()
+
+
+def test_an_early_start_is_the_session_that_is_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qsctl.summary.session._running", None)
+    started: list[bool] = []
+
+    def start(_settings: object, _folder: object, *, brief: bool) -> tuple[str, None]:
+        started.append(brief)
+        return "a session", None
+
+    monkeypatch.setattr("qsctl.summary.session._start", start)
+    options = SparkOptions(master="local[1]")
+    started_early(options)
+    assert spark_session(options) == "a session"
+    assert started == [True]
+
+
+def test_a_fault_of_an_early_start_is_raised_where_the_session_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qsctl.summary.session._running", None)
+
+    def none_found() -> JavaRuntime:
+        raise Unavailable("Spark needs Java, and none was found")
+
+    monkeypatch.setattr("qsctl.summary.session.find_java", none_found)
+    options = SparkOptions(master="local[1]")
+    started_early(options)
+    with pytest.raises(Unavailable, match="none was found"):
+        spark_session(options)
 
 
 def test_last_words_leave_stack_traces_out(tmp_path: Path) -> None:
