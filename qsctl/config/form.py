@@ -1,7 +1,7 @@
 """What the tables of settings are made of: rows for single settings, and elements that hold rows.
 
 A table is an `Element`: a tag, the dataclass that it makes, and its rows. The reader, the writers, the options of
-commands, `explain` and the test against the XSD walk the same rows; see `tables`.
+`create-queue` and the test against the XSD walk the same rows; see `tables`.
 """
 
 from __future__ import annotations
