@@ -24,7 +24,7 @@ from qsctl.core.messages import (
     ProducerLeft,
     Write,
 )
-from qsctl.core.queue.restore import Capture, Replay, snapshot
+from qsctl.core.queue.restore import Capture, Replay, complete_moves, resume, snapshot
 from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Ready
@@ -220,32 +220,44 @@ class ServiceEngine(HostedService):
                 assert_never(record)
         self._outbox.service_stream.base_index += 1
 
+    def rollback(self, name: str) -> None:
+        """Forget all that a queue holds: its records are to be replayed, up to any of them, and perhaps others.
+
+        Consumers keep their seats. `finish_restore` ends it, as it ends a start.
+
+        Raises:
+            KeyError: no queue has this full name.
+        """
+        queue = self._queues[name]
+        queue.forget(self._now)
+        self._replays[name] = Replay(queue, is_restart=False)
+
     def finish_restore(self, now: Nanoseconds) -> None:
         """Make of the replayed state what a restart makes of it (section 2.14.2.1); begin to record.
 
-        Deliveries under way are void: their samples are Enqueued again and flagged redelivered. Expired samples, and
+        Deliveries in progress are void: their samples are Enqueued again and flagged redelivered. Expired samples, and
         those that have spent their attempts, go to the dead letters or are removed. Only the queues that were replayed
         to are touched: one created later may find its samples on disk (section 2.14.2).
         """
         now = self._no_earlier(now)
-        replayed = [queue for name, queue in self._queues.items() if name in self._replays]
         replays, self._replays = self._replays, {}
         if not self._has_stored_configuration:
             self._has_stored_configuration = True
             self._outbox.service_stream.record(ServiceStarted(self.settings()))
         self._complete_moves(now, replays)
-        for queue in sorted(replayed, key=lambda queue: not queue.settings.is_dead_letter):
-            queue.resume(now)
+        for name, queue in sorted(self._queues.items(), key=lambda each: not each[1].settings.is_dead_letter):
+            if name in replays:
+                resume(now, queue, is_restart=replays[name].is_restart)
 
     def _complete_moves(self, now: Nanoseconds, replays: Mapping[str, Replay]) -> None:
         """Let each queue complete its moves to the dead letters: two stores, which a crash may find at odds."""
         for queue in self._queues.values():
             place = self._hosting.dead_letters_of(queue)
-            if place is None or not (queue.name in replays or place.name in replays) or not self._restores(queue):
+            if place is None or not (queue.name in replays or (place.name in replays and self._restores(queue))):
                 continue
             replay = replays.get(place.name)
             found = (each.dead_letter for each in place.held if each.dead_letter is not None)
-            queue.complete_moves(now, found if replay is None else replay.dead_letters)
+            complete_moves(now, queue, found if replay is None else replay.dead_letters)
 
     def _restores(self, queue: SharedReaderQueue) -> bool:
         """Whether the samples of a queue outlive the service."""
@@ -253,9 +265,9 @@ class ServiceEngine(HostedService):
 
     def lose_producers(self, now: Nanoseconds) -> int:
         """Every producer leaves: what waits outside full queues leaves with them (section 2.15.4); gives how many."""
-        waiting_count = sum(len(queue.waiting_room) for queue in self._queues.values())
+        waiting_count = sum(len(queue.reader_cache) for queue in self._queues.values())
         for queue in self._queues.values():
-            for writer_guid in {identity.writer_guid for identity in queue.waiting_room.arrivals}:
+            for writer_guid in {identity.writer_guid for identity in queue.reader_cache.arrivals}:
                 queue.lose_producer(self._no_earlier(now), writer_guid)
         return waiting_count
 
@@ -265,10 +277,10 @@ class ServiceEngine(HostedService):
         """Let queues enqueue nothing new, answering 0 (section 2.4), or enqueue again; they go on delivering."""
         now = self._no_earlier(now)
         for queue in self._named(names):
-            if not refuses and queue.refuses and not queue.is_suspended:
+            if refuses:
+                queue.refuse_samples()
+            elif queue.context.refuses and not queue.context.is_suspended:
                 queue.go_on(now)
-            elif refuses:
-                queue.refuses = True
 
     def suspend_queue(
         self, now: Nanoseconds, name: str, records: Iterable[Record], refused: Set[SampleIdentity]
@@ -281,24 +293,21 @@ class ServiceEngine(HostedService):
             records: what its store holds.
             refused: samples that count as never written, whatever the store holds of them.
         """
-        now = self._no_earlier(now)
         for queue in self._named((name,)):
             queue.suspend()
-            queue.start_over(now)
-            replay, gone = Replay(queue.held), set[int]()
-            queue.stream.base_index = 0
+            next_position = queue.held.next_position
+            self.rollback(name)
+            gone = set[int]()
             for record in records:
-                queue.stream.base_index += 1
                 if isinstance(record, Enqueued) and record.identity in refused:
                     gone.add(record.position)
-                elif isinstance(record, QueueRecord) and getattr(record, "position", -1) not in gone:
-                    replay.play(record)
-            place = self._hosting.dead_letters_of(queue)
-            if place is not None:
-                queue.complete_moves(now, [each.dead_letter for each in place.held if each.dead_letter is not None])
-            queue.resume(now, is_restart=False)
+                elif getattr(record, "position", -1) not in gone:
+                    self.replay(record)
+            # A store knows a payload by its position, which is never used again in it.
+            queue.held.next_position = max(queue.held.next_position, next_position)
+            self.finish_restore(now)
             for identity in refused:
-                self._outbox.events.append(SampleBounced(now, name, identity, BounceReason.NOT_STORED))
+                self._outbox.events.append(SampleBounced(self._now, name, identity, BounceReason.NOT_STORED))
 
     def continue_queue(self, now: Nanoseconds, name: str) -> None:
         """Let a suspended queue enqueue and deliver again: its state is stored."""
@@ -365,7 +374,7 @@ class ServiceEngine(HostedService):
             if queue is None or not self._restores(queue):
                 self.ignored_record_count += 1
                 return
-            replay = self._replays[record.queue] = Replay(queue.held)
+            replay = self._replays[record.queue] = Replay(queue, is_restart=True)
         self._queues[record.queue].stream.base_index += 1
         if not replay.play(record):
             self.ignored_record_count += 1

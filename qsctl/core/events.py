@@ -146,21 +146,6 @@ class LateAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="late
     retired: bool
 
 
-class SamplesPassed(msgspec.Struct, array_like=True, tag="passed", gc=False):
-    """What samples on their usual way did at one instant, as numbers, where nobody wants to hear of each.
-
-    It stands for so many `SampleReceived`, `SampleEnqueued`, `SampleSent` (the first time, at the instant at which it
-    was enqueued) and `SampleRemoved` (delivered). It grows until its batch is taken.
-    """
-
-    at_ns: Nanoseconds
-    queue: str
-    received_count: int = 0
-    enqueued_count: int = 0
-    sent_count: int = 0
-    delivered_count: int = 0
-
-
 class HighWatermarkPassed(msgspec.Struct, frozen=True, array_like=True, tag="high_watermark", gc=False):
     """The queue rose above its high watermark (section 2.15.3)."""
 
@@ -194,7 +179,6 @@ Event: TypeAlias = (
     | DeadLetterDeferred
     | SamplesRestored
     | LateAcknowledgment
-    | SamplesPassed
     | HighWatermarkPassed
     | LowWatermarkPassed
     | QueueFilled

@@ -58,7 +58,7 @@ class Monitor:
         """What the queue holds. An acknowledged sample leaves at once, so none is ever counted as acknowledged."""
         queue = self.queue
         held = len(queue.held)
-        outside, undeliverable = len(queue.waiting_room), queue.undeliverable_count()
+        outside, undeliverable = len(queue.reader_cache), queue.undeliverable_count()
         return CurrentCounts(held, 0, held, queue.sent_count(), outside, undeliverable)
 
 
@@ -81,7 +81,6 @@ class HostedService:
         self._now = started_at
         self._journals_everything = journals_everything
         self._stops_on_command = stops_on_command
-        self._tells_usual_events = True
         self._share_count = INFINITE_NS
         self.shutting_down = False
         """A SHUTDOWN was accepted (section 5.4.9)."""
@@ -91,18 +90,6 @@ class HostedService:
     def application_name(self) -> str:
         """What a command's target pattern is matched against."""
         return self._application_name
-
-    @property
-    def tells_usual_events(self) -> bool:
-        """Whether every step of a sample on its usual way is an event, or only their numbers, see `SamplesPassed`.
-
-        Four events a sample are a tenth of what it costs; the statistics are the same.
-        """
-        return self._tells_usual_events
-
-    @tells_usual_events.setter
-    def tells_usual_events(self, tells: bool) -> None:
-        self._tells_usual_events = self._outbox.tells_usual = tells
 
     @property
     def share_count(self) -> int:
@@ -288,7 +275,7 @@ class HostedService:
 
     def _host(self, settings: ServiceSettings) -> None:
         """Begin with a configuration, and with nothing in its queues."""
-        self._outbox = Outbox(tells_usual=self._tells_usual_events)
+        self._outbox = Outbox()
         self._outbox.share_count = self._share_count
         self._counted_events = 0
         self._hosting = Hosting(settings, self._outbox, journals_everything=self._journals_everything)
@@ -317,7 +304,6 @@ class HostedService:
 
     def _count_events(self) -> None:
         """Tell the statistics what happened since they were last told."""
-        self._outbox.end_passing()
         events = self._outbox.events
         new = events[self._counted_events :] if self._counted_events else events
         self._counted_events = len(events)

@@ -86,7 +86,6 @@ class Daemon:
         self.metrics: MetricsServer | None = None
         if options.metrics_port is not None:
             self.metrics = MetricsServer(lambda: [self._tally.figures], options.metrics_address, options.metrics_port)
-        self.engine.tells_usual_events = self._counts or log.traces
         log.publish_through(self.transport.logger)
         tell_damage(log, stores)
         report_drift(log, configuration, self.engine.settings())

@@ -25,7 +25,6 @@ from qsctl.core.events import (
     QueueFilled,
     SampleBounced,
     SampleDeadLettered,
-    SamplesPassed,
     SamplesRestored,
 )
 from qsctl.errors import InvalidInput
@@ -191,8 +190,6 @@ class ServiceLog:
                     self.info("low_watermark", queue=event.queue)
                 case SampleDeadLettered():
                     self.info("dead_lettered", queue=event.queue, to=event.to_queue, sample=str(event.identity))
-                case SamplesPassed():
-                    pass  # told only where nobody traces
                 case _:
                     self.trace(type(event).__name__, queue=event.queue, sample=str(event.identity))
 

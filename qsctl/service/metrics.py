@@ -83,9 +83,9 @@ class Tally:
             queue = self._engine.queue(resource)
             held[queue.name] = len(queue.held)
             sent[queue.name] = queue.sent_count()
-            waiting[queue.name] = len(queue.waiting_room)
+            waiting[queue.name] = len(queue.reader_cache)
             undeliverable[queue.name] = queue.undeliverable_count()
-            unstored[queue.name] = queue.refuses + queue.is_suspended
+            unstored[queue.name] = queue.context.refuses + queue.context.is_suspended
         self.figures = Figures(
             dict(self._events),
             held,

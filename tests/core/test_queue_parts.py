@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from qsctl.core.events import HighWatermarkPassed, LowWatermarkPassed, QueueFilled
 from qsctl.core.queue.agenda import Agenda
 from qsctl.core.queue.consumer import Consumer, Ring
-from qsctl.core.queue.dispatch import Lane
+from qsctl.core.queue.delivery_groups import DeliveryGroup
 from qsctl.core.queue.held import RETIRED_IDENTITIES_MAX, Held
 from qsctl.core.queue.lifespan import Lifespans, QueueLifespan
 from qsctl.core.queue.limits import SAMPLE_METADATA_BYTES, Limits
@@ -72,34 +72,34 @@ def test_the_ring_serves_like_a_walk_around_a_table(steps: list[tuple[str, int]]
         assert len(ring) == len(table)
 
 
-# The lane.
+# The group.
 
 
-def test_a_lane_gives_returned_samples_first_and_in_order() -> None:
-    lane, samples = Lane(), [sample(position) for position in range(1, 6)]
+def test_a_group_gives_returned_samples_first_and_in_order() -> None:
+    group, samples = DeliveryGroup(), [sample(position) for position in range(1, 6)]
     for one in samples:
-        lane.append(one)
+        group.append(one)
     for one in samples[:3]:
-        assert lane.first() is one
-        lane.take(one)
+        assert group.first() is one
+        group.pop(one)
     for one in (samples[2], samples[0]):
-        lane.put_back(one)
+        group.put_back(one)
     taken = []
-    while lane.waiting_count:
-        taken.append(lane.first().position)
-        lane.take(lane.first())
+    while group.waiting_count:
+        taken.append(group.first().position)
+        group.pop(group.first())
     assert taken == [1, 3, 4, 5]
 
 
-def test_a_lane_that_nobody_serves_does_not_keep_the_dead() -> None:
-    lane = Lane()
+def test_a_group_that_nobody_serves_does_not_keep_the_dead() -> None:
+    group = DeliveryGroup()
     for position in range(10_000):
         one = sample(position)
-        lane.append(one)
+        group.append(one)
         settle(one)
-        lane.drop()
-    assert len(lane._fresh) < 100
-    assert lane.waiting() == []
+        group.drop()
+    assert len(group._fresh) < 100
+    assert group.waiting() == []
 
 
 # Lifespans.

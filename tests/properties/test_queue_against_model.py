@@ -167,7 +167,7 @@ class QueueMachine(RuleBasedStateMachine):
                 self.sent_before.add(message.position)
         for consumer in self.model.consumers:
             if consumer.threshold >= 0 and consumer.guid in {guid for _, guid, _, _ in sent}:
-                held = self.engine._queues[QUEUE].consumers[consumer.guid].outstanding
+                held = self.engine._queues[QUEUE].deliveries.consumers[consumer.guid].outstanding
                 assert len(held) <= consumer.threshold + 1
 
     def receive(self, message: Any) -> None:
@@ -294,9 +294,9 @@ class QueueMachine(RuleBasedStateMachine):
         assert held == [
             (s.number, s.holder or NIL_GUID, s.attempts, s.redelivered, s.expires) for s in self.model.samples
         ]
-        assert len(queue.waiting_room) == len(self.model.outside)
+        assert len(queue.reader_cache) == len(self.model.outside)
         assert [list(s.past_holders) for s in queue.held] == [s.past for s in self.model.samples]
-        waiting = [s.identity.sequence_number for s in queue._undeliverable.waiting.values()]
+        waiting = [s.identity.sequence_number for s in queue.undeliverables.waiting.values()]
         assert waiting == [s.number for s in self.model.graves]
         letters = [(s.original_identity.sequence_number, s.redelivered) for s in self.engine._queues[DEAD].held]
         assert letters == self.model.dead
@@ -304,7 +304,9 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def nobody_shares_a_sample(self) -> None:
         queue = self.engine._queues[QUEUE]
-        with_consumers = [sample.position for one in queue.consumers.values() for sample in one.outstanding.values()]
+        with_consumers = [
+            sample.position for one in queue.deliveries.consumers.values() for sample in one.outstanding.values()
+        ]
         sent = [sample.position for sample in queue.held if sample.state is SampleState.SENT]
         assert sorted(with_consumers) == sent
 
@@ -315,7 +317,7 @@ class QueueMachine(RuleBasedStateMachine):
             removed = sum(count for (where, what), count in told.items() if where == name and "removed" in what)
             assert self.carried[name] + told[name, "enqueued"] == len(queue.held) + removed
             outcomes = sum(told[name, what] for what in ("enqueued", "bounced", "duplicate"))
-            assert told[name, "received"] == outcomes + len(queue.waiting_room)
+            assert told[name, "received"] == outcomes + len(queue.reader_cache)
         ends = {"delivered": "DELIVERED", "expired": "EXPIRED", "failed": "FAILED_DELIVERY", "flushed": "FLUSHED"}
         for plain, cause in ends.items():
             assert told[QUEUE, f"removed {cause}"] == self.model.ends[plain]
@@ -329,7 +331,7 @@ class QueueMachine(RuleBasedStateMachine):
         for name, queue in self.engine._queues.items():
             statistics = self.engine._monitors[name].statistics
             counted = statistics.additional().held_count(statistics.counters())
-            assert counted == len(queue.held) + len(queue.waiting_room)
+            assert counted == len(queue.held) + len(queue.reader_cache)
 
     @invariant()
     def counters_are_a_fold_of_the_events(self) -> None:

@@ -76,5 +76,5 @@ def test_a_reply_reaches_its_requester_and_nobody_else(todo: list[tuple[str, obj
         away = {meant[held.identity.sequence_number] for held in engine._queues[REPLIES].held if not any(held.holder)}
         assert not away & set(readers.values())
     assert all(numbers == sorted(numbers) for numbers in first_sent.values())
-    lanes = engine._queues[REPLIES].lanes._addressed
+    lanes = engine._queues[REPLIES].deliveries.groups._addressed
     assert all(lane.waiting_count or len(lane.ring) for lane in lanes.values())

@@ -84,8 +84,8 @@ class Driven:
         return (
             dead,
             [(s.identity, s.state, s.attempts, s.redelivered, s.holder, s.expires_at_ns) for s in queue.held],
-            {guid: sorted(one.outstanding) for guid, one in queue.consumers.items()},
-            [sample.position for sample in queue.lanes.main.waiting()],
+            {guid: sorted(one.outstanding) for guid, one in queue.deliveries.consumers.items()},
+            [sample.position for sample in queue.deliveries.groups.main.waiting()],
         )
 
 
@@ -184,7 +184,7 @@ def test_what_comes_between_the_shares_loses_and_doubles_nothing(
         held_by = [
             position
             for queue in one.engine._queues.values()
-            for c in queue.consumers.values()
+            for c in queue.deliveries.consumers.values()
             for position in c.outstanding
         ]
         assert len(held_by) == len(set(held_by)), "two consumers hold one sample"
@@ -194,8 +194,9 @@ def test_what_comes_between_the_shares_loses_and_doubles_nothing(
         removed = sum(count for key, count in told.items() if key.startswith(f"{name} ") and not key.endswith(" in"))
         assert told[f"{name} in"] == len(queue.held) + removed
     if (queue := one.queue()) is not None:
-        assert not queue.lanes.main.waiting_count or queue.lanes.main.ring.choose() is None, "somebody could be served"
-        assert not queue._leaving
+        group = queue.deliveries.groups.main
+        assert not group.waiting_count or group.ring.choose() is None, "somebody could be served"
+        assert not queue._membership._departures
     else:
         assert told[f"{QUEUE} in"] == sum(count for key, count in told.items() if key.startswith(QUEUE)) // 2
 

@@ -229,7 +229,7 @@ class Hosting:
             return []
         for queue in hosted.queues.values():
             if queue.settings.topic_name == topic:
-                queue.lanes.start_routing()
+                queue.deliveries.groups.start_routing()
                 return []
         reply = implicit_reply_queue(settings)
         added = self._add(hosted, reply)

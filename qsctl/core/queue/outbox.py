@@ -5,24 +5,13 @@ Decides: that records are gathered by stream, and that all queues share one sequ
 
 from __future__ import annotations
 
-from typing import Final, Protocol
-
 from qsctl.core.events import Event
 from qsctl.core.messages import Outbound
 from qsctl.core.queue.agenda import Agenda
 from qsctl.core.queue.sample import Sample
 from qsctl.core.ready import SERVICE_STREAM, Batch, Ready, Resting, StreamName
 from qsctl.core.records import Record
-from qsctl.instant import INFINITE_NS, Nanoseconds
-
-NEVER_NS: Final[Nanoseconds] = -1
-"""No instant at all."""
-
-
-class Passing(Protocol):
-    """A queue that tells of its usual samples in numbers. `passed_at_ns` is the instant of those it still adds to."""
-
-    passed_at_ns: Nanoseconds
+from qsctl.instant import INFINITE_NS
 
 
 class Stream:
@@ -64,11 +53,7 @@ class Stream:
 
 
 class Outbox:
-    """The open batch, and the service's agenda.
-
-    Args:
-        tells_usual: whether every step of a sample on its usual way is told; False: in numbers, see `SamplesPassed`.
-    """
+    """The open batch, and the service's agenda."""
 
     __slots__ = (
         "_begun",
@@ -76,15 +61,12 @@ class Outbox:
         "agenda",
         "events",
         "messages",
-        "passing",
         "service_stream",
         "share_count",
         "spilling",
-        "tells_usual",
     )
 
-    def __init__(self, *, tells_usual: bool = True) -> None:
-        self.tells_usual = tells_usual
+    def __init__(self) -> None:
         self.share_count = INFINITE_NS
         """How many samples a queue moves in a row for one cause; the rest follows in the next turn."""
         self._begun: list[Stream] = []
@@ -93,8 +75,6 @@ class Outbox:
         self.events: list[Event] = []
         self.spilling: list[Sample] = []
         """Samples whose payload is on disk as soon as this batch is stored (section 2.14.2)."""
-        self.passing: list[Passing] = []
-        """Queues that still add to a number in this batch."""
         self.agenda = Agenda()
         self._has_spilled = False
 
@@ -106,18 +86,20 @@ class Outbox:
         """Let a message leave that rests on the latest record of a stream."""
         self.messages.append((stream.name, stream.last_index, message))
 
-    def end_passing(self) -> None:
-        """Nothing is added to the numbers told so far: somebody reads them."""
-        for queue in self.passing:
-            queue.passed_at_ns = NEVER_NS
-        self.passing.clear()
+    def forget(self, stream: Stream) -> None:
+        """Take back what a stream has in the open batch, and what rests on it. Its indexes begin anew."""
+        if stream.records:
+            self._begun.remove(stream)
+            handed_over = stream.base_index
+            self.messages = [each for each in self.messages if each[0] != stream.name or each[1] <= handed_over]
+            stream.records = []
+        stream.base_index = 0
 
     def take(self) -> Ready:
         """Close the batch and open the next one. Payloads that are on disk only leave the memory here."""
         ready = Ready([each.take() for each in self._begun], self.messages, self.events, self._has_spilled)
         self._begun.clear()
         self.messages, self.events = [], []
-        self.end_passing()
         if self.spilling:
             self._has_spilled = True
             for sample in self.spilling:

@@ -1,23 +1,25 @@
 """From records to a queue and back (manual, section 2.14).
 
-Decides: what each record does when it is replayed, and which records say the same in fewest words. Replaying rebuilds
-exactly the state that wrote the records, deliveries under way included; what a restart makes of that state
-(section 2.14.2.1) is `SampleLifecycle.resume`.
+Decides: what each record does when it is replayed, which records say the same in fewest words, and what a queue makes
+of a replayed state. There is one way from records to a queue that works: `Replay` them into a queue that holds nothing,
+which rebuilds exactly the state that wrote them, deliveries in progress included; `complete_moves`; `resume`. A start
+goes this way, the CREATE of a queue that was on disk, and a queue that is rolled back to what is stored.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import assert_never
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import Final, assert_never
 
+from qsctl.core.events import SamplesRestored
 from qsctl.core.messages import SampleFlag
-from qsctl.core.queue.dead_letter import dead_letter_identity
-from qsctl.core.queue.held import Held
-from qsctl.core.queue.lifecycle import SampleLifecycle
+from qsctl.core.queue.dead_letter import CAUSES, dead_letter_identity
 from qsctl.core.queue.persistence import enqueued_record
 from qsctl.core.queue.redelivery import release
 from qsctl.core.queue.sample import Cause, DeadLetterOrigin, Sample, SampleState
+from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.queue.undeliverable import UNDELIVERABLE
 from qsctl.core.records import (
     Assigned,
@@ -25,22 +27,31 @@ from qsctl.core.records import (
     Enqueued,
     QueueRecord,
     Remembered,
+    RemovalCause,
     Removed,
     Returned,
     Undeliverable,
 )
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _REDELIVERED = int(SampleFlag.REDELIVERED)
+_POSITION: Final = attrgetter("position")
 
 
 class Replay:
-    """The records of one queue, played into what it holds. Positions are looked up only here, never afterwards."""
+    """The records of one queue, played into what it holds. Positions are looked up only here, never afterwards.
 
-    __slots__ = ("_by_position", "_held", "_known_guids", "dead_letters")
+    Args:
+        queue: it holds nothing, or what an earlier replay gave it.
+        is_restart: whether its service starts; else it has been working.
+    """
 
-    def __init__(self, held: Held) -> None:
-        self._held = held
+    __slots__ = ("_by_position", "_held", "_known_guids", "dead_letters", "is_restart")
+
+    def __init__(self, queue: SharedReaderQueue, *, is_restart: bool) -> None:
+        self.is_restart = is_restart
+        self._held = held = queue.held
         self.dead_letters: list[DeadLetterOrigin] = []
         """Which samples of other queues came here as dead letters, in order, also where they left again."""
         self._known_guids: dict[Guid, Guid] = {NIL_GUID: NIL_GUID}
@@ -114,7 +125,78 @@ class Replay:
         return True
 
 
-def snapshot(queue: SampleLifecycle) -> Iterator[QueueRecord]:
+def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Iterable[DeadLetterOrigin]) -> None:
+    """Complete the moves to the dead letters that a crash cut in two, before `resume`.
+
+    The dead letter is stored first, so that it may be there while the sample is still held, or its queue's store
+    lacks it from the beginning: then its producer has no answer, and will write it again.
+
+    Args:
+        now: the instant of the restart.
+        queue: where the samples came from.
+        dead_letters: the samples that became dead letters in its dead-letter queue, of whatever queue.
+    """
+    held, stream = queue.held, queue.stream
+    for origin in sorted((each for each in dead_letters if each.queue == queue.label and each.position), key=_POSITION):
+        sample = held.known.get(origin.identity)
+        if sample is None and origin.position >= held.next_position and origin.identity not in held.known:
+            sample = Sample(origin.position, origin.identity, b"", 0, now, INFINITE_NS)
+            held.enter(sample)
+            stream.record(enqueued_record(queue.name, sample, None))
+        if sample is not None and sample.position == origin.position:
+            stream.record(Removed(queue.name, origin.position, CAUSES[origin.reason]))
+            held.retire(sample)
+
+
+def resume(now: Nanoseconds, queue: SharedReaderQueue, *, is_restart: bool) -> None:
+    """Make of a replayed state a queue that works (section 2.14.2.1).
+
+    A delivery that was in progress is void, and nobody knows what became of it. What expired meanwhile, or has spent
+    its attempts, goes to the dead letters or is removed.
+    """
+    context = queue.context
+    samples = list(queue.held)
+    if samples and is_restart:
+        context.outbox.events.append(SamplesRestored(now, queue.name, len(samples)))
+    if queue.limits.limited:
+        queue.limits.restore(context.in_memory_bytes(sample.size_bytes) for sample in samples)
+    for sample in samples:
+        _resume_sample(now, queue, sample)
+
+
+def _resume_sample(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample) -> None:
+    context = queue.context
+    if sample.expires_at_ns < INFINITE_NS:
+        queue.lifespans.enter(sample)
+        context.outbox.agenda.wake(queue, sample.expires_at_ns)
+    if sample.size_bytes > context.on_disk_over_bytes:
+        context.outbox.spilling.append(sample)
+    if sample.state in UNDELIVERABLE:
+        _resume_undeliverable(now, queue, sample)
+        return
+    if sample.state is not SampleState.ENQUEUED:
+        release(sample)
+        sample.move(Cause.RESTORE)
+        sample.redelivered = True
+        if queue.journaled:
+            queue.stream.record(Returned(queue.name, sample.position, sample.attempts, redelivered=True))
+    queue.deliveries.groups.of_sample(sample).append(sample)
+    if sample.expires_at_ns <= now:
+        queue.removal.end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
+    elif queue.deliveries.redelivery.are_attempts_spent(sample):
+        queue.removal.end(now, sample, Cause.GIVE_UP, RemovalCause.FAILED_DELIVERY)
+
+
+def _resume_undeliverable(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample) -> None:
+    """Move a dead sample that waited for room among the dead letters; there may be some now, or no such place."""
+    reason, undeliverables = UNDELIVERABLE[sample.state], queue.undeliverables
+    if not undeliverables.waiting and undeliverables.move(now, queue.context, sample, reason):
+        queue.removal.end(now, sample, Cause.DEAD_LETTER, CAUSES[reason])
+    else:
+        undeliverables.defer(now, queue.context, sample, reason)
+
+
+def snapshot(queue: SharedReaderQueue) -> Iterator[QueueRecord]:
     """The fewest records that replay to the state of a queue, for a store that is compacted.
 
     A payload that is on disk only is named by `payload_from`: the old store still has it.
@@ -131,7 +213,7 @@ class Capture:
     nothing of the others. With the last share, which says what is remembered, it is the state of that moment.
     """
 
-    def __init__(self, queue: SampleLifecycle) -> None:
+    def __init__(self, queue: SharedReaderQueue) -> None:
         self._queue = queue
         self._left = deque(queue.held)
         self.taken_to = -1
@@ -162,7 +244,7 @@ class Capture:
         return records
 
 
-def _remembered(queue: SampleLifecycle) -> Remembered:
+def _remembered(queue: SharedReaderQueue) -> Remembered:
     return Remembered(queue.name, queue.held.next_position, queue.held.retired())
 
 

@@ -43,8 +43,8 @@ class DeadLetterPlace(Protocol):
     journaled: bool
     dead_letter_line: DeadLetterLine
 
-    def take_dead_letter(self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason, /) -> bool:
-        """Take a sample; whether it found room, and no other queue waits for that."""
+    def accept_dead_letter(self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason, /) -> bool:
+        """Enqueue a sample; whether it found room, and no other queue waits for that."""
 
 
 class DeadLetterLine:
@@ -98,10 +98,10 @@ class Undeliverables:
         outbox: the queue's.
     """
 
-    __slots__ = ("_outbox", "_place", "waiting")
+    __slots__ = ("_outbox", "place", "waiting")
 
     def __init__(self, place: DeadLetterPlace | None, outbox: Outbox) -> None:
-        self._place = place
+        self.place = place
         self._outbox = outbox
         self.waiting: dict[int, Sample] = {}
         """Those that wait for room, by position, in the order of their deaths; changed only here."""
@@ -122,10 +122,10 @@ class Undeliverables:
 
     def move(self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason) -> bool:
         """Move a sample, or have nothing to do where there is no place to go; false: there is no room now."""
-        place = self._place
+        place = self.place
         if place is None:
             return True
-        if not place.take_dead_letter(now, queue, sample, reason):
+        if not place.accept_dead_letter(now, queue, sample, reason):
             return False
         dead_letter = dead_letter_identity(queue.label, sample.identity)
         self._outbox.events.append(
@@ -135,24 +135,24 @@ class Undeliverables:
 
     def defer(self, now: Nanoseconds, queue: Source, sample: Sample, reason: DeadLetterReason) -> None:
         """Let a sample wait that found no room."""
-        assert self._place is not None, "where there is no place to go, nothing waits for room"
-        self._place.dead_letter_line.enter(queue)
+        assert self.place is not None, "where there is no place to go, nothing waits for room"
+        self.place.dead_letter_line.enter(queue)
         self.waiting[sample.position] = sample
-        self._outbox.events.append(DeadLetterDeferred(now, queue.name, sample.identity, self._place.name, reason))
+        self._outbox.events.append(DeadLetterDeferred(now, queue.name, sample.identity, self.place.name, reason))
 
     def leave(self, now: Nanoseconds, queue: Source, sample: Sample, *, moves: bool) -> None:
         """A sample leaves its queue that may have waited here; `moves`: for the dead letters."""
         waiting = self.waiting
         was_first = sample is next(iter(waiting.values()))
-        if waiting.pop(sample.position, None) is None or self._place is None:
+        if waiting.pop(sample.position, None) is None or self.place is None:
             return
         if not waiting:
-            self._place.dead_letter_line.leave(now, queue)
+            self.place.dead_letter_line.leave(now, queue)
         elif was_first and not moves:
             # The one behind it may be smaller.
             queue.go_on_at_once(now)
 
     def give_way(self, now: Nanoseconds, queue: Source) -> None:
         """Its share is moved: another queue's turn."""
-        if self._place is not None:
-            self._place.dead_letter_line.give_way(now, queue)
+        if self.place is not None:
+            self.place.dead_letter_line.give_way(now, queue)

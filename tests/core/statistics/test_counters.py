@@ -22,7 +22,6 @@ from qsctl.core.events import (
     SampleRemoved,
     SampleReturned,
     SampleSent,
-    SamplesPassed,
 )
 from qsctl.core.queue.settings import HistoricalStatistics, MonitoringSettings, SharedReaderQueueSettings
 from qsctl.core.queue.settings import StatisticsSettings as Statistics
@@ -68,10 +67,6 @@ ONE_EACH: list[tuple[Event, dict[str, int]]] = [
     (removed(RemovalCause.FLUSHED), {}),
     (SampleDeadLettered(0, Q, NIL_IDENTITY, "D", DeadLetterReason.LIFESPAN, True), {}),
     (LateAcknowledgment(0, Q, NIL_IDENTITY, NIL_GUID, True), {"late_acknowledgment_message_count": 1}),
-    (
-        SamplesPassed(0, Q, 4, 3, 2, 1),
-        {"received_message_count": 4, "sent_message_count": 2, "acknowledged_message_count": 1},
-    ),
     (HighWatermarkPassed(0, Q), {"high_watermark_count": 1}),
     (LowWatermarkPassed(0, Q), {"low_watermark_count": 1}),
     (QueueFilled(0, Q), {"queue_full_count": 1}),

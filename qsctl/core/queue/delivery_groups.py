@@ -1,6 +1,6 @@
 """In which order samples leave, and to which group of consumers (manual, sections 2.10 and 2.11.3).
 
-Decides: the next sample of a lane, and which lane a sample or a consumer belongs to.
+Decides: the next sample of a group, and which group a sample or a consumer belongs to.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from qsctl.identity import NIL_GUID, Guid
 _ENQUEUED = SampleState.ENQUEUED
 
 
-class Lane:
+class DeliveryGroup:
     """Samples waiting for the same consumers, in queue order, and the ring of those consumers.
 
     A retried sample goes to the front in its original sequence. Samples that leave while they wait (expired, flushed,
@@ -54,7 +54,7 @@ class Lane:
             return returned[0][1]
         return fresh[0]
 
-    def take(self, first: Sample) -> None:
+    def pop(self, first: Sample) -> None:
         """Remove the sample that `first` gave."""
         if self._fresh and self._fresh[0] is first:
             self._fresh.popleft()
@@ -62,7 +62,7 @@ class Lane:
             heappop(self._returned)
         self.waiting_count -= 1
 
-    def take_all(self) -> list[Sample]:
+    def pop_all(self) -> list[Sample]:
         """Remove every waiting sample; gives them in queue order."""
         samples = self.waiting()
         self._fresh.clear()
@@ -85,11 +85,11 @@ class Lane:
         return sorted(samples, key=lambda sample: sample.position)
 
 
-class Lanes:
-    """One lane for all, or one a requester.
+class DeliveryGroups:
+    """One group for all, or one a requester.
 
     Our reading: a queue routes by address when it is the reply queue of another, or as soon as a requester's reader
-    (one with a source GUID) has joined it. A reply for a requester that is away waits in that requester's lane: it is
+    (one with a source GUID) has joined it. A reply for a requester that is away waits in that requester's group: it is
     found there after a restart under the same source GUID (section 2.11.1). In any other queue everybody takes
     everything.
     """
@@ -97,11 +97,11 @@ class Lanes:
     __slots__ = ("_addressed", "main", "routes")
 
     def __init__(self) -> None:
-        self.main = Lane()
+        self.main = DeliveryGroup()
         self.routes = False
-        self._addressed: dict[Guid, Lane] = {}
+        self._addressed: dict[Guid, DeliveryGroup] = {}
 
-    def of_sample(self, sample: Sample) -> Lane:
+    def of_sample(self, sample: Sample) -> DeliveryGroup:
         """Where a sample waits. Its address is the related source GUID, else the related reader GUID."""
         if not self.routes:
             return self.main
@@ -109,36 +109,36 @@ class Lanes:
             sample.related_source_guid if sample.related_source_guid != NIL_GUID else sample.related_reader_guid
         )
 
-    def of_consumer(self, consumer: Consumer) -> Lane:
+    def of_consumer(self, consumer: Consumer) -> DeliveryGroup:
         """Where a consumer is served."""
         return self._of(consumer.source_guid)
 
-    def all(self) -> list[Lane]:
-        """Every lane there is."""
+    def all(self) -> list[DeliveryGroup]:
+        """Every group there is."""
         return [self.main, *self._addressed.values()]
 
-    def start_routing(self) -> list[Lane]:
-        """Sort what waits by address; returns the lanes that have something to dispatch."""
+    def start_routing(self) -> list[DeliveryGroup]:
+        """Sort what waits by address; returns the groups that have something to dispatch."""
         if self.routes:
             return []
         self.routes = True
-        everything = self.main.take_all()
-        lanes: dict[int, Lane] = {}
+        everything = self.main.pop_all()
+        groups: dict[int, DeliveryGroup] = {}
         for sample in everything:
-            lane = self.of_sample(sample)
-            lane.append(sample)
-            lanes[id(lane)] = lane
-        return list(lanes.values())
+            group = self.of_sample(sample)
+            group.append(sample)
+            groups[id(group)] = group
+        return list(groups.values())
 
-    def forget_empty(self, lane: Lane) -> None:
-        """Let go of the lane of a requester that is away and has nothing waiting."""
-        if lane.address != NIL_GUID and not lane.waiting_count and not len(lane.ring):
-            self._addressed.pop(lane.address, None)
+    def forget_empty(self, group: DeliveryGroup) -> None:
+        """Let go of the group of a requester that is away and has nothing waiting."""
+        if group.address != NIL_GUID and not group.waiting_count and not len(group.ring):
+            self._addressed.pop(group.address, None)
 
-    def _of(self, address: Guid) -> Lane:
+    def _of(self, address: Guid) -> DeliveryGroup:
         if address == NIL_GUID:
             return self.main
-        lane = self._addressed.get(address)
-        if lane is None:
-            lane = self._addressed[address] = Lane(address)
-        return lane
+        group = self._addressed.get(address)
+        if group is None:
+            group = self._addressed[address] = DeliveryGroup(address)
+        return group

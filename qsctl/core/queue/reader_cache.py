@@ -23,7 +23,7 @@ class Arrival(NamedTuple):
     expires_at_ns: Nanoseconds
 
 
-class WaitingRoom:
+class ReaderCache:
     """The reader cache of section 2.15.4: first come, first let in."""
 
     __slots__ = ("_count_max", "_entered_count", "_expiries", "arrivals")

@@ -1,0 +1,103 @@
+"""What the parts of a queue have in common: who the queue is, what it holds, and where its steps are put.
+
+Decides: nothing. Every part keeps the members that it uses often; those that change are read here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qsctl.core.events import BounceReason, SampleBounced
+from qsctl.core.messages import AckResponse, WriteAcknowledgment
+from qsctl.core.queue.agenda import Sleeper
+from qsctl.core.queue.held import Held
+from qsctl.core.queue.outbox import Outbox
+from qsctl.core.queue.persistence import on_disk_over_bytes
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.identity import SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+_REJECTED: Final = AckResponse.REJECTED
+
+
+class QueueContext:
+    """A queue as its parts know it.
+
+    Args:
+        name: the full name, `<domain participant>/<shared subscriber>/<queue>`.
+        label: `<topic>@<subscriber>`, how a dead letter names the queue it comes from.
+        settings: what was configured.
+        outbox: where records, messages and events go.
+        sleeper: what the agenda wakes for the queue's deadlines.
+        journaled: whether records are written.
+        keeps_payloads: whether every payload stays in memory, whatever the settings.
+    """
+
+    __slots__ = (
+        "acknowledges",
+        "goes_on_at_ns",
+        "held",
+        "is_shut",
+        "is_suspended",
+        "journaled",
+        "label",
+        "name",
+        "on_disk_over_bytes",
+        "outbox",
+        "refused_count",
+        "refuses",
+        "settings",
+        "sleeper",
+        "stream",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        label: str,
+        settings: SharedReaderQueueSettings,
+        outbox: Outbox,
+        sleeper: Sleeper,
+        *,
+        journaled: bool,
+        keeps_payloads: bool,
+    ) -> None:
+        self.name = name
+        self.label = label
+        self.settings = settings
+        self.outbox = outbox
+        self.sleeper = sleeper
+        self.journaled = journaled
+        self.stream = outbox.open_stream(name)
+        self.held = Held()
+        self.acknowledges = settings.app_ack_sample_to_producer
+        self.on_disk_over_bytes = INFINITE_NS if keeps_payloads else on_disk_over_bytes(settings)
+        self.refused_count = 0
+        """Messages without effect: the peers' mistakes."""
+        self.is_shut = False
+        """Whether the queue is being deleted: it accepts no more samples."""
+        self.refuses = False
+        """Whether it enqueues no new samples for now: they could not be stored."""
+        self.is_suspended = False
+        """Whether it does nothing by itself either, such as to send: no record of it can be stored."""
+        self.goes_on_at_ns: Nanoseconds = INFINITE_NS
+        """When there is more to do than one turn allowed."""
+
+    def in_memory_bytes(self, size_bytes: int) -> int:
+        """Return what a payload of this size takes in memory."""
+        return size_bytes if size_bytes <= self.on_disk_over_bytes else 0
+
+    def answer(self, identity: SampleIdentity, response: AckResponse) -> None:
+        """Acknowledge a sample to its producer, where this queue does."""
+        if self.acknowledges:
+            self.outbox.send(self.stream, WriteAcknowledgment(self.name, identity, response))
+
+    def bounce(self, now: Nanoseconds, identity: SampleIdentity, reason: BounceReason) -> None:
+        """Refuse a sample."""
+        self.outbox.events.append(SampleBounced(now, self.name, identity, reason))
+        self.answer(identity, _REJECTED)
+
+    def go_on_at_once(self, now: Nanoseconds) -> None:
+        """Note that there is more to do than one turn allows."""
+        self.goes_on_at_ns = now
+        self.outbox.agenda.wake(self.sleeper, now)

@@ -1,0 +1,226 @@
+"""How a sample gets into a queue (manual, sections 2.4, 2.9, 2.12 and 2.15.4).
+
+Decides: what becomes of a sample that arrives: a duplicate, refused, left to wait outside, or held. How many fit is
+`limits`', in which order those outside come in `reader_cache`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from qsctl.core.events import BounceReason, DuplicateDropped, SampleBounced, SampleEnqueued, SampleReceived
+from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
+from qsctl.core.queue.context import QueueContext
+from qsctl.core.queue.dead_letter import letter
+from qsctl.core.queue.lifespan import Lifespans, QueueLifespan
+from qsctl.core.queue.limits import Limits
+from qsctl.core.queue.persistence import enqueued_record
+from qsctl.core.queue.reader_cache import ReaderCache
+from qsctl.core.queue.sample import Cause, Sample
+from qsctl.core.queue.settings import ReplacementKind
+from qsctl.core.queue.undeliverable import DeadLetterLine, Source
+from qsctl.core.records import DeadLetterReason
+from qsctl.identity import Guid
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+Offer: TypeAlias = Callable[[Nanoseconds, Sample], None]
+"""Lets a sample that was just enqueued wait for a consumer, or sends it."""
+
+# Reading a member of an enumeration by its name takes longer than all else in a step.
+_ACCEPTED: Final = AckResponse.ACCEPTED
+_STORE: Final = Cause.STORE
+_PRODUCER_FLAGS: Final = ~int(SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_READER_QUEUE)
+
+
+class Entry:
+    """The way into a queue.
+
+    Args:
+        context: the queue.
+        limits: how much it may hold.
+        lifespans: what of it will expire.
+        reader_cache: what waits outside.
+        offer: called with each sample that was enqueued.
+    """
+
+    __slots__ = (
+        "_context",
+        "_held",
+        "_is_limited",
+        "_journaled",
+        "_lifespan",
+        "_lifespans",
+        "_limits",
+        "_name",
+        "_offer",
+        "_outbox",
+        "_reader_cache",
+        "_stream",
+    )
+
+    def __init__(
+        self, context: QueueContext, limits: Limits, lifespans: Lifespans, reader_cache: ReaderCache, offer: Offer
+    ) -> None:
+        self._context = context
+        self._name = context.name
+        self._outbox = context.outbox
+        self._stream = context.stream
+        self._journaled = context.journaled
+        self._held = context.held
+        self._limits = limits
+        self._is_limited = limits.limited
+        self._lifespan = QueueLifespan(context.settings.lifespan_ns)
+        self._lifespans = lifespans
+        self._reader_cache = reader_cache
+        self._offer = offer
+
+    def receive(self, now: Nanoseconds, write: Write) -> None:
+        """Enqueue a producer's sample, refuse it, or let it wait outside (sections 2.4 and 2.15.4).
+
+        A sample that is held is acknowledged with 1, one that is refused with 0; one that waits is not acknowledged
+        until it is held. An identity that is held or was lately retired is acknowledged with 1 and dropped.
+        """
+        identity = write.identity
+        size_bytes = len(write.payload)
+        self._outbox.events.append(SampleReceived(now, self._name, identity, size_bytes))
+        if identity in self._held.known:
+            self._outbox.events.append(DuplicateDropped(now, self._name, identity))
+            self._context.answer(identity, _ACCEPTED)
+        elif write.lifespan_ns <= 0:
+            self._context.bounce(now, identity, BounceReason.EXPIRED)
+        elif self._context.refuses:
+            self._context.bounce(now, identity, BounceReason.NOT_STORED)
+        elif self._is_limited and (
+            self._reader_cache.arrivals or not self._limits.has_room(self._context.in_memory_bytes(size_bytes))
+        ):
+            self._find_no_room(now, write)
+        else:
+            self._enqueue(now, write, now)
+            if self._reader_cache.arrivals:
+                self.let_in(now)
+
+    def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
+        """Refuse a sample for a reason that is not the queue's, such as its size (section 2.4)."""
+        self._outbox.events.append(SampleReceived(now, self._name, write.identity, len(write.payload)))
+        self._context.bounce(now, write.identity, reason)
+
+    def let_in(self, now: Nanoseconds) -> None:
+        """Hold those who wait outside, in the order in which they came, while there is room."""
+        if self._context.refuses:
+            return
+        while (arrival := self._reader_cache.first()) is not None:
+            write, received_at_ns, expires_at_ns = arrival
+            if expires_at_ns <= now:
+                self._reader_cache.leave(write.identity)
+                self._context.bounce(now, write.identity, BounceReason.EXPIRED)
+            elif self._limits.has_room(self._context.in_memory_bytes(len(write.payload))):
+                self._reader_cache.leave(write.identity)
+                self._enqueue(now, write, received_at_ns)
+            else:
+                self._limits.find_full(now)
+                return
+
+    def expire_outside(self, now: Nanoseconds) -> None:
+        """Refuse those who wait outside and whose lifespan is over."""
+        for identity in self._reader_cache.overdue(now):
+            self._reader_cache.leave(identity)
+            self._context.bounce(now, identity, BounceReason.EXPIRED)
+
+    def lose_producer(self, now: Nanoseconds, writer_guid: Guid) -> None:
+        """Let what a vanished producer has waiting outside go with it; what is held stays (section 2.15.4)."""
+        for identity in self._reader_cache.of_writer(writer_guid):
+            self._reader_cache.leave(identity)
+            self._outbox.events.append(SampleBounced(now, self._name, identity, BounceReason.PRODUCER_GONE))
+        if self._reader_cache.arrivals:
+            # Another one is first now: a smaller one may fit where that producer's did not.
+            self.let_in(now)
+
+    def shut(self, now: Nanoseconds) -> None:
+        """Refuse everything that waits outside: the queue will be deleted (section 5.4.2)."""
+        while (arrival := self._reader_cache.first()) is not None:
+            self._reader_cache.leave(arrival.write.identity)
+            self._context.bounce(now, arrival.write.identity, BounceReason.QUEUE_FULL)
+
+    def accept_dead_letter(
+        self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason, line: DeadLetterLine
+    ) -> bool:
+        """Enqueue a sample that another queue could not deliver (section 2.12); whether it found room.
+
+        Our reading: nothing waits outside a dead-letter queue, whatever its replacement policy; the sample stays in its
+        own queue. A dead letter that is there already counts as accepted.
+        """
+        events, context = self._outbox.events, self._context
+        if context.is_suspended:
+            return False
+        expires_at_ns = self._lifespan.expiry(now, INFINITE_NS, now)
+        dead = letter(now, sample, self._held.next_position, source.label, reason, expires_at_ns)
+        if dead.identity in self._held.known:
+            events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes))
+            events.append(DuplicateDropped(now, self._name, dead.identity))
+            return True
+        if context.is_shut or not line.is_turn_of(source):
+            return False
+        if not self._limits.has_room(context.in_memory_bytes(sample.size_bytes)):
+            self._limits.find_full(now)
+            return False
+        events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes))
+        payload_from = (source.name, sample.position) if sample.payload is None else None
+        self._hold(now, dead, now, payload_from)
+        self._offer(now, dead)
+        return True
+
+    def _enqueue(self, now: Nanoseconds, write: Write, received_at_ns: Nanoseconds) -> None:
+        lifespan_ns = write.lifespan_ns
+        sample = Sample(
+            self._held.next_position,
+            write.identity,
+            write.payload,
+            len(write.payload),
+            now,
+            self._lifespan.expiry(received_at_ns, lifespan_ns, now)
+            if lifespan_ns < INFINITE_NS or self._lifespan.is_finite
+            else INFINITE_NS,
+            write.source_guid,
+            write.related_source_guid,
+            write.related_identity,
+            write.related_reader_guid,
+            write.flags & _PRODUCER_FLAGS,
+        )
+        self._hold(now, sample, received_at_ns)
+        if self._context.acknowledges:
+            name, stream = self._name, self._stream
+            answer = WriteAcknowledgment(name, write.identity, _ACCEPTED)
+            self._outbox.messages.append((name, stream.base_index + len(stream.records), answer))
+        self._offer(now, sample)
+
+    def _hold(
+        self, now: Nanoseconds, sample: Sample, received_at_ns: Nanoseconds, payload_from: tuple[str, int] | None = None
+    ) -> None:
+        """Enqueue: record, report and count; `_offer` it next."""
+        outbox, size_bytes = self._outbox, sample.size_bytes
+        sample.move(_STORE)
+        self._held.enter(sample)
+        if self._journaled:
+            stream = self._stream
+            (stream.records or stream.begin()).append(enqueued_record(self._name, sample, payload_from))
+            if size_bytes > self._context.on_disk_over_bytes:
+                outbox.spilling.append(sample)
+        outbox.events.append(SampleEnqueued(now, self._name, sample.identity, size_bytes, received_at_ns))
+        if self._is_limited:
+            self._limits.grow(now, self._context.in_memory_bytes(size_bytes))
+        if sample.expires_at_ns < INFINITE_NS:
+            self._lifespans.enter(sample)
+            outbox.agenda.wake(self._context.sleeper, sample.expires_at_ns)
+
+    def _find_no_room(self, now: Nanoseconds, write: Write) -> None:
+        self._limits.find_full(now)
+        if self._context.settings.limits.replacement is ReplacementKind.REJECT_WITHOUT_REPLACEMENT:
+            self._context.bounce(now, write.identity, BounceReason.QUEUE_FULL)
+        elif self._reader_cache.knows(write.identity):
+            self._outbox.events.append(DuplicateDropped(now, self._name, write.identity))
+        elif self._reader_cache.is_full():
+            # No answer at all: the producer goes on holding the sample, and writes it again.
+            self._outbox.events.append(SampleBounced(now, self._name, write.identity, BounceReason.QUEUE_FULL))
+        else:
+            self._outbox.agenda.wake(self._context.sleeper, self._reader_cache.enter(write, now))

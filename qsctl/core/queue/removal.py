@@ -1,0 +1,135 @@
+"""How a sample leaves its queue for good (manual, sections 2.9, 2.12 and 5.4.3).
+
+Decides: what is done with a sample that was delivered, died or was flushed: to the dead letters first, if it died and
+there is a place for it; then the record, the event, and what the queue kept for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from qsctl.core.events import SampleRemoved
+from qsctl.core.queue.context import QueueContext
+from qsctl.core.queue.dead_letter import CAUSES, REASONS
+from qsctl.core.queue.lifespan import Lifespans
+from qsctl.core.queue.limits import Limits
+from qsctl.core.queue.sample import Cause, Sample, SampleState
+from qsctl.core.queue.undeliverable import UNDELIVERABLE, DeadLetterLine, Undeliverables
+from qsctl.core.records import RemovalCause, Removed
+from qsctl.identity import NIL_GUID
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+if TYPE_CHECKING:
+    from qsctl.core.queue.delivery import Deliveries
+
+_DEAD_LETTER: Final = Cause.DEAD_LETTER
+_ENQUEUED: Final = SampleState.ENQUEUED
+
+
+class Removal:
+    """The way out of a queue.
+
+    Args:
+        context: the queue.
+        deliveries: what waits for consumers, and what they hold.
+        limits: how much the queue may hold.
+        lifespans: what of it will expire.
+        undeliverables: its dead samples on their way to the dead letters.
+        line: who waits for room in this queue, should it hold dead letters.
+    """
+
+    __slots__ = (
+        "_context",
+        "_deliveries",
+        "_held",
+        "_is_limited",
+        "_journaled",
+        "_lifespans",
+        "_limits",
+        "_line",
+        "_name",
+        "_outbox",
+        "_stream",
+        "_undeliverables",
+    )
+
+    def __init__(
+        self,
+        context: QueueContext,
+        deliveries: Deliveries,
+        limits: Limits,
+        lifespans: Lifespans,
+        undeliverables: Undeliverables,
+        line: DeadLetterLine,
+    ) -> None:
+        self._context = context
+        self._name = context.name
+        self._outbox = context.outbox
+        self._stream = context.stream
+        self._journaled = context.journaled
+        self._held = context.held
+        self._deliveries = deliveries
+        self._limits = limits
+        self._is_limited = limits.limited
+        self._lifespans = lifespans
+        self._undeliverables = undeliverables
+        self._line = line
+
+    def end(self, now: Nanoseconds, sample: Sample, cause: Cause, removal: RemovalCause) -> None:
+        """Let a sample leave. Where the dead letters have no room it stays, to be moved by `retry_dead_letters`."""
+        sent_at_ns = sample.sent_at_ns
+        if sample.state is _ENQUEUED:
+            sample.move(cause)
+            self._deliveries.groups.of_sample(sample).drop()
+        else:
+            if sample.holder != NIL_GUID:
+                self._deliveries.take_back(sample)
+            elif self._undeliverables.waiting:
+                self._undeliverables.leave(now, self._context, sample, moves=cause is _DEAD_LETTER)
+            sample.move(cause)
+        if (
+            self._undeliverables.place is not None
+            and (reason := REASONS.get(removal)) is not None
+            and cause is not _DEAD_LETTER
+            and not self._undeliverables.bury(now, self._context, sample, reason)
+        ):
+            return
+        if self._journaled:
+            stream = self._stream
+            (stream.records or stream.begin()).append(Removed(self._name, sample.position, removal))
+        self._outbox.events.append(
+            SampleRemoved(
+                now, self._name, sample.identity, removal, sample.size_bytes, sample.enqueued_at_ns, sent_at_ns
+            )
+        )
+        self._held.retire(sample)
+        if self._is_limited:
+            self._limits.shrink(now, self._context.in_memory_bytes(sample.size_bytes))
+            if self._line.queues and not self._context.is_shut:
+                self._line.call(now)
+        if sample.expires_at_ns < INFINITE_NS:
+            self._lifespans.leave()
+
+    def flush(self, now: Nanoseconds, samples: Iterable[Sample]) -> int:
+        """Remove those of these samples that are still held (section 5.4.3); return how many."""
+        known = self._held.known
+        going = [sample for sample in samples if known.get(sample.identity) is sample]
+        groups = self._deliveries.groups_of(going)
+        for sample in going:
+            self.end(now, sample, Cause.FLUSH, RemovalCause.FLUSHED)
+        self._deliveries.serve(now, *groups)
+        return len(going)
+
+    def retry_dead_letters(self, now: Nanoseconds, count_max: int) -> None:
+        """Move what waits for room among the dead letters, in the order of their deaths, as far as there is room."""
+        undeliverables = self._undeliverables
+        waiting = undeliverables.waiting
+        for sample in list(islice(waiting.values(), min(count_max, len(waiting)))):
+            reason = UNDELIVERABLE[sample.state]
+            if not undeliverables.move(now, self._context, sample, reason):
+                return
+            self.end(now, sample, _DEAD_LETTER, CAUSES[reason])
+        if waiting:
+            undeliverables.give_way(now, self._context)
