@@ -26,7 +26,7 @@ from qsctl.core.queue.settings import (
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import SECOND_NS
-from tests.batches import messages_of, records_of
+from tests.batches import records_of
 
 BATCH = 100
 SAMPLES = 20_000
@@ -66,7 +66,7 @@ def live(one: ServiceEngine, identities: list[SampleIdentity], payload: bytes, n
         one.advance(now)
         answers = [
             Acknowledgment("P/S/orders", message.consumer_guid, message.identity)
-            for message in messages_of(one.take_ready())
+            for _, _, message in one.take_ready().messages
             if type(message) is Delivery
         ]
         one.receive_all(now, answers)

@@ -267,7 +267,8 @@ class Deliveries:
                 dead_letter.identity,
             )
         )
-        outbox.messages.append((name, stream.base_index + len(stream.records), delivery))
+        index = stream.base_index + len(stream.records) if self._journaled else 0
+        outbox.messages.append((name, index, delivery))
         outbox.events.append(
             SampleSent(now, name, sample.identity, guid, attempt, sample.enqueued_at_ns, sample.redelivered)
         )

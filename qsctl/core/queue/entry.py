@@ -45,6 +45,7 @@ class Entry:
     """
 
     __slots__ = (
+        "_acknowledges",
         "_context",
         "_held",
         "_is_limited",
@@ -63,6 +64,7 @@ class Entry:
         self, context: QueueContext, limits: Limits, lifespans: Lifespans, reader_cache: ReaderCache, offer: Offer
     ) -> None:
         self._context = context
+        self._acknowledges = context.acknowledges
         self._name = context.name
         self._outbox = context.outbox
         self._stream = context.stream
@@ -188,10 +190,10 @@ class Entry:
             write.flags & _PRODUCER_FLAGS,
         )
         self._hold(now, sample, received_at_ns)
-        if self._context.acknowledges:
+        if self._acknowledges:
             name, stream = self._name, self._stream
-            answer = WriteAcknowledgment(name, write.identity, _ACCEPTED)
-            self._outbox.messages.append((name, stream.base_index + len(stream.records), answer))
+            index = stream.base_index + len(stream.records) if self._journaled else 0
+            self._outbox.messages.append((name, index, WriteAcknowledgment(name, write.identity, _ACCEPTED)))
         self._offer(now, sample)
 
     def _hold(

@@ -43,6 +43,7 @@ class Removal:
     __slots__ = (
         "_context",
         "_deliveries",
+        "_has_dead_letters",
         "_held",
         "_is_limited",
         "_journaled",
@@ -52,6 +53,7 @@ class Removal:
         "_name",
         "_outbox",
         "_stream",
+        "_take_back",
         "_undeliverables",
     )
 
@@ -75,6 +77,8 @@ class Removal:
         self._is_limited = limits.limited
         self._lifespans = lifespans
         self._undeliverables = undeliverables
+        self._has_dead_letters = undeliverables.place is not None
+        self._take_back = deliveries.take_back
         self._line = line
 
     def end(self, now: Nanoseconds, sample: Sample, cause: Cause, removal: RemovalCause) -> None:
@@ -85,12 +89,12 @@ class Removal:
             self._deliveries.groups.of_sample(sample).drop()
         else:
             if sample.holder != NIL_GUID:
-                self._deliveries.take_back(sample)
+                self._take_back(sample)
             elif self._undeliverables.waiting:
                 self._undeliverables.leave(now, self._context, sample, moves=cause is _DEAD_LETTER)
             sample.move(cause)
         if (
-            self._undeliverables.place is not None
+            self._has_dead_letters
             and (reason := REASONS.get(removal)) is not None
             and cause is not _DEAD_LETTER
             and not self._undeliverables.bury(now, self._context, sample, reason)
