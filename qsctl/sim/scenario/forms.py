@@ -316,7 +316,7 @@ CONSUMER = Form(
 WORKLOAD = Form(
     "workload",
     s.Workload,
-    (Attribute("delay", "delay_ns", FINITE_DURATION),),
+    (Attribute("delay", "delay_ns", FINITE_DURATION), Attribute("sync", "sync_ns", FINITE_DURATION)),
     (Child("producers", (PRODUCER,), many=True), Child("consumers", (CONSUMER,), many=True)),
     foreign=("service",),
     models=SERVICE,

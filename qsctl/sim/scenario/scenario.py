@@ -345,12 +345,16 @@ class WorkloadConsumer:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What producers and consumers do to our own service [QS 2], with the network's delay one way."""
+    """What producers and consumers do to our own service [QS 2], with the network's delay one way.
+
+    `sync_ns` is how long its storage needs to make a group of records durable.
+    """
 
     service: ServiceSettings
     producers: tuple[WorkloadProducer, ...]
     consumers: tuple[WorkloadConsumer, ...]
     delay_ns: Nanoseconds = 50_000
+    sync_ns: Nanoseconds = 0
 
 
 @dataclass(frozen=True, slots=True)

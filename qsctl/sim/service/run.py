@@ -1,8 +1,8 @@
 """Our own queuing service under virtual time: the engine that runs live, with simulated producers and consumers.
 
-There is no second version of the queue: `core.engine.ServiceEngine` is given messages and the virtual time, as a real
-driver gives them. The network delays every message alike; consumers serve one sample at a time and then acknowledge,
-reject or stay silent, or are gone for a while. Storage takes no time.
+There is no second version of the queue: this is a driver of `core.turn.Turn`, as the live one is, with virtual time.
+The network delays every message alike; consumers serve one sample at a time and then acknowledge, reject or stay
+silent, or are gone for a while. What is stored together is durable after the sync of the storage.
 
 Replicated queues: one engine stands for all replicas of a group. They start together without a master; each waits for
 the master's messages for `master_timeout`, then they vote, one exchange of messages. Until then samples are rejected
@@ -25,7 +25,7 @@ from qsctl.core.messages import (
     Write,
     WriteAcknowledgment,
 )
-from qsctl.core.turn import Turn
+from qsctl.core.turn import Group, Turn
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
@@ -46,7 +46,7 @@ from qsctl.sim.service.sample_log import SampleLog
 QUEUES_MAX: Final = 255
 """More queues than a row of the log can number."""
 
-_JOIN, _LEAVE, _TO_SERVICE, _TO_CONSUMER, _TO_PRODUCER, _SERVED = range(6)
+_JOIN, _LEAVE, _TO_SERVICE, _TO_CONSUMER, _TO_PRODUCER, _SERVED, _SYNCED = range(7)
 """What may be due, in the order in which it is done at one instant."""
 
 
@@ -75,6 +75,8 @@ class SharedReaderQueueRun:
             raise InvalidInput(f"the service has {len(self._queues)} queues; at most {QUEUES_MAX} can be simulated")
         self._turn = Turn(ServiceEngine(workload.service, started_at=0, journal=Journal.PERSISTENT_ONLY))
         self._inbox: list[Inbound] = []
+        self._sync_ns = workload.sync_ns
+        self._is_syncing = False
         self._producers = producers_of(workload, self._queues)
         self._consumers = consumers_of(scenario, replication, self._queues)
         self._delay_ns = workload.delay_ns
@@ -133,6 +135,7 @@ class SharedReaderQueueRun:
         """Write what is still in a queue as `held`."""
         if not self._finished:
             self._finished = True
+            self._note_unsynced()
             self._log.hold()
             for index, count in enumerate(self._log.returned_counts()):
                 if count:
@@ -164,14 +167,12 @@ class SharedReaderQueueRun:
             _, _, kind, peer, what = heapq.heappop(self._agenda)
             self._do(now, kind, peer, what)
         turn = self._turn
-        turn.receive(self._inbox)
-        self._inbox = []
+        if self._inbox or not turn.waits_for_disk:
+            turn.receive(self._inbox)
+            self._inbox = []
         while turn.step(now):
             pass
-        while (group := turn.to_write()) is not None:
-            for ready in group.turns:
-                for batch in ready.batches:
-                    turn.durable(batch.stream, batch.last_index)
+        self._store(now)
         arrives = now + self._delay_ns
         for released in turn.to_send():
             for event in released.events:
@@ -182,6 +183,33 @@ class SharedReaderQueueRun:
                 elif isinstance(message, WriteAcknowledgment):
                     self._at(arrives, _TO_PRODUCER, self._producers[number_of(message.identity.writer_guid)], message)
 
+    def _store(self, now: Nanoseconds) -> None:
+        """Write what gathered, unless a sync is in progress."""
+        while not self._is_syncing and (group := self._turn.to_write()) is not None:
+            if self._sync_ns and any(ready.batches for ready in group.turns):
+                self._is_syncing = True
+                self._at(now + self._sync_ns, _SYNCED, None, group)
+            else:
+                self._report_durable(group)
+
+    def _report_durable(self, group: Group) -> None:
+        for ready in group.turns:
+            for batch in ready.batches:
+                self._turn.durable(batch.stream, batch.last_index)
+
+    def _note_unsynced(self) -> None:
+        """Note what happened in turns whose messages have not left."""
+        if self._is_syncing:
+            self._is_syncing = False
+            for _, _, kind, _, what in self._agenda:
+                if kind == _SYNCED:
+                    self._report_durable(what)
+        self._sync_ns = 0
+        self._store(self.now_ns)
+        for released in self._turn.to_send():
+            for event in released.events:
+                self._log.note(event)
+
     def _do(self, now: Nanoseconds, kind: int, peer: Any, what: Any) -> None:
         if kind == _TO_SERVICE:
             self._receive(now, what)
@@ -189,6 +217,9 @@ class SharedReaderQueueRun:
             self._deliver(now, peer, what)
         elif kind == _SERVED:
             self._served(now, peer, what)
+        elif kind == _SYNCED:
+            self._is_syncing = False
+            self._report_durable(what)
         elif kind == _TO_PRODUCER:
             self._send(now, peer.receive(what))
         elif kind == _JOIN:
