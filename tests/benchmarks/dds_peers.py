@@ -1,7 +1,9 @@
 """One producer or consumer of the broker benchmark: `dds_peers.py BROKER WHERE ROLE COUNT SIZE RATE`.
 
-A payload begins with the instant it was written at. Each says READY once it is attached; a producer then waits for a
-line, so that all begin together. A consumer that is done prints how many samples came, when, and how late (JSON).
+A payload begins with the instant it was written at; where there is a rate, with the instant it was due: a producer that
+a broker holds up is behind, and what it could not write in time is late too (no coordinated omission). Every producer
+may have a thousand samples unconfirmed. Each says READY once it is attached; a producer then waits for a line, so that
+all begin together. A consumer that is done prints how many samples came, when, and how late (JSON).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from itertools import cycle
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Semaphore, Thread
 from typing import Any
 
 WINDOW = 1000
@@ -22,19 +24,16 @@ EVERY = 10
 _STAMP = struct.Struct("<d")
 
 
-def stamped(size_bytes: int) -> bytes:
-    return _STAMP.pack(time.time()) + bytes(size_bytes - _STAMP.size)
-
-
-def paced(count: int, rate: float) -> Iterator[int]:
-    """Bursts whose sizes sum to `count`; at `rate` a second when it is not 0."""
-    begun = time.monotonic()
+def paced(count: int, size_bytes: int, rate: float) -> Iterator[list[bytes]]:
+    """`count` payloads in bursts; at `rate` a second when it is not 0."""
+    begun_s = time.time()
     done = 0
+    rest = bytes(size_bytes - _STAMP.size)
     while done < count:
         burst = min(BURST, count - done) if not rate else max(1, min(BURST, int(rate / 500), count - done))
-        if rate:
-            time.sleep(max(0.0, begun + done / rate - time.monotonic()))
-        yield burst
+        due_s = begun_s + done / rate if rate else time.time()
+        time.sleep(max(0.0, due_s - time.time()))
+        yield [_STAMP.pack(due_s) + rest] * burst
         done += burst
 
 
@@ -94,9 +93,9 @@ def qsctl_produce(where: str, count: int, size: int, rate: float) -> None:
         for producer in producers:
             producer.wait_for_queue(30)
         begin_together()
-        for burst, producer in zip(paced(count, rate), cycle(producers), strict=False):
-            for _ in range(burst):
-                producer.write(stamped(size))
+        for burst, producer in zip(paced(count, size, rate), cycle(producers), strict=False):
+            for payload in burst:
+                producer.write(payload)
             producer.flush()
         for producer in producers:
             assert producer.wait_for_acknowledgments(120) == 0
@@ -144,12 +143,25 @@ def redis_produce(where: str, count: int, size: int, rate: float) -> None:
 
     client = redis.Redis(port=int(where))
     client.ping()
+    # A pipeline waits for its answers before the next; here they are read beside.
+    connection: Any = client.connection_pool.get_connection()
+    unconfirmed = Semaphore(WINDOW)
+
+    def read_answers() -> None:
+        for _ in range(count):
+            connection.read_response()
+            unconfirmed.release()
+
+    reader = Thread(target=read_answers, daemon=True)
+    reader.start()
     begin_together()
-    for burst in paced(count, rate):
-        pipe = client.pipeline(transaction=False)
-        for _ in range(burst):
-            pipe.xadd("orders", {"p": stamped(size)})
-        pipe.execute()
+    for burst in paced(count, size, rate):
+        for _ in burst:
+            unconfirmed.acquire()
+        commands = [("XADD", "orders", "*", "p", payload) for payload in burst]
+        connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+    reader.join(120)
+    assert not reader.is_alive()
 
 
 def redis_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
@@ -199,10 +211,10 @@ def rabbitmq_produce(where: str, count: int, size: int, rate: float, durable: bo
     channel._impl.confirm_delivery(on_confirm)
     sent = 0
     begin_together()
-    for burst in paced(count, rate):
-        for _ in range(burst):
-            channel.basic_publish("", "orders", stamped(size), properties)
-        sent += burst
+    for burst in paced(count, size, rate):
+        for payload in burst:
+            channel.basic_publish("", "orders", payload, properties)
+        sent += len(burst)
         connection.process_data_events(0)
         while sent - confirmed > WINDOW:
             connection.process_data_events(0.01)
