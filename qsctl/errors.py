@@ -19,9 +19,9 @@ class ExitStatus(IntEnum):
     PARTLY_DONE = 3
     NOT_FOUND = 4
     DUPLICATED = 5
-    """It exists already, with the same configuration (manual, section 5.4.1)."""
+    """It exists already, with the same configuration [QS 5.4.1]."""
     ALREADY_EXISTS = 6
-    """It exists already, with a different configuration (manual, section 5.4.1)."""
+    """It exists already, with a different configuration [QS 5.4.1]."""
     REFUSED = 7
     NO_ANSWER = 8
     DAMAGED = 9

@@ -1,4 +1,4 @@
-"""Resource identifiers of the administration API (manual, section 5.2.1).
+"""Resource identifiers of the administration API [QS 5.2.1].
 
 `/domain_participant/P/shared_subscriber/S/shared_reader_queue/Q/status` is a path of kinds and names.
 Short forms that people type (`Q`, `S/Q`, `Topic@S`) are resolved against a service's data by `core.admin`.

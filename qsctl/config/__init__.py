@@ -1,1 +1,1 @@
-"""Queuing-service XML to settings, in visible steps (manual, chapter 3)."""
+"""Queuing-service XML to settings, in visible steps [QS 3]."""

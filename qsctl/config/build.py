@@ -1,4 +1,4 @@
-"""A `<queuing_service>`, or one container or queue inside it, to settings: what the tables leave to code ([QS 3.3]).
+"""A `<queuing_service>`, or one container or queue inside it, to settings: what the tables leave to code [QS 3.3].
 
 The reader makes of each element what its table says. Here: which element inherits from which, names, domains, reply
 topics and the values that follow from others. The last step checks every value's type with pydantic; ranges were the
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 REPLY_TOPIC_SUFFIX: Final = "Reply"
-"""What the topic of a reply queue has after that of its queue ([QS Table 3.14])."""
+"""What the topic of a reply queue has after that of its queue [QS Table 3.14]."""
 
 DOMAIN_ID_MAX: Final = 232
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.]")
@@ -110,7 +110,7 @@ class Builder:
         return ServiceConfiguration(service=service, types=context.types, qos_libraries=context.libraries, **values)
 
     def _domain_id(self, given: int, path: str) -> int:
-        """Return the domain with -domainIdBase added ([QS Table 4.1])."""
+        """Return the domain with -domainIdBase added [QS Table 4.1]."""
         domain_id = given + self.context.domain_id_base
         element = self.reading.elements.get(f"{path}/domain_id")
         if element is not None and not 0 <= domain_id <= DOMAIN_ID_MAX:
@@ -191,7 +191,7 @@ def generated_name(topic: str, parent_path: str) -> str:
 
 
 def waiting_count_max(datareader_qos: str) -> int:
-    """Return how many samples may wait outside a full queue: what the reader's cache may hold ([QS 2.15.4])."""
+    """Return how many samples may wait outside a full queue: what the reader's cache may hold [QS 2.15.4]."""
     if "max_samples" not in datareader_qos:
         return UNLIMITED
     text = etree.fromstring(datareader_qos).findtext("resource_limits/max_samples") or ""

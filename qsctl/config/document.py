@@ -1,7 +1,7 @@
 """Bytes to an XML tree, safely: nothing is fetched, nothing is expanded, and size, depth and number are bounded.
 
 Any document type declaration is refused before the parser sees it, and with it every entity (billion laughs, external
-entities). The encoding is UTF-8 (manual, section 3.2). Comments and processing instructions are dropped.
+entities). The encoding is UTF-8 [QS 3.2]. Comments and processing instructions are dropped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where and how the state of a service is written (manual, section 3.3.5, Tables 3.8 and 3.9).
+"""Where and how the state of a service is written [QS 3.3.5, Tables 3.8 and 3.9].
 
 Decides: the values and defaults of `<persistence_settings>/<filesystem>`. `config/build.py` reads them from XML,
 `storage` obeys them.
@@ -51,7 +51,7 @@ class Vacuum(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilesystemSettings:
-    """`<filesystem>` (Table 3.9).
+    """`<filesystem>` [QS Table 3.9].
 
     `directory` None stands for the current working directory; it must exist. `file_max_size_kb` rolls the files of
     queues with in-memory state to a new one, and those of the write-ahead log that they share at four times that; it

@@ -279,7 +279,7 @@ def _chosen(loading: _Loading, configuration_name: str | None) -> _Element | Non
 
 
 def _profiles_only(loading: _Loading) -> Problem | None:
-    """What to say of sources that hold QoS profiles or types and no service (section 3.1, the first three files)."""
+    """What to say of sources that hold QoS profiles or types and no service ([QS 3.1], the first three files)."""
     if loading.services or loading.broken or not loading.documents:
         return None
     document = loading.documents[-1]

@@ -1,4 +1,4 @@
-"""Which sources a service is configured from, in the order they are loaded (manual, section 3.1).
+"""Which sources a service is configured from, in the order they are loaded [QS 3.1].
 
 First three with QoS profiles: the product's, those of NDDS_QOS_PROFILES, the user's. Then three for the service: the
 product's, the user's, and what the command line names. Later ones override. A source is a file or a literal
@@ -113,7 +113,7 @@ def _unnamed(path: Path) -> Source:
 
 
 def unquote_literal(text: str) -> str:
-    r"""The XML of `str://"<dds>…</dds>"`; quotes in it are written `\"` (manual, section 5.4.1) or left as they are."""
+    r"""The XML of `str://"<dds>…</dds>"`; quotes in it are written `\"` [QS 5.4.1] or left as they are."""
     body = text.strip().removeprefix(LITERAL_PREFIX).strip()
     if body.startswith('"'):
         body = body[1:]

@@ -1,4 +1,4 @@
-"""QoS libraries and inheritance: `base_name`, profiles based on profiles, `is_default_qos` (manual, Table 3.1).
+"""QoS libraries and inheritance: `base_name`, profiles based on profiles, `is_default_qos` [QS Table 3.1].
 
 Decides: what a QoS element is once everything that it starts from is laid under it. Libraries of all loaded files are
 merged; of two profiles of one name the one loaded later counts. Libraries that come with a DDS product (`Builtin…`) are

@@ -1,4 +1,4 @@
-"""Elements to settings by the tables: own, inherited and default values, each with its origin ([QS 3.3]).
+"""Elements to settings by the tables: own, inherited and default values, each with its origin [QS 3.3].
 
 An element is looked up in layers: the nearest first, then those further out that the table inherits from. Every value
 is noted with where it came from, for `render --origins` and for problems that rules find later.

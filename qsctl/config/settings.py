@@ -1,4 +1,4 @@
-"""A whole configuration of a service: what the engine needs and what its drivers need beside it (manual, chapter 3).
+"""A whole configuration of a service: what the engine needs and what its drivers need beside it [QS 3].
 
 Frozen values with the manual's defaults. QoS elements are kept as canonical XML text by tag name, inheritance resolved:
 only a transport reads them.
@@ -17,12 +17,12 @@ from qsctl.core.settings import ServiceSettings
 from qsctl.instant import SECOND_NS, Nanoseconds
 
 DEFAULT_APPLICATION_NAME: Final = "RTI_Queueing_Service"
-"""What an execution is called when neither -appName nor -cfgName is given (Table 4.1, as it spells it)."""
+"""What an execution is called when neither -appName nor -cfgName is given ([QS Table 4.1], as it spells it)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyBufferSettings:
-    """`<memory_management>` of the administration (section 3.3.3.1): the buffer for the body of a command reply."""
+    """`<memory_management>` of the administration [QS 3.3.3.1]: the buffer for the body of a command reply."""
 
     min_size_bytes: int = 32768
     trim_to_size: bool = False
@@ -30,7 +30,7 @@ class ReplyBufferSettings:
 
 @dataclass(frozen=True, slots=True)
 class DistributedLoggerSettings:
-    """`<distributed_logger>` (section 3.5). None: the logger's own default."""
+    """`<distributed_logger>` [QS 3.5]. None: the logger's own default."""
 
     enabled: bool = False
     filter_level: str | None = None
@@ -45,7 +45,7 @@ class DistributedLoggerSettings:
 
 @dataclass(frozen=True, slots=True)
 class AdministrationSettings:
-    """`<administration>` (Table 3.4): remote administration is on, in this domain."""
+    """`<administration>` [QS Table 3.4]: remote administration is on, in this domain."""
 
     domain_id: int
     reply_buffer: ReplyBufferSettings = ReplyBufferSettings()
@@ -55,7 +55,7 @@ class AdministrationSettings:
 
 @dataclass(frozen=True, slots=True)
 class MonitoringPublicationSettings:
-    """`<monitoring>` of the service (Table 3.5): statuses are published in this domain while `enabled`."""
+    """`<monitoring>` of the service [QS Table 3.5]: statuses are published in this domain while `enabled`."""
 
     domain_id: int
     enabled: bool = True
@@ -65,7 +65,7 @@ class MonitoringPublicationSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServicePersistenceSettings:
-    """`<persistence>` of the service (Table 3.3, section 2.14.1): whether changes made at run time are kept."""
+    """`<persistence>` of the service [QS Table 3.3, 2.14.1]: whether changes made at run time are kept."""
 
     kind: PersistenceKind = PersistenceKind.VOLATILE
     restore: bool = True
@@ -73,7 +73,7 @@ class ServicePersistenceSettings:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationReplicationSettings:
-    """`<configuration_replication>` (Table 7.4, section 7.2); it runs in the administration domain."""
+    """`<configuration_replication>` [QS Table 7.4, 7.2]; it runs in the administration domain."""
 
     replication: ReplicationSettings = ReplicationSettings()
     qos: dict[str, str] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class ConfigurationReplicationSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServiceQosSettings:
-    """`<service_qos>` (Table 3.3). `shared_reader_queue_replication` is what queues inherit."""
+    """`<service_qos>` [QS Table 3.3]. `shared_reader_queue_replication` is what queues inherit."""
 
     persistence: ServicePersistenceSettings = ServicePersistenceSettings()
     configuration_replication: ConfigurationReplicationSettings = ConfigurationReplicationSettings()
@@ -108,5 +108,5 @@ class ServiceConfiguration:
 
     @property
     def distributed_logger(self) -> DistributedLoggerSettings:
-        """The distributed logger's settings; off where administration is off (section 3.5)."""
+        """The distributed logger's settings; off where administration is off [QS 3.5]."""
         return self.administration.distributed_logger if self.administration else DistributedLoggerSettings()

@@ -1,4 +1,4 @@
-"""The vendor's transport and security properties, and what Cyclone DDS has in their place (manual, chapter 9).
+"""The vendor's transport and security properties, and what Cyclone DDS has in their place [QS 9].
 
 Decides: which `dds.transport.*` properties become TCP settings, which only tune what Cyclone DDS does by itself, and
 which promise something that is not here. Only those are refused, by name: a service that silently ran without TLS

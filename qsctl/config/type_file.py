@@ -1,4 +1,4 @@
-"""The types that an XML file defines, and codecs made of them, for programs (manual, sections 3.3.1 and 8.1).
+"""The types that an XML file defines, and codecs made of them, for programs [QS 3.3.1 and 8.1].
 
 orders = read_type_file("types.xml").codec("shop::Order")
 QueueProducer("Orders", codec=orders).write({"id": 7})

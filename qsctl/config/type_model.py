@@ -1,4 +1,4 @@
-"""Types of samples as data: structs, enumerations, unions, bit masks, aliases (manual, section 3.3.1).
+"""Types of samples as data: structs, enumerations, unions, bit masks, aliases [QS 3.3.1].
 
 Names are fully qualified with `::`. A shape says what a member holds: a primitive, a string, or a named type, and
 around it a sequence, and around that an array.

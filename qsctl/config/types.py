@@ -1,4 +1,4 @@
-"""The types of a configuration: which there are, and samples of them between JSON and CDR (manual, section 3.3.1).
+"""The types of a configuration: which there are, and samples of them between JSON and CDR [QS 3.3.1].
 
 Serialization is the DDS library's own, in the first version of CDR with its encapsulation header, as other
 implementations expect it. The library is loaded when the first sample is converted.

@@ -22,7 +22,7 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 
 _BODY_SESSION: Final = "session"
-"""The session of a shared subscriber that was described without one: a service needs one ([QS Table 3.12])."""
+"""The session of a shared subscriber that was described without one: a service needs one [QS Table 3.12]."""
 
 
 def write(form: Element, settings: object, *, with_qos_defaults: bool = False) -> _Element:
@@ -123,7 +123,7 @@ def _write_setting(element: _Element, row: Setting, value: Any) -> None:
 
 
 def effective_qos(holder: str, tag: str, given: str | None) -> str:
-    """Return a QoS element with the defaults for its place laid under it ([QS Tables 3.4, 3.5 and 3.14]).
+    """Return a QoS element with the defaults for its place laid under it [QS Tables 3.4, 3.5 and 3.14].
 
     Args:
         holder: the tag that holds the element, such as `shared_reader_queue` or `administration`.

@@ -1,4 +1,4 @@
-"""A whole queuing service instance as one state machine (manual, chapter 2): the seam to every driver.
+"""A whole queuing service instance as one state machine [QS 2]: the seam to every driver.
 
 Decides: which queue a message is for, what a service remembers across a restart, and when it wants to be called again.
 What becomes of samples is the queues'; commands are answered in `admin`, counters are kept in `statistics`.
@@ -55,7 +55,7 @@ class Journal(Enum):
     """Which queues write records."""
 
     PERSISTENT_ONLY = "persistent_only"
-    """Those whose persistence is PERSISTENT: a running service (section 2.14.2)."""
+    """Those whose persistence is PERSISTENT: a running service [QS 2.14.2]."""
     EVERYTHING = "everything"
     """All: a service that lives in a state directory between commands."""
 
@@ -71,7 +71,7 @@ class ServiceEngine(HostedService):
         started_at: the instant statistics count from.
         journal: which queues write records.
         payload_size_bytes_max: a larger payload is refused (a transport's own bound); -1: none.
-        stops_on_command: whether SHUTDOWN is obeyed; a daemon is stopped where it was started (section 5.4.9).
+        stops_on_command: whether SHUTDOWN is obeyed; a daemon is stopped where it was started [QS 5.4.9].
 
     Raises:
         Refused: the configuration holds two queues of one name or topic, or impossible dead letters.
@@ -129,7 +129,7 @@ class ServiceEngine(HostedService):
                 if not takers or len(message.payload) > self._payload_size_bytes_max:
                     self._refuse(now, message, takers)
                     continue
-                # Each queue takes its own copy and answers for itself (sections 2.4 and 2.6).
+                # Each queue takes its own copy and answers for itself [QS 2.4 and 2.6].
                 for each in takers:
                     each.receive(now, message)
             elif isinstance(message, Acknowledgment):
@@ -198,7 +198,7 @@ class ServiceEngine(HostedService):
         """Do again what was recorded; the service's records first, then those of its queues.
 
         The state afterwards is exactly the one that wrote the record. A stored configuration takes the place of the
-        one given (section 2.14.1). Records of a queue that is not hosted any more, or that is not to be restored
+        one given [QS 2.14.1]. Records of a queue that is not hosted any more, or that is not to be restored
         (`<restore>`), are passed over.
         """
         match record:
@@ -233,11 +233,11 @@ class ServiceEngine(HostedService):
         self._replays[name] = Replay(queue, is_restart=False)
 
     def finish_restore(self, now: Nanoseconds) -> None:
-        """Make of the replayed state what a restart makes of it (section 2.14.2.1); begin to record.
+        """Make of the replayed state what a restart makes of it [QS 2.14.2.1]; begin to record.
 
         Deliveries in progress are void: their samples are Enqueued again and flagged redelivered. Expired samples, and
         those that have spent their attempts, go to the dead letters or are removed. Only the queues that were replayed
-        to are touched: one created later may find its samples on disk (section 2.14.2).
+        to are touched: one created later may find its samples on disk [QS 2.14.2].
         """
         now = self._no_earlier(now)
         replays, self._replays = self._replays, {}
@@ -264,7 +264,7 @@ class ServiceEngine(HostedService):
         return self._journals_everything or (queue.journaled and queue.settings.persistence.restore)
 
     def lose_producers(self, now: Nanoseconds) -> int:
-        """Every producer leaves: what waits outside full queues leaves with them (section 2.15.4); gives how many."""
+        """Every producer leaves: what waits outside full queues leaves with them [QS 2.15.4]; gives how many."""
         waiting_count = sum(len(queue.reader_cache) for queue in self._queues.values())
         for queue in self._queues.values():
             for writer_guid in {identity.writer_guid for identity in queue.reader_cache.arrivals}:
@@ -274,7 +274,7 @@ class ServiceEngine(HostedService):
     # What the disk takes.
 
     def refuse_samples(self, now: Nanoseconds, names: Iterable[str], *, refuses: bool) -> None:
-        """Let queues enqueue nothing new, answering 0 (section 2.4), or enqueue again; they go on delivering."""
+        """Let queues enqueue nothing new, answering 0 [QS 2.4], or enqueue again; they go on delivering."""
         now = self._no_earlier(now)
         for queue in self._named(names):
             if refuses:

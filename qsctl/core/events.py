@@ -119,7 +119,7 @@ class SampleDeadLettered(msgspec.Struct, frozen=True, array_like=True, tag="dead
 
 
 class DeadLetterDeferred(msgspec.Struct, frozen=True, array_like=True, tag="dead_letter_deferred", gc=False):
-    """It is dead, and stays in its queue until the dead-letter queue `to_queue` has room (section 2.12)."""
+    """It is dead, and stays in its queue until the dead-letter queue `to_queue` has room [QS 2.12]."""
 
     at_ns: Nanoseconds
     queue: str
@@ -129,7 +129,7 @@ class DeadLetterDeferred(msgspec.Struct, frozen=True, array_like=True, tag="dead
 
 
 class SamplesRestored(msgspec.Struct, frozen=True, array_like=True, tag="restored", gc=False):
-    """The queue was given so many samples that were found in its store (section 2.14.2.1)."""
+    """The queue was given so many samples that were found in its store [QS 2.14.2.1]."""
 
     at_ns: Nanoseconds
     queue: str
@@ -147,7 +147,7 @@ class LateAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="late
 
 
 class HighWatermarkPassed(msgspec.Struct, frozen=True, array_like=True, tag="high_watermark", gc=False):
-    """The queue rose above its high watermark (section 2.15.3)."""
+    """The queue rose above its high watermark [QS 2.15.3]."""
 
     at_ns: Nanoseconds
     queue: str

@@ -1,4 +1,4 @@
-"""What a service hosts, as administration sees and changes it (manual, chapter 5): the engine's `AdminHost` half.
+"""What a service hosts, as administration sees and changes it [QS 5]: the engine's `AdminHost` half.
 
 Decides: what a change writes into the service's records, and which statistics belong to which queue. What may be
 created or deleted is `queue.hosting`'s, return codes are `admin`'s.
@@ -83,7 +83,7 @@ class HostedService:
         self._stops_on_command = stops_on_command
         self._share_count = INFINITE_NS
         self.shutting_down = False
-        """A SHUTDOWN was accepted (section 5.4.9)."""
+        """A SHUTDOWN was accepted [QS 5.4.9]."""
         self._host(settings)
 
     @property
@@ -128,7 +128,7 @@ class HostedService:
     def create_queue(
         self, now: Nanoseconds, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings
     ) -> None:
-        """Host one more queue, and the implicit reply queue that it brings (section 5.4.1).
+        """Host one more queue, and the implicit reply queue that it brings [QS 5.4.1].
 
         Raises:
             NotFound: there is no such shared subscriber.
@@ -169,7 +169,7 @@ class HostedService:
         return self.queue(queue).is_shut
 
     def delete_queue(self, now: Nanoseconds, queue: ResourceIdentifier) -> None:
-        """Remove a queue, its samples and its implicit reply queue (section 5.4.2).
+        """Remove a queue, its samples and its implicit reply queue [QS 5.4.2].
 
         Raises:
             NotFound: there is no such queue.
@@ -183,7 +183,7 @@ class HostedService:
     def create_subscriber(
         self, now: Nanoseconds, participant: ResourceIdentifier, settings: SharedSubscriberSettings
     ) -> None:
-        """Host one more shared subscriber with its queues, all or nothing (section 5.4.7).
+        """Host one more shared subscriber with its queues, all or nothing [QS 5.4.7].
 
         Raises:
             NotFound: there is no such domain participant.
@@ -195,7 +195,7 @@ class HostedService:
         self._outbox.service_stream.record(SubscriberCreated(participant.name, settings))
 
     def delete_subscriber(self, now: Nanoseconds, subscriber: ResourceIdentifier) -> None:
-        """Remove a shared subscriber with its queues (section 5.4.8).
+        """Remove a shared subscriber with its queues [QS 5.4.8].
 
         Raises:
             NotFound: there is no such shared subscriber.
@@ -228,17 +228,17 @@ class HostedService:
         return self.queue(queue).held.known.get(identity)
 
     def flush(self, now: Nanoseconds, queue: ResourceIdentifier, samples: Iterable[Sample]) -> int:
-        """Remove those of these samples that the queue still holds; returns how many went (section 5.4.3)."""
+        """Remove those of these samples that the queue still holds; returns how many went [QS 5.4.3]."""
         return self.queue(queue).flush(now, samples)
 
     def status(self, now: Nanoseconds, queue: ResourceIdentifier) -> SharedReaderQueueStatus:
-        """The status as a command answers it: reading starts `change` again from zero (section 5.4.4)."""
+        """The status as a command answers it: reading starts `change` again from zero [QS 5.4.4]."""
         self._count_events()
         monitor = self._monitors[self.queue(queue).name]
         return monitor.statistics.status(now, monitor.queue.name, monitor.counts())
 
     def request_shutdown(self) -> None:
-        """Begin the shutdown sequence: the driver stops after it has sent what is ready (section 5.4.9).
+        """Begin the shutdown sequence: the driver stops after it has sent what is ready [QS 5.4.9].
 
         Raises:
             Refused: the service runs as a daemon.

@@ -2,7 +2,7 @@
 
 Inbound messages are what a transport hands to `ServiceEngine.receive`; outbound ones come out of `take_ready`.
 A queue is addressed by its full name, see `QueueName`; a producer addresses a topic, and each queue of that topic
-takes its own copy and acknowledges for itself (manual, sections 2.4 and 2.6).
+takes its own copy and acknowledges for itself [QS 2.4 and 2.6].
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SERVICE: Final[Guid] = NIL_GUID
 
 
 class SampleFlag(IntFlag):
-    """Bits of a sample's flag field (manual, sections 2.9, 5.4.6, 7.1.1.1)."""
+    """Bits of a sample's flag field [QS 2.9, 5.4.6, 7.1.1.1]."""
 
     NONE = 0
     REDELIVERED = 1
@@ -37,7 +37,7 @@ class SampleFlag(IntFlag):
 
 
 class AckResponse(IntEnum):
-    """The single byte of an application-level acknowledgment (sections 2.4 and 2.5).
+    """The single byte of an application-level acknowledgment [QS 2.4 and 2.5].
 
     The last is our own, for a consumer that leaves in good order without an answer: the sample waits again, as
     redelivered, and no attempt is counted.
@@ -51,8 +51,8 @@ class AckResponse(IntEnum):
 class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False):
     """A producer's sample for every queue of a topic.
 
-    `lifespan_ns`, when finite, takes precedence over the queue's (section 2.9). `participant` is the name of the
-    domain participant whose domain it arrived in. `related_*` route and correlate a reply (section 2.11).
+    `lifespan_ns`, when finite, takes precedence over the queue's [QS 2.9]. `participant` is the name of the
+    domain participant whose domain it arrived in. `related_*` route and correlate a reply [QS 2.11].
     """
 
     participant: str
@@ -71,8 +71,8 @@ class ConsumerJoined(msgspec.Struct, frozen=True, array_like=True, tag="joined",
     """A consumer attached to a queue.
 
     A requester's reader gives `source_guid`: it takes only samples whose related source GUID equals it
-    (section 2.11.3); nil takes any sample that is not addressed to a requester, or any at all in an ordinary queue.
-    The last two, when set, are the reader's own window, whatever the queue thinks of feedback (section 2.10): a reader
+    [QS 2.11.3]; nil takes any sample that is not addressed to a requester, or any at all in an ordinary queue.
+    The last two, when set, are the reader's own window, whatever the queue thinks of feedback [QS 2.10]: a reader
     that takes few samples and leaves must not be sent the whole queue. A second join may change them.
     """
 
@@ -96,7 +96,7 @@ class ConsumerLeft(msgspec.Struct, frozen=True, array_like=True, tag="left", gc=
 
 
 class ConsumerAvailability(msgspec.Struct, frozen=True, array_like=True, tag="availability", gc=False):
-    """`ConsumerAvailability_t` (section 2.10.2)."""
+    """`ConsumerAvailability_t` [QS 2.10.2]."""
 
     queue: QueueName
     consumer_guid: Guid
@@ -105,7 +105,7 @@ class ConsumerAvailability(msgspec.Struct, frozen=True, array_like=True, tag="av
 
 
 class Acknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="ack", gc=False):
-    """A consumer settles one sample that it was sent (section 2.5)."""
+    """A consumer settles one sample that it was sent [QS 2.5]."""
 
     queue: QueueName
     consumer_guid: Guid
@@ -114,7 +114,7 @@ class Acknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="ack", gc
 
 
 class ProducerLeft(msgspec.Struct, frozen=True, array_like=True, tag="producer_left", gc=False):
-    """A producer vanished: its samples that still wait outside a full queue leave with it (section 2.15.4)."""
+    """A producer vanished: its samples that still wait outside a full queue leave with it [QS 2.15.4]."""
 
     participant: str
     topic_name: str
@@ -133,8 +133,8 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=
     """A sample for one consumer.
 
     `payload` is None where the queue keeps it on disk only: the driver reads it from the queue's storage by
-    `position` before it sends (section 2.14.2), see `qsctl.core.payloads`. The last three are set where a
-    dead-letter queue sends: `DeadLetter_t` (section 2.12). There `identity`, by which it is acknowledged, is the dead
+    `position` before it sends [QS 2.14.2], see `qsctl.core.payloads`. The last three are set where a
+    dead-letter queue sends: `DeadLetter_t` [QS 2.12]. There `identity`, by which it is acknowledged, is the dead
     letter's own, and `dead_letter_identity` that of the undelivered sample.
     """
 
@@ -160,7 +160,7 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=
 
 
 class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="write_ack", gc=False):
-    """What a queue answers to a producer (section 2.4); absent where the queue acknowledges nothing."""
+    """What a queue answers to a producer [QS 2.4]; absent where the queue acknowledges nothing."""
 
     queue: QueueName
     identity: SampleIdentity
@@ -168,7 +168,7 @@ class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="wri
 
 
 class CommandReply(msgspec.Struct, frozen=True, array_like=True, tag="reply"):
-    """One answer to a command. All but the last of several carry `intermediate` (section 5.4.6)."""
+    """One answer to a command. All but the last of several carry `intermediate` [QS 5.4.6]."""
 
     request: SampleIdentity
     replying_service: str

@@ -1,4 +1,4 @@
-"""Payloads that the core does not keep (manual, section 2.14.2): where a driver puts them back into a batch.
+"""Payloads that the core does not keep [QS 2.14.2]: where a driver puts them back into a batch.
 
 Decides: what in a `Ready` stands for a payload that is on disk only. Reading it is the driver's.
 """

@@ -19,7 +19,7 @@ from qsctl.instant import Nanoseconds
 
 
 class RemovalCause(IntEnum):
-    """Why a sample left its queue for good (manual, section 2.9 and 5.4.3)."""
+    """Why a sample left its queue for good [QS 2.9 and 5.4.3]."""
 
     DELIVERED = 1
     EXPIRED = 2
@@ -28,14 +28,14 @@ class RemovalCause(IntEnum):
 
 
 class DeadLetterReason(IntEnum):
-    """`UndeliveredReasonKind` (section 2.12)."""
+    """`UndeliveredReasonKind` [QS 2.12]."""
 
     LIFESPAN = 0
     MAX_RETRIES = 1
 
 
 class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
-    """A sample was accepted. `expires_at_ns` is absolute, set once (section 2.14.2.1).
+    """A sample was accepted. `expires_at_ns` is absolute, set once [QS 2.14.2.1].
 
     The members `dead_letter_…` are set in a dead-letter queue only: the queue the sample came from
     (`<topic>@<subscriber>`), why, and its position there (0: a store of version 0.1 did not say). Such a record's
@@ -108,7 +108,7 @@ class Remembered(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
 
 
 class ServiceStarted(msgspec.Struct, frozen=True, array_like=True, tag=10):
-    """The configuration a service started with (section 2.14.1)."""
+    """The configuration a service started with [QS 2.14.1]."""
 
     settings: ServiceSettings
 

@@ -1,4 +1,4 @@
-"""A queuing service instance as the engine sees it: who hosts which queues (manual, section 2.1).
+"""A queuing service instance as the engine sees it: who hosts which queues [QS 2.1].
 
 Administration, monitoring transport and storage settings are not here: they belong to the drivers
 (`config/settings.py`).
@@ -20,7 +20,7 @@ from qsctl.core.queue.settings import (
 
 @dataclass(frozen=True, slots=True)
 class SharedSubscriberSettings:
-    """A `<shared_subscriber>` (Table 3.11). At most one of `queues` is a dead-letter queue."""
+    """A `<shared_subscriber>` [QS Table 3.11]. At most one of `queues` is a dead-letter queue."""
 
     name: str
     sessions: tuple[SessionSettings, ...] = ()
@@ -30,7 +30,7 @@ class SharedSubscriberSettings:
 
 @dataclass(frozen=True, slots=True)
 class DomainParticipantSettings:
-    """A `<domain_participant>` (Table 3.10)."""
+    """A `<domain_participant>` [QS Table 3.10]."""
 
     name: str
     domain_id: int
@@ -41,9 +41,9 @@ class DomainParticipantSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """A `<queuing_service>` (Table 3.2) under its application name.
+    """A `<queuing_service>` [QS Table 3.2] under its application name.
 
-    The last three are what a queue created at run time inherits (sections 3.3.4.2.1, 3.3.4.3, 7.1.3).
+    The last three are what a queue created at run time inherits [QS 3.3.4.2.1, 3.3.4.3, 7.1.3].
     """
 
     application_name: str

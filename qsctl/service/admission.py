@@ -1,4 +1,4 @@
-"""What a service cannot store, offer or replicate it refuses to create (manual, sections 2.14.2, 5.4.1, chapter 7).
+"""What a service cannot store, offer or replicate it refuses to create [QS 2.14.2, 5.4.1, 7].
 
 The engine knows nothing of files, of DDS and of replicas: a queue whose names cannot be part of a file name, whose
 endpoints cannot be made, or that is to be replicated, is answered here, before it is created. So nothing of it is left.

@@ -1,4 +1,4 @@
-"""A service in the background: a daemon of its own, or a unit of systemd (manual, sections 4.2 and 4.3).
+"""A service in the background: a daemon of its own, or a unit of systemd [QS 4.2 and 4.3].
 
 Decides: how a start is told to who started it. The daemon reports through a pipe that it serves, or why it does not,
 so that a script sees the same exit status as in the foreground. Nothing of DDS exists before the fork.

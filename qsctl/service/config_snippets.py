@@ -1,4 +1,4 @@
-"""CREATE bodies of a running service (manual, sections 5.4.1 and 5.4.7)."""
+"""CREATE bodies of a running service [QS 5.4.1 and 5.4.7]."""
 
 from __future__ import annotations
 

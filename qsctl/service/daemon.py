@@ -1,4 +1,4 @@
-"""A service that runs: engine, stores and DDS, turned by the wall clock until it is told to stop (manual, chapter 4).
+"""A service that runs: engine, stores and DDS, turned by the wall clock until it is told to stop [QS 4].
 
 Decides: how a service starts, what one pass of its loop does, and how it leaves. It accepts no more, gives consumers a
 moment to answer, stores, and leaves the domains; what is unanswered then is sent again after a restart.

@@ -1,4 +1,4 @@
-"""From a configuration to the DDS domains of a running service (manual, sections 3.3.3 to 3.3.6 and chapter 9).
+"""From a configuration to the DDS domains of a running service [QS 3.3.3 to 3.3.6 and 9].
 
 Decides: which domains are entered, with which interface and transport. Administration, monitoring and the distributed
 logger are off unless the configuration or the command line turns them on.
@@ -29,7 +29,7 @@ def places_of_configuration(
     Args:
         configuration: its configuration.
         settings: interface, peers and lease for every domain.
-        administration_domain_id: turns administration on in this domain, whatever the configuration says (Table 4.1).
+        administration_domain_id: turns administration on in this domain whatever the file says [QS Table 4.1].
 
     Raises:
         Refused: a participant asks for DDS Security, TLS or a transport that there is not here, or two participants

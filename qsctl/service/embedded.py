@@ -66,7 +66,7 @@ def open_embedded(
 
     Args:
         state_dir: made on first use, for its owner alone.
-        configuration: what a new instance starts with. One that lives there keeps its own (section 2.14.1): a named
+        configuration: what a new instance starts with. One that lives there keeps its own [QS 2.14.1]: a named
             configuration that is another is refused, or reported in `warnings`.
         wait_s: how long to wait for another command that uses the directory.
         now: the wall clock in Unix nanoseconds.
@@ -90,7 +90,7 @@ def open_embedded(
 class EmbeddedService:
     """A service for as long as one command takes; meets `client.connection.Connection`.
 
-    After SHUTDOWN (section 5.4.9) it takes no more requests, and the next command starts a fresh instance: counters
+    After SHUTDOWN [QS 5.4.9] it takes no more requests, and the next command starts a fresh instance: counters
     begin at zero, the samples of volatile queues are gone, and so are queues created at run time, unless the service
     state is PERSISTENT. Samples of persistent queues stay.
 
@@ -135,11 +135,11 @@ class EmbeddedService:
         return [*self._told_damage, *self._stores.damage]
 
     def forget_configuration(self) -> None:
-        """Let a SHUTDOWN delete the stored configuration even where it is PERSISTENT (section 2.14.1)."""
+        """Let a SHUTDOWN delete the stored configuration even where it is PERSISTENT [QS 2.14.1]."""
         self._forgets_configuration = True
 
     def request(self, command: Command, target: str = "*") -> list[CommandReply]:
-        """Have a command answered; no reply when the target pattern means another service (section 5.2)."""
+        """Have a command answered; no reply when the target pattern means another service [QS 5.2]."""
         self._request_count += 1
         identity = SampleIdentity(self._guid, self._request_count)
         messages = self._turn([CommandRequest(identity, target, command)])
@@ -152,7 +152,7 @@ class EmbeddedService:
         """Write samples to every queue of their topic; what is acknowledged is stored as configured.
 
         A sample that has to wait outside a full queue has no acknowledgment, and is not kept when the command ends:
-        its producer still has it (section 2.15.4).
+        its producer still has it [QS 2.15.4].
         """
         answers: list[WriteAcknowledgment] = []
         for start in range(0, len(samples), SAMPLES_PER_TURN):
@@ -180,7 +180,7 @@ class EmbeddedService:
                 return found
 
     def acknowledge(self, delivery: Delivery, ok: bool) -> None:
-        """Settle a sample: true retires it, false rejects it (section 2.5)."""
+        """Settle a sample: true retires it, false rejects it [QS 2.5]."""
         self.acknowledge_all([delivery], ok)
 
     def acknowledge_all(self, deliveries: Sequence[Delivery], ok: bool) -> None:
@@ -305,7 +305,7 @@ class EmbeddedService:
         if drift is None:
             return
         if is_new:
-            # A stored configuration took its place (section 2.14.1): the instance did not begin with it.
+            # A stored configuration took its place [QS 2.14.1]: the instance did not begin with it.
             self._directory.write_instance(
                 msgspec.structs.replace(instance, configured_by="", sources_digest="", settings_digest="")
             )

@@ -1,4 +1,4 @@
-"""`-heapSnapshotPeriod`: what the memory of a running service holds, written from time to time (Table 4.1)."""
+"""`-heapSnapshotPeriod`: what the memory of a running service holds, written from time to time [QS Table 4.1]."""
 
 from __future__ import annotations
 

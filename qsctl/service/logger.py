@@ -1,6 +1,6 @@
-"""What a running service says: lines on standard error, and on `rti/distlog` when asked (manual, section 3.5).
+"""What a running service says: lines on standard error, and on `rti/distlog` when asked [QS 3.5].
 
-Decides: which verbosity shows what (Table 4.1). The distributed log carries the same lines, whoever reads them.
+Decides: which verbosity shows what [QS Table 4.1]. The distributed log carries the same lines, whoever reads them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from qsctl.transport.dds.peer_faults import PeerFault
 
 
 class Verbosity(IntEnum):
-    """`-verbosity` (Table 4.1): each includes those below."""
+    """`-verbosity` [QS Table 4.1]: each includes those below."""
 
     SILENT = 0
     EXCEPTIONS = 1

@@ -1,7 +1,7 @@
 """The configuration that somebody names, beside the one that a state directory or a service state already has.
 
 Decides: whether the two are the same, and how a difference is described. A stored configuration stays in force
-(section 2.14.1), so a named one that is another must be reported: it would have no effect.
+[QS 2.14.1], so a named one that is another must be reported: it would have no effect.
 """
 
 from __future__ import annotations

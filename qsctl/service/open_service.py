@@ -35,7 +35,7 @@ class DaemonOptions:
 
     `claim` is the right to write the stores, in a process that was started by the one that has it; `log_label` tells
     its write-ahead log from those of the others.
-    `runs_in_background` makes SHUTDOWN answer UNSUPPORTED (section 5.4.9): who started a daemon stops it.
+    `runs_in_background` makes SHUTDOWN answer UNSUPPORTED [QS 5.4.9]: who started a daemon stops it.
     """
 
     places: ServicePlaces = field(default_factory=ServicePlaces)
@@ -54,7 +54,7 @@ def open_service(
     """An engine that goes on where the last run stopped, with its stores.
 
     Args:
-        configuration: what is hosted, unless a stored configuration takes its place (section 2.14.1).
+        configuration: what is hosted, unless a stored configuration takes its place [QS 2.14.1].
         options: where the files are.
         holds_samples: False: only the configuration is kept here; other processes have the queues' files.
 
@@ -93,7 +93,7 @@ def tell_damage(log: ServiceLog, stores: Stores) -> None:
 
 
 def drift_of(configuration: ServiceConfiguration, hosted: ServiceSettings) -> list[str]:
-    """What the stored configuration (section 2.14.1) makes of the one that the service was started with, in words.
+    """What the stored configuration [QS 2.14.1] makes of the one that the service was started with, in words.
 
     An earlier version stored queues that are to be replicated without a word; their samples are not given up for it.
     """

@@ -1,4 +1,4 @@
-"""Starting a service as the command line wants it: log, domains, daemon, and what goes beside (manual, section 4.2).
+"""Starting a service as the command line wants it: log, domains, daemon, and what goes beside [QS 4.2].
 
 Decides: the order. Everything that can be refused is refused before a file is written or a domain is entered.
 """

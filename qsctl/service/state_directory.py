@@ -46,7 +46,7 @@ class Holder(msgspec.Struct, frozen=True):
 class Instance(msgspec.Struct, frozen=True):
     """A service instance that lives in a state directory, from its first command to SHUTDOWN.
 
-    `keeps_service_state`: whether the configuration outlives SHUTDOWN too (section 2.14.1). `configured_by` names the
+    `keeps_service_state`: whether the configuration outlives SHUTDOWN too [QS 2.14.1]. `configured_by` names the
     configuration that it began with, as messages do; the digests are of the bytes and of the meaning of that
     configuration (`named_configuration`), empty where they are not known.
     """

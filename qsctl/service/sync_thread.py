@@ -1,4 +1,4 @@
-"""One sync in progress while the service works on (section 2.14.2).
+"""One sync in progress while the service works on [QS 2.14.2].
 
 Decides: where a sync is done. Only the sync, in which the disk works and Python waits, has a thread of its own: two
 threads that both write records would wait for the interpreter more than for the disk. Where the disk is quick even that

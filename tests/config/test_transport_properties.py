@@ -1,4 +1,4 @@
-"""The vendor's transport properties: what is mapped, noted, warned of, and refused by name (manual, chapter 9)."""
+"""The vendor's transport properties: what is mapped, noted, warned of, and refused by name [QS 9]."""
 
 from __future__ import annotations
 

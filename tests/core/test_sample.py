@@ -1,4 +1,4 @@
-"""The lifecycle table (manual, Table 2.1)."""
+"""The lifecycle table [QS Table 2.1]."""
 
 from __future__ import annotations
 

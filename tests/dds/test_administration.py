@@ -1,4 +1,4 @@
-"""Administration over DDS: who answers, what strangers may send, and what is refused (manual, chapter 5)."""
+"""Administration over DDS: who answers, what strangers may send, and what is refused [QS 5]."""
 
 from __future__ import annotations
 

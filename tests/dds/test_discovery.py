@@ -1,4 +1,4 @@
-"""How peers find each other when datagrams are lost and processes are held up (manual, section 2.13)."""
+"""How peers find each other when datagrams are lost and processes are held up [QS 2.13]."""
 
 from __future__ import annotations
 

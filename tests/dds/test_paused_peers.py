@@ -1,4 +1,4 @@
-"""One side takes the other for gone, the other notices nothing: their leases differ (manual, sections 2.9 and 2.13)."""
+"""One side takes the other for gone, the other notices nothing: their leases differ [QS 2.9 and 2.13]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a producer learns of each sample: listeners, identities of its own, a queue that is deleted (section 2.4)."""
+"""What a producer learns of each sample: listeners, identities of its own, a queue that is deleted [QS 2.4]."""
 
 from __future__ import annotations
 

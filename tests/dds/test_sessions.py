@@ -1,4 +1,4 @@
-"""Sessions side by side (manual, section 3.3.9): a process each, one service to everybody else."""
+"""Sessions side by side [QS 3.3.9]: a process each, one service to everybody else."""
 
 from __future__ import annotations
 

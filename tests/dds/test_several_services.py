@@ -1,4 +1,4 @@
-"""Commands that a pattern brings to several services: whose answer is whose (manual, sections 5.2 and 7.4)."""
+"""Commands that a pattern brings to several services: whose answer is whose [QS 5.2 and 7.4]."""
 
 from __future__ import annotations
 

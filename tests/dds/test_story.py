@@ -1,4 +1,4 @@
-"""A whole story over DDS with a service that is a process of its own (manual, chapters 2, 5 and 8)."""
+"""A whole story over DDS with a service that is a process of its own [QS 2, 5 and 8]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service and its clients over TCP (manual, section 9.1), on the loopback."""
+"""A service and its clients over TCP [QS 9.1], on the loopback."""
 
 from __future__ import annotations
 

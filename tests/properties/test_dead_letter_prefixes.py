@@ -1,4 +1,4 @@
-"""A move to the dead letters is two records in two stores: every pair of what a crash may leave of them (section 2.12).
+"""A move to the dead letters is two records in two stores: every pair of what a crash may leave of them [QS 2.12].
 
 The dead letters' store is written first. Whatever prefix of each is left, a restart finds each sample once: held by its
 queue, dead, or gone as it went; and its producer, which writes again what was not acknowledged, makes no second one.

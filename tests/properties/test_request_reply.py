@@ -1,4 +1,4 @@
-"""Replies by address (manual, section 2.11): whatever comes and goes, nobody gets what is meant for another."""
+"""Replies by address [QS 2.11]: whatever comes and goes, nobody gets what is meant for another."""
 
 from __future__ import annotations
 

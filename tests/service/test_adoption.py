@@ -1,4 +1,4 @@
-"""Which queues are given the samples found in files: those whose files were just opened (section 2.14.2)."""
+"""Which queues are given the samples found in files: those whose files were just opened [QS 2.14.2]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a service starts, is told apart, and is refused (manual, chapter 4): the command line of `qsctl serve`."""
+"""How a service starts, is told apart, and is refused [QS 4]: the command line of `qsctl serve`."""
 
 from __future__ import annotations
 

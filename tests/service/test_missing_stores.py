@@ -1,4 +1,4 @@
-"""A store that is gone, or reaches less far than it did, is reported: the register knows (section 2.14)."""
+"""A store that is gone, or reaches less far than it did, is reported: the register knows [QS 2.14]."""
 
 from __future__ import annotations
 

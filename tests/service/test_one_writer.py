@@ -1,4 +1,4 @@
-"""One service at a time writes the stores of an application in a directory, and says who does (section 2.14)."""
+"""One service at a time writes the stores of an application in a directory, and says who does [QS 2.14]."""
 
 from __future__ import annotations
 

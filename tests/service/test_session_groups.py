@@ -1,4 +1,4 @@
-"""Which sessions share a process, and where queues go that are created at run time (manual, section 3.3.9)."""
+"""Which sessions share a process, and where queues go that are created at run time [QS 3.3.9]."""
 
 from __future__ import annotations
 

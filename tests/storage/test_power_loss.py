@@ -1,4 +1,4 @@
-"""Under FULL, what an append returned for survives a power failure, whatever else the disk forgot (section 2.14.2)."""
+"""Under FULL, what an append returned for survives a power failure, whatever else the disk forgot [QS 2.14.2]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client's ends of a queue, against a service's ends of which one is missing for a while (manual, section 2.13)."""
+"""A client's ends of a queue, against a service's ends of which one is missing for a while [QS 2.13]."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ REPLIES = st.builds(
 
 
 def wire_message(message: MessageData) -> WireMessage:
-    """A sample of a queue (section 5.4.6)."""
+    """A sample of a queue [QS 5.4.6]."""
     position_high, position_low = sequence_number_pair(message.position)
     sec, nanosec = divmod(message.enqueued_at_ns, SECOND_NS)
     return WireMessage(

@@ -1,4 +1,4 @@
-"""A queue's configuration from the options of `create-queue`: those that rows of the tables have ([QS Table 3.14])."""
+"""A queue's configuration from the options of `create-queue`: those that rows of the tables have [QS Table 3.14]."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ DELIVERY_TAGS: Final = ("datareader_qos", "datawriter_qos")
 
 
 def policies_without_equivalent_are_said(place: QueuePlace) -> Iterator[Problem]:
-    """A policy that Cyclone DDS has not changes nothing (Table 3.14)."""
+    """A policy that Cyclone DDS has not changes nothing [QS Table 3.14]."""
     model = schema_model()
     for tag in DELIVERY_TAGS:
         known = model.elements[tag].children

@@ -46,7 +46,7 @@ def dequeue_period_stands_once(root: _Element) -> Iterator[Problem]:
 
 
 def sessions_dequeue_periodically(place: Place) -> Iterator[Problem]:
-    """A period of zero would try again without end (Table 3.13)."""
+    """A period of zero would try again without end [QS Table 3.13]."""
     for participant in place.configuration.service.participants:
         for subscriber in participant.subscribers:
             for session in subscriber.sessions:
@@ -59,7 +59,7 @@ def sessions_dequeue_periodically(place: Place) -> Iterator[Problem]:
 
 
 def periods_are_positive(place: QueuePlace) -> Iterator[Problem]:
-    """Statistics and statuses need a period that passes (Tables 3.5 to 3.7)."""
+    """Statistics and statuses need a period that passes [QS Tables 3.5 to 3.7]."""
     for step, period in (
         ("statistics/statistics_sampling_period", place.queue.statistics.sampling_period_ns),
         ("entity_monitoring/status_publication_period", place.queue.monitoring.status_publication_period_ns),
@@ -72,7 +72,7 @@ def periods_are_positive(place: QueuePlace) -> Iterator[Problem]:
 
 
 def sampling_is_shorter_than_publication(place: QueuePlace) -> Iterator[Problem]:
-    """As a general rule statistics are sampled more often than a status is published (section 3.3.4.3.1)."""
+    """As a general rule statistics are sampled more often than a status is published [QS 3.3.4.3.1]."""
     sampling = place.queue.statistics.sampling_period_ns
     publication = place.queue.monitoring.status_publication_period_ns
     if 0 < publication <= sampling < INFINITE_NS:

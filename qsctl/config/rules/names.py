@@ -1,4 +1,4 @@
-"""Names that must be distinct among siblings: others refer to things by them (sections 3.3.2, 3.3.10, 5.2.1)."""
+"""Names that must be distinct among siblings: others refer to things by them [QS 3.3.2, 3.3.10, 5.2.1]."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def subscribers_have_distinct_names(root: _Element) -> Iterator[Problem]:
 
 
 def sessions_have_distinct_names(root: _Element) -> Iterator[Problem]:
-    """Queues refer to a session by its name (Table 3.16)."""
+    """Queues refer to a session by its name [QS Table 3.16]."""
     for settings in root.iter("session_settings"):
         yield from _distinct(settings.findall("session"), "sessions")
 
@@ -71,7 +71,7 @@ def profiles_have_distinct_names(root: _Element) -> Iterator[Problem]:
 
 
 def queues_have_distinct_topics(root: _Element) -> Iterator[Problem]:
-    """A queue is known to its clients as <topic>@<shared subscriber>: one queue a topic (section 3.3.7)."""
+    """A queue is known to its clients as <topic>@<shared subscriber>: one queue a topic [QS 3.3.7]."""
     for subscriber in root.iter("shared_subscriber"):
         first: dict[str, _Element] = {}
         for topic in (child.find("topic_name") for child in subscriber if child.tag in QUEUE_FORMS):
@@ -109,7 +109,7 @@ def names_fit_the_wire(place: QueuePlace) -> Iterator[Problem]:
 
 
 def topics_are_no_endpoints_own(place: QueuePlace) -> Iterator[Problem]:
-    """A queue's samples do not come by a topic that the service, or DDS, uses for something else (section 2.6)."""
+    """A queue's samples do not come by a topic that the service, or DDS, uses for something else [QS 2.6]."""
     queue = place.queue
     for step, topic in (
         ("topic_name", queue.topic_name),
@@ -135,7 +135,7 @@ def _is_sent_to_consumers(topic: str, place: QueuePlace) -> bool:
 
 
 def application_name_fits_the_wire(place: Place) -> Iterator[Problem]:
-    """Commands address a service by its application name, a `string<255>` (section 5.3)."""
+    """Commands address a service by its application name, a `string<255>` [QS 5.3]."""
     name = place.configuration.service.application_name
     size_bytes = len(name.encode("utf-8", "replace"))
     if size_bytes > WIRE_NAME_BYTES_MAX or not name.isprintable():

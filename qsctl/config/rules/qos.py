@@ -1,4 +1,4 @@
-"""QoS values that a queue cannot have (Table 3.14), and policies that contradict each other."""
+"""QoS values that a queue cannot have [QS Table 3.14], and policies that contradict each other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def changed_fixed_values(holder: str, qos: dict[str, str]) -> Iterator[tuple[str
 
 
 def fixed_values_stay(place: QueuePlace) -> Iterator[Problem]:
-    """Reliability, history and service kind belong to the service (Table 3.14)."""
+    """Reliability, history and service kind belong to the service [QS Table 3.14]."""
     for tag, step, found, fixed in changed_fixed_values("shared_reader_queue", place.queue.qos):
         yield place.error(
             f"{tag}/{step}",
@@ -45,7 +45,7 @@ def policies_are_consistent(place: QueuePlace) -> Iterator[Problem]:
 
 
 def policies_of_containers_are_consistent(place: Place) -> Iterator[Problem]:
-    """The same for administration, monitoring, participants, publishers and subscribers (Tables 3.4, 3.5, 3.10)."""
+    """The same for administration, monitoring, participants, publishers and subscribers [QS Tables 3.4, 3.5, 3.10]."""
     service = place.configuration.service
     holders: list[tuple[str, dict[str, str]]] = []
     if place.configuration.administration is not None:

@@ -1,4 +1,4 @@
-"""What the settings of one queue must be together (Tables 3.14 and 3.15, section 2.15)."""
+"""What the settings of one queue must be together [QS Tables 3.14 and 3.15, 2.15]."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qsctl.core.queue.settings import UNLIMITED, ReplacementKind
 
 
 def properties_stand_once(root: _Element) -> Iterator[Problem]:
-    """A property of the dispatch policy has one value (section 2.10)."""
+    """A property of the dispatch policy has one value [QS 2.10]."""
     for distribution in root.iter("distribution"):
         seen: set[str] = set()
         for element in distribution.findall("property/value/element"):
@@ -25,7 +25,7 @@ def properties_stand_once(root: _Element) -> Iterator[Problem]:
 
 
 def initial_count_is_within_max_count(place: QueuePlace) -> Iterator[Problem]:
-    """No more samples are allocated in advance than the queue may hold (section 2.15.1.1)."""
+    """No more samples are allocated in advance than the queue may hold [QS 2.15.1.1]."""
     limits = place.queue.limits
     if limits.max_count != UNLIMITED and limits.initial_count > limits.max_count:
         yield place.error(
@@ -37,7 +37,7 @@ def initial_count_is_within_max_count(place: QueuePlace) -> Iterator[Problem]:
 
 
 def low_watermark_is_below_high_watermark(place: QueuePlace) -> Iterator[Problem]:
-    """The low watermark lies at or below the high one (section 2.15.3)."""
+    """The low watermark lies at or below the high one [QS 2.15.3]."""
     low, high = place.queue.limits.low_watermark_percent, place.queue.limits.high_watermark_percent
     if low is not None and high is not None and low > high:
         yield place.error(
@@ -49,7 +49,7 @@ def low_watermark_is_below_high_watermark(place: QueuePlace) -> Iterator[Problem
 
 
 def watermarks_need_a_limit(place: QueuePlace) -> Iterator[Problem]:
-    """A percentage of no limit is never crossed (section 2.15.3)."""
+    """A percentage of no limit is never crossed [QS 2.15.3]."""
     limits = place.queue.limits
     given = limits.low_watermark_percent is not None or limits.high_watermark_percent is not None
     if given and limits.max_count == UNLIMITED and limits.max_in_memory_bytes == UNLIMITED:
@@ -62,7 +62,7 @@ def watermarks_need_a_limit(place: QueuePlace) -> Iterator[Problem]:
 
 
 def reply_topic_needs_reply_type(place: QueuePlace) -> Iterator[Problem]:
-    """`<reply_topic>` is ignored without `<reply_type>` (Table 3.14)."""
+    """`<reply_topic>` is ignored without `<reply_type>` [QS Table 3.14]."""
     if place.given("reply_topic") and not place.queue.reply_type:
         yield place.warning(
             "reply_topic", "<reply_topic> is ignored without <reply_type>", suggestion="Add <reply_type> or remove it."
@@ -70,7 +70,7 @@ def reply_topic_needs_reply_type(place: QueuePlace) -> Iterator[Problem]:
 
 
 def reply_queue_does_not_collide(place: QueuePlace) -> Iterator[Problem]:
-    """A reply queue is declared or implied, not both: its topic is no other queue's (Table 3.14, reply_type)."""
+    """A reply queue is declared or implied, not both: its topic is no other queue's ([QS Table 3.14], reply_type)."""
     queue = place.queue
     if not queue.reply_type:
         return
@@ -97,7 +97,7 @@ def reply_queue_does_not_collide(place: QueuePlace) -> Iterator[Problem]:
 
 
 def type_is_known_or_discovered(place: QueuePlace) -> Iterator[Problem]:
-    """A type that no file defines must be discovered before the queue exists (section 3.3.1)."""
+    """A type that no file defines must be discovered before the queue exists [QS 3.3.1]."""
     types = place.service.configuration.types
     for step, name in (("type_name", place.queue.type_name), ("reply_type", place.queue.reply_type)):
         if not name or name in types:
@@ -111,7 +111,7 @@ def type_is_known_or_discovered(place: QueuePlace) -> Iterator[Problem]:
 
 
 def type_is_of_samples(place: QueuePlace) -> Iterator[Problem]:
-    """A queue holds samples of a struct or a union; enumerations and bit masks are members of those (section 3.3.1)."""
+    """A queue holds samples of a struct or a union; enumerations and bit masks are members of those [QS 3.3.1]."""
     types = place.service.configuration.types
     for step, name in (("type_name", place.queue.type_name), ("reply_type", place.queue.reply_type)):
         if name and name in types and not types.is_of_samples(name):
@@ -152,7 +152,7 @@ def lifespan_lets_a_sample_live(place: QueuePlace) -> Iterator[Problem]:
 
 
 def monitoring_needs_general_monitoring(place: QueuePlace) -> Iterator[Problem]:
-    """`<entity_monitoring>` is ignored where general monitoring is off (Tables 3.5 and 3.6)."""
+    """`<entity_monitoring>` is ignored where general monitoring is off [QS Tables 3.5 and 3.6]."""
     general = place.service.configuration.monitoring
     own = place.nearest("entity_monitoring/enabled").getparent()
     if own is not None and own.tag == "entity_monitoring" and not (general and general.enabled):

@@ -1,4 +1,4 @@
-"""References of a queue that must lead somewhere (Table 3.16): its session and its dead-letter queue."""
+"""References of a queue that must lead somewhere [QS Table 3.16]: its session and its dead-letter queue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sessions_exist(root: _Element) -> Iterator[Problem]:
 
 
 def dead_letter_queues_exist(root: _Element) -> Iterator[Problem]:
-    """A queue's `dead_letter_queue` is the name of the dead-letter queue of its shared subscriber (section 2.12)."""
+    """A queue's `dead_letter_queue` is the name of the dead-letter queue of its shared subscriber [QS 2.12]."""
     for subscriber in root.iter("shared_subscriber"):
         known = [_name(each) for each in subscriber.findall("dead_letter_shared_reader_queue") if _name(each)]
         for queue in subscriber.findall("shared_reader_queue"):

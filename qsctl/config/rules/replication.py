@@ -1,4 +1,4 @@
-"""What replication needs (sections 7.1.3 and 7.2), and that this version has none.
+"""What replication needs [QS 7.1.3 and 7.2], and that this version has none.
 
 Decides: the one judgement of replicated queues. `validate`, `serve`, CREATE, `init` and the embedded service ask here,
 so that all of them answer the same.
@@ -53,20 +53,20 @@ def refuse_replication(hosted: ServiceConfiguration | ServiceSettings) -> None:
 
 
 def no_queue_is_replicated(place: QueuePlace) -> Iterator[Problem]:
-    """A queue that is not replicated must not be taken for one that is (section 7.1)."""
+    """A queue that is not replicated must not be taken for one that is [QS 7.1]."""
     if message := queue_is_served(place.queue):
         yield place.unsupported(_QUEUE_STEP, message, found="true", suggestion=NOT_REPLICATED_REMEDY)
 
 
 def no_configuration_is_replicated(place: Place) -> Iterator[Problem]:
-    """A configuration that is not replicated must not be taken for one that is (section 7.2)."""
+    """A configuration that is not replicated must not be taken for one that is [QS 7.2]."""
     if message := configuration_is_served(place.configuration):
         path = f"{place.path}/service_qos/configuration_replication/enabled"
         yield place.unsupported(path, message, found="true", suggestion=NOT_REPLICATED_REMEDY)
 
 
 def replicas_have_distinct_application_names(place: Place) -> Iterator[Problem]:
-    """Instances that replicate each other are told apart by their application names (section 7.2)."""
+    """Instances that replicate each other are told apart by their application names [QS 7.2]."""
     replicated = place.configuration.service_qos.configuration_replication.replication.enabled or any(
         queue.replication.enabled for _, _, queue in queues_of(place.configuration.service)
     )
@@ -80,7 +80,7 @@ def replicas_have_distinct_application_names(place: Place) -> Iterator[Problem]:
 
 
 def one_replica_is_no_replication(place: QueuePlace) -> Iterator[Problem]:
-    """`<queue_instances>` counts the master too (Table 7.3)."""
+    """`<queue_instances>` counts the master too [QS Table 7.3]."""
     replication = place.queue.replication
     if replication.enabled and replication.queue_instances < 2:
         yield place.warning(
@@ -92,7 +92,7 @@ def one_replica_is_no_replication(place: QueuePlace) -> Iterator[Problem]:
 
 
 def sample_timeout_exceeds_master_timeout(place: QueuePlace) -> Iterator[Problem]:
-    """A sample must outlive an election, or every change of master refuses samples (Table 7.3)."""
+    """A sample must outlive an election, or every change of master refuses samples [QS Table 7.3]."""
     replication = place.queue.replication
     if replication.enabled and replication.sample_timeout_ns <= replication.master_timeout_ns:
         yield place.warning(

@@ -1,4 +1,4 @@
-"""What the parts of a service need from each other (sections 2.14.2 and 7.2, Table 3.4)."""
+"""What the parts of a service need from each other [QS 2.14.2 and 7.2, Table 3.4]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qsctl.core.queue.settings import PersistenceKind
 
 
 def administration_for_configuration_replication(place: Place) -> Iterator[Problem]:
-    """Configuration replication works through remote administration (section 7.2)."""
+    """Configuration replication works through remote administration [QS 7.2]."""
     replicated = place.configuration.service_qos.configuration_replication.replication.enabled
     if replicated and place.configuration.administration is None:
         yield place.error(
@@ -24,7 +24,7 @@ def administration_for_configuration_replication(place: Place) -> Iterator[Probl
 
 
 def participants_have_subscribers_of_distinct_files(place: Place) -> Iterator[Problem]:
-    """The files of a persistent queue are named after topic, subscriber, domain and application (section 2.14.2)."""
+    """The files of a persistent queue are named after topic, subscriber, domain and application [QS 2.14.2]."""
     first: dict[tuple[str, str, int], str] = {}
     for each in places_of_queues(place):
         if each.queue.persistence.kind is not PersistenceKind.PERSISTENT:
@@ -43,7 +43,7 @@ def participants_have_subscribers_of_distinct_files(place: Place) -> Iterator[Pr
 
 
 def administration_qos_stays(place: Place) -> Iterator[Problem]:
-    """Some QoS of the administration cannot be changed (Table 3.4)."""
+    """Some QoS of the administration cannot be changed [QS Table 3.4]."""
     administration = place.configuration.administration
     if administration is None:
         return

@@ -1,4 +1,4 @@
-"""What settings of the files mean for the samples in them (section 2.14, Tables 3.8 and 3.9)."""
+"""What settings of the files mean for the samples in them [QS 2.14, Tables 3.8 and 3.9]."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _filesystem(place: Place, tag: str) -> str:
 
 
 def directory_exists(place: Place) -> Iterator[Problem]:
-    """The directory must exist when the service starts, and take files (Table 3.9)."""
+    """The directory must exist when the service starts, and take files [QS Table 3.9]."""
     directory = place.configuration.filesystem.directory
     used = place.working_directory / (directory or "")
     if used.is_dir() and _persists(place) and not os.access(used, os.W_OK | os.X_OK):
@@ -54,7 +54,7 @@ def directory_exists(place: Place) -> Iterator[Problem]:
 
 
 def unsafe_journal_is_said(place: Place) -> Iterator[Problem]:
-    """Without a journal on disk, a crash inside a transaction damages the file (Table 3.9)."""
+    """Without a journal on disk, a crash inside a transaction damages the file [QS Table 3.9]."""
     mode = place.configuration.filesystem.journal_mode
     if mode in {JournalMode.MEMORY, JournalMode.OFF}:
         yield place.warning(
@@ -91,7 +91,7 @@ def write_ahead_log_without_full_synchronization_is_said(place: Place) -> Iterat
 
 
 def database_settings_without_a_database_are_said(place: Place) -> Iterator[Problem]:
-    """Queues with in-memory state share the service's write-ahead log, which has none of these (Table 3.9)."""
+    """Queues with in-memory state share the service's write-ahead log, which has none of these [QS Table 3.9]."""
     queues = _persistent_queues(place)
     has_database = place.configuration.service_qos.persistence.kind is PersistenceKind.PERSISTENT
     if not queues or has_database or any(not queue.persistence.in_memory_state for queue in queues):
@@ -108,7 +108,7 @@ def database_settings_without_a_database_are_said(place: Place) -> Iterator[Prob
 
 
 def trace_file_holds_payloads(place: Place) -> Iterator[Problem]:
-    """A trace of every statement is for debugging, and large (Table 3.9)."""
+    """A trace of every statement is for debugging, and large [QS Table 3.9]."""
     trace_file = place.configuration.filesystem.trace_file
     if trace_file is not None:
         yield place.warning(
@@ -120,7 +120,7 @@ def trace_file_holds_payloads(place: Place) -> Iterator[Problem]:
 
 
 def application_name_is_a_file_name(place: Place) -> Iterator[Problem]:
-    """The application name is part of the names of files (section 2.14)."""
+    """The application name is part of the names of files [QS 2.14]."""
     name = place.configuration.service.application_name
     if _persists(place) and not _FILE_NAME.fullmatch(name):
         yield place.error(
@@ -132,7 +132,7 @@ def application_name_is_a_file_name(place: Place) -> Iterator[Problem]:
 
 
 def persistent_names_are_file_names(place: QueuePlace) -> Iterator[Problem]:
-    """The topics of a persistent queue and of its reply queue are part of the names of files (section 2.14.2)."""
+    """The topics of a persistent queue and of its reply queue are part of the names of files [QS 2.14.2]."""
     if place.queue.persistence.kind is not PersistenceKind.PERSISTENT:
         return
     for step, topic in file_topics(place.queue):
@@ -161,7 +161,7 @@ def file_topics(queue: SharedReaderQueueSettings) -> list[tuple[str, str]]:
 
 
 def _stem(place: QueuePlace, topic: str) -> str:
-    """`[prefix][topicName]@[sharedSubscriberName]@[domainId]@[appName]` (section 2.14.2)."""
+    """`[prefix][topicName]@[sharedSubscriberName]@[domainId]@[appName]` [QS 2.14.2]."""
     configuration = place.service.configuration
     parts = (
         configuration.filesystem.file_prefix + topic,
@@ -173,7 +173,7 @@ def _stem(place: QueuePlace, topic: str) -> str:
 
 
 def memory_limit_counts_only_in_memory(place: QueuePlace) -> Iterator[Problem]:
-    """`<max_in_memory_bytes>` is ignored for persistent queues without in-memory state (section 2.15.1.2)."""
+    """`<max_in_memory_bytes>` is ignored for persistent queues without in-memory state [QS 2.15.1.2]."""
     persistence = place.queue.persistence
     on_disk_only = persistence.kind is PersistenceKind.PERSISTENT and not persistence.in_memory_state
     if on_disk_only and place.queue.limits.max_in_memory_bytes != UNLIMITED:

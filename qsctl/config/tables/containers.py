@@ -1,4 +1,4 @@
-"""Tables of what holds queues: domain participants, shared subscribers and sessions ([QS Tables 3.10 to 3.13])."""
+"""Tables of what holds queues: domain participants, shared subscribers and sessions [QS Tables 3.10 to 3.13]."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ QOS_FIXED: Final[dict[tuple[str, str], dict[str, str]]] = {
         "history/kind": "KEEP_ALL_HISTORY_QOS",
     },
 }
-"""Values that a file cannot change (Tables 3.4 and 3.14)."""
+"""Values that a file cannot change [QS Tables 3.4 and 3.14]."""
 
 
 def qos_holder(tag: str) -> str:

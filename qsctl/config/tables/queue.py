@@ -1,4 +1,4 @@
-"""The table of a queue: `<shared_reader_queue>` and `<dead_letter_shared_reader_queue>` ([QS Tables 3.14 to 3.16])."""
+"""The table of a queue: `<shared_reader_queue>` and `<dead_letter_shared_reader_queue>` [QS Tables 3.14 to 3.16]."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Remote administration as data (manual, chapter 5): commands in, replies out."""
+"""Remote administration as data [QS 5]: commands in, replies out."""

@@ -1,4 +1,4 @@
-"""Commands on their way from request to last reply (manual, chapter 5).
+"""Commands on their way from request to last reply [QS 5].
 
 Decides: which commands are this service's, what each reply rests on, and when a long answer goes on.
 """
@@ -59,7 +59,7 @@ class Answers:
         return any(map(self._may_go_on, self._begun))
 
     def receive(self, now: Nanoseconds, request: CommandRequest) -> None:
-        """Answer a command meant for this service; one for another gets no reply (section 5.2)."""
+        """Answer a command meant for this service; one for another gets no reply [QS 5.2]."""
         if not matches(request.target, self._host.application_name):
             return
         command = request.command

@@ -1,4 +1,4 @@
-"""Administration commands with their bodies read (manual, section 5.4).
+"""Administration commands with their bodies read [QS 5.4].
 
 The wire's `<ACTION> <target> <resource> [<body>]` becomes one of these in a driver: XML bodies go through `config`,
 selectors stay text until the engine parses them, so that a wrong one is answered and not dropped.

@@ -1,4 +1,4 @@
-"""Administration commands answered (manual, section 5.4).
+"""Administration commands answered [QS 5.4].
 
 Decides: return codes and texts. What a command changes is the engine's, reached through `AdminHost`. Every command
 gets at least one reply; a wrong one gets an ERROR that says what is wrong and what there is instead.
@@ -40,7 +40,7 @@ LongAnswer: TypeAlias = Reading | Removal
 def handle(host: AdminHost, now: Nanoseconds, command: Command) -> Sequence[Reply] | LongAnswer:
     """Carry out a command and answer it, or begin to.
 
-    Only GET of samples and GET of the whole service's status answer more than once (sections 5.4.4 and 5.4.6). What
+    Only GET of samples and GET of the whole service's status answer more than once [QS 5.4.4 and 5.4.6]. What
     concerns samples, of which there may be millions, is a `LongAnswer`.
     """
     try:

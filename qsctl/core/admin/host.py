@@ -1,4 +1,4 @@
-"""What administration needs of the engine (manual, chapter 5): the seam between `handle` and `ServiceEngine`.
+"""What administration needs of the engine [QS 5]: the seam between `handle` and `ServiceEngine`.
 
 Decides: which lookups and changes a command may use. Replies, selectors and texts are `handle`'s; what a change does
 to queues, records and messages is the engine's.
@@ -42,7 +42,7 @@ class AdminHost(Protocol):
         """The shared subscribers with the queues they hold now."""
 
     def queues(self) -> Mapping[ResourceIdentifier, SharedReaderQueueSettings]:
-        """The queues, dead-letter queues and implicit reply queues (section 2.11) included."""
+        """The queues, dead-letter queues and implicit reply queues [QS 2.11] included."""
 
     def create_queue(
         self, now: Nanoseconds, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings
@@ -97,7 +97,7 @@ class AdminHost(Protocol):
         """Remove those of these samples that the queue still holds; returns how many went."""
 
     def status(self, now: Nanoseconds, queue: ResourceIdentifier) -> SharedReaderQueueStatus:
-        """The status as `GET …/status` answers it: reading starts `change` again from zero (section 5.4.4)."""
+        """The status as `GET …/status` answers it: reading starts `change` again from zero [QS 5.4.4]."""
 
     def request_shutdown(self) -> None:
-        """Begin the shutdown sequence: the driver stops after it has sent what is ready (section 5.4.9)."""
+        """Begin the shutdown sequence: the driver stops after it has sent what is ready [QS 5.4.9]."""

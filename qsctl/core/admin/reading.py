@@ -1,4 +1,4 @@
-"""The samples of a queue, read a share at a time (manual, section 5.4.6).
+"""The samples of a queue, read a share at a time [QS 5.4.6].
 
 Decides: how much of a queue is looked at in a turn. A queue may hold millions of samples; the service goes on with
 others while somebody looks at them. What left the queue meanwhile is left out.

@@ -1,4 +1,4 @@
-"""Samples that a command removes, a share at a time (manual, sections 5.4.2, 5.4.3 and 5.4.8).
+"""Samples that a command removes, a share at a time [QS 5.4.2, 5.4.3 and 5.4.8].
 
 Decides: the order in which they go. A queue may hold millions; the service goes on with others meanwhile. What waits
 goes first and what consumers hold last: a consumer whose window opens would be sent what is about to go.

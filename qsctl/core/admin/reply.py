@@ -1,4 +1,4 @@
-"""Answers to administration commands (manual, section 5.4): a return code, a text, and what was asked for."""
+"""Answers to administration commands [QS 5.4]: a return code, a text, and what was asked for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qsctl.instant import Nanoseconds
 
 
 class ReturnCode(IntEnum):
-    """`RTI_SERVICE_COMMAND_REPLY_…` (section 5.4)."""
+    """`RTI_SERVICE_COMMAND_REPLY_…` [QS 5.4]."""
 
     OK = 0
     ANNOUNCEMENT = 1
@@ -25,7 +25,7 @@ class ReturnCode(IntEnum):
 
 
 class MessageStatus(IntEnum):
-    """A sample's status as a selector and `Message` name it (sections 5.2.2 and 5.4.6)."""
+    """A sample's status as a selector and `Message` name it [QS 5.2.2 and 5.4.6]."""
 
     UNDELIVERED = 0
     SENT = 1
@@ -77,7 +77,7 @@ Body: TypeAlias = SharedReaderQueueStatus | QueueData | ServiceData | MessageDat
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """`CommandReply` (section 5.3): `native_retcode` is reserved; `text` says in words what happened.
+    """`CommandReply` [QS 5.3]: `native_retcode` is reserved; `text` says in words what happened.
 
     `not_found` narrows ERROR for callers on this machine; on the wire it is an ERROR with the same text.
     """

@@ -1,4 +1,4 @@
-"""Short names that people type, resolved against what a service holds (manual, section 5.2.1).
+"""Short names that people type, resolved against what a service holds [QS 5.2.1].
 
 A queue is `Q`, `S/Q`, `P/S/Q` or `Topic@S`; a shared subscriber `S` or `P/S`; a domain participant `P`. A full resource
 identifier begins with `/` and is taken as it is. What fits twice is an error that lists the candidates.

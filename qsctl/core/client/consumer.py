@@ -1,4 +1,4 @@
-"""The consumer's side of a queue: what it holds and has not answered (manual, sections 2.5 and 2.10.2).
+"""The consumer's side of a queue: what it holds and has not answered [QS 2.5 and 2.10.2].
 
 Decides: which deliveries may be acknowledged and how answers are gathered. Leaves to others: wires and blocking.
 """
@@ -110,7 +110,7 @@ class Consumer:
     def availability(
         self, reception_enabled: bool, unacked_threshold: int = UNLIMITED_THRESHOLD
     ) -> ConsumerAvailability:
-        """What to tell the queue about this consumer (section 2.10.2).
+        """What to tell the queue about this consumer [QS 2.10.2].
 
         Raises:
             UsageError: a threshold below -1.

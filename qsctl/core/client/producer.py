@@ -1,4 +1,4 @@
-"""The producer's side of a topic: a window of samples that its queues have not answered yet (manual, section 2.4).
+"""The producer's side of a topic: a window of samples that its queues have not answered yet [QS 2.4].
 
 Decides: when a sample is settled, and which samples go out again when a queue comes back. A sample waits for every
 acknowledging queue that was there when it was written. Leaves to others: wires, clocks and blocking.
@@ -57,7 +57,7 @@ class _Open(msgspec.Struct, gc=False):
 
 
 class Producer:
-    """One writer of one topic. Without a source GUID of its own its samples carry the writer's (section 2.11.1).
+    """One writer of one topic. Without a source GUID of its own its samples carry the writer's [QS 2.11.1].
 
     Samples written while no queue is there wait in the window and go out when the first appears. A queue that
     vanishes and comes back is sent again what it has not answered: it drops duplicates by identity.
@@ -95,7 +95,7 @@ class Producer:
         return len(self._open) < self.window_count
 
     def queue_appeared(self, queue: str, acknowledges: bool) -> None:
-        """A queue of the topic is there; `acknowledges` is its `app_ack_sample_to_producer` (Table 3.15)."""
+        """A queue of the topic is there; `acknowledges` is its `app_ack_sample_to_producer` [QS Table 3.15]."""
         was_alone = not self._queues
         self._queues[queue] = acknowledges
         self._renew_acknowledging()

@@ -1,4 +1,4 @@
-"""The replier: requests in, replies out to the one that asked (manual, sections 2.11.2 and 2.11.3)."""
+"""The replier: requests in, replies out to the one that asked [QS 2.11.2 and 2.11.3]."""
 
 from __future__ import annotations
 

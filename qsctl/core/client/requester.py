@@ -1,4 +1,4 @@
-"""The requester: requests out, each reply to its request (manual, section 2.11).
+"""The requester: requests out, each reply to its request [QS 2.11].
 
 Decides: correlation by the identity of the request. A reply that nobody waits for is acknowledged and dropped, else
 it would come again for ever.
@@ -20,7 +20,7 @@ class Requester:
 
     Args:
         producer: writes the requests; its source GUID is the requester's.
-        consumer: attached to the reply queue with the same source GUID (section 2.11.3).
+        consumer: attached to the reply queue with the same source GUID [QS 2.11.3].
         acknowledges: whether a reply is acknowledged as it comes. If not, `acknowledge` does it, and replies to other
             requests of the same source are left for whoever sent them.
     """

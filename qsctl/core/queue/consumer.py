@@ -1,4 +1,4 @@
-"""The consumers of a queue and whose turn it is (manual, section 2.10).
+"""The consumers of a queue and whose turn it is [QS 2.10].
 
 Decides: who may be sent a sample, and the round robin among them. Which sample, and what becomes of it, is decided in
 `dispatch` and `shared_reader_queue`.
@@ -14,7 +14,7 @@ class Consumer:
     """A consumer's reader: what it holds, and how much it is willing to hold.
 
     It may be sent to while reception is enabled and its outstanding samples are at most the threshold; -1 is no bound
-    (section 2.10.1). A delivery that failed is no longer outstanding, so a retry can go to the same consumer.
+    [QS 2.10.1]. A delivery that failed is no longer outstanding, so a retry can go to the same consumer.
     """
 
     __slots__ = ("guid", "outstanding", "place", "reception_enabled", "source_guid", "unacked_threshold")
@@ -75,7 +75,7 @@ class Ring:
     def choose(self, other_than: Consumer | None = None) -> Consumer | None:
         """The eligible consumer whose turn it is, which makes it the one served last; None when nobody is eligible.
 
-        `other_than` is chosen only when nobody else can be (section 2.9: to a different consumer).
+        `other_than` is chosen only when nobody else can be ([QS 2.9]: to a different consumer).
         """
         eligible = self._eligible
         if other_than is not None:

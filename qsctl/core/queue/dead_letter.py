@@ -1,4 +1,4 @@
-"""What is dead, and what a dead letter carries (manual, section 2.12).
+"""What is dead, and what a dead letter carries [QS 2.12].
 
 Decides: which ends of a sample make it a dead letter, by which identity it is known, and how it is built. Moving it is
 the queues', see `undeliverable`.
@@ -26,7 +26,7 @@ CAUSES: Final[dict[DeadLetterReason, RemovalCause]] = {reason: cause for cause, 
 def dead_letter_identity(source: str, identity: SampleIdentity) -> SampleIdentity:
     """The identity of a dead letter: that of the undelivered sample and of the queue it comes from, in one.
 
-    Several queues take a copy of a sample (section 2.6), and each may fail to deliver its own: the sample's identity
+    Several queues take a copy of a sample [QS 2.6], and each may fail to deliver its own: the sample's identity
     alone does not tell the dead letters apart, neither in their queue nor in an acknowledgment.
 
     Args:

@@ -1,4 +1,4 @@
-"""How a sample gets to a consumer and what its answer means (manual, sections 2.5, 2.9 and 2.10, Table 2.1).
+"""How a sample gets to a consumer and what its answer means [QS 2.5, 2.9 and 2.10, Table 2.1].
 
 Decides: what each step of a delivery changes, records, sends and reports: offered, sent, failed, handed back,
 acknowledged, perhaps late. Which consumer's turn it is decides `consumer`, in which order samples leave
@@ -41,7 +41,7 @@ class Deliveries:
         context: the queue.
         consumers: those who joined, by GUID; changed by `Membership`.
         reader_cache: what waits outside: it is let in where something left.
-        routes: whether the queue is the reply queue of another one (section 2.11).
+        routes: whether the queue is the reply queue of another one [QS 2.11].
     """
 
     __slots__ = (
@@ -99,7 +99,7 @@ class Deliveries:
             group.append(sample)
 
     def acknowledge(self, now: Nanoseconds, acknowledgment: Acknowledgment) -> None:
-        """Heed a consumer's answer to one sample that it was sent (section 2.5, Table 2.1).
+        """Heed a consumer's answer to one sample that it was sent [QS 2.5, Table 2.1].
 
         A positive acknowledgment retires the sample. A negative one is a failed delivery: the sample goes to another
         consumer, or is given up once `max_delivery_retries` is spent. After its delivery is over (timed out, rejected)

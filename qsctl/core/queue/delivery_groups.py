@@ -1,4 +1,4 @@
-"""In which order samples leave, and to which group of consumers (manual, sections 2.10 and 2.11.3).
+"""In which order samples leave, and to which group of consumers [QS 2.10 and 2.11.3].
 
 Decides: the next sample of a group, and which group a sample or a consumer belongs to.
 """
@@ -90,7 +90,7 @@ class DeliveryGroups:
 
     Our reading: a queue routes by address when it is the reply queue of another, or as soon as a requester's reader
     (one with a source GUID) has joined it. A reply for a requester that is away waits in that requester's group: it is
-    found there after a restart under the same source GUID (section 2.11.1). In any other queue everybody takes
+    found there after a restart under the same source GUID [QS 2.11.1]. In any other queue everybody takes
     everything.
     """
 

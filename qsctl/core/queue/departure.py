@@ -1,4 +1,4 @@
-"""A consumer that left and what it held, until the last of it is taken back (manual, sections 2.9 and 2.13).
+"""A consumer that left and what it held, until the last of it is taken back [QS 2.9 and 2.13].
 
 Decides: in which order, and what of it is no longer its business. It may have held everything that a queue had.
 """

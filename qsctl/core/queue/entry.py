@@ -1,4 +1,4 @@
-"""How a sample gets into a queue (manual, sections 2.4, 2.9, 2.12 and 2.15.4).
+"""How a sample gets into a queue [QS 2.4, 2.9, 2.12 and 2.15.4].
 
 Decides: what becomes of a sample that arrives: a duplicate, refused, left to wait outside, or held. How many fit is
 `limits`', in which order those outside come in `reader_cache`'s.
@@ -78,7 +78,7 @@ class Entry:
         self._offer = offer
 
     def receive(self, now: Nanoseconds, write: Write) -> None:
-        """Enqueue a producer's sample, refuse it, or let it wait outside (sections 2.4 and 2.15.4).
+        """Enqueue a producer's sample, refuse it, or let it wait outside [QS 2.4 and 2.15.4].
 
         A sample that is held is acknowledged with 1, one that is refused with 0; one that waits is not acknowledged
         until it is held. An identity that is held or was lately retired is acknowledged with 1 and dropped.
@@ -103,7 +103,7 @@ class Entry:
                 self.let_in(now)
 
     def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
-        """Refuse a sample for a reason that is not the queue's, such as its size (section 2.4)."""
+        """Refuse a sample for a reason that is not the queue's, such as its size [QS 2.4]."""
         self._outbox.events.append(SampleReceived(now, self._name, write.identity, len(write.payload)))
         self._context.bounce(now, write.identity, reason)
 
@@ -130,7 +130,7 @@ class Entry:
             self._context.bounce(now, identity, BounceReason.EXPIRED)
 
     def lose_producer(self, now: Nanoseconds, writer_guid: Guid) -> None:
-        """Let what a vanished producer has waiting outside go with it; what is held stays (section 2.15.4)."""
+        """Let what a vanished producer has waiting outside go with it; what is held stays [QS 2.15.4]."""
         for identity in self._reader_cache.of_writer(writer_guid):
             self._reader_cache.leave(identity)
             self._outbox.events.append(SampleBounced(now, self._name, identity, BounceReason.PRODUCER_GONE))
@@ -139,7 +139,7 @@ class Entry:
             self.let_in(now)
 
     def shut(self, now: Nanoseconds) -> None:
-        """Refuse everything that waits outside: the queue will be deleted (section 5.4.2)."""
+        """Refuse everything that waits outside: the queue will be deleted [QS 5.4.2]."""
         while (arrival := self._reader_cache.first()) is not None:
             self._reader_cache.leave(arrival.write.identity)
             self._context.bounce(now, arrival.write.identity, BounceReason.QUEUE_FULL)
@@ -147,7 +147,7 @@ class Entry:
     def accept_dead_letter(
         self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason, line: DeadLetterLine
     ) -> bool:
-        """Enqueue a sample that another queue could not deliver (section 2.12); whether it found room.
+        """Enqueue a sample that another queue could not deliver [QS 2.12]; whether it found room.
 
         Our reading: nothing waits outside a dead-letter queue, whatever its replacement policy; the sample stays in its
         own queue. A dead letter that is there already counts as accepted.

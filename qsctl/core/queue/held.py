@@ -1,4 +1,4 @@
-"""What a queue holds, by identity, and the identities that it lately let go (manual, sections 2.9 and 5.2.2).
+"""What a queue holds, by identity, and the identities that it lately let go [QS 2.9 and 5.2.2].
 
 Decides: how long a retired identity is remembered so that a second sample with it is known as a duplicate.
 """

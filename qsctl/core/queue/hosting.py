@@ -1,7 +1,7 @@
-"""Which queues a service hosts: domain participants, their shared subscribers, their queues (manual, section 2.1).
+"""Which queues a service hosts: domain participants, their shared subscribers, their queues [QS 2.1].
 
 Decides: what may be created or deleted beside what is there, which implicit reply queue comes with a queue
-(section 2.11), and which queues take a topic's samples.
+[QS 2.11], and which queues take a topic's samples.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def queue_identifier(participant: str, subscriber: str, settings: SharedReaderQu
 
 
 def reply_topic(settings: SharedReaderQueueSettings) -> str:
-    """The topic of a queue's replies (Table 3.14); empty when it has no `reply_type`."""
+    """The topic of a queue's replies [QS Table 3.14]; empty when it has no `reply_type`."""
     return (settings.reply_topic or f"{settings.topic_name}Reply") if settings.reply_type else ""
 
 
 def implicit_reply_queue(settings: SharedReaderQueueSettings) -> SharedReaderQueueSettings:
-    """The reply queue that a `reply_type` brings: configured like the queue itself (section 2.11, Table 3.14)."""
+    """The reply queue that a `reply_type` brings: configured like the queue itself [QS 2.11, Table 3.14]."""
     return replace(
         settings,
         name=f"{settings.name}Reply",
@@ -198,7 +198,7 @@ class Hosting:
         return [hosted.queues[each] for each in names]
 
     def dead_letters_of(self, queue: SharedReaderQueue) -> SharedReaderQueue | None:
-        """The queue that takes a queue's dead letters (section 2.12)."""
+        """The queue that takes a queue's dead letters [QS 2.12]."""
         name = queue.settings.dead_letter_queue
         return self.queues[f"{queue.name.rpartition('/')[0]}/{name}"] if name else None
 
@@ -249,7 +249,7 @@ class Hosting:
 
 
 def _check(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> None:
-    """Names, topics and dead letters of one subscriber (sections 2.3, 2.12).
+    """Names, topics and dead letters of one subscriber [QS 2.3, 2.12].
 
     Raises:
         Refused: says what stands in the way.

@@ -1,4 +1,4 @@
-"""How long a sample lives (manual, section 2.9 and Table 3.15).
+"""How long a sample lives [QS 2.9 and Table 3.15].
 
 Decides: which lifespan counts, and which samples are past theirs.
 """

@@ -1,4 +1,4 @@
-"""How much a queue may hold, and who hears when it rises and falls (manual, section 2.15).
+"""How much a queue may hold, and who hears when it rises and falls [QS 2.15].
 
 Decides: whether a sample finds room, and when a watermark or the limit is passed. What becomes of a sample without
 room is the replacement policy's: `shared_reader_queue` rejects it or lets it wait.
@@ -52,7 +52,7 @@ class Limits:
         self._queue = queue
         self._outbox = outbox
         self._count_max = limits.max_count if limits.max_count >= 0 else _WITHOUT_END
-        # Ignored where the state is kept on disk only (section 2.15.1.2).
+        # Ignored where the state is kept on disk only [QS 2.15.1.2].
         bounded = limits.max_in_memory_bytes >= 0 and not on_disk
         self._bytes_max = limits.max_in_memory_bytes if bounded else _WITHOUT_END
         self.limited = self._count_max < _WITHOUT_END or self._bytes_max < _WITHOUT_END

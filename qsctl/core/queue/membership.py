@@ -1,4 +1,4 @@
-"""Consumers that come, go and report on themselves (manual, sections 2.10, 2.11.3 and 2.13).
+"""Consumers that come, go and report on themselves [QS 2.10, 2.11.3 and 2.13].
 
 Decides: how large a consumer's window is, and what becomes of what it held when it leaves.
 """
@@ -43,7 +43,7 @@ class Membership:
     def join(self, now: Nanoseconds, joined: ConsumerJoined) -> None:
         """Seat a consumer behind the others; a second time changes its window at the most.
 
-        A requester's reader, one with a source GUID, makes the queue route by address (section 2.11.3).
+        A requester's reader, one with a source GUID, makes the queue route by address [QS 2.11.3].
 
         Refuses:
             The nil GUID, which names nobody.
@@ -94,7 +94,7 @@ class Membership:
         self._deliveries.serve(now, *(groups | {group: None}))
 
     def report_availability(self, now: Nanoseconds, availability: ConsumerAvailability) -> None:
-        """Heed what a consumer reports of itself (section 2.10.2), perhaps before it is seen to have joined.
+        """Heed what a consumer reports of itself [QS 2.10.2], perhaps before it is seen to have joined.
 
         Refuses:
             Any report where ALLOW_CONSUMER_FEEDBACK is off: the queue does not listen.

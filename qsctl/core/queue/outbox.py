@@ -74,7 +74,7 @@ class Outbox:
         self.messages: list[Resting] = []
         self.events: list[Event] = []
         self.spilling: list[Sample] = []
-        """Samples whose payload is on disk as soon as this batch is stored (section 2.14.2)."""
+        """Samples whose payload is on disk as soon as this batch is stored [QS 2.14.2]."""
         self.agenda = Agenda()
         self._has_spilled = False
 

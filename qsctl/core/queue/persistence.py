@@ -1,4 +1,4 @@
-"""What of a sample goes to disk, and what stays in memory (manual, section 2.14.2).
+"""What of a sample goes to disk, and what stays in memory [QS 2.14.2].
 
 Decides: the record of a held sample, and which payloads are on disk only.
 """
@@ -56,7 +56,7 @@ def enqueued_record(queue: str, sample: Sample, payload_from: tuple[str, int] | 
 
 
 def on_disk_over_bytes(settings: SharedReaderQueueSettings) -> int:
-    """Payloads of more bytes than this are kept on disk only (section 2.14.2).
+    """Payloads of more bytes than this are kept on disk only [QS 2.14.2].
 
     Without in-memory state that is every payload. With it, a payload no larger than `sample_buffer_min_size` stays in
     memory too, and all of them where buffers are not trimmed or their size is the type's maximum (-1).

@@ -1,4 +1,4 @@
-"""Samples that wait outside a full queue (manual, section 2.15.4: WAIT_WITHOUT_REPLACEMENT).
+"""Samples that wait outside a full queue ([QS 2.15.4]: WAIT_WITHOUT_REPLACEMENT).
 
 Decides: the order in which they are let in, and how many may wait. They are not held: no record, no acknowledgment.
 The missing acknowledgment is what stops the producer, once its send window is full.

@@ -1,4 +1,4 @@
-"""Answers that do not come, and attempts that are left (manual, section 2.9, Table 2.1).
+"""Answers that do not come, and attempts that are left [QS 2.9, Table 2.1].
 
 Decides: when a consumer's answer is overdue, and whether a failed delivery is followed by another.
 """

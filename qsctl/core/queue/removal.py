@@ -1,4 +1,4 @@
-"""How a sample leaves its queue for good (manual, sections 2.9, 2.12 and 5.4.3).
+"""How a sample leaves its queue for good [QS 2.9, 2.12 and 5.4.3].
 
 Decides: what is done with a sample that was delivered, died or was flushed: to the dead letters first, if it died and
 there is a place for it; then the record, the event, and what the queue kept for it.
@@ -117,7 +117,7 @@ class Removal:
             self._lifespans.leave()
 
     def flush(self, now: Nanoseconds, samples: Iterable[Sample]) -> int:
-        """Remove those of these samples that are still held (section 5.4.3); return how many."""
+        """Remove those of these samples that are still held [QS 5.4.3]; return how many."""
         known = self._held.known
         going = [sample for sample in samples if known.get(sample.identity) is sample]
         groups = self._deliveries.groups_of(going)

@@ -1,4 +1,4 @@
-"""From records to a queue and back (manual, section 2.14).
+"""From records to a queue and back [QS 2.14].
 
 Decides: what each record does when it is replayed, which records say the same in fewest words, and what a queue makes
 of a replayed state. There is one way from records to a queue that works: `Replay` them into a queue that holds nothing,
@@ -149,7 +149,7 @@ def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Ite
 
 
 def resume(now: Nanoseconds, queue: SharedReaderQueue, *, is_restart: bool) -> None:
-    """Make of a replayed state a queue that works (section 2.14.2.1).
+    """Make of a replayed state a queue that works [QS 2.14.2.1].
 
     A delivery that was in progress is void, and nobody knows what became of it. What expired meanwhile, or has spent
     its attempts, goes to the dead letters or is removed.

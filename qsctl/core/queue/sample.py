@@ -1,4 +1,4 @@
-"""A held sample and its lifecycle (manual, section 2.9, Table 2.1).
+"""A held sample and its lifecycle [QS 2.9, Table 2.1].
 
 Decides: which states there are and what leads from one to the next. `Sample.move` is the only place that assigns a
 state, and it takes the next one from `TRANSITIONS`. Who causes a move, and when, is `shared_reader_queue`'s.
@@ -20,7 +20,7 @@ from qsctl.instant import Nanoseconds
 class SampleState(IntEnum):
     """The states of section 2.9; in the last four no consumer is sent the sample any more, and it leaves the queue.
 
-    `ARRIVED` is the table's <Init>. `FLUSHED` is ours: removed by a command (section 5.4.3). A sample that is EXPIRED
+    `ARRIVED` is the table's <Init>. `FLUSHED` is ours: removed by a command [QS 5.4.3]. A sample that is EXPIRED
     or in FAILED_DELIVERY stays in its queue while the dead-letter queue has no room for it.
     """
 
@@ -61,7 +61,7 @@ class Cause(IntEnum):
     FLUSH = 9
     """A command removed it."""
     RESTORE = 10
-    """The service restarted; the delivery that was under way is void (section 2.14.2.1)."""
+    """The service restarted; the delivery that was under way is void [QS 2.14.2.1]."""
     HAND_BACK = 11
     """The consumer detached and says that it did not touch it."""
     DEAD_LETTER = 12
@@ -123,7 +123,7 @@ class Sample(msgspec.Struct, gc=False):
     """Its place in the queue, never reused; the order of positions is the order of the queue."""
     identity: SampleIdentity
     payload: bytes | None
-    """None: on disk only, to be read by `position` (section 2.14.2)."""
+    """None: on disk only, to be read by `position` [QS 2.14.2]."""
     size_bytes: int
     enqueued_at_ns: Nanoseconds
     expires_at_ns: Nanoseconds

@@ -1,7 +1,7 @@
-"""What can be set on a shared reader queue (manual, Tables 3.14 to 3.16; section 2.15).
+"""What can be set on a shared reader queue [QS Tables 3.14 to 3.16; 2.15].
 
 Frozen dataclasses with the manual's defaults, in nanoseconds, bytes and counts. `config/build.py` makes them from XML;
-two queues have the same configuration when these are equal (section 5.4.1: DUPLICATED against ALREADY_EXISTS).
+two queues have the same configuration when these are equal ([QS 5.4.1]: DUPLICATED against ALREADY_EXISTS).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ UNLIMITED: Final = -1
 
 
 class DistributionKind(StrEnum):
-    """Dispatch policies (Table 3.15); the manual knows one."""
+    """Dispatch policies [QS Table 3.15]; the manual knows one."""
 
     ROUND_ROBIN = "ROUND_ROBIN"
 
 
 class PersistenceKind(StrEnum):
-    """Whether samples outlive the service (section 2.14.2)."""
+    """Whether samples outlive the service [QS 2.14.2]."""
 
     VOLATILE = "VOLATILE"
     PERSISTENT = "PERSISTENT"
 
 
 class ReplacementKind(StrEnum):
-    """What becomes of a sample that finds the queue full (section 2.15.4)."""
+    """What becomes of a sample that finds the queue full [QS 2.15.4]."""
 
     REJECT_WITHOUT_REPLACEMENT = "REJECT_WITHOUT_REPLACEMENT"
     WAIT_WITHOUT_REPLACEMENT = "WAIT_WITHOUT_REPLACEMENT"
@@ -38,7 +38,7 @@ class ReplacementKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DistributionSettings:
-    """`<distribution>` (Table 3.15, section 2.10)."""
+    """`<distribution>` [QS Table 3.15, 2.10]."""
 
     kind: DistributionKind = DistributionKind.ROUND_ROBIN
     unacked_threshold: int = UNLIMITED
@@ -49,7 +49,7 @@ class DistributionSettings:
 
 @dataclass(frozen=True, slots=True)
 class RedeliverySettings:
-    """`<redelivery>` (Table 3.15): the first delivery is no retry, so attempts = retries + 1."""
+    """`<redelivery>` [QS Table 3.15]: the first delivery is no retry, so attempts = retries + 1."""
 
     max_delivery_retries: int = 0
     response_timeout_ns: Nanoseconds = INFINITE_NS
@@ -57,7 +57,7 @@ class RedeliverySettings:
 
 @dataclass(frozen=True, slots=True)
 class PersistenceSettings:
-    """`<persistence>` of a queue (Table 3.15, section 2.14.2)."""
+    """`<persistence>` of a queue [QS Table 3.15, 2.14.2]."""
 
     kind: PersistenceKind = PersistenceKind.VOLATILE
     in_memory_state: bool = True
@@ -66,7 +66,7 @@ class PersistenceSettings:
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimitSettings:
-    """`<resource_limits>` (section 2.15). Watermarks are percent of the limits; None: not set."""
+    """`<resource_limits>` [QS 2.15]. Watermarks are percent of the limits; None: not set."""
 
     initial_count: int = 1
     max_count: int = UNLIMITED
@@ -81,7 +81,7 @@ class ResourceLimitSettings:
 
 @dataclass(frozen=True, slots=True)
 class SampleBufferSettings:
-    """`<memory_management>` of the domain participant (section 3.3.6.1)."""
+    """`<memory_management>` of the domain participant [QS 3.3.6.1]."""
 
     min_size_bytes: int = 256
     trim_to_size: bool = True
@@ -89,7 +89,7 @@ class SampleBufferSettings:
 
 @dataclass(frozen=True, slots=True)
 class HistoricalStatistics:
-    """`<historical_statistics>` (Table 3.7): a window that is not named is off."""
+    """`<historical_statistics>` [QS Table 3.7]: a window that is not named is off."""
 
     five_second: bool = False
     one_minute: bool = False
@@ -100,7 +100,7 @@ class HistoricalStatistics:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsSettings:
-    """`<statistics>` (Table 3.7), resolved for the queue."""
+    """`<statistics>` [QS Table 3.7], resolved for the queue."""
 
     sampling_period_ns: Nanoseconds = SECOND_NS
     historical: HistoricalStatistics = HistoricalStatistics()
@@ -108,7 +108,7 @@ class StatisticsSettings:
 
 @dataclass(frozen=True, slots=True)
 class MonitoringSettings:
-    """`<entity_monitoring>` (Table 3.6), resolved for the queue."""
+    """`<entity_monitoring>` [QS Table 3.6], resolved for the queue."""
 
     enabled: bool = False
     status_publication_period_ns: Nanoseconds = 5 * SECOND_NS
@@ -116,7 +116,7 @@ class MonitoringSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSettings:
-    """`<replication_settings>` (Table 7.3), resolved for the queue."""
+    """`<replication_settings>` [QS Table 7.3], resolved for the queue."""
 
     enabled: bool = False
     queue_instances: int = 2
@@ -130,7 +130,7 @@ class SharedReaderQueueSettings:
     """A `<shared_reader_queue>` or `<dead_letter_shared_reader_queue>`, every inherited value resolved.
 
     `app_ack_sample_to_producer` is Table 3.15's reliability; `dead_letter_queue` is the sibling's `name`, empty when
-    none. `is_dead_letter` queues hold `DeadLetter_t` and have neither `type_name` nor `reply_type` (section 3.3.11).
+    none. `is_dead_letter` queues hold `DeadLetter_t` and have neither `type_name` nor `reply_type` [QS 3.3.11].
     `qos` keeps the DDS QoS elements of the queue as canonical XML text by tag name: only a transport reads them.
     """
 
@@ -157,7 +157,7 @@ class SharedReaderQueueSettings:
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """A `<session>` (Table 3.13): the context that its queues share."""
+    """A `<session>` [QS Table 3.13]: the context that its queues share."""
 
     name: str
     dequeue_period_ns: Nanoseconds = 10 * MILLISECOND_NS

@@ -1,4 +1,4 @@
-"""The shared reader queue: one sample, one consumer at a time (manual, sections 2.4 to 2.15).
+"""The shared reader queue: one sample, one consumer at a time [QS 2.4 to 2.15].
 
 Decides: which parts a queue has, how they are put together, and in which order they do what is due. Each part has a
 state and decides one thing: `entry` what comes in, `delivery` what is sent and answered, `membership` who consumes,
@@ -42,8 +42,8 @@ class SharedReaderQueue:
         settings: what was configured.
         outbox: where records, messages and events go.
         journaled: whether records are written.
-        dead_letters: where undeliverable samples go (section 2.12); None: nowhere, they are removed.
-        routes: whether it is the reply queue of another one (section 2.11).
+        dead_letters: where undeliverable samples go [QS 2.12]; None: nowhere, they are removed.
+        routes: whether it is the reply queue of another one [QS 2.11].
     """
 
     __slots__ = (
@@ -199,7 +199,7 @@ class SharedReaderQueue:
     # What becomes of the whole of it.
 
     def shut(self, now: Nanoseconds) -> None:
-        """Refuse those who wait outside: the queue will be deleted (section 5.4.2). No sample may come any more."""
+        """Refuse those who wait outside: the queue will be deleted [QS 5.4.2]. No sample may come any more."""
         self.context.is_shut = True
         self._entry.shut(now)
 

@@ -1,4 +1,4 @@
-"""Dead samples that wait in their queue for room in the dead-letter queue (section 2.12).
+"""Dead samples that wait in their queue for room in the dead-letter queue [QS 2.12].
 
 Decides: which states such a sample is in, and which queue's turn it is when there is room again. A dead letter is never
 dropped for want of room: its sample stays where it is, held and counted, and fills its queue as any other.

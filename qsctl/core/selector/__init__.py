@@ -1,1 +1,1 @@
-"""Sample selectors (manual, section 5.2.2): grammar, expression tree and evaluator apart."""
+"""Sample selectors [QS 5.2.2]: grammar, expression tree and evaluator apart."""

@@ -1,4 +1,4 @@
-"""What the parts of a selector mean: numbers, names, types, depth (manual, section 5.2.2).
+"""What the parts of a selector mean: numbers, names, types, depth [QS 5.2.2].
 
 Decides: which terms may be compared. Called by the parser, part by part, from the inside out; a part that is a
 sentence of the grammar and yet makes no sense is a `Misfit`.

@@ -1,4 +1,4 @@
-"""The tree of a sample selector (manual, section 5.2.2) and its canonical text.
+"""The tree of a sample selector [QS 5.2.2] and its canonical text.
 
 Frozen values that compare by content; printing one and parsing the text gives the same tree again.
 """

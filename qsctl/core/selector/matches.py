@@ -1,4 +1,4 @@
-"""Whether a sample is selected, and which samples a selector can only mean (manual, section 5.2.2)."""
+"""Whether a sample is selected, and which samples a selector can only mean [QS 5.2.2]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the text of a selector to its tree (manual, section 5.2.2).
+"""From the text of a selector to its tree [QS 5.2.2].
 
 Decides: the bounds on a selector, and what an error says. The parser is table-driven, so nesting costs no recursion;
 it is built when the first selector comes, and kept. What the parts mean is `build.py`'s.

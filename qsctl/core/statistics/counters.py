@@ -1,4 +1,4 @@
-"""The statistics of one queue: every counter and variable of its status, folded from events (manual, section 6.2).
+"""The statistics of one queue: every counter and variable of its status, folded from events [QS 6.2].
 
 Decides: what each counter counts. `tell` may run four times a sample, so it only adds to plain integers; means and
 windows are worked out when somebody reads. When to publish is said by `next_deadline`, sending is the engine's.
@@ -43,8 +43,8 @@ _DELIVERED: Final = RemovalCause.DELIVERED
 class QueueStatistics:
     """Counts what one queue did, from the moment it was created.
 
-    `change` is counted since the status was last read by a command (section 5.4.4); a publication does not reset it
-    (section 2.15.3). Our reading of the variables: latency is the time from enqueued to first sent, so that waiting for
+    `change` is counted since the status was last read by a command [QS 5.4.4]; a publication does not reset it
+    [QS 2.15.3]. Our reading of the variables: latency is the time from enqueued to first sent, so that waiting for
     a slow consumer does not pass for a slow service; a sample is dequeued when it leaves the queue for good, whatever
     the cause, so that enqueue less dequeue is the queue's growth.
     """
@@ -137,7 +137,7 @@ class QueueStatistics:
         self._acknowledged += acknowledged
 
     def status(self, now: Nanoseconds, queue_name: str, current: CurrentCounts) -> SharedReaderQueueStatus:
-        """Answer a command: `change` starts again from zero (section 5.4.4)."""
+        """Answer a command: `change` starts again from zero [QS 5.4.4]."""
         status = self.publication(now, queue_name, current)
         self._last_read = status.total
         return status

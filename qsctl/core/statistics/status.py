@@ -1,4 +1,4 @@
-"""`SharedReaderQueueStatus` (manual, sections 2.15.3, 3.3.4.3, 6.2): names and order as on the wire."""
+"""`SharedReaderQueueStatus` [QS 2.15.3, 3.3.4.3, 6.2]: names and order as on the wire."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class CurrentCounts(NamedTuple):
     """What a queue holds at this instant.
 
     Unacknowledged samples are all that are held and not acknowledged, sent ones are with a consumer. Waiting ones are
-    outside a full queue (section 2.15.4); undeliverable ones are held because the dead-letter queue has no room.
+    outside a full queue [QS 2.15.4]; undeliverable ones are held because the dead-letter queue has no room.
     """
 
     message_count: int

@@ -1,4 +1,4 @@
-"""The statistics of a queue as they are stored between two processes (section 6.2).
+"""The statistics of a queue as they are stored between two processes [QS 6.2].
 
 Decides: what of them outlives a process. Only those of a service that lives in a state directory do.
 """

@@ -1,1 +1,1 @@
-"""Sessions side by side: a process each, and one that coordinates them (manual, section 3.3.9)."""
+"""Sessions side by side: a process each, and one that coordinates them [QS 3.3.9]."""

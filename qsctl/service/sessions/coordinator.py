@@ -1,7 +1,7 @@
-"""A service whose sessions are processes: what it does itself, and what it asks them (manual, section 3.3.9).
+"""A service whose sessions are processes: what it does itself, and what it asks them [QS 3.3.9].
 
 Decides: who answers which command. The coordinator knows the whole configuration: it makes every change first, keeps it
-(section 2.14.1), and tells the process that it concerns; what is in the queues is asked of who holds them.
+[QS 2.14.1], and tells the process that it concerns; what is in the queues is asked of who holds them.
 """
 
 from __future__ import annotations

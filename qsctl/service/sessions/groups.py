@@ -1,4 +1,4 @@
-"""Which sessions can be worked on side by side (manual, section 3.3.9).
+"""Which sessions can be worked on side by side [QS 3.3.9].
 
 Decides: what must stay together. A sample goes to its dead letters in one step, and a reply topic declared as a queue
 stands in for the implicit reply queue, so the sessions of such queues are one group. Everything else is independent.

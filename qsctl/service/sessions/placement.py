@@ -1,4 +1,4 @@
-"""Which process holds which queue, and which commands it takes to change that (manual, sections 3.3.9 and 5.4).
+"""Which process holds which queue, and which commands it takes to change that [QS 3.3.9 and 5.4].
 
 Decides: where a queue that is created goes: to its dead letters, else to its session, else, in a shared subscriber
 that was created at run time, to the process with the fewest queues, where all of that subscriber's go.

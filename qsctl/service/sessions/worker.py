@@ -1,4 +1,4 @@
-"""The process of one group of sessions: a service of its own, less administration (manual, section 3.3.9).
+"""The process of one group of sessions: a service of its own, less administration [QS 3.3.9].
 
 Decides: what it leaves to the coordinator. Signals, commands, the service's state and the metrics port are its;
 samples, their files, their status and their log lines are the session's.

@@ -1,1 +1,1 @@
-"""The service and its clients on DDS, with Eclipse Cyclone DDS (manual, chapters 2.3 to 2.8, 5, 6 and 9)."""
+"""The service and its clients on DDS, with Eclipse Cyclone DDS [QS 2.3 to 2.8, 5, 6 and 9]."""

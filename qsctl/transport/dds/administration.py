@@ -1,4 +1,4 @@
-"""The service's end of the administration topics, and of monitoring and logging (manual, sections 5.3, 6.2 and 3.5).
+"""The service's end of the administration topics, and of monitoring and logging [QS 5.3, 6.2 and 3.5].
 
 Decides: which requests reach the engine, and when a reply leaves. A request that cannot be read is answered here; one
 whose target pattern means other services is left alone before its body is parsed.
@@ -51,7 +51,7 @@ from qsctl.transport.dds.wire_types import (
 )
 
 REQUESTS_MAX: Final = 32
-"""Requests that wait to be read (Table 3.4)."""
+"""Requests that wait to be read [QS Table 3.4]."""
 
 _NO_IDENTITY: Final = WireIdentity(WireGuid(NIL_OCTETS))
 
@@ -147,7 +147,7 @@ class AdminEndpoints:
 
 
 class MonitoringEndpoint:
-    """The writer of the queues' status; a late reader gets each queue's last one (Table 3.5)."""
+    """The writer of the queues' status; a late reader gets each queue's last one [QS Table 3.5]."""
 
     def __init__(self, participant: Participant) -> None:
         assert participant.entity is not None

@@ -1,8 +1,8 @@
-"""Who may send commands, and whether their replies reach them (manual, sections 5.2 and 5.3).
+"""Who may send commands, and whether their replies reach them [QS 5.2 and 5.3].
 
 Decides: how long a reply waits for its reader. A program's request may come before its reply reader is discovered here:
 the two are announced on channels of their own, and a program may open the reader last. A reply written then is lost,
-because nothing is kept for readers that come later (Table 3.4).
+because nothing is kept for readers that come later [QS Table 3.4].
 """
 
 from __future__ import annotations

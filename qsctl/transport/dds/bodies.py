@@ -1,4 +1,4 @@
-"""What a reply carries in `octet_body`, as CDR of the manual's types (sections 5.4.4 to 5.4.6).
+"""What a reply carries in `octet_body`, as CDR of the manual's types [QS 5.4.4 to 5.4.6].
 
 Decides: the bytes, in standard XCDR1 with the encapsulation header. Each pair of functions is its own inverse.
 """
@@ -101,7 +101,7 @@ def identity_from_wire(wire: Any) -> SampleIdentity:
 
 
 def wire_status(status: SharedReaderQueueStatus) -> WireQueueStatus:
-    """A queue's status as it is published (section 6.2) and answered (5.4.4)."""
+    """A queue's status as it is published [QS 6.2] and answered (5.4.4)."""
     return WireQueueStatus(
         queue_name=status.queue_name,
         **{name: getattr(status.total, name) for name in _COUNTERS},
@@ -169,7 +169,7 @@ def queue_data_from_wire(wire: Any) -> QueueData:
 
 
 def message_from_wire(wire: Any) -> MessageData:
-    """A sample of a queue (section 5.4.6), from whoever lays it out otherwise than `packed_replies`."""
+    """A sample of a queue [QS 5.4.6], from whoever lays it out otherwise than `packed_replies`."""
     payload = bytes(wire.sample_buffer.value)
     return MessageData(
         queue_name=wire.queue_name,
@@ -187,7 +187,7 @@ def message_from_wire(wire: Any) -> MessageData:
 
 
 def dead_letter_octets(queue_name: str, identity: SampleIdentity, reason: int, payload: bytes) -> bytes:
-    """`DeadLetter_t` (section 2.12): the payload of a dead letter on its way to a consumer."""
+    """`DeadLetter_t` [QS 2.12]: the payload of a dead letter on its way to a consumer."""
     letter = WireDeadLetter(
         queue_name, wire_identity(identity), UndeliveredReasonKind(reason), WireSampleBuffer(payload)
     )

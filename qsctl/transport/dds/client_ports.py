@@ -1,4 +1,4 @@
-"""The client's ends of a topic and of a queue (manual, sections 2.4, 2.5 and 2.13).
+"""The client's ends of a topic and of a queue [QS 2.4, 2.5 and 2.13].
 
 Decides: when a queue counts as matched. A producer's queue is announced and its service's reader is matched by our
 writer; a consumer's queue is announced and reads our answers. Nothing is written before, so nothing gets lost.
@@ -269,7 +269,7 @@ class ConsumerPort:
         self.flush()
 
     def tell(self, availability: ConsumerAvailability) -> None:
-        """Tell the queue about this consumer (section 2.10.2).
+        """Tell the queue about this consumer [QS 2.10.2].
 
         Raises:
             UsageError: the port was opened without feedback.

@@ -1,4 +1,4 @@
-"""Administration commands on the wire and back (manual, sections 5.2 to 5.4).
+"""Administration commands on the wire and back [QS 5.2 to 5.4].
 
 Decides: which request means which command, and the limits of what a stranger may send. A request that cannot be read
 is answered with an ERROR that says why; a request for another kind of service is nobody's.
@@ -92,7 +92,7 @@ def request_from_octets(data: bytes) -> Any:
 
 
 def is_for_queuing_services(request: Any) -> bool:
-    """Whether a queuing service answers: to a request for another kind of service, it gives no reply (section 5.3)."""
+    """Whether a queuing service answers: to a request for another kind of service, it gives no reply [QS 5.3]."""
     return request.service in (ServiceKind.RTI_SERVICE_QUEUING_SERVICE, ServiceKind.RTI_SERVICE_OTHER_SERVICE)
 
 

@@ -20,7 +20,7 @@ from qsctl.transport.dds.wire_types import producer_acknowledgment_topic
 
 
 class DomainDelivery:
-    """Every queue of one `<domain_participant>` (Table 3.10).
+    """Every queue of one `<domain_participant>` [QS Table 3.10].
 
     Args:
         name: the `name` attribute of the domain participant.

@@ -1,4 +1,4 @@
-"""What the service opens for a topic and for a queue (manual, sections 2.6 to 2.8, 2.10.2 and 2.13).
+"""What the service opens for a topic and for a queue [QS 2.6 to 2.8, 2.10.2 and 2.13].
 
 Decides: which readers and writers exist, and when a consumer counts as attached. A topic has one reader, however many
 queues it feeds; a queue has a writer that announces it, a lane to each consumer, and a reader of their answers.
@@ -143,7 +143,7 @@ class TopicEndpoints:
             self._unclaimed_count += len(answers)
 
     def end(self, queue: str) -> None:
-        """Report to the producers that one of the queues was deleted (section 5.4.2)."""
+        """Report to the producers that one of the queues was deleted [QS 5.4.2]."""
         label = self.queues.get(queue)
         if label is not None:
             for lane in self._lanes.values():
@@ -357,7 +357,7 @@ class QueueEndpoints:
 
 
 def availability_from_octets(queue: str, data: bytes) -> ConsumerAvailability:
-    """Read what a consumer says of itself to a queue (section 2.10.2).
+    """Read what a consumer says of itself to a queue [QS 2.10.2].
 
     Raises:
         Malformed: the octets are no `ConsumerAvailability_t`.

@@ -2,7 +2,7 @@
 
 Decides: how many samples share a frame, what waits when the peer's cache is full, and when a lane is known to reach
 its peer. There is no content filter on the writer's side in Cyclone DDS, so the lane takes the part that the filter
-on `related_reader_guid` has in the manual (section 2.7); a reader of partition `*` sees every lane (section 2.8).
+on `related_reader_guid` has in the manual [QS 2.7]; a reader of partition `*` sees every lane [QS 2.8].
 """
 
 from __future__ import annotations

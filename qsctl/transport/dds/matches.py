@@ -1,4 +1,4 @@
-"""What a client knows of the services that host its queue (manual, section 2.13).
+"""What a client knows of the services that host its queue [QS 2.13].
 
 Decides: when an announced queue counts as matched, and when a service that was out of sight is back.
 """
@@ -29,7 +29,7 @@ class QueueVanished(NamedTuple):
 
 
 class QueueDeleted(NamedTuple):
-    """A queue was deleted by a command (section 5.4.2): it acknowledges nothing any more."""
+    """A queue was deleted by a command [QS 5.4.2]: it acknowledges nothing any more."""
 
     queue: str
 

@@ -1,4 +1,4 @@
-"""Replies packed and parsed by hand: with a sample in it 3 and 5 µs instead of 45 (manual, sections 5.3 and 5.4.6).
+"""Replies packed and parsed by hand: with a sample in it 3 and 5 µs instead of 45 [QS 5.3 and 5.4.6].
 
 Decides: the bytes of a `CommandReply`, and of the `Message` that may be in it, in little-endian XCDR1. A queue may hold
 millions of samples, and each is a reply of its own. What another implementation writes otherwise is left to the wire

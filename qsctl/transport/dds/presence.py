@@ -1,4 +1,4 @@
-"""Who is there: the readers and writers of a domain and what they say of themselves (manual, sections 2.5 and 2.13).
+"""Who is there: the readers and writers of a domain and what they say of themselves [QS 2.5 and 2.13].
 
 Decides: how an endpoint tells its role. The manual's property `dds.data_reader.shared_subscriber_name` makes a reader
 a queue consumer; our endpoints add `qsctl;key=value;…` as user data, which every DDS implementation can set.

@@ -1,6 +1,6 @@
 """Quality of service: what delivery needs, and what of the XML's QoS elements Cyclone DDS can do.
 
-Decides: reliable, keep-all, standard XCDR1 on every topic of delivery and administration (manual, Tables 3.4 and 3.14:
+Decides: reliable, keep-all, standard XCDR1 on every topic of delivery and administration ([QS Tables 3.4 and 3.14]:
 "cannot be changed"). A QoS element in the XML adds to this where the library has the policy; what it has not is named.
 """
 
@@ -28,7 +28,7 @@ _XCDR2: Final = Policy.DataRepresentation(use_xcdrv2_representation=True)
 _NEVER_BLOCK: Final = Policy.Reliability.Reliable(0)
 _FOREVER: Final = 2**63 - 1
 _INFINITE_SEC: Final = 2**31 - 1
-"""What DDS_DURATION_INFINITE_SEC stands for, and so does the number (section 3.2)."""
+"""What DDS_DURATION_INFINITE_SEC stands for, and so does the number [QS 3.2]."""
 
 
 def writer_qos(*, traits: Mapping[str, str] | None = None, extra: Sequence[Any] = (), in_xcdr2: bool = False) -> Qos:
@@ -45,7 +45,7 @@ def reader_qos(
     extra: Sequence[Any] = (),
     only_xcdr1: bool = False,
 ) -> Qos:
-    """A reliable reader; `subscriber` makes it a queue consumer as the manual says (section 2.5)."""
+    """A reliable reader; `subscriber` makes it a queue consumer as the manual says [QS 2.5]."""
     shared = [Policy.Property(SHARED_SUBSCRIBER_PROPERTY, subscriber, True)] if subscriber else []
     return Qos(
         *extra,
@@ -59,7 +59,7 @@ def reader_qos(
 
 
 def last_value_qos(*, extra: Sequence[Any] = (), in_xcdr2: bool = False) -> Qos:
-    """Monitoring: a late reader gets each queue's last status (Table 3.5)."""
+    """Monitoring: a late reader gets each queue's last status [QS Table 3.5]."""
     return Qos(
         *extra,
         Policy.Reliability.Reliable(SECOND_NS),

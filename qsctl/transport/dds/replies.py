@@ -1,4 +1,4 @@
-"""Command replies on the wire and back (manual, sections 5.3 and 5.4).
+"""Command replies on the wire and back [QS 5.3 and 5.4].
 
 Decides: the bytes of a reply, and how its body is told apart: the request says what was asked for, so the reader knows.
 """

@@ -1,7 +1,7 @@
 """The whole of a service on DDS: its domain participants, administration, monitoring and logging as one transport.
 
 Decides: which participants there are and what a turn of the driver does with them. Administration, monitoring and each
-`<domain_participant>` have a participant of their own (manual, sections 3.3.3, 3.3.4.2 and 3.3.6); all share a waitset.
+`<domain_participant>` have a participant of their own [QS 3.3.3, 3.3.4.2 and 3.3.6]; all share a waitset.
 """
 
 from __future__ import annotations

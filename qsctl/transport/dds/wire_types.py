@@ -1,7 +1,7 @@
 """The types on the wire: names, order and extensibility of the original where it names them, ours beside them.
 
 Decides: what a peer that generated its own code sees. Types of the administration and monitoring topics follow the
-manual (sections 2.10.2, 2.12, 3.3.4.3, 5.3 to 5.4.6); a frame of many samples and a frame of many acknowledgments
+manual [QS 2.10.2, 2.12, 3.3.4.3, 5.3 to 5.4.6]; a frame of many samples and a frame of many acknowledgments
 are ours, final, and laid out so that `frames` packs each sample with one `struct` call.
 """
 
@@ -43,7 +43,7 @@ class ServiceKind(IdlEnum, typename="RTI.Service.Admin.ServiceKind", default="RT
 class CommandActionKind(
     IdlEnum, typename="RTI.Service.Admin.CommandActionKind", default="RTI_SERVICE_COMMAND_ACTION_GET"
 ):
-    """What to do. A queuing service knows CREATE, DELETE, GET and SHUTDOWN (section 5.2); the numbers are ours."""
+    """What to do. A queuing service knows CREATE, DELETE, GET and SHUTDOWN [QS 5.2]; the numbers are ours."""
 
     RTI_SERVICE_COMMAND_ACTION_LOAD = 1
     RTI_SERVICE_COMMAND_ACTION_UNLOAD = 2
@@ -65,7 +65,7 @@ class CommandActionKind(
 class CommandReplyRetcode(
     IdlEnum, typename="RTI.Service.Admin.CommandReplyRetcode", default="RTI_SERVICE_COMMAND_REPLY_OK"
 ):
-    """What became of a command (section 5.4)."""
+    """What became of a command [QS 5.4]."""
 
     RTI_SERVICE_COMMAND_REPLY_OK = 0
     RTI_SERVICE_COMMAND_REPLY_ANNOUNCEMENT = 1
@@ -112,7 +112,7 @@ class WireSampleBuffer(IdlStruct, typename="RTI.QueuingService.SampleBuffer_t"):
 @dataclass
 @appendable
 class WireCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandRequest"):
-    """`CommandRequest` (section 5.3); `request_identity` is ours and may be missing."""
+    """`CommandRequest` [QS 5.3]; `request_identity` is ours and may be missing."""
 
     service_name: bounded_str[255] = ""
     service: ServiceKind = ServiceKind.RTI_SERVICE_OTHER_SERVICE
@@ -139,7 +139,7 @@ class OriginalCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandReque
 @dataclass
 @appendable
 class WireCommandReply(IdlStruct, typename="RTI.Service.Admin.CommandReply"):
-    """`CommandReply` (section 5.3); the last three members are ours. Bit 8 of `flags`: more replies follow."""
+    """`CommandReply` [QS 5.3]; the last three members are ours. Bit 8 of `flags`: more replies follow."""
 
     retcode: CommandReplyRetcode = CommandReplyRetcode.RTI_SERVICE_COMMAND_REPLY_OK
     native_retcode: int32 = 0
@@ -162,7 +162,7 @@ class OriginalCommandReply(IdlStruct, typename="RTI.Service.Admin.CommandReply")
 
 
 class UndeliveredReasonKind(IdlEnum, typename="RTI.QueuingService.UndeliveredReasonKind", default="LIFESPAN"):
-    """Why a sample was not delivered (section 2.12)."""
+    """Why a sample was not delivered [QS 2.12]."""
 
     LIFESPAN = 0
     MAX_RETRIES = 1
@@ -171,7 +171,7 @@ class UndeliveredReasonKind(IdlEnum, typename="RTI.QueuingService.UndeliveredRea
 @dataclass
 @appendable
 class WireDeadLetter(IdlStruct, typename="RTI.QueuingService.DeadLetter_t"):
-    """`DeadLetter_t` (section 2.12): what the consumers of a dead-letter queue receive."""
+    """`DeadLetter_t` [QS 2.12]: what the consumers of a dead-letter queue receive."""
 
     queue_name: bounded_str[255] = ""
     sample_identity: WireIdentity = field(default_factory=WireIdentity)
@@ -182,7 +182,7 @@ class WireDeadLetter(IdlStruct, typename="RTI.QueuingService.DeadLetter_t"):
 @dataclass
 @appendable
 class WireConsumerAvailability(IdlStruct, typename="RTI.QueuingService.ConsumerAvailability_t"):
-    """`ConsumerAvailability_t` (section 2.10.2)."""
+    """`ConsumerAvailability_t` [QS 2.10.2]."""
 
     consumer_guid: WireGuid = field(default_factory=WireGuid)
     key("consumer_guid")
@@ -191,7 +191,7 @@ class WireConsumerAvailability(IdlStruct, typename="RTI.QueuingService.ConsumerA
 
 
 class WireMessageStatus(IdlEnum, typename="RTI.QueuingService.MessageStatusKind", default="UNDELIVERED"):
-    """A sample's status in a queue (section 5.4.6)."""
+    """A sample's status in a queue [QS 5.4.6]."""
 
     UNDELIVERED = 0
     SENT = 1
@@ -201,7 +201,7 @@ class WireMessageStatus(IdlEnum, typename="RTI.QueuingService.MessageStatusKind"
 @dataclass
 @appendable
 class WireMessage(IdlStruct, typename="RTI.QueuingService.Message"):
-    """`Message` (section 5.4.6); the members after `sample_buffer` are ours."""
+    """`Message` [QS 5.4.6]; the members after `sample_buffer` are ours."""
 
     status: WireMessageStatus = WireMessageStatus.UNDELIVERED
     original_virtual_sample_identity: WireIdentity = field(default_factory=WireIdentity)
@@ -220,7 +220,7 @@ class WireMessage(IdlStruct, typename="RTI.QueuingService.Message"):
 @dataclass
 @mutable
 class WireQueueData(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedReaderQueueData"):
-    """`SharedReaderQueueData` (section 5.4.5); the members after `topic_name` are ours: others skip them."""
+    """`SharedReaderQueueData` [QS 5.4.5]; the members after `topic_name` are ours: others skip them."""
 
     queue_name: bounded_str[255] = ""
     key("queue_name")
@@ -235,7 +235,7 @@ class WireQueueData(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedRea
 @dataclass
 @mutable
 class WireServiceData(IdlStruct, typename="RTI.QueuingService.Monitoring.ServiceData"):
-    """`ServiceData` (section 5.4.5); the members after the list are ours: others skip them."""
+    """`ServiceData` [QS 5.4.5]; the members after the list are ours: others skip them."""
 
     shared_reader_queue_data_list: sequence[WireQueueData] = field(default_factory=list)
     participants: sequence[str] = field(default_factory=list)
@@ -245,7 +245,7 @@ class WireServiceData(IdlStruct, typename="RTI.QueuingService.Monitoring.Service
 @dataclass
 @appendable
 class WireStatisticMetrics(IdlStruct, typename="RTI.QueuingService.Monitoring.StatisticMetrics"):
-    """`StatisticMetrics` (section 3.3.4.3)."""
+    """`StatisticMetrics` [QS 3.3.4.3]."""
 
     period_ms: uint64 = 0
     count: int64 = 0
@@ -258,7 +258,7 @@ class WireStatisticMetrics(IdlStruct, typename="RTI.QueuingService.Monitoring.St
 @dataclass
 @appendable
 class WireStatisticVariable(IdlStruct, typename="RTI.QueuingService.Monitoring.StatisticVariable"):
-    """`StatisticVariable` (section 3.3.4.3)."""
+    """`StatisticVariable` [QS 3.3.4.3]."""
 
     publication_period_metrics: WireStatisticMetrics = field(default_factory=WireStatisticMetrics)
     historical_metrics: sequence[WireStatisticMetrics, 5] = field(default_factory=list)
@@ -267,7 +267,7 @@ class WireStatisticVariable(IdlStruct, typename="RTI.QueuingService.Monitoring.S
 @dataclass
 @mutable
 class WireQueueStatus(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedReaderQueueStatus"):
-    """`SharedReaderQueueStatus` (sections 5.4.4 and 6.2). The last five are ours: the type is mutable, and whoever
+    """`SharedReaderQueueStatus` [QS 5.4.4 and 6.2]. The last five are ours: the type is mutable, and whoever
     knows only the others passes them over.
     """
 
@@ -342,7 +342,7 @@ class WireFrame(IdlStruct, typename="RTI.QueuingService.SampleFrame"):
 @dataclass
 @final
 class WireAcknowledgment(IdlStruct, typename="RTI.QueuingService.Acknowledgment"):
-    """The answer to one sample: 1 accepted, 0 rejected (sections 2.4 and 2.5)."""
+    """The answer to one sample: 1 accepted, 0 rejected [QS 2.4 and 2.5]."""
 
     identity: WireIdentity = field(default_factory=WireIdentity)
     response: uint32 = 1
@@ -365,7 +365,7 @@ class WireAcknowledgmentFrame(IdlStruct, typename="RTI.QueuingService.Acknowledg
 @dataclass
 @appendable
 class WireLogMessage(IdlStruct, typename="RTI.QueuingService.LogMessage"):
-    """A line of the service's log on `rti/distlog` (section 3.5). `level` is the verbosity that shows it."""
+    """A line of the service's log on `rti/distlog` [QS 3.5]. `level` is the verbosity that shows it."""
 
     service_name: bounded_str[255] = ""
     process_id: int64 = 0
@@ -381,7 +381,7 @@ def producer_acknowledgment_topic(topic_name: str) -> str:
 
 
 def consumer_topic(topic_name: str, subscriber: str) -> str:
-    """`<Topic>@<SharedSubscriber>`: where the service sends a queue's samples (section 2.6)."""
+    """`<Topic>@<SharedSubscriber>`: where the service sends a queue's samples [QS 2.6]."""
     return f"{topic_name}@{subscriber}"
 
 
@@ -391,5 +391,5 @@ def consumer_acknowledgment_topic(topic_name: str, subscriber: str) -> str:
 
 
 def availability_topic(topic_name: str, subscriber: str) -> str:
-    """`ConsumerAvailability@<SharedReaderQueueName>` (section 2.10.2)."""
+    """`ConsumerAvailability@<SharedReaderQueueName>` [QS 2.10.2]."""
     return f"ConsumerAvailability@{topic_name}@{subscriber}"

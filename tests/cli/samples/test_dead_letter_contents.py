@@ -1,4 +1,4 @@
-"""Dead letters are read by the type of the queue that they come from (section 2.12)."""
+"""Dead letters are read by the type of the queue that they come from [QS 2.12]."""
 
 from __future__ import annotations
 

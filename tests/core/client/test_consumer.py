@@ -1,4 +1,4 @@
-"""Consumers, requesters and repliers as state machines (manual, sections 2.5 and 2.11)."""
+"""Consumers, requesters and repliers as state machines [QS 2.5 and 2.11]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The producer's window: when a sample is settled and when it is sent again (manual, section 2.4)."""
+"""The producer's window: when a sample is settled and when it is sent again [QS 2.4]."""
 
 from __future__ import annotations
 
