@@ -20,7 +20,6 @@ from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.sim.simulate import open_scenario
     from qsctl.sim.sizing.targets import Target
     from qsctl.summary.size import Candidate, Sizing, TargetEvidence
 
@@ -290,6 +289,7 @@ def size(
     from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.errors import UsageError
     from qsctl.sim.scenario.overrides import apply_overrides
+    from qsctl.sim.simulate import open_scenario
     from qsctl.sim.sizing.targets import parse_setting, parse_target
     from qsctl.summary.points import EVERY_MEASURE
     from qsctl.summary.size import size as find_size
