@@ -15,6 +15,7 @@ import hashlib
 import os
 import secrets
 import subprocess
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from typing import Final
 from qsctl.summary.java import JavaRuntime
 
 _BASE_SECONDS: Final = 120.0
+_ABANDONED_SECONDS: Final = 86_400.0
 _QUIET: Final = ("-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
 """An archive that does not fit is no error, and Java would warn of it on standard output."""
 
@@ -100,6 +102,7 @@ def class_archive(
         return ClassArchive(file, base)
     if not make or not os.access(folder, os.W_OK):
         return None
+    _remove_unfinished(folder)
     return ClassArchive(_unfinished(folder / name), base, is_new=True)
 
 
@@ -107,6 +110,14 @@ def _whole(folder: Path, name: str) -> Path | None:
     """Return the archive of this name that is as long as its name states."""
     found = (file for file in folder.glob(f"{name}-*.jsa") if file.stem == f"{name}-{file.stat().st_size}")
     return next(found, None)
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove what killed Javas began to write: no Java that is still running began it so long ago."""
+    for file in folder.glob("*.tmp"):
+        with suppress(OSError):
+            if file.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
+                file.unlink()
 
 
 def _unfinished(name: Path) -> Path:

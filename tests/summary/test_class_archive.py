@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,3 +125,15 @@ def test_java_accepts_the_archive_that_it_wrote(small: bool, spark_home: Path, t
     assert not later.is_new
     strict = ["-Xshare:on" if option == "-Xshare:auto" else option for option in later.options]
     subprocess.run([*run, *strict, "--list-modules"], check=True, capture_output=True)
+
+
+def test_what_a_killed_process_left_is_removed_a_day_later(java: JavaRuntime, spark_home: Path) -> None:
+    abandoned = archive_of(java, spark_home)
+    assert abandoned is not None
+    abandoned.file.write_bytes(b"clas")
+    assert archive_of(java, spark_home) is not None
+    assert abandoned.file.exists(), "its Java may be running"
+    two_days_ago_s = time.time() - 2 * 86_400
+    os.utime(abandoned.file, (two_days_ago_s, two_days_ago_s))
+    assert archive_of(java, spark_home) is not None
+    assert not abandoned.file.exists()

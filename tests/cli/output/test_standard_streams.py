@@ -114,10 +114,10 @@ def test_a_closed_output_takes_nothing_out_of_the_queue(environment: dict[str, s
 def test_what_was_printed_before_the_disk_was_full_does_not_come_again(
     environment: dict[str, str], shell: Shell, tmp_path: Path
 ) -> None:
-    """A limit of the file's size stands for the full disk: it takes some batches and no more."""
+    """A limit of the file's size stands for the full disk: the output does not fit, the files of the service do."""
     fill(environment, COUNT)
     file = tmp_path / "out.jsonl"
-    done = shell(f"trap '' XFSZ; ulimit -f 470; qsctl consume Orders --count 0 -o jsonl > {file}")
+    done = shell(f"trap '' XFSZ; ulimit -f 700; qsctl consume Orders --count 0 -o jsonl > {file}")
     assert done.returncode == ExitStatus.OUTPUT_FAILED
     written = [json.loads(line) for line in file.read_text().splitlines()[:1000]]
     again = rest_of(environment)

@@ -143,7 +143,7 @@ def test_size_answers_in_words_and_exits_1_when_nothing_is_enough(scenario: Path
     )
     few = qsctl(*ask[:2], "--target", "P(discards(D-1)>0)<5%", "--max-replications", "40", "--vary", "max-depth(D-1)")
     assert few.exit_code == 2
-    assert "takes 72 runs without one that does" in " ".join(few.stderr.split())
+    assert "needs 72 runs without one that does" in " ".join(few.stderr.split())
 
 
 @pytest.mark.spark
