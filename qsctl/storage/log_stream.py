@@ -69,6 +69,14 @@ class LogStream:
         return self.log.streams[self.number]
 
     @property
+    def ended_in_log(self) -> set[int]:
+        """The positions that end by records of the log, whether those are known to be committed or not.
+
+        A commit is learnt again after a restart; what it ended may have left its payload behind before.
+        """
+        return self.ended.union(position for _, _, position in self._uncommitted)
+
+    @property
     def last_index(self) -> int:
         """That of the last record."""
         return self.next_index - 1
@@ -262,35 +270,25 @@ class LogStream:
 
     def _entries(self) -> Iterator[tuple[int, Place, Sequence[Record]]]:
         """Return what the log has behind the checkpoint: index of the first record, place and records of each body."""
-        after, decode, carrier = self.entry.checkpointed, self.codec.decode, self.codec.carrier
         for place, body, payload in self.log.records(self.number):
-            try:
-                records = decode(body)
-            except UnreadableRecord as error:
-                self._report_unreadable(place, error)
-                yield max(place.first_index, after + 1), place, ()
-                continue
-            if type(records[0]) is carrier:
-                fill(records[0], "payload", payload)
-            index = place.first_index
-            if place.is_cut:
-                records = records[: place.record_count]
-            if index <= after:
-                index, records = after + 1, records[after + 1 - index :]
+            index, _, records = self._body(place, body, payload)
             yield index, place, records
 
     def _body(self, place: Place, body: bytes, payload: bytes) -> Body:
+        """Return what counts of a body: what is behind the checkpoint, as far as it was not taken back."""
+        first_index = place.first_index
+        skipped_count = max(0, self.entry.checkpointed + 1 - first_index)
         try:
             records = self.codec.decode(body)
         except UnreadableRecord as error:
             self._report_unreadable(place, error)
-            return Body(place.first_index, body, ())
+            return Body(first_index + skipped_count, body, ())
         if type(records[0]) is self.codec.carrier:
             fill(records[0], "payload", payload)
-        if place.is_cut:
-            records = records[: place.record_count]
-            body = self.codec.encode(records).bodies[0]
-        return Body(place.first_index, body, records)
+        if skipped_count or place.is_cut:
+            records = records[skipped_count : place.record_count]
+            body = self.codec.encode(records).bodies[0] if records else b""
+        return Body(first_index + skipped_count, body, records)
 
     def _report_unreadable(self, place: Place, error: UnreadableRecord) -> None:
         what = f"a record that this version cannot read: {error}"

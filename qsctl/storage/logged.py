@@ -72,7 +72,7 @@ class LoggedStorage(WritesThenSyncs):
             codec,
             known,
             until=entry.extent,
-            ended=self.in_log.ended,
+            ended=self.in_log.ended_in_log,
             commit=self._commit_snapshot,
         )
         self.was_there = self._own.was_there

@@ -157,6 +157,34 @@ class StreamContract:
         assert store.hard_state == STATE
         assert list(store.load()) == [enqueued(0)]
 
+    def test_a_snapshot_in_the_middle_of_a_run_keeps_the_rest_of_the_run(self, reopen: Callable[..., Storage]) -> None:
+        store = reopen()
+        store.append([enqueued(0), enqueued(1), assigned(0), removed(0), removed(1)])
+        store.append([enqueued(2)])
+        store.commit(4)
+        store.compact([enqueued(1, b"")])
+        for position in (3, 4, 5, 6):
+            store.commit(store.last_index)
+            store.append([enqueued(position)])
+        store.commit(store.last_index)
+        for _ in range(2):
+            assert alive(store.load()).keys() == {2, 3, 4, 5, 6}
+            store = reopen(store)
+        assert not store.damage
+
+    def test_a_commit_that_a_restart_does_not_know_yet_is_no_damage(self, reopen: Callable[..., Storage]) -> None:
+        store = reopen()
+        store.append([enqueued(0), enqueued(1)])
+        store.append([enqueued(2)])
+        store.append([enqueued(3), removed(0), enqueued(4)])
+        for position in (5, 6, 7):
+            store.append([enqueued(position)])
+            store.commit(5)
+        for _ in range(2):
+            assert alive(store.load()).keys() == {1, 2, 3, 4, 5, 6, 7}
+            assert not store.damage
+            store = reopen(store)
+
     @one_suite_many_stores
     @given(data=strategies.data())
     def test_any_history_of_appends_commits_truncations_and_snapshots_is_kept(
