@@ -43,7 +43,7 @@ What `EXPLAIN` shows of each measure; every scan reads the columns that the meas
 - The join with the clients' names, at the end of each table that Spark finishes, is a broadcast.
 
 Sweeps, comparisons, sizes and the session are beside: `sweep.py`, `compare.py`, `size.py`, `session.py`. Java starts in
-`gateway.py` (which one: `java.py`; with which classes in memory: `class_archive.py`).
+`gateway.py` (which one: `java.py`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ start), its options, and how it ends. Spark's script asks for the module jdk.inc
 can do without and a runtime made small does not have: such a one is started by a script that leaves the request out.
 
 A gateway of our own, with one Java start instead of two, saved no time that could be measured (session ready
-after a median of 10.1 s, with Spark's script 7.5 s, on two busy processors), so there is none.
+after a median of 10.1 s, with Spark's script 7.5 s, on two busy processors), so there is none. Nor is there an archive
+of Spark's classes: the first run took 72 s instead of 45 s to write it, and later ones 15 s instead of 21 s.
 """
 
 from __future__ import annotations
@@ -20,13 +21,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from qsctl.errors import Unavailable
-from qsctl.summary.class_archive import ClassArchive, class_archive
 from qsctl.summary.java import REMEDY, JavaRuntime
 
 VECTOR_MODULE: Final = "jdk.incubator.vector"
 _LAST_LINES: Final = 3
 _END_SECONDS: Final = 10.0
-_ARCHIVE_SECONDS: Final = 60.0
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LAUNCHER_OPTIONS: Final = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Of the small Java with which Spark's script begins, and which lives a quarter of a second."""
@@ -50,7 +49,6 @@ class Gateway:
 
     connection: Any
     """A py4j gateway with the process as `proc`."""
-    archive: ClassArchive | None = None
 
     def close(self) -> None:
         """End the Java machine; it ends by itself too when this process does, for its input closes."""
@@ -59,29 +57,24 @@ class Gateway:
         if process.stdin is not None:
             process.stdin.close()
         try:
-            process.wait(timeout=_ARCHIVE_SECONDS if self.archive and self.archive.is_new else _END_SECONDS)
+            process.wait(timeout=_END_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        if self.archive is not None:
-            self.archive.publish(ended_well=process.returncode == 0)
 
 
-def java_options(settings: Mapping[str, str], log4j: Path, archive: ClassArchive | None, *, brief: bool) -> str:
+def java_options(settings: Mapping[str, str], log4j: Path, *, brief: bool) -> str:
     """Return the value of `spark.driver.extraJavaOptions`: ours, then the user's, which win.
 
     Args:
         settings: Spark's settings.
         log4j: the file that keeps Java quiet.
-        archive: of Spark's classes.
         brief: there is little to do: use only the quick compiler.
     """
     ours = ["-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UseParallelGC", "-Duser.timezone=UTC"]
     ours.append(f"-Dlog4j2.configurationFile={log4j.as_uri()}")
     if brief:
         ours.append("-XX:TieredStopAtLevel=1")
-    if archive is not None:
-        ours += map(shlex.quote, archive.options)
     return " ".join([*ours, settings.get(_JAVA_OPTIONS, "")]).strip()
 
 
@@ -139,20 +132,18 @@ def start_gateway(
     log4j = folder / "log4j2.properties"
     log4j.write_text(QUIET_LOG4J, encoding="utf-8")
     log = folder / "java.log"
-    archive = class_archive(java, spark_home, os.environ, make=brief)
     conf = SparkConf(loadDefaults=False)
-    for name, value in {**settings, _JAVA_OPTIONS: java_options(settings, log4j, archive, brief=brief)}.items():
+    for name, value in {**settings, _JAVA_OPTIONS: java_options(settings, log4j, brief=brief)}.items():
         conf.set(name, value)
-    launcher = [*_LAUNCHER_OPTIONS, *(archive.launcher_options if archive is not None else ())]
     seen = {
-        "SPARK_LAUNCHER_OPTS": " ".join(launcher), **environment,
+        "SPARK_LAUNCHER_OPTS": " ".join(_LAUNCHER_OPTIONS), **environment,
         "SPARK_HOME": str(spark_home), "JAVA_HOME": str(java_home(java, folder)),
     }  # fmt: skip
     with log.open("wb") as output, changed_environment(seen):
         try:
             # A session of its own: Ctrl-C is for the Python side, which then closes Java in order.
             options = {"stdout": output, "stderr": output, "start_new_session": True}
-            return Gateway(launch_gateway(conf, options), archive)  # type: ignore[no-untyped-call]
+            return Gateway(launch_gateway(conf, options))  # type: ignore[no-untyped-call]
         except (PySparkRuntimeError, OSError) as error:
             why = last_words(log) or (str(error) if isinstance(error, OSError) else "it wrote nothing")
             raise Unavailable(
