@@ -124,7 +124,7 @@ class ServiceLoop:
                 self._go_on()
                 self._keep_small()
             elif self._turn.waits_for_disk:
-                self._wait()
+                self._go_on(waits=True)
             else:
                 return
 
@@ -149,7 +149,7 @@ class ServiceLoop:
         """
         self._go_on()
         while self._syncing is not None:
-            self._wait()
+            self._go_on(waits=True)
 
     def drain(self) -> list[Released]:
         """Wait for everything that was begun, and return what of it has not left.
@@ -189,12 +189,12 @@ class ServiceLoop:
 
     # The driver's half of a turn.
 
-    def _go_on(self) -> None:
-        """Write what gathered, unless a sync is in progress."""
+    def _go_on(self, *, waits: bool = False) -> None:
+        """Write what gathered, unless a sync is in progress that is not waited for."""
         if self._failure is not None:
             raise self._failure
         try:
-            if self._syncing is not None and self._syncs.is_done:
+            if self._syncing is not None and (waits or self._syncs.is_done):
                 self._syncs.end()
                 self._end(self._syncing)
             while self._syncing is None and (group := self._turn.to_write()) is not None:
@@ -229,17 +229,6 @@ class ServiceLoop:
                 self._turn.durable(batch.stream, batch.last_index)
                 self._record_count += len(batch.records)
         self._finished += self._turn.to_send()
-
-    def _wait(self) -> None:
-        """Wait for the sync in progress, and write what gathered."""
-        if self._syncing is not None and self._failure is None:
-            try:
-                self._syncs.end()
-                self._end(self._syncing)
-            except BaseException as error:
-                self._failure = error
-                raise
-        self._go_on()
 
     def _refusal_of(self, request: CommandRequest) -> CommandReply | None:
         return refusal_of(self.engine, self.stores, request, self.try_endpoints)
