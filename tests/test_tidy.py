@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,24 +49,60 @@ def test_the_top_level_is_the_agreed_one() -> None:
     assert {path.relative_to(ROOT).parts[0] for path in FILES if not name(path).startswith(".")} == TOP_LEVEL
 
 
-def imported_modules() -> set[str]:
-    found: set[str] = set()
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                found.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                found.add(node.module)
-                found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return found
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def test_no_module_is_an_orphan() -> None:
+def nodes(path: Path) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def test_no_module_is_reached_by_tests_alone() -> None:
+    """`DATA_SOURCE` is what a program registers with its own Spark session."""
     from qsctl.cli.app import COMMAND_MODULES
 
-    used = imported_modules() | {f"qsctl.cli.{module}" for module in COMMAND_MODULES} | {"qsctl.__main__"}
-    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in MODULES if path.stem != "__init__"}
+    used = {"qsctl.__main__", DATA_SOURCE, *(f"qsctl.cli.{module}" for module in COMMAND_MODULES)}
+    for path in MODULES:
+        for node in nodes(path):
+            if isinstance(node, ast.Import):
+                used.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                used |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    modules = {module_name(path) for path in MODULES if path.stem != "__init__"}
     assert sorted(modules - used) == []
+
+
+DATA_SOURCE = "qsctl.summary.data_source"
+CALLED_FROM_OUTSIDE = {
+    "qsctl/client/consumer.py": {"is_matched"},  # the public surface
+    "qsctl/summary/data_source.py": {"QsctlDataSource"},
+    "qsctl/core/selector/build.py": {"any_of", "all_of", "not_"},  # lark, by the names of the grammar's rules
+    "qsctl/dumps/lines.py": {"readable", "readinto"},  # io.RawIOBase
+    "qsctl/sim/kernel/jit.py": {"on_end"},  # numba, at the end of a compilation
+}
+
+
+def test_no_function_or_class_is_reached_by_tests_alone() -> None:
+    """By name: one that shares its name with something that is used is not found."""
+    used: set[str] = set()
+    defined: dict[str, set[str]] = {}
+    for path in MODULES:
+        for node in nodes(path):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                defined.setdefault(name(path), set()).add(node.name)
+            elif isinstance(node, ast.Name):
+                used.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                used.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+                used.add(node.value)  # `getattr`, `__all__`, a type in quotation marks
+    unused = {
+        f"{place}: {each}"
+        for place, names in defined.items()
+        for each in names - used - CALLED_FROM_OUTSIDE.get(place, set())
+        if not each.startswith("__")
+    }
+    assert unused == set()
 
 
 def test_every_module_says_what_it_decides() -> None:

@@ -2,7 +2,7 @@
 
 Decides: layouts. Short: a heading of six lines, a row a message, two lines at the end. Long: a heading of eight lines,
 eight lines a message with the columns in the same places. Extended: a line a field. What is printed is read back the
-same (`qsctl.dumps.read`), as far as the form shows it (`model.as_listed`).
+same (`qsctl.dumps.read`), as far as the form shows it.
 """
 
 from __future__ import annotations

@@ -248,13 +248,3 @@ def fingerprint_of(files: Mapping[str, FileInfo]) -> str:
 def part_folder(folder: Location, table: str, replication: int) -> Location:
     """Return where the parts of a table and replication are: `messages/replication=0`."""
     return folder / table / f"replication={replication}"
-
-
-def parts_of(folder: Location, table: str) -> list[Location]:
-    """Return the finished parts of a table that are in the folder, replications in numerical order, unchecked."""
-
-    def place(path: Location) -> tuple[int, str]:
-        _, _, number = path.parent.name.partition("=")
-        return (int(number) if number.isdecimal() else -1, path.name)
-
-    return sorted((folder / table).glob("replication=*/part-*.parquet"), key=place)

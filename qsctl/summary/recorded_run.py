@@ -26,8 +26,8 @@ class RecordedRun:
 
     `replications` are those whose counters are written: of a run that was killed, the message log may hold the start
     of one more, which is left out. `bytes` is the size of what there is to read, `message_rows` how many messages the
-    log has, `counter_rows` how many clients' queues there are, over all replications. `parts` are the files of each
-    table, which were compared with their checksums: nothing else in the folder is read.
+    log has, over all replications. `parts` are the files of each table, which were compared with their checksums:
+    nothing else in the folder is read.
     """
 
     folder: Location
@@ -49,11 +49,6 @@ class RecordedRun:
     def message_rows(self) -> int:
         """Rows of the message log."""
         return sum(part.info.rows for part in self.parts["messages"])
-
-    @property
-    def counter_rows(self) -> int:
-        """Rows of the counters."""
-        return sum(part.info.rows for part in self.parts["counters"])
 
     @property
     def warm_up_ns(self) -> Nanoseconds:

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qsctl.dumps.model import Form, ListedMessage, as_listed
+from qsctl.dumps.model import Form, ListedMessage
 from qsctl.dumps.payload_text import payload_octets, payload_text
 from qsctl.dumps.read import read_messages
 from qsctl.dumps.write import listing
 from tests.dumps.drawn import MESSAGES
+from tests.dumps.listed import as_listed
 
 
 def printed(messages: Sequence[ListedMessage], form: Form, *, expanded: bool = False) -> str:

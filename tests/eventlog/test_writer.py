@@ -22,7 +22,6 @@ from qsctl.eventlog.run_folder import (
     RunStatus,
     claim_folder,
     describe_file,
-    parts_of,
     read_run_info,
     release_claim,
     write_run_info,
@@ -30,6 +29,7 @@ from qsctl.eventlog.run_folder import (
 from qsctl.eventlog.schema import MESSAGES
 from qsctl.eventlog.writer import PartWriter, ReplicationWriter
 from qsctl.sim.model import LOG_ROW
+from tests.eventlog.parts import parts_of
 
 
 def message_rows(count: int, start: int = 0) -> np.ndarray:

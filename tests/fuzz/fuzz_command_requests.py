@@ -20,7 +20,7 @@ from qsctl.service.config_snippets import ConfigSnippets
 from qsctl.transport.dds.bodies import octets_of
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.commands import command_from_wire, is_for_queuing_services, request_from_octets
-from qsctl.transport.dds.replies import reply_from_octets, reply_octets
+from qsctl.transport.dds.replies import reply_octets, reply_of, reply_parts
 from qsctl.transport.dds.wire_types import WireCommandRequest
 from tests.batches import messages_of
 
@@ -81,7 +81,7 @@ def one_input(data: bytes) -> None:
     replies = [each for each in messages_of(engine.take_ready()) if isinstance(each, CommandReply)]
     assert len(replies) <= REPLIES_MAX
     for reply in replies:
-        read = reply_from_octets(reply_octets(reply, {"P": 0}), command)
+        read = reply_of(reply_parts(reply_octets(reply, {"P": 0})), command)
         assert read.message.reply.retcode is reply.reply.retcode
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 
 from qsctl.dumps.groups import GroupBy, grouped
-from qsctl.dumps.model import Form, as_listed
+from qsctl.dumps.model import Form
 from qsctl.dumps.moments import DateOrder
 from qsctl.dumps.read import read_messages
 from qsctl.dumps.write import listing
 from qsctl.profiles.listings.problems import MOST_PROBLEMS, ListingError
+from tests.dumps.listed import as_listed
 
 DICTIONARY = (
     b"Created  Message Id  s e d Prio  State  Length  Source  Dest\n", b"------- ---- - - -\n", b"[0.0.1] ", b"[1.2.",

@@ -19,7 +19,7 @@ from qsctl.transport.dds import frames
 from qsctl.transport.dds.bodies import dead_letter_from_octets
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.endpoints import availability_from_octets
-from qsctl.transport.dds.replies import queue_domains, reply_from_octets
+from qsctl.transport.dds.replies import queue_domains, reply_of, reply_parts
 from tests.batches import messages_of
 from tests.fuzz.fuzz_command_requests import SETTINGS
 
@@ -98,7 +98,7 @@ def availability(data: bytes) -> None:
 def reply(data: bytes) -> None:
     for command in (GetStatus(QUEUE), GetMessages(QUEUE), GetData(QUEUE), GetData(ResourceIdentifier()), Shutdown()):
         try:
-            read = reply_from_octets(data, command)
+            read = reply_of(reply_parts(data), command)
         except Malformed:
             continue
         assert len(read.octets) <= len(data)

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from qsctl.eventlog.run_folder import parts_of
 from qsctl.eventlog.schema import LogLevel, bucket_of
 from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run
@@ -19,6 +18,7 @@ from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
 from qsctl.summary import job
 from qsctl.summary.run_summary import COUNTS, QueueFigures
 from qsctl.summary.session import SparkOptions
+from tests.eventlog.parts import parts_of
 
 pytestmark = pytest.mark.spark
 

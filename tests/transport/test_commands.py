@@ -43,7 +43,7 @@ from qsctl.transport.dds import bodies
 from qsctl.transport.dds.bodies import octets_of
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.commands import command_from_wire, request_from_octets, wire_request
-from qsctl.transport.dds.replies import queue_domains, reply_from_octets, reply_octets
+from qsctl.transport.dds.replies import queue_domains, reply_octets, reply_of, reply_parts
 from qsctl.transport.dds.wire_types import CommandReplyRetcode, OriginalCommandReply
 
 SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
@@ -213,7 +213,7 @@ MESSAGE = MessageData(
 def test_a_reply_arrives_as_it_was_sent(command: Command, reply: Reply) -> None:
     message = CommandReply(REQUEST, "Service", reply, intermediate=True)
     octets = reply_octets(message, {"P": 7})
-    read = reply_from_octets(octets, command)
+    read = reply_of(reply_parts(octets), command)
     assert read.message == message
 
 
@@ -224,7 +224,7 @@ def test_a_service_tells_the_domain_of_each_queue() -> None:
 
 def test_a_reply_with_the_original_members_only_is_read() -> None:
     wire: Any = OriginalCommandReply(CommandReplyRetcode.RTI_SERVICE_COMMAND_REPLY_DUPLICATED, 0, "there already", b"")  # type: ignore[arg-type]
-    read = reply_from_octets(octets_of(wire), Shutdown())
+    read = reply_of(reply_parts(octets_of(wire)), Shutdown())
     assert read.message == CommandReply(NIL_IDENTITY, "", Reply(ReturnCode.DUPLICATED, "there already"))
 
 

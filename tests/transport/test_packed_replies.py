@@ -17,7 +17,7 @@ from qsctl.resource import parse_resource
 from qsctl.transport.dds import packed_replies
 from qsctl.transport.dds.bodies import message_from_wire, octets_of, wire_identity
 from qsctl.transport.dds.boundary import Malformed
-from qsctl.transport.dds.replies import INTERMEDIATE, NOT_FOUND, RemoteReply, reply_from_octets, reply_octets
+from qsctl.transport.dds.replies import INTERMEDIATE, NOT_FOUND, RemoteReply, reply_octets, reply_of, reply_parts
 from qsctl.transport.dds.wire_types import (
     CommandReplyRetcode,
     WireCommandReply,
@@ -97,7 +97,7 @@ def test_a_reply_is_written_and_read_as_its_wire_type(message: CommandReply) -> 
             INTERMEDIATE * message.intermediate | NOT_FOUND * reply.not_found,  # type: ignore[arg-type]
         )
     )
-    read = reply_from_octets(octets, COMMAND)
+    read = reply_of(reply_parts(octets), COMMAND)
     assert read.message == message
 
 
@@ -112,4 +112,4 @@ def test_a_reply_cut_short_is_never_taken_for_one_of_ours(message: CommandReply,
 def test_any_octets_are_a_reply_or_malformed(octets: bytes) -> None:
     for data in (octets, b"\0\1\0\0" + octets):
         with contextlib.suppress(Malformed):
-            assert isinstance(reply_from_octets(data, COMMAND), RemoteReply)
+            assert isinstance(reply_of(reply_parts(data), COMMAND), RemoteReply)

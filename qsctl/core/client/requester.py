@@ -32,11 +32,6 @@ class Requester:
         self._replies: dict[SampleIdentity, list[Delivery]] = {}
         self.dropped_count = 0
 
-    @property
-    def open_count(self) -> int:
-        """Requests whose replies are still wanted."""
-        return len(self._replies)
-
     def request(self, payload: bytes, *, lifespan_ns: Nanoseconds = INFINITE_NS) -> SampleIdentity:
         """Send a request; its replies are kept until `forget`.
 

@@ -23,8 +23,3 @@ def matches(pattern: str, name: str) -> bool:
         else:
             return False
     return all(character == "*" for character in pattern[p:])
-
-
-def has_wildcard(pattern: str) -> bool:
-    """Return whether it may fit several names."""
-    return "*" in pattern or "?" in pattern

@@ -39,7 +39,6 @@ from qsctl.sim.scenario.values import (
     whole_number_of,
 )
 
-_POSITIVE: Final = integer(1)
 _MESSAGE_BYTES: Final = size(1, 2**31 - 1)
 
 QUEUE = Form(

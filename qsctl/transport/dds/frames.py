@@ -48,7 +48,6 @@ _SIZE_OF: Final = itemgetter(6)
 
 _RESPONSES: Final = frozenset(map(int, AckResponse))
 
-HEAD_SIZE_BYTES: Final = _HEAD.size
 PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
 
 

@@ -75,15 +75,6 @@ def body_octets(body: Body, domain_ids: Mapping[str, int]) -> bytes:
             return packed_replies.message_octets(body)
 
 
-def reply_from_octets(data: bytes, command: Command | RawCreate) -> RemoteReply:
-    """Read a reply to `command`, also from a service that knows only the members of section 5.3.
-
-    Raises:
-        Malformed: the octets are no reply, or its body is not what the command asks for.
-    """
-    return reply_of(reply_parts(data), command)
-
-
 def reply_of(parts: ReplyParts, command: Command | RawCreate) -> RemoteReply:
     """Read the body of a reply as the answer to `command`.
 
