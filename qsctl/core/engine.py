@@ -60,7 +60,7 @@ class Journal(Enum):
     """All: a service that lives in a state directory between commands."""
 
 
-class ServiceEngine(HostedService):
+class ServiceEngine:
     """A queuing service instance: messages in, a `Ready` batch out.
 
     A driver's turn: `receive` each message, `advance`, `take_ready`; it stores the records before it sends a message.
@@ -86,15 +86,17 @@ class ServiceEngine(HostedService):
         payload_size_bytes_max: int = UNLIMITED,
         stops_on_command: bool = True,
     ) -> None:
-        super().__init__(
+        self._now = started_at
+        self.hosted = HostedService(
             settings,
-            started_at=started_at,
+            started_at,
             journals_everything=journal is Journal.EVERYTHING,
             stops_on_command=stops_on_command,
         )
+        """The queues and their statistics: what administration sees and changes."""
         self.ignored_record_count = 0
         """Replayed records that had no effect: their queue, or their sample's beginning, is not there."""
-        self.answers = Answers(self, self._send_reply)
+        self.answers = Answers(self.hosted, self._send_reply)
         """The commands in progress."""
         self._payload_size_bytes_max = payload_size_bytes_max if payload_size_bytes_max >= 0 else INFINITE_NS
         self._replays: dict[str, Replay] = {}
@@ -121,11 +123,12 @@ class ServiceEngine(HostedService):
         now = self._no_earlier(now)
         participant = topic_name = None
         takers: Sequence[SharedReaderQueue] = ()
+        by_topic, by_name = self.hosted.by_topic, self.hosted.by_name
         for message in messages:
             if isinstance(message, Write):
                 if message.topic_name is not topic_name or message.participant is not participant:
                     participant, topic_name = message.participant, message.topic_name
-                    takers = self._by_topic.get((participant, topic_name), ())
+                    takers = by_topic.get((participant, topic_name), ())
                 if not takers or len(message.payload) > self._payload_size_bytes_max:
                     self._refuse(now, message, takers)
                     continue
@@ -133,8 +136,10 @@ class ServiceEngine(HostedService):
                 for each in takers:
                     each.receive(now, message)
             elif isinstance(message, Acknowledgment):
-                if queue := self._hosted(message.queue):
+                if (queue := by_name.get(message.queue)) is not None:
                     queue.acknowledge(now, message)
+                else:
+                    self._refused_count += 1
             else:
                 topic_name = None  # a command may create or delete a queue of the topic
                 self._receive_rare(now, message)
@@ -155,7 +160,7 @@ class ServiceEngine(HostedService):
                 if queue := self._hosted(message.queue):
                     queue.report_availability(now, message)
             case ProducerLeft():
-                for each in self._by_topic.get((message.participant, message.topic_name), ()):
+                for each in self.hosted.by_topic.get((message.participant, message.topic_name), ()):
                     each.lose_producer(now, message.writer_guid)
             case CommandRequest():
                 self.answers.receive(now, message)
@@ -165,7 +170,7 @@ class ServiceEngine(HostedService):
     def advance(self, now: Nanoseconds) -> None:
         """Do everything that is due at `now`, and a share of what is long; `next_deadline` says whether more is due."""
         now = self._no_earlier(now)
-        self._outbox.agenda.advance(now)
+        self.hosted.outbox.agenda.advance(now)
         if self.answers.is_answering:
             self.answers.go_on(now)
 
@@ -173,18 +178,16 @@ class ServiceEngine(HostedService):
         """When `advance` next has something to do; None: only a message can change anything."""
         if self.answers.is_answering and self.answers.is_due:
             return self._now
-        return self._outbox.agenda.next_deadline()
+        return self.hosted.outbox.agenda.next_deadline()
 
     def take_ready(self) -> Ready:
         """Hand over what happened since the last time: records to store, messages to send, events to tell, in order."""
-        self._count_events()
-        self._counted_events = 0
-        return self._outbox.take()
+        return self.hosted.take_ready()
 
     @property
     def refused_message_count(self) -> int:
         """Messages without effect since the start: the peers' mistakes."""
-        return self._refused_count + sum(queue.refused_count for queue in self._queues.values())
+        return self._refused_count + sum(queue.refused_count for queue in self.hosted.by_name.values())
 
     # What survives a restart.
 
@@ -204,21 +207,13 @@ class ServiceEngine(HostedService):
         match record:
             case Enqueued() | Assigned() | Returned() | Undeliverable() | Removed() | Remembered():
                 self._replay_queue(record)
-                return
-            case ServiceStarted(settings):
+            case ServiceStarted():
                 self._has_stored_configuration = True
-                self._host(settings)
-            case SubscriberCreated(participant, settings):
-                self._watch(self._now, self._hosting.add_subscriber(participant, settings))
-            case SubscriberDeleted(participant, subscriber):
-                self._unwatch(self._hosting.remove_subscriber(participant, subscriber))
-            case QueueCreated(participant, subscriber, settings):
-                self._watch(self._now, self._hosting.add_queue(participant, subscriber, settings))
-            case QueueDeleted(participant, subscriber, name):
-                self._unwatch(self._hosting.remove_queue(participant, subscriber, name))
+                self.hosted.replay(self._now, record)
+            case SubscriberCreated() | SubscriberDeleted() | QueueCreated() | QueueDeleted():
+                self.hosted.replay(self._now, record)
             case _:
                 assert_never(record)
-        self._outbox.service_stream.base_index += 1
 
     def rollback(self, name: str) -> None:
         """Forget all that a queue holds: its records are to be replayed, up to any of them, and perhaps others.
@@ -228,7 +223,7 @@ class ServiceEngine(HostedService):
         Raises:
             KeyError: no queue has this full name.
         """
-        queue = self._queues[name]
+        queue = self.hosted.by_name[name]
         queue.forget(self._now)
         self._replays[name] = Replay(queue, is_restart=False)
 
@@ -243,30 +238,26 @@ class ServiceEngine(HostedService):
         replays, self._replays = self._replays, {}
         if not self._has_stored_configuration:
             self._has_stored_configuration = True
-            self._outbox.service_stream.record(ServiceStarted(self.settings()))
+            self.hosted.outbox.service_stream.record(ServiceStarted(self.hosted.settings()))
         self._complete_moves(now, replays)
-        for name, queue in sorted(self._queues.items(), key=lambda each: not each[1].settings.is_dead_letter):
+        for name, queue in sorted(self.hosted.by_name.items(), key=lambda each: not each[1].settings.is_dead_letter):
             if name in replays:
                 resume(now, queue, is_restart=replays[name].is_restart)
 
     def _complete_moves(self, now: Nanoseconds, replays: Mapping[str, Replay]) -> None:
         """Let each queue complete its moves to the dead letters: two stores, which a crash may find at odds."""
-        for queue in self._queues.values():
-            place = self._hosting.dead_letters_of(queue)
-            if place is None or not (queue.name in replays or (place.name in replays and self._restores(queue))):
+        for queue in self.hosted.by_name.values():
+            place = self.hosted.dead_letters_of(queue)
+            if place is None or not (queue.name in replays or (place.name in replays and self.hosted.restores(queue))):
                 continue
             replay = replays.get(place.name)
             found = (each.dead_letter for each in place.held if each.dead_letter is not None)
             complete_moves(now, queue, found if replay is None else replay.dead_letters)
 
-    def _restores(self, queue: SharedReaderQueue) -> bool:
-        """Whether the samples of a queue outlive the service."""
-        return self._journals_everything or (queue.journaled and queue.settings.persistence.restore)
-
     def lose_producers(self, now: Nanoseconds) -> int:
         """Every producer leaves: what waits outside full queues leaves with them [QS 2.15.4]; gives how many."""
-        waiting_count = sum(len(queue.reader_cache) for queue in self._queues.values())
-        for queue in self._queues.values():
+        waiting_count = sum(len(queue.reader_cache) for queue in self.hosted.by_name.values())
+        for queue in self.hosted.by_name.values():
             for writer_guid in {identity.writer_guid for identity in queue.reader_cache.arrivals}:
                 queue.lose_producer(self._no_earlier(now), writer_guid)
         return waiting_count
@@ -307,7 +298,7 @@ class ServiceEngine(HostedService):
             queue.held.next_position = max(queue.held.next_position, next_position)
             self.finish_restore(now)
             for identity in refused:
-                self._outbox.events.append(SampleBounced(self._now, name, identity, BounceReason.NOT_STORED))
+                self.hosted.outbox.events.append(SampleBounced(self._now, name, identity, BounceReason.NOT_STORED))
 
     def continue_queue(self, now: Nanoseconds, name: str) -> None:
         """Let a suspended queue enqueue and deliver again: its state is stored."""
@@ -315,18 +306,18 @@ class ServiceEngine(HostedService):
             queue.go_on(self._no_earlier(now))
 
     def _named(self, names: Iterable[str]) -> Iterator[SharedReaderQueue]:
-        return (self._queues[name] for name in names if name in self._queues)
+        return (self.hosted.by_name[name] for name in names if name in self.hosted.by_name)
 
     def snapshot(self) -> Iterator[Record]:
         """The records that replay to the present state: the service's, then each recorded queue's."""
         yield from self.snapshot_service()
-        for queue in self._queues.values():
+        for queue in self.hosted.by_name.values():
             if queue.journaled:
                 yield from snapshot(queue)
 
     def snapshot_service(self) -> Iterator[ServiceRecord]:
         """The configuration as it is now, for the service's own store."""
-        yield ServiceStarted(self.settings())
+        yield ServiceStarted(self.hosted.settings())
 
     def snapshot_queue(self, name: str) -> Iterator[QueueRecord]:
         """What one queue holds, for its store; payloads on disk only are named, see `qsctl.core.payloads`.
@@ -334,7 +325,7 @@ class ServiceEngine(HostedService):
         Raises:
             KeyError: no queue has this full name.
         """
-        return snapshot(self._queues[name])
+        return snapshot(self.hosted.by_name[name])
 
     def capture_queue(self, name: str) -> Capture:
         """The same, a share at a time while the service goes on.
@@ -342,7 +333,7 @@ class ServiceEngine(HostedService):
         Raises:
             KeyError: no queue has this full name.
         """
-        return Capture(self._queues[name])
+        return Capture(self.hosted.by_name[name])
 
     def _no_earlier(self, now: Nanoseconds) -> Nanoseconds:
         if now < self._now:
@@ -351,7 +342,7 @@ class ServiceEngine(HostedService):
         return now
 
     def _hosted(self, queue: str) -> SharedReaderQueue | None:
-        found = self._queues.get(queue)
+        found = self.hosted.by_name.get(queue)
         if found is None:
             self._refused_count += 1
         return found
@@ -364,17 +355,17 @@ class ServiceEngine(HostedService):
             queue.refuse(now, write, BounceReason.TOO_LARGE)
 
     def _send_reply(self, resource: ResourceIdentifier | None, reply: CommandReply) -> None:
-        queue = None if resource is None else self._queues.get("/".join(name for _, name in resource.names))
-        self._outbox.send(self._outbox.service_stream if queue is None else queue.stream, reply)
+        queue = None if resource is None else self.hosted.by_name.get("/".join(name for _, name in resource.names))
+        self.hosted.outbox.send(self.hosted.outbox.service_stream if queue is None else queue.stream, reply)
 
     def _replay_queue(self, record: QueueRecord) -> None:
         replay = self._replays.get(record.queue)
         if replay is None:
-            queue = self._queues.get(record.queue)
-            if queue is None or not self._restores(queue):
+            queue = self.hosted.by_name.get(record.queue)
+            if queue is None or not self.hosted.restores(queue):
                 self.ignored_record_count += 1
                 return
             replay = self._replays[record.queue] = Replay(queue, is_restart=True)
-        self._queues[record.queue].stream.base_index += 1
+        self.hosted.by_name[record.queue].stream.base_index += 1
         if not replay.play(record):
             self.ignored_record_count += 1

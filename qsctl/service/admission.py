@@ -29,7 +29,7 @@ def refusal_of(
     engine: ServiceEngine, stores: Stores, request: CommandRequest, try_endpoints: EndpointTrial | None = None
 ) -> CommandReply | None:
     """Return the refusal of a change whose queues could have no store or no endpoints; None: the engine answers it."""
-    if not matches(request.target, engine.application_name):
+    if not matches(request.target, engine.hosted.application_name):
         return None
     if stores.service_failure is not None:
         return _refusal(engine, request, stores.service_failure)
@@ -37,7 +37,7 @@ def refusal_of(
         for name, place in _created_places(engine, request):
             if message := queue_is_served(place.settings):
                 reply = Reply(ReturnCode.UNSUPPORTED, f"{message}. {NOT_REPLICATED_REMEDY}")
-                return CommandReply(request.request, engine.application_name, reply)
+                return CommandReply(request.request, engine.hosted.application_name, reply)
             stores.check(name, place)
             if try_endpoints is not None:
                 try_endpoints(name, place.subscriber, place.settings)
@@ -48,7 +48,7 @@ def refusal_of(
 
 def _refusal(engine: ServiceEngine, request: CommandRequest, error: QsctlError) -> CommandReply:
     reply = Reply(ReturnCode.ERROR, f"{error.message}. {error.remedy}".strip())
-    return CommandReply(request.request, engine.application_name, reply)
+    return CommandReply(request.request, engine.hosted.application_name, reply)
 
 
 def _created_places(engine: ServiceEngine, request: CommandRequest) -> Iterator[tuple[QueueName, Place]]:
@@ -63,7 +63,7 @@ def _created_places(engine: ServiceEngine, request: CommandRequest) -> Iterator[
             queues = settings.queues
         case _:
             return
-    hosted = engine.participants().get(participant_identifier(participant))
+    hosted = engine.hosted.participants().get(participant_identifier(participant))
     if hosted is None:
         return
     for queue in queues:

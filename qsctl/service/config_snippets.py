@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from qsctl.config.settings import ServiceConfiguration
-from qsctl.core.engine import ServiceEngine
+from qsctl.core.hosted_service import HostedService
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.resource import ResourceIdentifier
@@ -16,21 +16,21 @@ _BODY: Final = "the command's body"
 class ConfigSnippets:
     """CREATE bodies read by `config`; what they leave out is inherited from the service as it is now."""
 
-    def __init__(self, configuration: ServiceConfiguration, engine: ServiceEngine) -> None:
+    def __init__(self, configuration: ServiceConfiguration, hosted: HostedService) -> None:
         self._configuration = configuration
-        self._engine = engine
+        self._hosted = hosted
 
     def queue(self, xml: str, subscriber: ResourceIdentifier) -> SharedReaderQueueSettings:
         """See `SnippetReader`."""
         from qsctl.config.snippet import read_queue_snippet
 
-        settings = self._engine.subscribers().get(subscriber)
+        settings = self._hosted.subscribers().get(subscriber)
         return read_queue_snippet(
             _with_session(xml, settings),
             self._configuration,
             source=_BODY,
             subscriber=settings,
-            participant=self._engine.participants().get(subscriber.parent),
+            participant=self._hosted.participants().get(subscriber.parent),
         )
 
     def subscriber(self, xml: str, participant: ResourceIdentifier) -> SharedSubscriberSettings:
@@ -38,7 +38,7 @@ class ConfigSnippets:
         from qsctl.config.snippet import read_subscriber_snippet
 
         return read_subscriber_snippet(
-            xml, self._configuration, source=_BODY, participant=self._engine.participants().get(participant)
+            xml, self._configuration, source=_BODY, participant=self._hosted.participants().get(participant)
         )
 
 

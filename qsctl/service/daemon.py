@@ -73,9 +73,10 @@ class Daemon:
         self.stop_cause = ""
         """What ended the service: a signal's name or SHUTDOWN; empty while it runs."""
         self.engine, stores = open_service(configuration, options)
-        self.engine.share_count = SHARE_COUNT
+        hosted = self.engine.hosted
+        hosted.share_count = SHARE_COUNT
         self.transport = ServiceTransport(
-            self.engine.application_name, options.places, ConfigSnippets(configuration, self.engine), commands
+            hosted.application_name, options.places, ConfigSnippets(configuration, hosted), commands
         )
         self._loop = ServiceLoop(self.engine, stores, on_finished=self.transport.wake, quick_sync_s=QUICK_SYNC_S)
         self._loop.try_endpoints = self.transport.try_endpoints
@@ -88,7 +89,7 @@ class Daemon:
             self.metrics = MetricsServer(lambda: [self._tally.figures], options.metrics_address, options.metrics_port)
         log.publish_through(self.transport.logger)
         tell_damage(log, stores)
-        report_drift(log, configuration, self.engine.settings())
+        report_drift(log, configuration, self.engine.hosted.settings())
         self._loop.recovery.report = log.report_storage
 
     def stop(self, cause: str) -> None:
@@ -109,7 +110,7 @@ class Daemon:
                     self._hand_on(released)
                 self._reconcile()
                 port = {} if self.metrics is None else {"metrics_port": self.metrics.port}
-                self.log.info(f"{self._says}started", queues=len(self.engine.queues()), **port)
+                self.log.info(f"{self._says}started", queues=len(self.engine.hosted.queues()), **port)
                 if on_start is not None:
                     on_start()
                 self._serve()
@@ -127,7 +128,7 @@ class Daemon:
         self._loop.stores.close()
 
     def _serve(self) -> None:
-        while not self.stop_cause and not self.engine.shutting_down:
+        while not self.stop_cause and not self.engine.hosted.shutting_down:
             inbox = self.transport.poll()
             deadline = self.engine.next_deadline()
             now = time.time_ns()
@@ -139,7 +140,7 @@ class Daemon:
             if self._counts and self._tally.refresh() and self._tell_figures is not None:
                 self._tell_figures(self._tally.figures)
             for domain_id in self.transport.namesakes():
-                report_namesake(self.log, self.engine.application_name, domain_id)
+                report_namesake(self.log, self.engine.hosted.application_name, domain_id)
             if inbox or finished:
                 continue
             self._flush()
@@ -180,7 +181,7 @@ class Daemon:
 
     def _reconcile(self) -> None:
         self.transport.reconcile(
-            {name: (place.subscriber, place.settings) for name, place in places_of(self.engine).items()}
+            {name: (place.subscriber, place.settings) for name, place in places_of(self.engine.hosted).items()}
         )
         failures = self.transport.failures
         for name in failures.keys() - self._not_offered.keys():
@@ -210,7 +211,7 @@ class Daemon:
     @property
     def unanswered_count(self) -> int:
         """Samples that consumers hold without an answer."""
-        return sum(self.engine.queue(resource).sent_count() for resource in self.engine.queues())
+        return sum(self.engine.hosted.queue(resource).sent_count() for resource in self.engine.hosted.queues())
 
 
 @contextmanager

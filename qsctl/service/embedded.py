@@ -122,12 +122,12 @@ class EmbeddedService:
     @property
     def application_name(self) -> str:
         """What a command's target pattern is matched against."""
-        return self._loop.engine.application_name
+        return self._loop.engine.hosted.application_name
 
     @property
     def settings(self) -> ServiceSettings:
         """The configuration as it is now."""
-        return self._loop.engine.settings()
+        return self._loop.engine.hosted.settings()
 
     @property
     def damage(self) -> list[DamageReport]:
@@ -204,7 +204,7 @@ class EmbeddedService:
     def close(self) -> None:
         """Leave the state as the next command shall find it, and unlock the directory."""
         try:
-            if self._is_sound and self._loop.engine.shutting_down:
+            if self._is_sound and self._loop.engine.hosted.shutting_down:
                 self._directory.begin_stopping()
                 self._end_instance()
                 return
@@ -212,7 +212,7 @@ class EmbeddedService:
                 if self._loop.engine.lose_producers(self._now()):
                     self._turn(())
                 with suppress(OSError):  # on a full disk those of the last command stand
-                    self._directory.write_statistics(self._loop.engine.statistics_snapshot())
+                    self._directory.write_statistics(self._loop.engine.hosted.statistics.snapshot())
                 with suppress(DiskFull):  # what is there stays
                     self._loop.compact()
             self._stores.close()
@@ -268,7 +268,7 @@ class EmbeddedService:
             self._restore(replace(configured, application_name=instance.application_name))
             self._compare(is_new=is_new)
             # An earlier version took them without a word; their samples are not given up for it.
-            self.warnings += unserved(self._loop.engine.settings())
+            self.warnings += unserved(self._loop.engine.hosted.settings())
         except BaseException:
             self._stores.close()
             raise
@@ -278,7 +278,7 @@ class EmbeddedService:
         restore(engine, self._stores, self._now())
         try:
             if (stored := self._directory.read_statistics()) is not None:
-                engine.restore_statistics(stored)
+                engine.hosted.statistics.restore(stored)
         except Damaged as error:
             file = self._directory.path / "statistics.bin"
             self._told_damage.append(DamageReport(file, 0, 0, DamageKind.UNREADABLE, error.message))
@@ -301,7 +301,7 @@ class EmbeddedService:
         named, instance = self._configuration, self._instance
         if not isinstance(named, NamedConfiguration) or (not is_new and named.is_that_of(instance)):
             return
-        drift = named.drift(instance, self._loop.engine.settings(), self._directory.path)
+        drift = named.drift(instance, self._loop.engine.hosted.settings(), self._directory.path)
         if drift is None:
             return
         if is_new:
@@ -331,7 +331,7 @@ class EmbeddedService:
         """One turn; nothing more is done once one has failed, for memory is then ahead of the disk."""
         if not self._is_sound:
             raise Refused("the service stopped at an earlier error", remedy="Run the command again.")
-        if self._loop.engine.shutting_down:
+        if self._loop.engine.hosted.shutting_down:
             raise Refused("the service is shut down", remedy="The next command starts it again.")
         self._is_sound = False
         done = self._loop.turn(messages)

@@ -210,7 +210,7 @@ class ServiceLoop:
 
     def _write(self, group: Group) -> Sync | None:
         """Write the records of a group; those of one that changes queues are durable when this returns."""
-        opened = self.stores.follow(places_of(self.engine)) if group.changes_queues else []
+        opened = self.stores.follow(places_of(self.engine.hosted)) if group.changes_queues else []
         sync = self.stores.write(group.turns)
         self.stores.withhold(group.turns)
         if not group.changes_queues:

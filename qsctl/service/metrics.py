@@ -79,8 +79,8 @@ class Tally:
         waiting: dict[str, int] = {}
         undeliverable: dict[str, int] = {}
         unstored: dict[str, int] = {}
-        for resource in self._engine.queues():
-            queue = self._engine.queue(resource)
+        for resource in self._engine.hosted.queues():
+            queue = self._engine.hosted.queue(resource)
             held[queue.name] = len(queue.held)
             sent[queue.name] = queue.sent_count()
             waiting[queue.name] = len(queue.reader_cache)

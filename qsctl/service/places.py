@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from qsctl.core.hosted_service import HostedService
 from qsctl.core.messages import QueueName
 from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
-from qsctl.core.settings import DomainParticipantSettings
-from qsctl.resource import ResourceIdentifier
 
 
 class Place(NamedTuple):
@@ -27,21 +26,11 @@ class Place(NamedTuple):
 Places: TypeAlias = Mapping[QueueName, Place]
 
 
-class HasQueues(Protocol):
-    """What is asked of an engine."""
-
-    def participants(self) -> Mapping[ResourceIdentifier, DomainParticipantSettings]:
-        """The domain participants."""
-
-    def queues(self) -> Mapping[ResourceIdentifier, SharedReaderQueueSettings]:
-        """The queues, implicit reply queues included."""
-
-
-def places_of(engine: HasQueues) -> dict[QueueName, Place]:
-    """Every queue that an engine hosts now, by its full name."""
-    domains = {settings.name: settings.domain_id for settings in engine.participants().values()}
+def places_of(hosted: HostedService) -> dict[QueueName, Place]:
+    """Return every queue that a service hosts now, by its full name."""
+    domains = {settings.name: settings.domain_id for settings in hosted.participants().values()}
     found = {}
-    for resource, settings in engine.queues().items():
+    for resource, settings in hosted.queues().items():
         (_, participant), (_, subscriber), (_, queue) = resource.names
         found[f"{participant}/{subscriber}/{queue}"] = Place(domains[participant], subscriber, settings)
     return found

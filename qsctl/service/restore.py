@@ -42,7 +42,7 @@ def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
         service_records = list(stores.service.load()) if stores.service else []
         for record in service_records:
             engine.replay(record)
-        places = places_of(engine)
+        places = places_of(engine.hosted)
         stores.follow(places)
         stores.discard_left_over(_deleted_places(service_records))
         for name in places:

@@ -110,7 +110,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             written_pid(options.pid_file),
             heap_snapshots(configuration.name, options.heap_snapshot_period_s, options.heap_snapshot_directory),
         ):
-            hosted = service.engine.settings
+            hosted = service.engine.hosted.settings
             service.run(lambda: on_start(_where(configuration, hosted(), options)))
         return service.stop_cause
 

@@ -89,8 +89,8 @@ def test_lifecycles_a_second(benchmark: BenchmarkFixture, kind: str, consumers: 
         return (one, identities, payload, next(clock) * SECOND_NS), {}
 
     benchmark.pedantic(live, setup=fresh, rounds=7, warmup_rounds=1)
-    (queue,) = one.queues()
-    status = one.status(0, queue)
+    (queue,) = one.hosted.queues()
+    status = one.hosted.status(0, queue)
     assert status.total.acknowledged_message_count == 8 * SAMPLES
     assert status.current_message_count == 0
     benchmark.extra_info["lifecycles_per_second"] = round(SAMPLES / benchmark.stats.stats.min)

@@ -154,8 +154,8 @@ def test_restore(directory: Path, record_property: Callable[[str, object], None]
     stores = Stores(directory, filesystem, "app", keeps_service_state=False)
     restore(engine, stores, 1)
     elapsed, cpu = time.perf_counter() - started, time.process_time() - cpu_started
-    (resource,) = engine.queues()
-    assert sum(1 for _ in engine.samples(resource)) == RESTORED
+    (resource,) = engine.hosted.queues()
+    assert sum(1 for _ in engine.hosted.samples(resource)) == RESTORED
     stores.close()
     record_property("seconds", round(elapsed, 2))
     record_property("cpu_seconds", round(cpu, 2))

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from qsctl.core.admin.command import GetMessages
-from qsctl.core.admin.host import AdminHost
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.events import SampleRemoved
 from qsctl.core.messages import (
@@ -70,8 +69,8 @@ def acknowledge(number: int) -> Acknowledgment:
     return Acknowledgment("P/S/orders", READER, SampleIdentity(WRITER, number))
 
 
-def test_the_engine_is_what_administration_needs() -> None:
-    host: AdminHost = engine()
+def test_what_is_hosted_is_listed() -> None:
+    host = engine().hosted
     assert host.application_name == "svc"
     assert list(host.participants()) == [PARTICIPANT]
     assert list(host.subscribers()) == [SUBSCRIBER]
@@ -121,7 +120,7 @@ def test_thousands_of_queues_share_one_timer() -> None:
         one.receive(0, write(n + 1, f"T{n}"))
     assert one.next_deadline() == 1_000
     one.advance(1_000 + count // 2 - 1)
-    held = sum(1 for resource in one.queues() for _ in one.samples(resource))
+    held = sum(1 for resource in one.hosted.queues() for _ in one.hosted.samples(resource))
     assert held == count // 2
     assert one.next_deadline() == 1_000 + count // 2
 
@@ -130,7 +129,7 @@ def test_a_deleted_queue_wakes_nobody() -> None:
     one = engine(queue(lifespan_ns=10, monitoring=MonitoringSettings(True, 3)))
     one.receive(0, write(1))
     assert one.next_deadline() == 3
-    one.delete_queue(1, ORDERS)
+    one.hosted.delete_queue(1, ORDERS)
     assert one.next_deadline() is None
     one.advance(100)
     assert not any(isinstance(message, StatusPublication) for message in messages_of(one.take_ready()))
@@ -139,26 +138,26 @@ def test_a_deleted_queue_wakes_nobody() -> None:
 def test_the_first_batch_of_a_new_service_records_its_configuration() -> None:
     one = ServiceEngine(service(queue()), started_at=0, journal=Journal.PERSISTENT_ONLY)
     one.restore(0, [])
-    assert records_of(one.take_ready()) == [ServiceStarted(one.settings())]
+    assert records_of(one.take_ready()) == [ServiceStarted(one.hosted.settings())]
 
 
 def test_a_stored_configuration_takes_the_place_of_the_given_one() -> None:
     one = ServiceEngine(service(queue()), started_at=0, journal=Journal.PERSISTENT_ONLY)
     one.restore(0, [ServiceStarted(service(queue("other"))), QueueCreated("P", "S", queue("late"))])
-    assert [settings.name for settings in one.queues().values()] == ["other", "late"]
+    assert [settings.name for settings in one.hosted.queues().values()] == ["other", "late"]
     assert records_of(one.take_ready()) == []
 
 
 def test_the_configuration_as_it_is_now_replays_to_itself() -> None:
     one = engine(queue(), queue("dead", is_dead_letter=True), queue("work", reply_type="Answer"))
-    one.create_queue(0, SUBSCRIBER, queue("late", dead_letter_queue="dead"))
-    one.create_subscriber(0, PARTICIPANT, SharedSubscriberSettings("T", (), (queue("q"),)))
-    one.delete_queue(0, ORDERS)
+    one.hosted.create_queue(0, SUBSCRIBER, queue("late", dead_letter_queue="dead"))
+    one.hosted.create_subscriber(0, PARTICIPANT, SharedSubscriberSettings("T", (), (queue("q"),)))
+    one.hosted.delete_queue(0, ORDERS)
     again = ServiceEngine(service(), started_at=0, journal=Journal.PERSISTENT_ONLY)
     again.restore(0, one.snapshot())
-    assert again.settings() == one.settings()
-    assert list(again.queues()) == list(one.queues())
-    names = [resource.name for resource in one.queues()]
+    assert again.hosted.settings() == one.hosted.settings()
+    assert list(again.hosted.queues()) == list(one.hosted.queues())
+    names = [resource.name for resource in one.hosted.queues()]
     assert names == ["dead", "work", "workReply", "late", "q"]
 
 
@@ -183,7 +182,7 @@ def test_restored_samples_share_the_guids_of_those_who_wrote_them() -> None:
     packed = msgspec.msgpack.encode(records_of(one.take_ready()))
     again = engine(queue(persistence=PERSISTENT))
     again.restore(0, msgspec.msgpack.decode(packed, type=list[Record]))
-    samples = list(again.samples(ORDERS))
+    samples = list(again.hosted.samples(ORDERS))
     assert len(samples) == 5
     assert len({id(sample.identity.writer_guid) for sample in samples}) == 1
     assert len({id(sample.source_guid) for sample in samples}) == 1
@@ -210,27 +209,27 @@ def test_statistics_outlive_the_process() -> None:
     one.receive(0, write(1))
     again = engine(journal=Journal.EVERYTHING)
     again.restore(1, list(one.snapshot()))
-    again.restore_statistics(one.statistics_snapshot())
-    status = again.status(5, ORDERS)
+    again.hosted.statistics.restore(one.hosted.statistics.snapshot())
+    status = again.hosted.status(5, ORDERS)
     assert (status.total.received_message_count, status.additional.restored_message_count) == (1, 0)
     assert status.additional.held_count(status.total) == status.current_message_count == 1
     with pytest.raises(Damaged, match="cannot be read"):
-        again.restore_statistics(b"\xc1")
+        again.hosted.statistics.restore(b"\xc1")
 
 
 @pytest.mark.parametrize("since", ["written", "removed"])
 def test_statistics_that_a_kill_left_behind_the_store_are_counted_anew(since: str) -> None:
     one = engine(journal=Journal.EVERYTHING)
     one.receive_all(0, [write(1), write(2)])
-    stored = one.statistics_snapshot()
+    stored = one.hosted.statistics.snapshot()
     if since == "written":
         one.receive(1, write(3))
     else:
-        one.flush(1, ORDERS, list(one.samples(ORDERS))[:1])
+        one.hosted.flush(1, ORDERS, list(one.hosted.samples(ORDERS))[:1])
     again = engine(journal=Journal.EVERYTHING)
     again.restore(2, list(one.snapshot()))
-    again.restore_statistics(stored)
-    status = again.status(3, ORDERS)
+    again.hosted.statistics.restore(stored)
+    status = again.hosted.status(3, ORDERS)
     held = 3 if since == "written" else 1
     assert status.current_message_count == status.additional.held_count(status.total) == held
     assert status.additional.restored_message_count == held
@@ -240,11 +239,11 @@ def test_statistics_that_a_kill_left_behind_the_store_are_counted_anew(since: st
 def test_the_status_counts_what_was_not_handed_over_yet() -> None:
     one = engine()
     one.receive(0, write(1))
-    status = one.status(0, ORDERS)
+    status = one.hosted.status(0, ORDERS)
     assert (status.total.received_message_count, status.current_message_count) == (1, 1)
     one.take_ready()
-    assert one.status(0, ORDERS).total.received_message_count == 1
-    assert one.status(0, ORDERS).change.received_message_count == 0
+    assert one.hosted.status(0, ORDERS).total.received_message_count == 1
+    assert one.hosted.status(0, ORDERS).change.received_message_count == 0
 
 
 def test_payloads_on_disk_are_put_back_into_a_batch() -> None:
@@ -252,7 +251,7 @@ def test_payloads_on_disk_are_put_back_into_a_batch() -> None:
     one = engine(settings)
     one.receive(0, write(1, payload=b"first"))
     one.take_ready()
-    (sample,) = one.samples(ORDERS)
+    (sample,) = one.hosted.samples(ORDERS)
     assert (sample.payload, sample.size_bytes) == (None, 5)
     one.receive(1, ConsumerJoined("P/S/orders", READER))
     one.receive(1, CommandRequest(SampleIdentity(WRITER, 99), "svc", GetMessages(ORDERS)))
@@ -291,33 +290,33 @@ def test_an_impossible_configuration_says_what_stands_in_the_way(queues: Any, me
     with pytest.raises(Refused, match=message):
         ServiceEngine(service(*queues), started_at=0, journal=Journal.PERSISTENT_ONLY)
     one = engine()
-    before = one.settings()
+    before = one.hosted.settings()
     with pytest.raises(Refused, match=message.replace("P/S", "P/T")):
-        one.create_subscriber(0, PARTICIPANT, SharedSubscriberSettings("T", (), queues))
-    assert one.settings() == before
+        one.hosted.create_subscriber(0, PARTICIPANT, SharedSubscriberSettings("T", (), queues))
+    assert one.hosted.settings() == before
     assert records_of(one.take_ready()) == []
 
 
 def test_what_is_not_there_is_not_found() -> None:
     one = engine()
     with pytest.raises(NotFound, match="no queue"):
-        one.status(0, replace(ORDERS, names=(*ORDERS.names[:2], (ORDERS.names[2][0], "none"))))
+        one.hosted.status(0, replace(ORDERS, names=(*ORDERS.names[:2], (ORDERS.names[2][0], "none"))))
     with pytest.raises(NotFound, match="no queue"):
-        one.queue(parse_resource(str(ORDERS).replace("/shared_reader", "/dead_letter_shared_reader")))
+        one.hosted.queue(parse_resource(str(ORDERS).replace("/shared_reader", "/dead_letter_shared_reader")))
     with pytest.raises(NotFound, match="no shared subscriber"):
-        one.create_queue(0, parse_resource("/domain_participant/P/shared_subscriber/X"), queue("new"))
+        one.hosted.create_queue(0, parse_resource("/domain_participant/P/shared_subscriber/X"), queue("new"))
     with pytest.raises(NotFound, match="no domain participant"):
-        one.create_subscriber(0, parse_resource("/domain_participant/X"), SharedSubscriberSettings("T"))
+        one.hosted.create_subscriber(0, parse_resource("/domain_participant/X"), SharedSubscriberSettings("T"))
 
 
 def test_a_dead_letter_queue_in_use_is_not_deleted() -> None:
     one = engine(queue(dead_letter_queue="dead"), queue("dead", is_dead_letter=True))
     dead = parse_resource("/domain_participant/P/shared_subscriber/S/dead_letter_shared_reader_queue/dead")
     with pytest.raises(Refused, match="holds the dead letters of orders"):
-        one.delete_queue(0, dead)
-    one.delete_queue(0, ORDERS)
-    one.delete_queue(0, dead)
-    assert one.queues() == {}
+        one.hosted.delete_queue(0, dead)
+    one.hosted.delete_queue(0, ORDERS)
+    one.hosted.delete_queue(0, dead)
+    assert one.hosted.queues() == {}
 
 
 def test_a_consumer_that_only_guesses_changes_nothing() -> None:
@@ -342,13 +341,13 @@ def test_nobody_acknowledges_what_nobody_holds(response: AckResponse) -> None:
     one.receive(0, Acknowledgment("P/S/orders", NIL_GUID, write(1).identity, response))
     assert one.refused_message_count == 1
     assert one.take_ready() == Ready([], [], [])
-    assert len(list(one.queue(ORDERS).held)) == 1
+    assert len(list(one.hosted.queue(ORDERS).held)) == 1
 
 
 def test_a_batch_says_whether_it_changes_the_service() -> None:
     one = engine()
     assert one.take_ready().service_records == []
-    one.create_queue(0, SUBSCRIBER, SharedReaderQueueSettings("more", "More"))
+    one.hosted.create_queue(0, SUBSCRIBER, SharedReaderQueueSettings("more", "More"))
     one.receive(0, write(1))
     changing = one.take_ready()
     assert [type(record) for record in changing.service_records] == [QueueCreated]

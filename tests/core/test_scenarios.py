@@ -214,7 +214,7 @@ class World:
         resource = self.resource(queue)
         if resource.kind is not ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE:
             return identity(wanted)
-        found = [each for each in self.service().samples(resource) if each.original_identity == identity(wanted)]
+        found = [each for each in self.service().hosted.samples(resource) if each.original_identity == identity(wanted)]
         return found[int(which or 1) - 1].identity
 
     def do_availability(self, words: list[str], options: dict[str, str]) -> list[str]:
@@ -285,7 +285,7 @@ class World:
 
     def do_shutdown(self, words: list[str], _options: dict[str, str]) -> list[str]:
         lines = self.command(Shutdown(), target=words[0] if words else "svc")
-        return [*lines, f"shutting down: {'yes' if self.service().shutting_down else 'no'}"]
+        return [*lines, f"shutting down: {'yes' if self.service().hosted.shutting_down else 'no'}"]
 
     def command(self, command: Command, target: str = "svc") -> list[str]:
         self.request += 1
@@ -294,11 +294,11 @@ class World:
         return self.turn()
 
     def do_held(self, _words: list[str], options: dict[str, str]) -> list[str]:
-        samples = self.service().samples(self.resource(self.queue(options)))
+        samples = self.service().hosted.samples(self.resource(self.queue(options)))
         return [self.printer.sample_line(sample) for sample in samples] or ["nothing"]
 
     def do_queues(self, _words: list[str], _options: dict[str, str]) -> list[str]:
-        return [f"{resource} topic={held.topic_name}" for resource, held in self.service().queues().items()]
+        return [f"{resource} topic={held.topic_name}" for resource, held in self.service().hosted.queues().items()]
 
     def do_refused(self, _words: list[str], _options: dict[str, str]) -> list[str]:
         return [f"refused messages: {self.service().refused_message_count}"]

@@ -237,4 +237,4 @@ def test_a_command_that_is_not_admitted_does_not_reach_the_engine() -> None:
     run(turn, command(GetStatus(ORDERS)), create)
     assert refused == [create]
     assert [each.reply.text for each in sent(turn) if isinstance(each, CommandReply)][-1] == "no room"
-    assert len(turn.engine.queues()) == 1
+    assert len(turn.engine.hosted.queues()) == 1

@@ -72,7 +72,7 @@ def one_input(data: bytes) -> None:
     if not is_for_queuing_services(request):
         return
     try:
-        command = command_from_wire(request, ConfigSnippets(CONFIGURATION, engine))
+        command = command_from_wire(request, ConfigSnippets(CONFIGURATION, engine.hosted))
     except QsctlError as error:
         reply_octets_of_text(error.message + error.remedy)
         return

@@ -72,7 +72,7 @@ def service() -> ServiceEngine:
 
 def remembered(engine: ServiceEngine) -> Any:
     """All that a restart needs to know."""
-    queue = engine._queues[QUEUE]
+    queue = engine.hosted.by_name[QUEUE]
     return (
         queue.held.next_position,
         queue.held.retired(),
@@ -166,6 +166,6 @@ def test_a_compaction_ends_although_more_comes_than_it_takes(tmp_path: Path, mon
         story.compact_on()
         shares += 1
     assert shares < 200
-    held_count = len(story.engine._queues[QUEUE].held)
+    held_count = len(story.engine.hosted.by_name[QUEUE].held)
     assert len([1 for _ in story.store.load()]) >= held_count
     story.store.close()

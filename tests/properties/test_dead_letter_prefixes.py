@@ -63,12 +63,12 @@ def history(seed: int, dead_max: int) -> tuple[list[list[Record]], list[set[tupl
             number = chance.randint(1, 9)
             engine.receive(now, Write("P", chance.choice(["Order", "Bill"]), SampleIdentity(WRITER, number), b"x"))
         for name in (ORDERS, BILLS):
-            for sample in list(engine._queues[name].held):
+            for sample in list(engine.hosted.by_name[name].held):
                 response = chance.choice([None, AckResponse.REJECTED, AckResponse.REJECTED, AckResponse.ACCEPTED])
                 if response is not None:
                     engine.receive(now, Acknowledgment(name, READER, sample.identity, response))
         if chance.random() < 0.3:
-            engine.flush(now, LETTERS, list(engine.samples(LETTERS))[:1])
+            engine.hosted.flush(now, LETTERS, list(engine.hosted.samples(LETTERS))[:1])
         engine.advance(now)
         ready = engine.take_ready()
         batches.append([record for record in records_of(ready) if hasattr(record, "queue")])
@@ -124,10 +124,10 @@ def check(left: list[Record], acknowledged: set[tuple[str, int]], now: int, dead
             engine.receive(now, Write("P", topic, SampleIdentity(WRITER, number), b"x"))
         ended = {number: how for number, how in outcomes(left, name).items() if how != "held"}
         for number in range(1, 10):
-            held = any(each.identity.sequence_number == number for each in engine._queues[name].held)
+            held = any(each.identity.sequence_number == number for each in engine.hosted.by_name[name].held)
             letters = [
                 each
-                for each in engine._queues[DEAD].held
+                for each in engine.hosted.by_name[DEAD].held
                 if each.dead_letter is not None
                 and (each.dead_letter.queue, each.original_identity.sequence_number) == (label(name), number)
             ]
@@ -157,5 +157,5 @@ def died(left: list[Record], name: str, number: int) -> bool:
 def state(engine: ServiceEngine) -> dict[str, list[tuple[SampleIdentity, str, int, bool]]]:
     return {
         name: [(each.identity, each.state.name, each.attempts, each.redelivered) for each in held.held]
-        for name, held in engine._queues.items()
+        for name, held in engine.hosted.by_name.items()
     }

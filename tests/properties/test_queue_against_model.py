@@ -78,7 +78,7 @@ def fingerprint(engine: ServiceEngine) -> Any:
             ],
             [(s.redelivered, s.holder, s.past_holders, s.dead_letter) for s in queue.held],
         )
-        for name, queue in engine._queues.items()
+        for name, queue in engine.hosted.by_name.items()
     }
 
 
@@ -167,7 +167,7 @@ class QueueMachine(RuleBasedStateMachine):
                 self.sent_before.add(message.position)
         for consumer in self.model.consumers:
             if consumer.threshold >= 0 and consumer.guid in {guid for _, guid, _, _ in sent}:
-                held = self.engine._queues[QUEUE].deliveries.consumers[consumer.guid].outstanding
+                held = self.engine.hosted.by_name[QUEUE].deliveries.consumers[consumer.guid].outstanding
                 assert len(held) <= consumer.threshold + 1
 
     def receive(self, message: Any) -> None:
@@ -252,15 +252,15 @@ class QueueMachine(RuleBasedStateMachine):
         for sample in gone:
             self.model.end(sample, "flushed")
         self.model.dispatch(self.now)
-        going = [each for each in self.engine.samples(ORDERS) if each.identity.sequence_number in numbers]
-        assert self.engine.flush(self.now, ORDERS, going) == len(gone)
+        going = [each for each in self.engine.hosted.samples(ORDERS) if each.identity.sequence_number in numbers]
+        assert self.engine.hosted.flush(self.now, ORDERS, going) == len(gone)
         self.turn()
 
     @rule(count=st.integers(1, 3))
     def unearth(self, count: int) -> None:
         """The oldest dead letters leave: what waited for room among them has it."""
-        going = list(self.engine.samples(LETTERS))[:count]
-        assert self.engine.flush(self.now, LETTERS, going) == len(going)
+        going = list(self.engine.hosted.samples(LETTERS))[:count]
+        assert self.engine.hosted.flush(self.now, LETTERS, going) == len(going)
         self.model.unearth(self.now, len(going))
         self.turn()
 
@@ -284,12 +284,12 @@ class QueueMachine(RuleBasedStateMachine):
     def forget_counts(self) -> None:
         """Counters begin again with the process; what is held was not received by the new one."""
         self.told.clear()
-        self.carried = {QUEUE: len(self.model.samples), DEAD: len(self.engine._queues[DEAD].held)}
+        self.carried = {QUEUE: len(self.model.samples), DEAD: len(self.engine.hosted.by_name[DEAD].held)}
         self.model.ends.clear()
 
     @invariant()
     def the_state_is_the_models(self) -> None:
-        queue = self.engine._queues[QUEUE]
+        queue = self.engine.hosted.by_name[QUEUE]
         held = [(s.identity.sequence_number, s.holder, s.attempts, s.redelivered, s.expires_at_ns) for s in queue.held]
         assert held == [
             (s.number, s.holder or NIL_GUID, s.attempts, s.redelivered, s.expires) for s in self.model.samples
@@ -298,12 +298,12 @@ class QueueMachine(RuleBasedStateMachine):
         assert [list(s.past_holders) for s in queue.held] == [s.past for s in self.model.samples]
         waiting = [s.identity.sequence_number for s in queue.undeliverables.waiting.values()]
         assert waiting == [s.number for s in self.model.graves]
-        letters = [(s.original_identity.sequence_number, s.redelivered) for s in self.engine._queues[DEAD].held]
+        letters = [(s.original_identity.sequence_number, s.redelivered) for s in self.engine.hosted.by_name[DEAD].held]
         assert letters == self.model.dead
 
     @invariant()
     def nobody_shares_a_sample(self) -> None:
-        queue = self.engine._queues[QUEUE]
+        queue = self.engine.hosted.by_name[QUEUE]
         with_consumers = [
             sample.position for one in queue.deliveries.consumers.values() for sample in one.outstanding.values()
         ]
@@ -313,7 +313,7 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def no_sample_is_lost_or_made(self) -> None:
         told = self.told
-        for name, queue in self.engine._queues.items():
+        for name, queue in self.engine.hosted.by_name.items():
             removed = sum(count for (where, what), count in told.items() if where == name and "removed" in what)
             assert self.carried[name] + told[name, "enqueued"] == len(queue.held) + removed
             outcomes = sum(told[name, what] for what in ("enqueued", "bounced", "duplicate"))
@@ -328,14 +328,14 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def the_counters_balance(self) -> None:
         """Also after a restart, and when a producer writes again what is held: see `AdditionalCounters`."""
-        for name, queue in self.engine._queues.items():
-            statistics = self.engine._monitors[name].statistics
+        for name, queue in self.engine.hosted.by_name.items():
+            statistics = self.engine.hosted.statistics._monitors[name].statistics
             counted = statistics.additional().held_count(statistics.counters())
             assert counted == len(queue.held) + len(queue.reader_cache)
 
     @invariant()
     def counters_are_a_fold_of_the_events(self) -> None:
-        for name, monitor in self.engine._monitors.items():
+        for name, monitor in self.engine.hosted.statistics._monitors.items():
             counters, told = monitor.statistics.counters(), self.told
             assert counters.received_message_count == told[name, "received"]
             assert counters.sent_message_count == told[name, "sent"]
@@ -359,7 +359,7 @@ class QueueMachine(RuleBasedStateMachine):
             if count % stride == 0:
                 restarted = self.fresh()
                 restarted.restore(self.now, self.records[:count])
-                held = [sample for queue in restarted._queues.values() for sample in queue.held]
+                held = [sample for queue in restarted.hosted.by_name.values() for sample in queue.held]
                 assert {sample.state for sample in held} <= {SampleState.ENQUEUED, *UNDELIVERABLE}
                 both = {(s.dead_letter.queue, s.dead_letter.identity) for s in held if s.dead_letter is not None}
                 assert not both & {("Order@S", s.identity) for s in held if s.dead_letter is None}

@@ -70,11 +70,13 @@ def test_a_reply_reaches_its_requester_and_nobody_else(todo: list[tuple[str, obj
                 holders[number] = sent.consumer_guid
                 if number not in first_sent[meant[number]]:
                     first_sent[meant[number]].append(number)
-        for held in engine._queues[REPLIES].held:
+        for held in engine.hosted.by_name[REPLIES].held:
             if held.holder == NIL_GUID:
                 holders.pop(held.identity.sequence_number, None)
-        away = {meant[held.identity.sequence_number] for held in engine._queues[REPLIES].held if not any(held.holder)}
+        away = {
+            meant[held.identity.sequence_number] for held in engine.hosted.by_name[REPLIES].held if not any(held.holder)
+        }
         assert not away & set(readers.values())
     assert all(numbers == sorted(numbers) for numbers in first_sent.values())
-    lanes = engine._queues[REPLIES].deliveries.groups._addressed
+    lanes = engine.hosted.by_name[REPLIES].deliveries.groups._addressed
     assert all(lane.waiting_count or len(lane.ring) for lane in lanes.values())

@@ -73,7 +73,7 @@ def drive(engine: ServiceEngine, chance: random.Random, count: int, now: int) ->
 
 
 def state(engine: ServiceEngine) -> object:
-    queue = engine._queues[QUEUE]
+    queue = engine.hosted.by_name[QUEUE]
     return (
         queue.stream.last_index,
         queue.held.next_position,
@@ -122,7 +122,7 @@ def test_rolled_back_to_any_record_and_given_another_suffix_a_queue_is_as_fresh(
             lived.replay(record)
         expected = replayed([*prefix, *suffix])
         assert state(lived) == state(expected)
-        was_sent |= any(sample.state is SampleState.SENT for sample in expected._queues[QUEUE].held)
+        was_sent |= any(sample.state is SampleState.SENT for sample in expected.hosted.by_name[QUEUE].held)
         # It works on as the fresh one does.
         for each in (lived, expected):
             each.receive(now, ConsumerLeft(QUEUE, READERS[0]))

@@ -73,11 +73,11 @@ class Driven:
         raise AssertionError("the service never comes to rest")
 
     def queue(self) -> SharedReaderQueue | None:
-        return self.engine._queues.get(QUEUE)
+        return self.engine.hosted.by_name.get(QUEUE)
 
     def state(self) -> object:
         """The queue, and which samples died: those that expire at once may do so in another order."""
-        dead = sorted((s.identity, str(s.dead_letter.reason)) for s in self.engine._queues[DEAD].held)
+        dead = sorted((s.identity, str(s.dead_letter.reason)) for s in self.engine.hosted.by_name[DEAD].held)
         queue = self.queue()
         if queue is None:
             return dead
@@ -101,7 +101,7 @@ def driven(timeout: int, threshold: int, retries: int, share_count: int) -> Driv
     subscriber = SharedSubscriberSettings("S", (), (orders, dead))
     settings = ServiceSettings("svc", (DomainParticipantSettings("P", 0, (subscriber,)),))
     engine = ServiceEngine(settings, started_at=0, journal=Journal.PERSISTENT_ONLY)
-    engine.share_count = share_count
+    engine.hosted.share_count = share_count
     engine.finish_restore(0)
     return Driven(engine)
 
@@ -183,14 +183,14 @@ def test_what_comes_between_the_shares_loses_and_doubles_nothing(
         assert len(one.sent) - before <= 3 * share_count + 9 + commanded, "one turn moved more than its share"
         held_by = [
             position
-            for queue in one.engine._queues.values()
+            for queue in one.engine.hosted.by_name.values()
             for c in queue.deliveries.consumers.values()
             for position in c.outstanding
         ]
         assert len(held_by) == len(set(held_by)), "two consumers hold one sample"
     one.rest(story.now)
     told = one.told
-    for name, queue in one.engine._queues.items():
+    for name, queue in one.engine.hosted.by_name.items():
         removed = sum(count for key, count in told.items() if key.startswith(f"{name} ") and not key.endswith(" in"))
         assert told[f"{name} in"] == len(queue.held) + removed
     if (queue := one.queue()) is not None:
@@ -229,7 +229,7 @@ def test_a_flush_of_many_sends_none_of_them_and_takes_what_consumers_hold_last()
 def test_a_queue_that_is_being_deleted_takes_no_more_and_is_not_there_yet_for_who_creates_it() -> None:
     one = driven(INFINITE_NS, -1, 0, 10)
     one.engine.receive_all(0, [Write("P", "Order", SampleIdentity(WRITER, each), b"x") for each in range(1, 51)])
-    created = CreateQueue(ORDERS.parent, one.engine.queues()[ORDERS])
+    created = CreateQueue(ORDERS.parent, one.engine.hosted.queues()[ORDERS])
     for number, command in enumerate((DeleteQueue(ORDERS), created), 1):
         one.engine.receive(0, CommandRequest(SampleIdentity(ASKER, number), "svc", command))
     one.engine.receive(0, Write("P", "Order", SampleIdentity(WRITER, 51), b"x"))
@@ -246,7 +246,7 @@ def test_a_queue_that_is_being_deleted_takes_no_more_and_is_not_there_yet_for_wh
 
 def test_nobody_comes_to_rely_on_dead_letters_that_are_being_deleted() -> None:
     one = driven(INFINITE_NS, -1, 0, 10)
-    orders = one.engine.queues()[ORDERS]
+    orders = one.engine.hosted.queues()[ORDERS]
     one.engine.receive_all(
         0, [Write("P", "Order", SampleIdentity(WRITER, n), b"x", lifespan_ns=1) for n in range(1, 51)]
     )

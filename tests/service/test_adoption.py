@@ -63,7 +63,7 @@ class Driver:
         return messages_of(self.pipeline.drain())
 
     def held_count(self, name: str) -> int:
-        return len(self.loop.engine._queues[name].held)
+        return len(self.loop.engine.hosted.by_name[name].held)
 
     def close(self) -> None:
         if self.pipeline is not None:
@@ -94,7 +94,7 @@ def test_a_live_reply_queue_keeps_what_it_holds_when_another_is_created(
         assert driver.held_count(REPLY) == 2
     driver.close()
     again = service(tmp_path, reply_queue(persistence))
-    assert len(again.engine._queues[REPLY].held) == (2 if held else 3)
+    assert len(again.engine.hosted.by_name[REPLY].held) == (2 if held else 3)
     again.stores.close()
 
 
@@ -107,8 +107,8 @@ def test_a_created_subscriber_finds_the_samples_of_its_queues_and_of_no_others(t
     loop = service(tmp_path, queue())
     loop.turn(writes(4))
     loop.turn([request])
-    assert len(loop.engine._queues["P/T/parts"].held) == 2
-    assert len(loop.engine._queues["P/S/orders"].held) == 2
+    assert len(loop.engine.hosted.by_name["P/T/parts"].held) == 2
+    assert len(loop.engine.hosted.by_name["P/S/orders"].held) == 2
     loop.stores.close()
 
 
@@ -126,5 +126,5 @@ def test_a_queue_deleted_and_created_in_one_inbox_begins_empty(
     assert payloads_of([each for each in answers if isinstance(each, Delivery)]) == [b"2", b"3"]
     driver.close()
     again = service(tmp_path, queue(persistence=other))
-    assert [sample.identity.sequence_number for sample in again.engine._queues["P/S/orders"].held] == [2, 3]
+    assert [sample.identity.sequence_number for sample in again.engine.hosted.by_name["P/S/orders"].held] == [2, 3]
     again.stores.close()

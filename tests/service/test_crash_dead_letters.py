@@ -146,7 +146,8 @@ def test_no_kill_of_a_service_loses_doubles_or_unmarks_a_sample_among_dead_lette
         )
         loop = service_in(directory)
         held = {
-            name: [key_of(each.original_identity) for each in loop.engine._queues[name].held] for name in (QUEUE, DEAD)
+            name: [key_of(each.original_identity) for each in loop.engine.hosted.by_name[name].held]
+            for name in (QUEUE, DEAD)
         }
         account.look(set(held[QUEUE]), held[DEAD])
         assert {report.kind for report in loop.stores.damage} <= {DamageKind.TORN_TAIL}

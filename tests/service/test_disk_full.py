@@ -380,6 +380,6 @@ def test_a_configuration_that_cannot_be_stored_is_answered_with_an_error_and_sto
     assert create("others") is ReturnCode.OK
     trial.close()
     with_all = service(tmp_path, keeps_state=True)
-    names = {resource.name for resource in with_all.engine.queues()}
+    names = {resource.name for resource in with_all.engine.hosted.queues()}
     assert names == {*QUEUES, "more", "others"}
     with_all.stores.close()

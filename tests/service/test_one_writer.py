@@ -125,7 +125,7 @@ def test_volatile_queues_claim_nothing_and_a_persistent_one_created_later_is_ref
     assert isinstance(reply, CommandReply)
     assert reply.reply.retcode is ReturnCode.ERROR
     assert "uses the stores" in reply.reply.text
-    assert not second.engine.queues()
+    assert not second.engine.hosted.queues()
     first.stores.close()
     second.stores.close()
 

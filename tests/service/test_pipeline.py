@@ -185,14 +185,14 @@ def test_the_configuration_survives_where_it_is_kept(tmp_path: Path) -> None:
     loop.turn([command(CreateQueue(SUBSCRIBER, queue()))])
     loop.stores.close()
     again = service(tmp_path, keeps_state=True)
-    assert [resource.name for resource in again.engine.queues()] == ["orders"]
+    assert [resource.name for resource in again.engine.hosted.queues()] == ["orders"]
     deleted = DeleteQueue(SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, "orders"))
     (reply,) = again.turn([command(deleted)]).messages
     assert isinstance(reply, CommandReply)
     assert reply.reply.retcode is ReturnCode.OK
     again.stores.close()
     last = service(tmp_path, keeps_state=True)
-    assert not last.engine.queues()
+    assert not last.engine.hosted.queues()
     last.stores.close()
     assert [path.name for path in tmp_path.glob("*.db")] == ["QSservice@app.db"]
     last.stores.close()
@@ -232,5 +232,5 @@ def test_that_a_sample_was_settled_rides_on_the_next_sync_or_is_settled_when_the
     pipeline.close()
     loop.stores.close()
     again = service(tmp_path, queue())
-    assert [sample.identity.sequence_number for sample in again.engine.samples(ORDERS)] == [3, 4]
+    assert [sample.identity.sequence_number for sample in again.engine.hosted.samples(ORDERS)] == [3, 4]
     again.stores.close()

@@ -110,16 +110,16 @@ def test_a_create_is_refused_without_a_trace(
     assert loop.stores.service is not None
     loop.try_endpoints = lambda _name, subscriber, each: try_endpoints(participant, subscriber, each)
     stored = list(loop.stores.service.load())
-    hosted = dict(loop.engine.queues())
+    hosted = dict(loop.engine.hosted.queues())
     within = SharedSubscriberSettings("New", queues=(GOOD, settings))
     for command in (CreateQueue(SUBSCRIBER, settings), CreateSubscriber(SUBSCRIBER.parent, within)):
         ready = loop.turn([CommandRequest(SampleIdentity(Guid(b"r" * 16), 1), "app", command)])
         (reply,) = (each for each in ready.messages if isinstance(each, CommandReply))
         assert reply.reply.retcode is ReturnCode.ERROR
         assert settings.name in reply.reply.text
-        assert loop.engine.queues() == hosted
+        assert loop.engine.hosted.queues() == hosted
         assert list(loop.stores.service.load()) == stored
-    assert len(loop.engine.subscribers()) == 1
+    assert len(loop.engine.hosted.subscribers()) == 1
     loop.stores.close()
 
 

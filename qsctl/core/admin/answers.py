@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from qsctl.core.admin.command import FlushQueue, GetMessages
 from qsctl.core.admin.handle import LongAnswer, handle
-from qsctl.core.admin.host import AdminHost
 from qsctl.core.admin.reply import Reply
 from qsctl.core.admin.target import matches
+from qsctl.core.hosted_service import HostedService
 from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
@@ -41,7 +41,7 @@ class Answers:
         send: where replies go.
     """
 
-    def __init__(self, host: AdminHost, send: Send) -> None:
+    def __init__(self, host: HostedService, send: Send) -> None:
         self.reads_on = True
         """Whether long answers go on. A driver whose replies wait for room sets it to False: they would pile up."""
         self._host = host

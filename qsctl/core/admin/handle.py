@@ -1,6 +1,6 @@
 """Administration commands answered [QS 5.4].
 
-Decides: return codes and texts. What a command changes is the engine's, reached through `AdminHost`. Every command
+Decides: return codes and texts. What a command changes is `HostedService`'s. Every command
 gets at least one reply; a wrong one gets an ERROR that says what is wrong and what there is instead.
 """
 
@@ -21,11 +21,11 @@ from qsctl.core.admin.command import (
     GetStatus,
     Shutdown,
 )
-from qsctl.core.admin.host import AdminHost
 from qsctl.core.admin.reading import Reading
 from qsctl.core.admin.removal import Removal
 from qsctl.core.admin.reply import QueueData, Reply, ReturnCode, ServiceData, refusal
 from qsctl.core.admin.resolve import nearest, short_name
+from qsctl.core.hosted_service import HostedService
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.selector.parse import parse_selector
 from qsctl.core.settings import SharedSubscriberSettings
@@ -37,7 +37,7 @@ LongAnswer: TypeAlias = Reading | Removal
 """What a command does a share at a time: `take` once a turn until it `is_over`."""
 
 
-def handle(host: AdminHost, now: Nanoseconds, command: Command) -> Sequence[Reply] | LongAnswer:
+def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[Reply] | LongAnswer:
     """Carry out a command and answer it, or begin to.
 
     Only GET of samples and GET of the whole service's status answer more than once [QS 5.4.4 and 5.4.6]. What
@@ -70,7 +70,7 @@ def handle(host: AdminHost, now: Nanoseconds, command: Command) -> Sequence[Repl
 
 
 def _create_queue(
-    host: AdminHost, now: Nanoseconds, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings
+    host: HostedService, now: Nanoseconds, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings
 ) -> Reply:
     subscriber = _subscriber(host, subscriber)
     if not settings.name:
@@ -94,7 +94,7 @@ def _create_queue(
 
 
 def _create_subscriber(
-    host: AdminHost, now: Nanoseconds, participant: ResourceIdentifier, settings: SharedSubscriberSettings
+    host: HostedService, now: Nanoseconds, participant: ResourceIdentifier, settings: SharedSubscriberSettings
 ) -> Reply:
     participant = _known(participant, ResourceKind.DOMAIN_PARTICIPANT, host.participants())
     if not settings.name:
@@ -120,14 +120,14 @@ def _holds_all_of(existing: SharedSubscriberSettings, wanted: SharedSubscriberSe
     )
 
 
-def _flush(host: AdminHost, queue: ResourceIdentifier, selector: str) -> Removal:
+def _flush(host: HostedService, queue: ResourceIdentifier, selector: str) -> Removal:
     def finish(_now: Nanoseconds, count: int) -> Reply:
         return _done(f"{count} {'sample' if count == 1 else 'samples'} removed from queue {short_name(queue)}")
 
     return Removal(host, [queue], finish, parse_selector(selector))
 
 
-def _delete_queue(host: AdminHost, now: Nanoseconds, queue: ResourceIdentifier) -> Removal:
+def _delete_queue(host: HostedService, now: Nanoseconds, queue: ResourceIdentifier) -> Removal:
     def finish(then: Nanoseconds) -> Reply:
         host.delete_queue(then, queue)
         return _done(f"queue {short_name(queue)} is deleted")
@@ -135,7 +135,7 @@ def _delete_queue(host: AdminHost, now: Nanoseconds, queue: ResourceIdentifier) 
     return _empty(host, now, host.deleted_with(queue), finish)
 
 
-def _delete_subscriber(host: AdminHost, now: Nanoseconds, subscriber: ResourceIdentifier) -> Removal:
+def _delete_subscriber(host: HostedService, now: Nanoseconds, subscriber: ResourceIdentifier) -> Removal:
     def finish(then: Nanoseconds) -> Reply:
         host.delete_subscriber(then, subscriber)
         return _done(f"shared subscriber {short_name(subscriber)} is deleted")
@@ -144,7 +144,7 @@ def _delete_subscriber(host: AdminHost, now: Nanoseconds, subscriber: ResourceId
 
 
 def _empty(
-    host: AdminHost, now: Nanoseconds, queues: Sequence[ResourceIdentifier], finish: Callable[[Nanoseconds], Reply]
+    host: HostedService, now: Nanoseconds, queues: Sequence[ResourceIdentifier], finish: Callable[[Nanoseconds], Reply]
 ) -> Removal:
     """Take no more samples into queues, and remove what they hold before they are deleted."""
     for queue in queues:
@@ -152,14 +152,14 @@ def _empty(
     return Removal(host, queues, lambda then, _count: finish(then))
 
 
-def _statuses(host: AdminHost, now: Nanoseconds, queue: ResourceIdentifier) -> list[Reply]:
+def _statuses(host: HostedService, now: Nanoseconds, queue: ResourceIdentifier) -> list[Reply]:
     if queue.kind is not None:
         return [Reply(ReturnCode.OK, body=host.status(now, _queue(host, queue)))]
     replies = [Reply(ReturnCode.OK, body=host.status(now, each)) for each in host.queues()]
     return replies or [_done(f"service {host.application_name} holds no queue")]
 
 
-def _data(host: AdminHost, resource: ResourceIdentifier) -> Reply:
+def _data(host: HostedService, resource: ResourceIdentifier) -> Reply:
     if resource.kind is None:
         return Reply(
             ReturnCode.OK,
@@ -184,7 +184,7 @@ def _queue_data(queue: ResourceIdentifier, settings: SharedReaderQueueSettings) 
     )
 
 
-def _shut_down(host: AdminHost) -> Reply:
+def _shut_down(host: HostedService) -> Reply:
     try:
         host.request_shutdown()
     except Refused as error:
@@ -192,13 +192,13 @@ def _shut_down(host: AdminHost) -> Reply:
     return _done(f"service {host.application_name} is shutting down")
 
 
-def _queue(host: AdminHost, resource: ResourceIdentifier) -> ResourceIdentifier:
+def _queue(host: HostedService, resource: ResourceIdentifier) -> ResourceIdentifier:
     if not resource.is_queue():
         raise Refused(f"{resource} names no queue", remedy="End it with /shared_reader_queue/NAME.")
     return _known(resource.bare, resource.kind or ResourceKind.SHARED_READER_QUEUE, host.queues())
 
 
-def _subscriber(host: AdminHost, resource: ResourceIdentifier) -> ResourceIdentifier:
+def _subscriber(host: HostedService, resource: ResourceIdentifier) -> ResourceIdentifier:
     return _known(resource.bare, ResourceKind.SHARED_SUBSCRIBER, host.subscribers())
 
 

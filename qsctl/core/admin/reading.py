@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from qsctl.core.admin.host import AdminHost
 from qsctl.core.admin.reply import MessageData, MessageStatus, Reply, ReturnCode
 from qsctl.core.admin.resolve import short_name
+from qsctl.core.hosted_service import HostedService
 from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.core.selector.expression import Expression, StatusMask
 from qsctl.core.selector.matches import identities_of, matches
@@ -45,7 +45,7 @@ def is_selected(sample: Sample, expression: Expression) -> bool:
     return matches(expression, sample.original_identity, _MASKS[message_status(sample.state)])
 
 
-def candidates(host: AdminHost, queue: ResourceIdentifier, expression: Expression) -> Iterator[Sample]:
+def candidates(host: HostedService, queue: ResourceIdentifier, expression: Expression) -> Iterator[Sample]:
     """The samples among which are those that a selector picks, in queue order.
 
     A selector that pins identities is answered from the queue's index, but for dead letters: they have their own.
@@ -61,7 +61,7 @@ class Reading:
     """One GET of samples under way. Every reply but the last is intermediate, so one sample is always kept back.
 
     Args:
-        host: the engine.
+        host: what commands see and change.
         queue: one that it hosts.
         expression: which samples are wanted.
         count: how many at most; 0: all.
@@ -70,7 +70,7 @@ class Reading:
     waits_for_room = True
     """Whether it stops where replies wait for room: what was read would pile up."""
 
-    def __init__(self, host: AdminHost, queue: ResourceIdentifier, expression: Expression, count: int = 0) -> None:
+    def __init__(self, host: HostedService, queue: ResourceIdentifier, expression: Expression, count: int = 0) -> None:
         self._host = host
         self._queue = queue
         self._name = short_name(queue)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from qsctl.core.admin.host import AdminHost
 from qsctl.core.admin.reading import candidates, is_selected
 from qsctl.core.admin.reply import Reply, refusal
+from qsctl.core.hosted_service import HostedService
 from qsctl.core.queue.sample import Sample, SampleState
 from qsctl.core.selector.expression import EVERYTHING, Expression
 from qsctl.errors import QsctlError
@@ -25,7 +25,7 @@ class Removal:
     """One FLUSH or DELETE under way. Samples that come to a queue meanwhile are not flushed.
 
     Args:
-        host: the engine.
+        host: what commands see and change.
         queues: those that lose samples; hosted by it.
         finish: called with the instant and the count of removed samples once all are gone; gives the reply.
         expression: which samples go.
@@ -36,7 +36,7 @@ class Removal:
 
     def __init__(
         self,
-        host: AdminHost,
+        host: HostedService,
         queues: Iterable[ResourceIdentifier],
         finish: Callable[[Nanoseconds, int], Reply],
         expression: Expression = EVERYTHING,

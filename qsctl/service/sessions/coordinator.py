@@ -75,9 +75,9 @@ class Coordinator:
         self.engine, stores = open_service(configuration, options, holds_samples=False)
         self._loop = ServiceLoop(self.engine, stores)
         self.transport = ServiceTransport(
-            self.engine.application_name,
+            self.engine.hosted.application_name,
             replace(options.places, delivers=False),
-            ConfigSnippets(configuration, self.engine),
+            ConfigSnippets(configuration, self.engine.hosted),
         )
         self._loop.try_endpoints = self.transport.try_endpoints
         self.transport.boundary.report_to(log.peer_fault)
@@ -95,7 +95,7 @@ class Coordinator:
             self.metrics = MetricsServer(self._all_figures, options.metrics_address, options.metrics_port)
         log.publish_through(self.transport.logger)
         tell_damage(log, stores)
-        report_drift(log, configuration, self.engine.settings())
+        report_drift(log, configuration, self.engine.hosted.settings())
         self._loop.recovery.report = log.report_storage
 
     def stop(self, cause: str) -> None:
@@ -114,13 +114,13 @@ class Coordinator:
             self._start()
             port = {} if self.metrics is None else {"metrics_port": self.metrics.port}
             pids = {process.name: process.pid for process in self._processes}
-            self.log.info("started", queues=len(self.engine.queues()), processes=pids, **port)
+            self.log.info("started", queues=len(self.engine.hosted.queues()), processes=pids, **port)
             if on_start is not None:
                 on_start()
-            while not self.stop_cause and not self.engine.shutting_down:
+            while not self.stop_cause and not self.engine.hosted.shutting_down:
                 self._turn()
                 for domain_id in self.transport.namesakes():
-                    report_namesake(self.log, self.engine.application_name, domain_id)
+                    report_namesake(self.log, self.engine.hosted.application_name, domain_id)
                 self.transport.wait(IDLE_NS)
             self._leave()
         finally:
@@ -146,7 +146,7 @@ class Coordinator:
 
     def _start(self) -> None:
         """Start a process a group, all at once, and wait until each can be reached."""
-        settings = self.engine.settings()
+        settings = self.engine.hosted.settings()
         groups = session_groups(settings)
         self._placement = Placement(settings, groups)
         volatile = replace(
@@ -182,7 +182,7 @@ class Coordinator:
 
     def _take(self, request: CommandRequest) -> None:
         command = request.command
-        if isinstance(command, GetStatus) and command.queue.kind is None and self.engine.queues():
+        if isinstance(command, GetStatus) and command.queue.kind is None and self.engine.hosted.queues():
             self._ask(request.request, dict.fromkeys(self._placement.holders(), command))
         elif (
             isinstance(command, FlushQueue | GetMessages | GetStatus)
@@ -195,7 +195,7 @@ class Coordinator:
     def _holder(self, queue: ResourceIdentifier) -> ProcessIndex | None:
         """The process of a queue; None: what is asked is no queue of ours, and the engine says so."""
         try:
-            return self._placement.holder(self.engine.queue(queue.bare).name)
+            return self._placement.holder(self.engine.hosted.queue(queue.bare).name)
         except NotFound:
             return None
 
@@ -219,7 +219,7 @@ class Coordinator:
         identity = SampleIdentity(self._guid, self._asked_count)
         self._asked[identity] = _Asked(request, set(told), [], made, is_of_one=len(told) == 1)
         for index, command in told.items():
-            self._processes[index].send(Ask(CommandRequest(identity, self.engine.application_name, command)))
+            self._processes[index].send(Ask(CommandRequest(identity, self.engine.hosted.application_name, command)))
 
     def _listen(self) -> None:
         for process, message in self._mail.take():
@@ -268,7 +268,8 @@ class Coordinator:
                 self.log.error("session_refused_a_change", text=each.reply.text)
             replies = failed[:1] or [asked.made]
         elif all(isinstance(each.reply.body, SharedReaderQueueStatus) for each in replies):
-            order = {"/".join(name for _, name in queue.names): at for at, queue in enumerate(self.engine.queues())}
+            hosted = self.engine.hosted.queues()
+            order = {"/".join(name for _, name in queue.names): at for at, queue in enumerate(hosted)}
             replies = sorted(replies, key=lambda each: order[each.reply.body.queue_name])  # type: ignore[union-attr]
         last = len(replies) - 1
         return [

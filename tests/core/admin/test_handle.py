@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -19,16 +19,14 @@ from qsctl.core.admin.command import (
     Shutdown,
 )
 from qsctl.core.admin.handle import LongAnswer, handle
-from qsctl.core.admin.host import AdminHost
 from qsctl.core.admin.reading import message_status
 from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, Reply, ReturnCode, ServiceData
-from qsctl.core.queue.sample import DeadLetterOrigin, Sample, SampleState
+from qsctl.core.hosted_service import HostedService
+from qsctl.core.messages import ConsumerJoined, Write
+from qsctl.core.queue.sample import SampleState
 from qsctl.core.queue.settings import ResourceLimitSettings, SessionSettings, SharedReaderQueueSettings
-from qsctl.core.records import DeadLetterReason
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.core.statistics.counters import QueueStatistics
-from qsctl.core.statistics.status import CurrentCounts, SharedReaderQueueStatus
-from qsctl.errors import Refused
+from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.identity import SampleIdentity, guid_from_hex
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 
@@ -39,111 +37,36 @@ DEAD = S.child(ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE, "Dead")
 GUID = guid_from_hex("1")
 
 
-class PlainHost:
-    """An engine's administration made of dictionaries."""
-
-    application_name = "here"
-    share_count = 100
-
-    def __init__(self) -> None:
-        self.held: dict[ResourceIdentifier, list[Sample]] = {}
-        self.queue_settings: dict[ResourceIdentifier, SharedReaderQueueSettings] = {}
-        self.subscriber_settings = {S: SharedSubscriberSettings("S")}
-        self.stopping = False
-        self.is_library = False
-        self.lookups = self.scans = 0
-
-    def settings(self) -> ServiceSettings:
-        return ServiceSettings(self.application_name, tuple(self.participants().values()))
-
-    def participants(self) -> Mapping[ResourceIdentifier, DomainParticipantSettings]:
-        return {P: DomainParticipantSettings("P", 0)}
-
-    def subscribers(self) -> Mapping[ResourceIdentifier, SharedSubscriberSettings]:
-        return {
-            resource: replace(
-                settings, queues=tuple(each for at, each in self.queue_settings.items() if at.parent == resource)
-            )
-            for resource, settings in self.subscriber_settings.items()
-        }
-
-    def queues(self) -> Mapping[ResourceIdentifier, SharedReaderQueueSettings]:
-        return dict(self.queue_settings)
-
-    def create_queue(self, now: int, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings) -> None:
-        if any(each.topic_name == settings.topic_name for each in self.queue_settings.values()):
-            raise Refused(f"topic {settings.topic_name!r} is taken")
-        kind = (
-            ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE
-            if settings.is_dead_letter
-            else ResourceKind.SHARED_READER_QUEUE
-        )
-        queue = subscriber.child(kind, settings.name)
-        self.queue_settings[queue] = settings
-        self.held[queue] = []
-
-    def deleted_with(self, queue: ResourceIdentifier) -> list[ResourceIdentifier]:
-        return [queue]
-
-    def shut(self, now: int, queue: ResourceIdentifier) -> None:
-        assert queue in self.queue_settings
-
-    def is_shut(self, queue: ResourceIdentifier) -> bool:
-        return False
-
-    def delete_queue(self, now: int, queue: ResourceIdentifier) -> None:
-        del self.queue_settings[queue]
-        del self.held[queue]
-
-    def create_subscriber(self, now: int, participant: ResourceIdentifier, settings: SharedSubscriberSettings) -> None:
-        resource = participant.child(ResourceKind.SHARED_SUBSCRIBER, settings.name)
-        self.subscriber_settings[resource] = replace(settings, queues=())
-        for queue in settings.queues:
-            self.create_queue(now, resource, queue)
-
-    def delete_subscriber(self, now: int, subscriber: ResourceIdentifier) -> None:
-        del self.subscriber_settings[subscriber]
-        for queue in [each for each in self.queue_settings if each.parent == subscriber]:
-            self.delete_queue(now, queue)
-
-    def samples(self, queue: ResourceIdentifier) -> Iterator[Sample]:
-        self.scans += 1
-        return iter(self.held[queue])
-
-    def sample(self, queue: ResourceIdentifier, identity: SampleIdentity) -> Sample | None:
-        self.lookups += 1
-        return next((sample for sample in self.held[queue] if sample.identity == identity), None)
-
-    def flush(self, now: int, queue: ResourceIdentifier, samples: Iterable[Sample]) -> int:
-        before, gone = self.held[queue], {sample.identity for sample in samples}
-        self.held[queue] = [sample for sample in before if sample.identity not in gone]
-        return len(before) - len(self.held[queue])
-
-    def status(self, now: int, queue: ResourceIdentifier) -> SharedReaderQueueStatus:
-        count = len(self.held[queue])
-        statistics = QueueStatistics(self.queue_settings[queue], 0)
-        return statistics.status(now, queue.name, CurrentCounts(count, 0, count, 0))
-
-    def request_shutdown(self) -> None:
-        if self.is_library:
-            raise Refused("the service runs inside an application", remedy="Stop that application.")
-        self.stopping = True
-
-
 def queue_settings(name: str = "Orders", **other: object) -> SharedReaderQueueSettings:
     return replace(SharedReaderQueueSettings(name, f"{name}Topic"), **other)  # type: ignore[arg-type]
 
 
+def service(*, stops_on_command: bool = True) -> HostedService:
+    participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S"),))
+    settings = ServiceSettings("here", (participant,))
+    return HostedService(settings, 0, journals_everything=False, stops_on_command=stops_on_command)
+
+
+def write(host: HostedService, queue: str, number: int, now: int = 7) -> None:
+    host.by_name[queue].receive(now, Write("P", "", SampleIdentity(GUID, number), b"x" * number))
+
+
 @pytest.fixture
-def host() -> PlainHost:
-    made = PlainHost()
+def host() -> HostedService:
+    """A service with three samples, of which a consumer holds the first."""
+    made = service()
     made.create_queue(0, S, queue_settings())
-    for number, state in ((1, SampleState.SENT), (2, SampleState.ENQUEUED), (3, SampleState.ASSIGNED)):
-        made.held[ORDERS].append(Sample(number, SampleIdentity(GUID, number), b"x" * number, number, 7, 9, state=state))
+    made.by_name["P/S/Orders"].join(0, ConsumerJoined("P/S/Orders", guid_from_hex("2"), unacked_threshold=0))
+    for number in (1, 2, 3):
+        write(made, "P/S/Orders", number)
     return made
 
 
-def answers(host: AdminHost, command: object) -> Sequence[Reply]:
+def positions(host: HostedService) -> list[int]:
+    return [sample.position for sample in host.samples(ORDERS)]
+
+
+def answers(host: HostedService, command: object) -> Sequence[Reply]:
     """All replies, those of a long answer too."""
     begun = handle(host, 1, command)  # type: ignore[arg-type]
     if not isinstance(begun, LongAnswer):
@@ -154,24 +77,19 @@ def answers(host: AdminHost, command: object) -> Sequence[Reply]:
     return replies
 
 
-def only(host: AdminHost, command: object) -> Reply:
+def only(host: HostedService, command: object) -> Reply:
     replies = answers(host, command)
     assert len(replies) == 1
     return replies[0]
 
 
-def test_a_host_of_dictionaries_meets_the_protocol() -> None:
-    checked: AdminHost = PlainHost()
-    assert checked.application_name == "here"
-
-
-def test_creating_a_queue(host: PlainHost) -> None:
+def test_creating_a_queue(host: HostedService) -> None:
     reply = only(host, CreateQueue(S, queue_settings("Bills")))
     assert (reply.retcode, reply.text) == (ReturnCode.OK, "queue P/S/Bills is created")
     assert S.child(ResourceKind.SHARED_READER_QUEUE, "Bills") in host.queues()
 
 
-def test_the_same_queue_again_is_duplicated_and_another_configuration_already_exists(host: PlainHost) -> None:
+def test_the_same_queue_again_is_duplicated_and_another_configuration_already_exists(host: HostedService) -> None:
     again = only(host, CreateQueue(S, queue_settings()))
     assert again.retcode is ReturnCode.DUPLICATED
     assert again.text == "queue P/S/Orders exists already, with the same configuration"
@@ -179,25 +97,26 @@ def test_the_same_queue_again_is_duplicated_and_another_configuration_already_ex
     other = only(host, CreateQueue(S, queue_settings(limits=limits)))
     assert other.retcode is ReturnCode.ALREADY_EXISTS
     assert other.text == "queue P/S/Orders exists already, with a different configuration"
-    assert host.queue_settings[ORDERS] == queue_settings()
+    assert host.queues()[ORDERS] == queue_settings()
 
 
-def test_a_dead_letter_queue_of_the_same_name_is_in_the_way_too(host: PlainHost) -> None:
+def test_a_dead_letter_queue_of_the_same_name_is_in_the_way_too(host: HostedService) -> None:
     host.create_queue(0, S, queue_settings("Dead", is_dead_letter=True))
     assert only(host, CreateQueue(S, queue_settings("Dead"))).retcode is ReturnCode.ALREADY_EXISTS
 
 
-def test_a_queue_s_session_must_be_one_of_its_subscriber(host: PlainHost) -> None:
-    host.subscriber_settings[S] = replace(host.subscriber_settings[S], sessions=(SessionSettings("Fast"),))
-    refused = only(host, CreateQueue(S, queue_settings("New", session="Nope")))
+def test_a_queue_s_session_must_be_one_of_its_subscriber(host: HostedService) -> None:
+    host.create_subscriber(0, P, SharedSubscriberSettings("T", sessions=(SessionSettings("Fast"),)))
+    resource = P.child(ResourceKind.SHARED_SUBSCRIBER, "T")
+    refused = only(host, CreateQueue(resource, queue_settings("New", session="Nope")))
     assert (refused.retcode, refused.text) == (
         ReturnCode.ERROR,
-        "shared subscriber P/S has no session 'Nope'. Its sessions: Fast",
+        "shared subscriber P/T has no session 'Nope'. Its sessions: Fast",
     )
-    assert only(host, CreateQueue(S, queue_settings("New", session="Fast"))).retcode is ReturnCode.OK
+    assert only(host, CreateQueue(resource, queue_settings("New", session="Fast"))).retcode is ReturnCode.OK
 
 
-def test_what_cannot_be_created_is_an_error_with_its_reason(host: PlainHost) -> None:
+def test_what_cannot_be_created_is_an_error_with_its_reason(host: HostedService) -> None:
     nowhere = only(host, CreateQueue(P.child(ResourceKind.SHARED_SUBSCRIBER, "T"), queue_settings("Bills")))
     assert (nowhere.retcode, nowhere.not_found) == (ReturnCode.ERROR, True)
     assert nowhere.text == "there is no shared subscriber P/T. There is P/S."
@@ -207,10 +126,11 @@ def test_what_cannot_be_created_is_an_error_with_its_reason(host: PlainHost) -> 
     nameless = only(host, CreateQueue(S, queue_settings("")))
     assert "has no name" in nameless.text
     taken = only(host, CreateQueue(S, queue_settings("Bills", topic_name="OrdersTopic")))
-    assert (taken.retcode, taken.text) == (ReturnCode.ERROR, "topic 'OrdersTopic' is taken")
+    assert taken.retcode is ReturnCode.ERROR
+    assert taken.text.startswith("P/S has a queue of topic 'OrdersTopic' already: 'Orders'.")
 
 
-def test_deleting_a_queue(host: PlainHost) -> None:
+def test_deleting_a_queue(host: HostedService) -> None:
     assert only(host, DeleteQueue(ORDERS)) == Reply(ReturnCode.OK, "queue P/S/Orders is deleted")
     gone = only(host, DeleteQueue(ORDERS))
     assert (gone.retcode, gone.text, gone.not_found) == (
@@ -220,35 +140,35 @@ def test_deleting_a_queue(host: PlainHost) -> None:
     )
 
 
-def test_a_misspelt_queue_is_answered_with_the_near_name(host: PlainHost) -> None:
+def test_a_misspelt_queue_is_answered_with_the_near_name(host: HostedService) -> None:
     reply = only(host, GetStatus(S.child(ResourceKind.SHARED_READER_QUEUE, "Order")))
     assert reply.text == "there is no shared reader queue P/S/Order. Did you mean P/S/Orders?"
 
 
 @pytest.mark.parametrize("command", [DeleteQueue(S), FlushQueue(S), GetMessages(P), GetData(S), GetStatus(S)])
-def test_a_resource_that_is_no_queue_is_refused(host: PlainHost, command: object) -> None:
+def test_a_resource_that_is_no_queue_is_refused(host: HostedService, command: object) -> None:
     reply = only(host, command)
     assert reply.retcode is ReturnCode.ERROR
     assert "names no queue" in reply.text
 
 
-def test_flushing_everything_and_by_selector(host: PlainHost) -> None:
+def test_flushing_everything_and_by_selector(host: HostedService) -> None:
     sent = only(host, FlushQueue(ORDERS.at(ResourceKind.MESSAGE), "@sample_queue_status = SENT_MESSAGE_STATUS"))
     assert sent == Reply(ReturnCode.OK, "1 sample removed from queue P/S/Orders")
-    assert [sample.position for sample in host.held[ORDERS]] == [2, 3]
+    assert positions(host) == [2, 3]
     assert only(host, FlushQueue(ORDERS)).text == "2 samples removed from queue P/S/Orders"
     assert only(host, FlushQueue(ORDERS)).text == "0 samples removed from queue P/S/Orders"
 
 
-def test_a_wrong_selector_is_answered_and_removes_nothing(host: PlainHost) -> None:
+def test_a_wrong_selector_is_answered_and_removes_nothing(host: HostedService) -> None:
     for command in (FlushQueue(ORDERS, "1 ="), GetMessages(ORDERS, "1 =")):
         reply = only(host, command)
         assert reply.retcode is ReturnCode.ERROR
         assert reply.text.startswith("selector, column 4: it ends too early. Expected a field")
-    assert len(host.held[ORDERS]) == 3
+    assert len(positions(host)) == 3
 
 
-def test_getting_samples_answers_one_reply_each_in_queue_order(host: PlainHost) -> None:
+def test_getting_samples_answers_one_reply_each_in_queue_order(host: HostedService) -> None:
     replies = answers(host, GetMessages(ORDERS))
     bodies = [reply.body for reply in replies]
     assert all(reply.retcode is ReturnCode.OK for reply in replies)
@@ -263,7 +183,8 @@ def test_getting_samples_answers_one_reply_each_in_queue_order(host: PlainHost) 
     assert (first.queue_name, first.payload, first.size_bytes, first.enqueued_at_ns) == ("P/S/Orders", b"x", 1, 7)
 
 
-def test_selecting_one_identity_does_not_scan(host: PlainHost) -> None:
+def test_selecting_one_identity_does_not_scan(host: HostedService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(HostedService, "samples")
     selector = (
         f"@original_sample_identity.writer_guid.value = &hex({1:032x}) AND "
         "(@original_sample_identity.sequence_number = (0,3) OR @original_sample_identity.sequence_number = (0,2) "
@@ -271,38 +192,28 @@ def test_selecting_one_identity_does_not_scan(host: PlainHost) -> None:
     )
     replies = answers(host, GetMessages(ORDERS, selector))
     assert [reply.body.position for reply in replies if isinstance(reply.body, MessageData)] == [2, 3]
-    assert (host.scans, host.lookups) == (0, 3)
 
 
-def test_no_selected_sample_is_one_reply_without_a_body(host: PlainHost) -> None:
+def test_no_selected_sample_is_one_reply_without_a_body(host: HostedService) -> None:
     reply = only(host, GetMessages(ORDERS, "@sample_queue_status = DELIVERED_MESSAGE_STATUS"))
     assert reply == Reply(ReturnCode.OK, "no sample of queue P/S/Orders is selected")
 
 
-def test_a_dead_letter_tells_where_it_came_from(host: PlainHost) -> None:
+def test_a_dead_letter_tells_where_it_came_from(host: HostedService) -> None:
     host.create_queue(0, S, queue_settings("Dead", is_dead_letter=True))
-    host.held[DEAD].append(
-        Sample(
-            1,
-            SampleIdentity(GUID, 1),
-            b"",
-            0,
-            0,
-            0,
-            dead_letter=DeadLetterOrigin("OrdersTopic@S", 7, SampleIdentity(GUID, 2), DeadLetterReason.LIFESPAN),
-            state=SampleState.ENQUEUED,
-        )
-    )
+    host.create_queue(0, S, queue_settings("Brief", dead_letter_queue="Dead", lifespan_ns=10))
+    write(host, "P/S/Brief", 2)
+    host.outbox.agenda.advance(17)
     body = only(host, GetMessages(DEAD)).body
     assert isinstance(body, MessageData)
-    assert (body.dead_letter_from, body.dead_letter_reason) == ("OrdersTopic@S", "LIFESPAN")
+    assert (body.dead_letter_from, body.dead_letter_reason) == ("BriefTopic@S", "LIFESPAN")
     assert body.identity == SampleIdentity(GUID, 2), "the identity of the undelivered sample, not the letter's own"
     pinned = "@original_sample_identity.writer_guid.value = &hex({}) AND @original_sample_identity.sequence_number = {}"
     assert only(host, GetMessages(DEAD, pinned.format(GUID.hex(), "(0,2)"))).body == body
-    assert only(host, GetMessages(DEAD, pinned.format(GUID.hex(), "(0,1)"))).body is None
+    assert only(host, GetMessages(DEAD, pinned.format(GUID.hex(), "(0,3)"))).body is None
 
 
-def test_the_status_of_one_queue_and_of_all(host: PlainHost) -> None:
+def test_the_status_of_one_queue_and_of_all(host: HostedService) -> None:
     one = only(host, GetStatus(ORDERS.at(ResourceKind.STATUS))).body
     assert isinstance(one, SharedReaderQueueStatus)
     assert one.current_message_count == 3
@@ -311,16 +222,16 @@ def test_the_status_of_one_queue_and_of_all(host: PlainHost) -> None:
 
 
 def test_the_status_of_a_service_without_queues_is_one_reply_without_a_body() -> None:
-    assert only(PlainHost(), GetStatus(ResourceIdentifier())) == Reply(ReturnCode.OK, "service here holds no queue")
+    assert only(service(), GetStatus(ResourceIdentifier())) == Reply(ReturnCode.OK, "service here holds no queue")
 
 
-def test_the_service_data_lists_queues_and_containers(host: PlainHost) -> None:
+def test_the_service_data_lists_queues_and_containers(host: HostedService) -> None:
     body = only(host, GetData(ResourceIdentifier((), ResourceKind.DATA))).body
     assert body == ServiceData((QueueData("P/S/Orders", "OrdersTopic", str(ORDERS)),), (str(P),), (str(S),))
     assert only(host, GetData(ORDERS)).body == QueueData("P/S/Orders", "OrdersTopic", str(ORDERS))
 
 
-def test_creating_and_deleting_a_subscriber(host: PlainHost) -> None:
+def test_creating_and_deleting_a_subscriber(host: HostedService) -> None:
     settings = SharedSubscriberSettings("T", queues=(queue_settings("Bills"),))
     assert only(host, CreateSubscriber(P, settings)).text == "shared subscriber P/T is created"
     assert only(host, CreateSubscriber(P, settings)).retcode is ReturnCode.DUPLICATED
@@ -332,26 +243,25 @@ def test_creating_and_deleting_a_subscriber(host: PlainHost) -> None:
     assert [queue.name for queue in host.queues()] == ["Orders"]
 
 
-def test_a_queue_created_since_does_not_make_a_subscriber_another_one(host: PlainHost) -> None:
+def test_a_queue_created_since_does_not_make_a_subscriber_another_one(host: HostedService) -> None:
     assert only(host, CreateSubscriber(P, SharedSubscriberSettings("S"))).retcode is ReturnCode.DUPLICATED
     more = SharedSubscriberSettings("S", queues=(queue_settings("Bills"),))
     assert only(host, CreateSubscriber(P, more)).retcode is ReturnCode.ALREADY_EXISTS
 
 
-def test_a_subscriber_needs_a_participant_that_exists_and_a_name(host: PlainHost) -> None:
+def test_a_subscriber_needs_a_participant_that_exists_and_a_name(host: HostedService) -> None:
     elsewhere = only(host, CreateSubscriber(parse_resource("/domain_participant/X"), SharedSubscriberSettings("T")))
     assert (elsewhere.text, elsewhere.not_found) == ("there is no domain participant X. There is P.", True)
     assert "has no name" in only(host, CreateSubscriber(P, SharedSubscriberSettings(""))).text
 
 
-def test_shutting_down_or_not_supporting_it(host: PlainHost) -> None:
-    host.is_library = True
-    reply = only(host, Shutdown())
-    assert (reply.retcode, host.stopping) == (ReturnCode.UNSUPPORTED, False)
-    assert reply.text == "the service runs inside an application. Stop that application."
-    host.is_library = False
+def test_shutting_down_or_not_supporting_it(host: HostedService) -> None:
+    daemon = service(stops_on_command=False)
+    reply = only(daemon, Shutdown())
+    assert (reply.retcode, daemon.shutting_down) == (ReturnCode.UNSUPPORTED, False)
+    assert reply.text == "service here runs as a daemon. Stop it where it was started: SIGTERM."
     assert only(host, Shutdown()) == Reply(ReturnCode.OK, "service here is shutting down")
-    assert host.stopping
+    assert host.shutting_down
 
 
 def test_statuses_by_state() -> None:

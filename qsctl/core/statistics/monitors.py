@@ -1,0 +1,129 @@
+"""The statistics of all queues of a service: fed with events, published when due, kept over a restart [QS 6].
+
+Decides: which events belong to which queue's statistics, and when they are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+import msgspec
+
+from qsctl.core.messages import StatusPublication
+from qsctl.core.queue.outbox import Outbox
+from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
+from qsctl.core.statistics.counters import QueueStatistics
+from qsctl.core.statistics.status import CurrentCounts, SharedReaderQueueStatus
+from qsctl.errors import Damaged
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+_QUEUE_OF: Final = attrgetter("queue")
+
+
+class Monitor:
+    """A queue's statistics, and its place in the agenda for the periodic publication (chapter 6)."""
+
+    __slots__ = ("_count", "_outbox", "queue", "statistics", "wakes_at_ns")
+
+    def __init__(self, queue: SharedReaderQueue, now: Nanoseconds, outbox: Outbox, count: Callable[[], None]) -> None:
+        self.queue = queue
+        self.statistics = QueueStatistics(queue.settings, now)
+        self.wakes_at_ns: Nanoseconds = INFINITE_NS
+        self._outbox = outbox
+        self._count = count
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """When the status is next due."""
+        return self.statistics.next_deadline()
+
+    def advance(self, now: Nanoseconds) -> None:
+        """Publish the status if it is due."""
+        if self.statistics.advance(now):
+            self._count()
+            status = self.statistics.publication(now, self.queue.name, self.counts())
+            self._outbox.send(self.queue.stream, StatusPublication(self.queue.name, status))
+
+    def counts(self) -> CurrentCounts:
+        """What the queue holds. An acknowledged sample leaves at once, so none is ever counted as acknowledged."""
+        queue = self.queue
+        held = len(queue.held)
+        outside, undeliverable = len(queue.reader_cache), queue.undeliverable_count()
+        return CurrentCounts(held, 0, held, queue.sent_count(), outside, undeliverable)
+
+
+class Monitors:
+    """The statistics of each queue, from the events that the queues leave in the outbox.
+
+    Args:
+        outbox: of the queues.
+    """
+
+    __slots__ = ("_counted_events", "_monitors", "_outbox")
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._counted_events = 0
+        """How many events of the open batch are counted."""
+        self._monitors: dict[str, Monitor] = {}
+
+    def watch(self, now: Nanoseconds, queues: Iterable[SharedReaderQueue]) -> None:
+        """Begin to count what happens in queues."""
+        for queue in queues:
+            monitor = self._monitors[queue.name] = Monitor(queue, now, self._outbox, self.count_events)
+            deadline = monitor.next_deadline()
+            if deadline is not None:
+                self._outbox.agenda.wake(monitor, deadline)
+
+    def unwatch(self, queues: Iterable[SharedReaderQueue]) -> None:
+        """Forget queues that are gone."""
+        for queue in queues:
+            self._outbox.agenda.forget(self._monitors.pop(queue.name))
+
+    def count_events(self) -> None:
+        """Count what happened since the last call."""
+        events = self._outbox.events
+        new = events[self._counted_events :] if self._counted_events else events
+        self._counted_events = len(events)
+        if len(self._monitors) == 1 and new:
+            self._monitors[new[0].queue].statistics.tell_all(new)
+            return
+        for queue, of_queue in groupby(new, _QUEUE_OF):
+            self._monitors[queue].statistics.tell_all(list(of_queue))
+
+    def close_batch(self) -> None:
+        """Count the last events of a batch; those of the next one begin anew."""
+        self.count_events()
+        self._counted_events = 0
+
+    def status(self, now: Nanoseconds, queue: str) -> SharedReaderQueueStatus:
+        """Return the status of a queue of this full name, and start its `change` again from zero [QS 5.4.4]."""
+        self.count_events()
+        monitor = self._monitors[queue]
+        return monitor.statistics.status(now, queue, monitor.counts())
+
+    def snapshot(self) -> bytes:
+        """Return counters and windows of every queue, so that they outlive the process."""
+        self.count_events()
+        return msgspec.msgpack.encode({name: each.statistics.snapshot() for name, each in self._monitors.items()})
+
+    def restore(self, stored: bytes) -> None:
+        """Take up what `snapshot` gave; queues that are gone are passed over.
+
+        Call it before the first turn. Where a queue does not hold what its counters say, see `QueueStatistics.restore`.
+
+        Raises:
+            Damaged: the bytes are no such snapshot; counters read so far stay.
+        """
+        try:
+            snapshots = msgspec.msgpack.decode(stored, type=dict[str, bytes])
+        except msgspec.MsgspecError as error:
+            raise Damaged(
+                f"the stored statistics cannot be read: {error}", remedy="Counting starts again from zero."
+            ) from error
+        self.count_events()
+        for name, each in snapshots.items():
+            if name in self._monitors:
+                self._monitors[name].statistics.restore(each)
