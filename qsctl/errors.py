@@ -81,7 +81,7 @@ class Refused(QsctlError):
 
 
 class NoAnswer(QsctlError):
-    """Nobody answered within the time allowed."""
+    """No answer came within the time allowed."""
 
     exit_status = ExitStatus.NO_ANSWER
 

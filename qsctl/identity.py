@@ -1,4 +1,4 @@
-"""Who wrote a sample: a writer's GUID and its sequence number [QS 2.11 and 5.2.2].
+"""The origin of a sample: a writer's GUID and its sequence number [QS 2.11 and 5.2.2].
 
 A GUID is 16 octets. A sequence number has 64 bits, written as the pair (high, low) on the wire and in
 selectors.

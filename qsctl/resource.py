@@ -13,7 +13,7 @@ from qsctl.errors import UsageError
 
 
 class ResourceKind(StrEnum):
-    """The resource kinds of section 5.2.1, in the manual's spelling."""
+    """The resource kinds, as [QS 5.2.1] spells them."""
 
     DOMAIN_PARTICIPANT = "domain_participant"
     SHARED_SUBSCRIBER = "shared_subscriber"

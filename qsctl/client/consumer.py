@@ -135,7 +135,8 @@ class QueueConsumer(Wrapper, Generic[Value]):
         if not self.has_samples():
             self._run_until(self.has_samples, timeout_s)
         return [
-            ReceivedSample(self, each, self._codec.decode(each.payload or b"")) for each in self.state.take(max_samples)
+            ReceivedSample(self, each, self._codec.decode(each.payload or b""))
+            for each in self.state.deliver(max_samples)
         ]
 
     def __iter__(self) -> Iterator[ReceivedSample[Value]]:
@@ -164,7 +165,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         """
         availability = self.state.availability(reception_enabled, unacked_threshold)
         self._require(self.has_feedback, FEEDBACK_TIMEOUT_S, "a queue that reads consumer feedback")
-        self._port.tell(availability)
+        self._port.report(availability)
         self.flush()
 
     def flush(self) -> None:
@@ -182,7 +183,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         if self._session.is_open:
             self.turn()
             if not self.state.touched_count:
-                self._port.take_leave()
+                self._port.detach()
         super().close()
 
     def turn(self) -> None:
@@ -192,7 +193,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
                 self.state.receive(change)
             else:
                 self._is_matched = type(change) is QueueAppeared
-        answers = self.state.take_answers()
+        answers = self.state.pop_answers()
         if answers:
             self._port.send(answers)
             self._port.flush()

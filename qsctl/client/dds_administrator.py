@@ -22,14 +22,14 @@ from qsctl.identity import NIL_IDENTITY, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds.bodies import octets_of
 from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.client_domain import ClientDomain
 from qsctl.transport.dds.commands import RawCreate, wire_request
-from qsctl.transport.dds.inlet import Inlet
-from qsctl.transport.dds.lanes import FrameWriter
+from qsctl.transport.dds.discovery import Changes, RemoteEndpoint
 from qsctl.transport.dds.participant import DomainSettings, Participant
-from qsctl.transport.dds.presence import Changes, RemoteEndpoint
 from qsctl.transport.dds.qos import reader_qos
 from qsctl.transport.dds.replies import RemoteReply, reply_of, reply_parts
+from qsctl.transport.dds.serialized_reader import SerializedReader
 from qsctl.transport.dds.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
@@ -67,7 +67,7 @@ class Administrator:
         self._sent: _Sent | None = None
         # In one representation, lest a reply come in each.
         reader = DataReader(participant.entity, replies, qos=reader_qos(only_xcdr1=True))
-        self._replies = Inlet(participant, reader, self._read)
+        self._replies = SerializedReader(participant, reader, self._read)
         self._writer = FrameWriter(participant, participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest))
         self._guid = new_guid()
         self._number = 0
@@ -147,7 +147,7 @@ class Administrator:
         """Send the request."""
         return self._writer.flush()
 
-    def settle(self, timeout_ns: Nanoseconds) -> None:
+    def drain(self, timeout_ns: Nanoseconds) -> None:
         """Wait for nothing: an administrator that leaves wants no replies."""
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from qsctl.client.codec import Codec, RawOctets, Value
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
-from qsctl.core.client.producer import WINDOW_COUNT, Producer, Settled, ranges_of
+from qsctl.core.client.producer import WINDOW_COUNT, Producer, WriteOutcome, ranges_of
 from qsctl.core.messages import WriteAcknowledgment
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -79,7 +79,7 @@ class QueueProducer(Wrapper, Generic[Value]):
         self._unreported: deque[ApplicationAcknowledgment] = deque()
         self._port = ProducerPort(self._session.domain.participant, topic_name, self.state.writer_guid)
         self._session.domain.add(self._port)
-        self._acknowledged: deque[Settled] = deque(maxlen=ACKNOWLEDGED_KEPT_COUNT)
+        self._acknowledged: deque[WriteOutcome] = deque(maxlen=ACKNOWLEDGED_KEPT_COUNT)
         self._rejected_count = 0
 
     def __enter__(self) -> Self:
@@ -181,7 +181,7 @@ class QueueProducer(Wrapper, Generic[Value]):
         rejected, self._rejected_count = self._rejected_count, 0
         return rejected
 
-    def pop_acknowledged(self) -> list[Settled]:
+    def pop_acknowledged(self) -> list[WriteOutcome]:
         """Return the samples acknowledged since the last call, in that order; the last `ACKNOWLEDGED_KEPT_COUNT`."""
         acknowledged = list(self._acknowledged)
         self._acknowledged.clear()
@@ -210,11 +210,11 @@ class QueueProducer(Wrapper, Generic[Value]):
                 self.state.queue_appeared(change.queue, change.acknowledges)
             elif type(change) is QueueVanished:
                 self.state.queue_vanished(change.queue)
-        writes = self.state.take_writes()
+        writes = self.state.pop_writes()
         if writes:
             self._port.send(writes)
             self._port.flush()
-        acknowledged = self.state.take_settled()
+        acknowledged = self.state.pop_outcomes()
         if acknowledged:
             self._acknowledged += acknowledged
             self._rejected_count += sum(not each.accepted for each in acknowledged)

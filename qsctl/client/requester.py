@@ -121,7 +121,7 @@ class QueueRequester(Wrapper):
             self._rejected.discard(request)
             self.state.forget(request)
             raise Refused(f"request {request} was rejected by its queue", remedy="The queue may be full.")
-        found = self.state.take_replies(request)
+        found = self.state.pop_replies(request)
         self.turn()
         self._session.domain.turn(0)
         return found

@@ -82,7 +82,7 @@ _OTHER_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x00\x00\xf
 
 
 def _check_encoding(data: bytes, name: str) -> bytes:
-    allowed = "UTF-8 (manual, section 3.2)"
+    allowed = "UTF-8 [QS 3.2]"
     for mark, encoding in _OTHER_MARKS:
         if data.startswith(mark):
             raise _refuse(name, "the encoding is not UTF-8", line=1, found=encoding, allowed=allowed)
@@ -126,7 +126,7 @@ def _refuse_doctype(data: bytes, name: str) -> None:
             "a document type declaration is refused: it could define entities",
             line=data.count(b"\n", 0, at) + 1,
             found="<!DOCTYPE",
-            suggestion="Remove it; use $(NAME) for what varies (manual, section 3.4).",
+            suggestion="Remove it; use $(NAME) for what varies [QS 3.4].",
         )
 
 

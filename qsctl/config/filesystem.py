@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 KILOBYTE: Final = 1024
-"""Bytes in the KB of `<file_max_size>`; the manual does not say, our reading."""
+"""Bytes in the KB of `<file_max_size>`; not stated [QS Table 3.9], our reading."""
 
 DEFAULT_FILE_PREFIX: Final = "QS"
 DEFAULT_FILE_MAX_SIZE_KB: Final = 1000

@@ -1,6 +1,6 @@
 """Configurations as flat lists of paths and values: for tables, for origins and for differences.
 
-Siblings of one tag are told apart by name, properties by their names, others by number. A duration is one value.
+Siblings of one tag are distinguished by name, properties by their names, others by number. A duration is one value.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def sources_in_order(
     working_directory: Path,
     default_files: bool = True,
 ) -> list[Source]:
-    """Everything to load, in order. Files that nobody named are left out where they do not exist."""
+    """Everything to load, in order. Files that were not named are left out where they do not exist."""
     ordered: list[Source] = []
     home = environment.get(HOME_VARIABLE, "")
     if default_files:

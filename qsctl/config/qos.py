@@ -206,7 +206,7 @@ class QosLibraries:
         return True
 
     def check(self) -> None:
-        """Resolve every profile for every kind of entity, so that broken ones are reported even if nobody uses them."""
+        """Resolve every profile for every kind of entity, so that broken ones are reported even if unused."""
         for name, profile in self.profiles.items():
             kinds = {str(child.tag) for child in profile if child.tag in ENTITY_TAGS} or {"datareader_qos"}
             for tag in sorted(kinds):

@@ -160,7 +160,7 @@ def _may_be_extended(model: ElementModel) -> bool:
 
 def _extension_note(element: _Element) -> Problem:
     return problem_at(
-        element, f"<{element.tag}> is an extension of a vendor: kept, and used by nobody else", severity=Severity.NOTE
+        element, f"<{element.tag}> is an extension of a vendor: kept, and not used", severity=Severity.NOTE
     )
 
 

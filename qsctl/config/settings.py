@@ -1,6 +1,6 @@
 """A whole configuration of a service: what the engine needs and what its drivers need beside it [QS 3].
 
-Frozen values with the manual's defaults. QoS elements are kept as canonical XML text by tag name, inheritance resolved:
+Frozen values with their defaults. QoS elements are kept as canonical XML text by tag name, inheritance resolved:
 only a transport reads them.
 """
 

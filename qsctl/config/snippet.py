@@ -1,6 +1,6 @@
 """The body of a CREATE command: one queue or one shared subscriber, inheriting from the running service.
 
-Manual, sections 5.4.1, 5.4.7 and 5.5. A body is XML as it stands, or `str://"<shared_reader_queue …>"` with its quotes
+A body [QS 5.4.1, 5.4.7 and 5.5] is XML as it stands, or `str://"<shared_reader_queue …>"` with its quotes
 escaped; `file://…` only where the caller allows files, never for a command that came from elsewhere. A body is at most
 1 MB and 64 levels deep, has no document type declaration, and environment variables are never expanded in it.
 """

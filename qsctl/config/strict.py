@@ -15,7 +15,7 @@ _ALLOWED = "true, false, 1 or 0"
 
 
 def spelling_problems(root: _Element) -> Iterator[Problem]:
-    """Each truth value that a strict reader of the manual would refuse."""
+    """Each truth value that [QS 3] does not list."""
     model = schema_model()
     for element in root.iter():
         if not len(element):

@@ -66,7 +66,7 @@ def _unknown_child(element: _Element, child: _Element, described: ElementModel) 
     if described.name == "dead_letter_shared_reader_queue" and tag in {"type_name", "reply_type", "reply_topic"}:
         return problem_at(
             child,
-            f"a dead-letter queue cannot have <{tag}>: its samples are dead letters (manual, section 3.3.11)",
+            f"a dead-letter queue cannot have <{tag}>: its samples are dead letters [QS 3.3.11]",
             found=f"<{tag}>",
             suggestion=f"Remove <{tag}>.",
         )

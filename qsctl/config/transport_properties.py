@@ -121,7 +121,7 @@ class Consequence(StrEnum):
     REFUSED = "refused"
     """A promise would be broken without it: the participant is not created."""
     WARNED = "warned"
-    """It is not used, and somebody may expect that it is."""
+    """It is not used, and a reader of the file may expect that it is."""
     NOTED = "noted"
     """It is not used, and nothing that is promised rests on it."""
 

@@ -264,7 +264,7 @@ class ClassMaker:
         return known
 
     def _without_key_scan(self, made: Any) -> Any:
-        """The class, told not to look for the size of its key inside another type's.
+        """The class, which does not look for the size of its key inside another type's.
 
         The library multiplies the cases of all unions with each other for that: twenty of three cases would never end.
         A key of unknown size is hashed, whatever its size; only endpoints of the type itself would ask.

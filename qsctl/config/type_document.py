@@ -1,7 +1,7 @@
 """The `<types>` of a file of its own: named by `--types`, by a program, or by an `<include>`.
 
 Such a file passes the schema and the rules that `<types>` inside a configuration pass. Where it is a whole
-configuration, only its types are looked at: the rest may need variables that nobody gives here.
+configuration, only its types are looked at: the rest may need variables that are not given here.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The pure state machines: no clock, no I/O, no randomness, no logging. Every call is told the time."""
+"""The pure state machines: no clock, no I/O, no randomness, no logging. The time is an argument of every call."""

@@ -181,7 +181,7 @@ class ServiceEngine:
         return self.hosted.outbox.agenda.next_deadline()
 
     def take_ready(self) -> Ready:
-        """Hand over what happened since the last time: records to store, messages to send, events to tell, in order."""
+        """Hand over what happened since the last call: records to store, messages to send, events, in order."""
         return self.hosted.take_ready()
 
     @property

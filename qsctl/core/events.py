@@ -96,7 +96,7 @@ class SampleReturned(msgspec.Struct, frozen=True, array_like=True, tag="returned
 
 
 class SampleRemoved(msgspec.Struct, frozen=True, array_like=True, tag="removed", gc=False):
-    """It left the queue for good. `sent_at_ns` is 0 when nobody holds it."""
+    """It left the queue for good. `sent_at_ns` is 0 when no consumer holds it."""
 
     at_ns: Nanoseconds
     queue: str

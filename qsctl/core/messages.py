@@ -1,4 +1,4 @@
-"""What travels between the service and everybody else, live or simulated.
+"""What travels between the service and its peers, live or simulated.
 
 Inbound messages are what a transport hands to `ServiceEngine.receive`; outbound ones come out of `take_ready`.
 A queue is addressed by its full name, see `QueueName`; a producer addresses a topic, and each queue of that topic
@@ -105,7 +105,7 @@ class ConsumerAvailability(msgspec.Struct, frozen=True, array_like=True, tag="av
 
 
 class Acknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="ack", gc=False):
-    """A consumer settles one sample that it was sent [QS 2.5]."""
+    """A consumer accepts or rejects a sample that it was sent [QS 2.5]."""
 
     queue: QueueName
     consumer_guid: Guid

@@ -48,7 +48,7 @@ class FileInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of event that a replication raised, whatever the log's level: how often, when first, and of whom."""
+    """One kind of event that a replication raised, at any level of the log: how often, when first, which client."""
 
     event: str
     count: int
@@ -161,7 +161,7 @@ def claim_folder(folder: Location) -> Location:
 
 
 def release_claim(folder: Location) -> None:
-    """Remove the claim: with its `run.json` the folder is not empty to anybody else."""
+    """Remove the claim: with its `run.json` the folder is not empty for any other."""
     (folder / _CLAIM).unlink(missing_ok=True)
 
 

@@ -48,7 +48,7 @@ MESSAGES: Final = pa.schema(
 """One row a message, of each client about in the order in which their fate was known; those of the warm-up too.
 
 The warm-up restarts statistics, not the log: a message that came before its end and left after it is counted as
-delivered or lost, so it must have its row. Whoever counts leaves out what happened before `warm_up_ns` of `run.json`.
+delivered or lost, so it must have its row. A count leaves out what happened before `warm_up_ns` of `run.json`.
 `enqueued_ns` is the arrival at the broker. `enter_ns`: from it to entering the queue: 0 for most, longer for a
 guaranteed message that waited at its endpoint (of one that came back its last entry), null where it never entered, as
 for `waiting` ones. `wait_ns`: from the arrival to leaving the queue, for a delivered message by being sent, for a lost

@@ -1,7 +1,7 @@
 """A service in the background: a daemon of its own, or a unit of systemd [QS 4.2 and 4.3].
 
-Decides: how a start is told to who started it. The daemon reports through a pipe that it serves, or why it does not,
-so that a script sees the same exit status as in the foreground. Nothing of DDS exists before the fork.
+Decides: how a start is reported to the process that asked for it. The daemon reports through a pipe that it serves, or
+why it does not, so that a script sees the same exit status as in the foreground. Nothing of DDS exists before the fork.
 """
 
 from __future__ import annotations

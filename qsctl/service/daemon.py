@@ -1,4 +1,4 @@
-"""A service that runs: engine, stores and DDS, turned by the wall clock until it is told to stop [QS 4].
+"""A service that runs: engine, stores and DDS, turned by the wall clock until it is stopped [QS 4].
 
 Decides: how a service starts, what one pass of its loop does, and how it leaves. It accepts no more, gives consumers a
 moment to answer, stores, and leaves the domains; what is unanswered then is sent again after a restart.
@@ -24,7 +24,7 @@ from qsctl.service.config_snippets import ConfigSnippets
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.metrics import Figures, MetricsServer, Tally
-from qsctl.service.open_service import DaemonOptions, open_service, report_drift, report_namesake, tell_damage
+from qsctl.service.open_service import DaemonOptions, log_damage, open_service, report_drift, report_namesake
 from qsctl.service.places import places_of
 from qsctl.service.sync_thread import QUICK_SYNC_S
 from qsctl.transport.dds.service_transport import CommandSource, ServiceTransport
@@ -34,7 +34,7 @@ IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 
 SHARE_COUNT: Final = 1_000
 """So many samples of one queue are moved in a row, which takes some 3 ms: no longer do the others wait where a consumer
-comes to a queue of millions or goes with as many, where they expire, or where somebody removes them."""
+comes to a queue of millions or goes with as many, where they expire, or where a command removes them."""
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long the thread that stores may wait for the interpreter while the service works."""
@@ -48,7 +48,7 @@ class Daemon:
         options: domains, files, metrics.
         log: its own lines.
         commands: where commands come from, where not from administration over DDS.
-        tell_figures: called about once a second with the figures for Prometheus.
+        report_figures: called about once a second with the figures for Prometheus.
 
     Raises:
         InvalidInput: the storage directory does not exist, or a name cannot be part of a file's.
@@ -64,7 +64,7 @@ class Daemon:
         log: ServiceLog,
         *,
         commands: CommandSource | None = None,
-        tell_figures: Callable[[Figures], None] | None = None,
+        report_figures: Callable[[Figures], None] | None = None,
     ) -> None:
         self.configuration = configuration
         self.options = options
@@ -83,12 +83,12 @@ class Daemon:
         self._not_offered: dict[str, str] = {}
         self.transport.boundary.report_to(log.peer_fault)
         self._tally = Tally(self.engine, self.transport.boundary)
-        self._tell_figures = tell_figures
+        self._tell_figures = report_figures
         self.metrics: MetricsServer | None = None
         if options.metrics_port is not None:
             self.metrics = MetricsServer(lambda: [self._tally.figures], options.metrics_address, options.metrics_port)
         log.publish_through(self.transport.logger)
-        tell_damage(log, stores)
+        log_damage(log, stores)
         report_drift(log, configuration, self.engine.hosted.settings())
         self._loop.recovery.report = log.report_storage
 
@@ -134,7 +134,7 @@ class Daemon:
             now = time.time_ns()
             if inbox or (deadline is not None and deadline <= now):
                 self._loop.begin(inbox)
-            finished = self._loop.take_finished()
+            finished = self._loop.pop_finished()
             for released in finished:
                 self._hand_on(released)
             if self._counts and self._tally.refresh() and self._tell_figures is not None:
@@ -164,16 +164,16 @@ class Daemon:
         self.transport.put(messages)
         self._flush()
         if released.events:
-            self._tell(released.events)
+            self._report(released.events)
 
     def _flush(self) -> None:
         self.transport.flush()
         self.engine.answers.reads_on = not self.transport.replies_wait
 
-    def _tell(self, events: Sequence[Event]) -> None:
+    def _report(self, events: Sequence[Event]) -> None:
         if self._counts:
             self._tally.count(events)
-        self.log.tell(events)
+        self.log.events(events)
 
     @property
     def _counts(self) -> bool:
@@ -197,7 +197,7 @@ class Daemon:
         deadline = time.monotonic_ns() + self.options.grace_ns
         while (self.unanswered_count or self.engine.answers.is_answering) and time.monotonic_ns() < deadline:
             self._loop.begin(self.transport.poll())
-            for released in self._loop.take_finished():
+            for released in self._loop.pop_finished():
                 self._hand_on(released)
             self._flush()
             self.transport.wait(0 if self.engine.answers.is_answering else 10 * MILLISECOND_NS)

@@ -165,7 +165,7 @@ class EmbeddedService:
     ) -> list[Delivery]:
         """Be a consumer of the queue: take at most so many samples, waiting at most so long for the first.
 
-        While it waits, other commands may use the directory. A sample that was received and not settled when the
+        While it waits, other commands may use the directory. A sample that was received and not acknowledged when the
         command ends goes back to the queue with the redelivered flag.
         """
         if max_samples <= 0:
@@ -180,11 +180,11 @@ class EmbeddedService:
                 return found
 
     def acknowledge(self, delivery: Delivery, ok: bool) -> None:
-        """Settle a sample: true retires it, false rejects it [QS 2.5]."""
+        """Acknowledge a sample: true retires it, false rejects it [QS 2.5]."""
         self.acknowledge_all([delivery], ok)
 
     def acknowledge_all(self, deliveries: Sequence[Delivery], ok: bool) -> None:
-        """Settle many samples at once: one transaction."""
+        """Acknowledge many samples in one transaction."""
         response = AckResponse.ACCEPTED if ok else AckResponse.REJECTED
         self._turn([Acknowledgment(each.queue, each.consumer_guid, each.identity, response) for each in deliveries])
         for each in deliveries:

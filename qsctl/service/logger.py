@@ -1,6 +1,6 @@
-"""What a running service says: lines on standard error, and on `rti/distlog` when asked [QS 3.5].
+"""The log of a running service: lines on standard error, and on `rti/distlog` when asked [QS 3.5].
 
-Decides: which verbosity shows what [QS Table 4.1]. The distributed log carries the same lines, whoever reads them.
+Decides: which verbosity shows what [QS Table 4.1]. The distributed log carries the same lines, with or without readers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Verbosity(IntEnum):
 
 DEFAULT_VERBOSITY: Final = Verbosity.EXCEPTIONS
 
-_TOLD: Final = frozenset(
+_SHOWN: Final = frozenset(
     {
         QueueFilled,
         SampleDeadLettered,
@@ -56,13 +56,13 @@ _TOLD: Final = frozenset(
         LowWatermarkPassed,
     }
 )
-"""What is told below tracing: told apart by type first, for there are four other events a sample."""
+"""What is logged below tracing; selected by type first, for there are four other events a sample."""
 
 _DDS_WORDS: Final = {Verbosity.DDS_WARNINGS: "warning", Verbosity.TRACING: "warning", Verbosity.DDS_TRACING: "config"}
 
 
 def dds_verbosity(verbosity: Verbosity) -> str:
-    """What Cyclone DDS itself is told to log."""
+    """What Cyclone DDS itself logs."""
     return "none" if verbosity is Verbosity.SILENT else _DDS_WORDS.get(verbosity, "severe")
 
 
@@ -118,7 +118,7 @@ class ServiceLog:
         self._service_name = service_name
         self._verbosity = verbosity
         self._publisher: Publisher | None = None
-        self._tells_events = verbosity >= Verbosity.WARNINGS
+        self._shows_events = verbosity >= Verbosity.WARNINGS
         renderer = (
             structlog.processors.JSONRenderer()
             if as_json
@@ -170,11 +170,11 @@ class ServiceLog:
         """Messages of a peer that could not be read: they had no effect."""
         self.error(fault.kind.value, source=fault.source, peer=fault.peer, reason=fault.reason, count=fault.count)
 
-    def tell(self, events: Sequence[Event]) -> None:
-        """Say what of the queues' events the verbosity shows."""
-        if not self._tells_events:
+    def events(self, events: Sequence[Event]) -> None:
+        """Log what of the queues' events the verbosity shows."""
+        if not self._shows_events:
             return
-        for event in events if self.traces else [event for event in events if type(event) in _TOLD]:
+        for event in events if self.traces else [event for event in events if type(event) in _SHOWN]:
             match event:
                 case QueueFilled():
                     self.warning("queue_full", queue=event.queue)

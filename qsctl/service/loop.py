@@ -2,7 +2,7 @@
 
 Decides: when the records of turns are written, and where their sync is done. The order of everything is
 `qsctl.core.turn`'s: this is its driver, in the embedded service (`turn`, one after the other) and in a running one
-(`begin` and `take_finished`, with one sync in progress while the next turns gather).
+(`begin` and `pop_finished`, with one sync in progress while the next turns gather).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ServiceLoop:
         engine: whose turns are driven.
         stores: where its records go.
         clock: the wall clock.
-        on_finished: called in another thread when `take_finished` has something; must not block.
+        on_finished: called in another thread when `pop_finished` has something; must not block.
         turns_ahead_max, records_ahead_max: how much may wait for the disk.
         quick_sync_s: a disk that syncs in less is waited for; 0: none is. By default each is.
     """
@@ -86,7 +86,7 @@ class ServiceLoop:
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything that was begun is durable, and was given by `take_finished`."""
+        """Whether everything that was begun is durable, and was given by `pop_finished`."""
         return self._turn.is_idle and not self._finished
 
     def turn(self, inbox: Sequence[Inbound] = ()) -> Released:
@@ -104,7 +104,7 @@ class ServiceLoop:
         if self.recovery.is_needed:
             self._recover()
         done = Released([], [], [])
-        for released in self.take_finished():
+        for released in self.pop_finished():
             done.messages.extend(released.messages)
             done.events.extend(released.events)
             done.service_records.extend(released.service_records)
@@ -128,7 +128,7 @@ class ServiceLoop:
             else:
                 return
 
-    def take_finished(self) -> list[Released]:
+    def pop_finished(self) -> list[Released]:
         """Return what may leave now, in order: send its messages, report its events.
 
         Raises:
@@ -142,7 +142,7 @@ class ServiceLoop:
         return finished
 
     def finish(self) -> None:
-        """Wait until everything that was begun is durable; `take_finished` gives it.
+        """Wait until everything that was begun is durable; `pop_finished` gives it.
 
         Raises:
             Damaged: the disk refuses.
@@ -158,10 +158,10 @@ class ServiceLoop:
             Damaged: the disk refused; the service must stop.
         """
         self.finish()
-        return self.take_finished()
+        return self.pop_finished()
 
-    def settle(self) -> None:
-        """Make durable what waits for a next turn: none may come.
+    def sync_deferred(self) -> None:
+        """Sync what waits for the next turn's sync: none may come.
 
         Raises:
             Damaged: the disk refuses; the service must stop.
@@ -170,19 +170,19 @@ class ServiceLoop:
             self.stores.sync()
 
     def rest(self) -> None:
-        """Do what waits for a quiet moment: settle, and compact what is worth it.
+        """Do what waits for a quiet moment: deferred syncs, and a compaction that is worth it.
 
         Raises:
             Damaged: the disk refuses; the service must stop.
         """
-        self.settle()
+        self.sync_deferred()
         if self.recovery.is_needed:
             self._recover()
         if self._record_count >= COMPACT_QUIET_AFTER_RECORDS and self.is_idle:
             self.compact_on()
 
     def close(self) -> None:
-        """Store what was begun and end the thread; `take_finished` still gives what may leave."""
+        """Store what was begun and end the thread; `pop_finished` still gives what may leave."""
         with contextlib.suppress(Damaged):
             self.finish()
         self._syncs.close()

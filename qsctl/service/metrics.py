@@ -104,7 +104,7 @@ class MetricsServer(Collector):
     """A Prometheus endpoint.
 
     Args:
-        figures: those of each process of the service, whenever somebody asks; called in the request's thread.
+        figures: those of each process of the service, for each request; called in the request's thread.
 
     Raises:
         Unavailable: the port is taken, or the address is none of this machine.

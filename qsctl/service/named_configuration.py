@@ -1,4 +1,4 @@
-"""The configuration that somebody names, beside the one that a state directory or a service state already has.
+"""The configuration that a user names, beside the one that a state directory or a service state already has.
 
 Decides: whether the two are the same, and how a difference is described. A stored configuration stays in force
 [QS 2.14.1], so a named one that is another must be reported: it would have no effect.
@@ -35,7 +35,7 @@ class NamedConfiguration:
     Args:
         read: gives the configuration.
         label: what messages call it: its file, with `#NAME` where a service was chosen.
-        sources_digest: changes with the bytes that it is read from; empty where only reading it can tell.
+        sources_digest: changes with the bytes that it is read from; empty where only reading it shows.
         is_required: the user asked for this one: working on another is refused. Else a difference is only reported.
     """
 

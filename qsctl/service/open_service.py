@@ -86,7 +86,7 @@ def open_service(
     return engine, stores
 
 
-def tell_damage(log: ServiceLog, stores: Stores) -> None:
+def log_damage(log: ServiceLog, stores: Stores) -> None:
     """Say what of the stored state was found broken."""
     for report in stores.damage:
         log.warning("stored_state_damaged", report=str(report))

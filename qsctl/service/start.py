@@ -116,7 +116,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
 
 
 def _where(configuration: ServiceConfiguration, hosted: ServiceSettings, options: StartOptions) -> str:
-    """Where a service can be reached, and as whom, for people; with what they would not expect."""
+    """Return the line that states where a service can be reached and under which name, with its warnings."""
     domains = sorted({participant.domain_id for participant in hosted.participants})
     administration = options.administration_domain_id
     if administration is None and configuration.administration is not None:

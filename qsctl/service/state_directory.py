@@ -230,7 +230,7 @@ def locked(directory: StateDirectory, wait_s: float, now: Callable[[], Nanosecon
             remedy="Choose another with --state-dir.",
         ) from error
     try:
-        with contextlib.suppress(OSError):  # on a full disk nobody hears who it is
+        with contextlib.suppress(OSError):  # on a full disk the holder stays unnamed
             _write(holder_file, msgspec.json.encode(Holder(os.getpid(), now())))
         yield
     finally:

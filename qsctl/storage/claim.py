@@ -1,6 +1,6 @@
 """The claim on the stores of one application in a directory: one service at a time writes them [QS 2.14].
 
-Decides: what is claimed, and by whom. Directory, file prefix and application name stand in the name of every file
+Decides: what is claimed, by which process. Directory, file prefix and application name stand in the name of every file
 [QS 2.14.1, 2.14.2], so services that differ in one of them share no file and may run side by side. The lock is
 the operating system's: it ends with the processes that have it, however they end. Processes that a service starts have
 it too, and keep it for as long as they live.

@@ -20,8 +20,8 @@ from qsctl.core.admin.command import GetStatus
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import ResourceKind, parse_resource
 from qsctl.transport.dds.bodies import octets_of
+from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.commands import wire_request
-from qsctl.transport.dds.lanes import FrameWriter
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import partition_qos, reader_qos
 from qsctl.transport.dds.raw import RawReader

@@ -1,4 +1,4 @@
-"""A queue with many samples is looked at, taken, handed back and emptied while the service goes on (manual, 5.4)."""
+"""A queue with many samples is looked at, taken, handed back and emptied while the service goes on [QS 5.4]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Those who look on: plain readers, the monitoring topic, the distributed log, Prometheus (manual, 2.8, 3.5, 6)."""
+"""Those who look on: plain readers, the monitoring topic, the distributed log, Prometheus [QS 2.8, 3.5, 6]."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def test_the_simulator_counts_redeliveries_as_the_engine_s_own_status_does(monke
     def take_and_tell(engine: ServiceEngine) -> Ready:
         ready = take_ready(engine)
         for event in ready.events:
-            statuses[event.queue].tell(event)
+            statuses[event.queue].count(event)
         return ready
 
     monkeypatch.setattr(ServiceEngine, "take_ready", take_and_tell)

@@ -60,9 +60,9 @@ def deliveries(data: bytes) -> None:
     consumer = Consumer("Orders@S", CONSUMER)
     for each in frames.parse_deliveries(data, "Orders@S", CONSUMER)[:64]:
         consumer.receive(each)
-    consumer.take(64)
+    consumer.deliver(64)
     consumer.acknowledge_all()
-    frames.answers_of(CONSUMER, "Orders@S", frames.pack_answers(consumer.take_answers()))
+    frames.answers_of(CONSUMER, "Orders@S", frames.pack_answers(consumer.pop_answers()))
 
 
 def consumer_answers(data: bytes) -> None:
@@ -83,10 +83,10 @@ def producer_answers(data: bytes) -> None:
     producer = Producer("Orders", CONSUMER, window_count=16)
     producer.queue_appeared("Orders@S", True)
     producer.write(b"x")
-    producer.take_writes()
+    producer.pop_writes()
     for identity in frame.identities:
         producer.receive(WriteAcknowledgment(frame.queue_name, identity, AckResponse.ACCEPTED))
-    producer.take_settled()
+    producer.pop_outcomes()
 
 
 def availability(data: bytes) -> None:

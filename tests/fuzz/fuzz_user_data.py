@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from qsctl.identity import GUID_SIZE_BYTES
 from qsctl.transport.dds.announcements import Announcement
 from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.discovery import UNACKED_THRESHOLD_MAX, Changes, endpoint_of
 from qsctl.transport.dds.matches import Matches, Returns
-from qsctl.transport.dds.presence import UNACKED_THRESHOLD_MAX, Changes, endpoint_of
 
 DICTIONARY = (b"qsctl;", b"role=consumer", b"role=queue", b"guid=", b"source=", b"threshold=", b"subscriber=", b"\x1f")
 

@@ -138,7 +138,7 @@ class Client:
             if self.chance.random() < 0.5:
                 inbox += self.write()
             self.pipeline.begin(inbox)
-            ready = self.pipeline.drain() if self.chance.random() < 0.3 else self.pipeline.take_finished()
+            ready = self.pipeline.drain() if self.chance.random() < 0.3 else self.pipeline.pop_finished()
             messages = [message for each in ready for message in each.messages]
             kept = [each for each in messages if isinstance(each, WriteAcknowledgment)]
             say("kept", [key_of(each.identity) for each in kept if each.response is AckResponse.ACCEPTED])

@@ -103,7 +103,7 @@ def test_a_disk_that_refuses_stops_the_pipeline(
     pipeline = pipelined(loop, quick_sync_s=quick_sync_s)
     with pytest.raises(Damaged, match="the disk refuses") if quick_sync_s else contextlib.nullcontext():
         pipeline.begin(writes(1))
-    for call in (pipeline.drain, pipeline.take_finished, lambda: pipeline.begin(writes(2))):
+    for call in (pipeline.drain, pipeline.pop_finished, lambda: pipeline.begin(writes(2))):
         with pytest.raises(Damaged, match="the disk refuses"):
             call()
     pipeline.close()

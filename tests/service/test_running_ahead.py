@@ -39,7 +39,7 @@ def test_no_acknowledgment_leaves_before_its_sample_is_stored(
     pipeline.begin(writes(1, 2))
     assert entered.wait(10)
     pipeline.begin(writes(3))
-    assert pipeline.take_finished() == []
+    assert pipeline.pop_finished() == []
     assert not pipeline.is_idle
     let_through.set()
     assert finished.wait(10)
@@ -82,13 +82,13 @@ def test_what_rests_on_nothing_does_not_wait_for_the_disk(tmp_path: Path, monkey
     pipeline = pipelined(loop, quick_sync_s=0)
     pipeline.begin(writes(1))
     pipeline.begin([command(Shutdown())])
-    (reply,) = messages_of(pipeline.take_finished())
+    (reply,) = messages_of(pipeline.pop_finished())
     assert isinstance(reply, CommandReply)
     let_through.set()
     (answer,) = messages_of(pipeline.drain())
     assert isinstance(answer, WriteAcknowledgment)
     pipeline.begin(writes(1))
-    (done,) = pipeline.take_finished()
+    (done,) = pipeline.pop_finished()
     assert numbers_of(done.messages) == [1], "a duplicate is answered without a commit"
     pipeline.close()
     loop.stores.close()

@@ -132,7 +132,7 @@ def test_the_simulator_acknowledges_in_the_order_of_the_live_service_when_syncs_
             disk.finish_sync()
         else:
             continue
-        found = [each for one in loop.take_finished() for each in acknowledgments(one.messages)]
+        found = [each for one in loop.pop_finished() for each in acknowledgments(one.messages)]
         live.append((what, messages))
         if found:
             live.append(("acknowledged", found))

@@ -11,14 +11,14 @@ from cyclonedds.sub import DataReader, Subscriber
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerAvailability, Delivery
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.transport.dds import frames
+from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.client_domain import ClientDomain
 from qsctl.transport.dds.client_ports import ConsumerPort, ProducerPort
-from qsctl.transport.dds.inlet import Inlet
-from qsctl.transport.dds.lanes import FrameWriter
-from qsctl.transport.dds.matches import QueueAppeared, Returns
+from qsctl.transport.dds.discovery import Changes, RemoteEndpoint
+from qsctl.transport.dds.matches import QueueAppeared, ReappearedPeers
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.presence import Changes, RemoteEndpoint
 from qsctl.transport.dds.qos import partition_qos, reader_qos
+from qsctl.transport.dds.serialized_reader import SerializedReader
 from qsctl.transport.dds.wire_types import (
     WireAcknowledgmentFrame,
     WireConsumerAvailability,
@@ -50,13 +50,13 @@ def announce(service: Participant) -> FrameWriter:
 
 
 def is_announced(client: ClientDomain) -> bool:
-    return any(each.traits.get("role") == "queue" for each in client.presence.endpoints())
+    return any(each.traits.get("role") == "queue" for each in client.discovery.endpoints())
 
 
-def open_reader(service: Participant, topic_name: str, data_type: type) -> Inlet[bytes]:
+def open_reader(service: Participant, topic_name: str, data_type: type) -> SerializedReader[bytes]:
     assert service.entity is not None
     qos = reader_qos(traits={"role": "service", "name": "Test"})
-    return Inlet(service, DataReader(service.entity, service.topic(topic_name, data_type), qos=qos), bytes)
+    return SerializedReader(service, DataReader(service.entity, service.topic(topic_name, data_type), qos=qos), bytes)
 
 
 def test_answers_wait_until_the_announced_queue_reads_them(
@@ -104,7 +104,7 @@ def test_a_queue_that_is_announced_anew_is_told_the_availability_again(
         return bool(taken)
 
     assert eventually(lambda: [client.turn(1_000_000), port.is_feedback_matched and bool(port.poll())][1])
-    port.tell(ConsumerAvailability(port.queue, GUID, reception_enabled=False, unacked_threshold=3))
+    port.report(ConsumerAvailability(port.queue, GUID, reception_enabled=False, unacked_threshold=3))
     assert eventually(has_come)
     first = taken.pop()
     announcement.close()
@@ -116,15 +116,15 @@ def test_a_queue_that_is_announced_anew_is_told_the_availability_again(
 
 
 def test_a_return_is_told_once_however_many_endpoints_come_back() -> None:
-    returns = Returns(lambda endpoint: endpoint.topic_name == "T")
+    reappeared = ReappearedPeers(lambda endpoint: endpoint.topic_name == "T")
     there = [RemoteEndpoint(number, True, "T", key=b"participant1" + bytes([0, 0, 0, number])) for number in range(3)]
     back = [RemoteEndpoint(each.handle, True, "T", key=each.key, returned=True) for each in there]
-    assert not returns.look(Changes(appeared=tuple(there)))
-    assert not returns.look(Changes(vanished=(there[0],)))
-    assert not returns.look(Changes(vanished=tuple(there[1:])))
-    assert returns.look(Changes(appeared=(back[0],)))
-    assert not returns.look(Changes(appeared=(back[1],)))
-    assert returns.look(Changes(vanished=(back[0],), appeared=(back[2],))), "gone and back again in one look"
+    assert not reappeared.look(Changes(appeared=tuple(there)))
+    assert not reappeared.look(Changes(vanished=(there[0],)))
+    assert not reappeared.look(Changes(vanished=tuple(there[1:])))
+    assert reappeared.look(Changes(appeared=(back[0],)))
+    assert not reappeared.look(Changes(appeared=(back[1],)))
+    assert reappeared.look(Changes(vanished=(back[0],), appeared=(back[2],))), "gone and back again in one look"
 
 
 def test_what_comes_of_a_queue_that_was_out_of_sight_is_not_taken_twice(
@@ -134,9 +134,9 @@ def test_what_comes_of_a_queue_that_was_out_of_sight_is_not_taken_twice(
     service, client = service_and_client
     port = ConsumerPort(client.participant, "T", "S", GUID)
     client.add(port)
-    lane = FrameWriter(service, service.topic(consumer_topic("T", "S"), WireFrame), partition=GUID.hex())
+    channel = FrameWriter(service, service.topic(consumer_topic("T", "S"), WireFrame), partition=GUID.hex())
     assert client.participant.entity is not None
-    beside = Inlet(
+    beside = SerializedReader(
         client.participant,
         DataReader(
             Subscriber(client.participant.entity, qos=partition_qos(GUID.hex())),
@@ -145,11 +145,11 @@ def test_what_comes_of_a_queue_that_was_out_of_sight_is_not_taken_twice(
         ),
         bytes,
     )
-    assert eventually(lambda: lane.writer.matched_count() == 2)
+    assert eventually(lambda: channel.writer.matched_count() == 2)
 
     def write(number: int) -> None:
-        lane.put(frames.frame_of([frames.pack_sample(SampleIdentity(GUID, number), b"")]))
-        lane.flush()
+        channel.put(frames.frame_of([frames.pack_sample(SampleIdentity(GUID, number), b"")]))
+        channel.flush()
         assert eventually(lambda: bool(beside.take()))
 
     def numbers() -> list[int]:
@@ -168,7 +168,7 @@ def test_what_comes_of_a_queue_that_was_out_of_sight_is_not_taken_twice(
         return set(numbers()) == {3}
 
     assert eventually(goes_on), "the reader that begins anew"
-    for each in (lane, beside):
+    for each in (channel, beside):
         each.close()
 
 
@@ -181,7 +181,7 @@ def test_a_producer_writes_to_a_restarted_service_only_once_that_one_reads(
     port = ProducerPort(client.participant, "T", GUID)
     client.add(port)
     readers = [open_reader(former, "T", WireFrame)]
-    assert eventually(lambda: [client.turn(1_000_000), port._greeting.in_step(port._readers.keys())][1])
+    assert eventually(lambda: [client.turn(1_000_000), port._handshake.ready_readers(port._readers.keys())][1])
     announcement = announce(restarted)
     assert eventually(lambda: [client.turn(1_000_000), is_announced(client)][1])
     client.turn(1_000_000)
@@ -199,10 +199,10 @@ def test_a_queue_that_goes_while_its_service_is_greeted_leaves_nobody_in_a_hurry
     service, client = service_and_client
     port = ProducerPort(client.participant, "T", GUID)
     client.add(port)
-    monkeypatch.setattr(port._writer, "settle", lambda _timeout_ns: False)
+    monkeypatch.setattr(port._writer, "drain", lambda _timeout_ns: False)
     reader = open_reader(service, "T", WireFrame)
     announcement = announce(service)
-    assert eventually(lambda: [client.turn(1_000_000), not port.flush()][1]), "it is greeted"
+    assert eventually(lambda: [client.turn(1_000_000), not port.flush()][1]), "it is contacted"
     announcement.close()
     assert eventually(lambda: [client.turn(1_000_000), not is_announced(client)][1])
     assert eventually(port.flush)

@@ -11,9 +11,9 @@ import pytest
 from cyclonedds.idl import IdlStruct, make_idl_struct
 from cyclonedds.idl.types import array, uint8
 
-from qsctl.transport.dds.lanes import FrameWriter
+from qsctl.transport.dds.channels import FrameWriter
+from qsctl.transport.dds.discovery import Discovery
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.presence import Presence
 from qsctl.transport.dds.wire_types import WireFrame
 from tests.dds.domains import claim_domain, release_domain
 
@@ -85,10 +85,10 @@ def test_threads_see_of_each_endpoint_what_it_says_of_itself(participants: list[
 
     def look(participant: Participant) -> None:
         for _ in range(LOOKS):
-            presence = Presence(participant)
-            presence.look()
-            seen = [each for each in presence.endpoints() if each.topic_name == "Orders"]
-            presence.close()
+            discovery = Discovery(participant)
+            discovery.look()
+            seen = [each for each in discovery.endpoints() if each.topic_name == "Orders"]
+            discovery.close()
             assert len(seen) == WRITERS
             assert [(each.traits.get("name"),) for each in seen] == [each.partitions for each in seen]
 

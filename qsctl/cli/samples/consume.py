@@ -12,7 +12,7 @@ import typer
 from qsctl.cli.command import command
 from qsctl.cli.location import seconds
 from qsctl.cli.output.payloads import TypesOption
-from qsctl.cli.samples.consume_results import Consumed, Settlement
+from qsctl.cli.samples.consume_results import Answer, Consumed
 from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument, TargetOptions
 from qsctl.errors import UsageError
 
@@ -87,7 +87,7 @@ def consume(
 
     if reject and no_ack:
         raise UsageError("--reject and --no-ack are both given", remedy="Give one of them.")
-    settlement = Settlement.REJECTED if reject else Settlement.NONE if no_ack else Settlement.ACCEPTED
+    acknowledgment = Answer.REJECTED if reject else Answer.NONE if no_ack else Answer.ACCEPTED
     wait_s = service.wait_s
     source = guid_from_hex(source_guid) if source_guid else NIL_GUID
     library = read_type_file(types)
@@ -100,9 +100,9 @@ def consume(
             administration.connection, short_name(resource), count or None, wait_s, ok, source
         ):
             has_samples = True
-            yield Consumed(batch.deliveries, settlement, reader, batch.is_last)
+            yield Consumed(batch.deliveries, acknowledgment, reader, batch.is_last)
     if not has_samples:
-        yield Consumed((), settlement)
+        yield Consumed((), acknowledgment)
 
 
 def register(app: typer.Typer) -> None:

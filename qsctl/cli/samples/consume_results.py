@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from qsctl.core.messages import Delivery
 
 
-class Settlement(StrEnum):
+class Answer(StrEnum):
     """What the consumer answered."""
 
     ACCEPTED = "accepted"
@@ -29,7 +29,7 @@ class Consumed(PartialResult):
     """Samples in the order in which they came: all, or the next of them."""
 
     deliveries: Sequence[Delivery]
-    settlement: Settlement
+    acknowledgment: Answer
     reader: ContentReader = ContentReader()
     is_complete: bool = False
 
@@ -42,7 +42,7 @@ class Consumed(PartialResult):
         "source_guid": "GUID that a reply is addressed to",
         "related_source_guid": "of a reply: GUID of its requester",
         "related_identity": "of a reply: the request",
-        "settled": "accepted, rejected or none",
+        "acknowledgment": "accepted, rejected or none",
         "size_bytes": "size of the content",
         **PAYLOAD_HELP,
     }
@@ -68,7 +68,7 @@ class Consumed(PartialResult):
             Column("identity", "Identity"),
             Column("attempt", "Attempt", "right"),
             Column("redelivered", "Redelivered"),
-            Column("settled", "Settled"),
+            Column("acknowledgment", "Acknowledgment"),
             Column("size_bytes", "Bytes", "right"),
             Column("payload", "Content"),
         ]
@@ -91,7 +91,7 @@ class Consumed(PartialResult):
             "source_guid": delivery.source_guid.hex(),
             "related_source_guid": delivery.related_source_guid.hex(),
             "related_identity": str(delivery.related_identity),
-            "settled": self.settlement.value,
+            "acknowledgment": self.acknowledgment.value,
             "size_bytes": len(delivery.payload or b""),
             "payload": payload,
             "payload_encoding": encoding,

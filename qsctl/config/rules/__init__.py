@@ -1,4 +1,4 @@
-"""Rules across elements: what the manual's text forbids and a schema cannot say. One function a rule.
+"""Rules across elements: what the text of [QS] forbids and a schema cannot express. One function a rule.
 
 A rule of the tree looks at elements as they stand, so that it holds even where the schema has said no. A rule of a
 queue or of a service looks at settings, everything inherited and defaulted.

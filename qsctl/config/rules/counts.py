@@ -56,7 +56,7 @@ def required_and_single_children(root: _Element) -> Iterator[Problem]:
                     f"<{tag}> stands {len(found)} times in <{element.tag}>",
                     found=f"{len(found)} times",
                     allowed="once" if least else "at most once",
-                    suggestion="There is one dead-letter queue in a shared subscriber (manual, section 3.3.11)."
+                    suggestion="There is one dead-letter queue in a shared subscriber [QS 3.3.11]."
                     if tag == "dead_letter_shared_reader_queue"
                     else "",
                 )

@@ -29,7 +29,7 @@ def fixed_values_stay(place: QueuePlace) -> Iterator[Problem]:
     for tag, step, found, fixed in changed_fixed_values("shared_reader_queue", place.queue.qos):
         yield place.error(
             f"{tag}/{step}",
-            f"{step} of <{tag}> cannot be changed here (manual, Table 3.14)",
+            f"{step} of <{tag}> cannot be changed here [QS Table 3.14]",
             found=found,
             allowed=fixed,
         )

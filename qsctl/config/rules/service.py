@@ -17,7 +17,7 @@ def administration_for_configuration_replication(place: Place) -> Iterator[Probl
     if replicated and place.configuration.administration is None:
         yield place.error(
             f"{place.path}/service_qos/configuration_replication/enabled",
-            "configuration replication needs remote administration (manual, section 7.2)",
+            "configuration replication needs remote administration [QS 7.2]",
             found="no <administration>",
             allowed="<administration> with the domain that all instances share",
         )
@@ -50,7 +50,7 @@ def administration_qos_stays(place: Place) -> Iterator[Problem]:
     for tag, step, found, fixed in changed_fixed_values("administration", administration.qos):
         yield place.error(
             f"{place.path}/administration/{tag}/{step}",
-            f"{step} of <{tag}> cannot be changed here (manual, Table 3.4)",
+            f"{step} of <{tag}> cannot be changed here [QS Table 3.4]",
             found=found,
             allowed=fixed,
         )

@@ -83,7 +83,7 @@ class Answers:
         return self.reads_on or not begun.answer.waits_for_room
 
     def _continue(self, now: Nanoseconds, begun: _Begun) -> None:
-        replies = begun.answer.take(now)
+        replies = begun.answer.go_on(now)
         self._reply(begun.request, begun.queue, replies, more_follow=not begun.answer.is_over)
         if not begun.answer.is_over:
             self._begun.append(begun)

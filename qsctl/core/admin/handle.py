@@ -34,7 +34,7 @@ from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
 LongAnswer: TypeAlias = Reading | Removal
-"""What a command does a share at a time: `take` once a turn until it `is_over`."""
+"""What a command does a share at a time: `go_on` once a turn until it `is_over`."""
 
 
 def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[Reply] | LongAnswer:

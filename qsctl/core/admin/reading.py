@@ -1,7 +1,7 @@
 """The samples of a queue, read a share at a time [QS 5.4.6].
 
 Decides: how much of a queue is looked at in a turn. A queue may hold millions of samples; the service goes on with
-others while somebody looks at them. What left the queue meanwhile is left out.
+others while they are read. What left the queue meanwhile is left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STATUSES: Final[dict[SampleState, MessageStatus]] = {
     SampleState.SENT: MessageStatus.SENT,
     SampleState.DELIVERED: MessageStatus.DELIVERED,
 }
-"""Every other state of a held sample is UNDELIVERED: nobody has it."""
+"""Every other state of a held sample is UNDELIVERED: no consumer has it."""
 
 _MASKS: Final = {status: StatusMask(1 << status) for status in MessageStatus}
 
@@ -82,7 +82,7 @@ class Reading:
         self.is_over = False
         """Whether the last reply was given."""
 
-    def take(self, _now: Nanoseconds) -> list[Reply]:
+    def go_on(self, _now: Nanoseconds) -> list[Reply]:
         """The next share, which may be empty."""
         if self._is_under_way and self._kept_back is not None and not self._is_still_wanted(self._kept_back):
             self._kept_back = None

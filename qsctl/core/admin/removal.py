@@ -50,7 +50,7 @@ class Removal:
         self.is_over = False
         """Whether the reply was given."""
 
-    def take(self, now: Nanoseconds) -> list[Reply]:
+    def go_on(self, now: Nanoseconds) -> list[Reply]:
         """Remove the next share; the reply, once all are gone, or where a queue was deleted meanwhile."""
         left_count = self._host.share_count
         try:

@@ -1,6 +1,6 @@
 """The raw form of a command, `<ACTION> <resource> [<body>]`, read into a `Command` [QS 5.2].
 
-Decides: which action goes with which resource, and what the body is. XML in a body is read by whoever knows XML: the
+Decides: which action goes with which resource, and what the body is. XML in a body is read by what knows XML: the
 caller hands in the two readers.
 """
 
@@ -80,7 +80,7 @@ def command_of(
 def xml_of_body(body: str) -> str:
     r"""The XML of `str://"…"`, or of a body that is XML itself.
 
-    The manual prints the text as a C string, `str://"<a b=\"c\">"` [QS 5.4.1], and senders copy its backslashes:
+    [QS 5.4.1] prints the text as a C string, `str://"<a b=\"c\">"`, and senders copy its backslashes:
     where an attribute's quotation mark has one, all are escapes.
 
     Raises:

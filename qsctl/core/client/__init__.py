@@ -1,1 +1,1 @@
-"""The client side as state machines [QS 8]: what to send again, what is settled, which reply is whose."""
+"""The client side as state machines [QS 8]: what to send again, what was acknowledged, which reply is whose."""

@@ -14,7 +14,7 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 
 UNLIMITED_THRESHOLD = -1
 
-SETTLED_TWINS_MAX: Final = 10_000
+ANSWERED_TWINS_MAX: Final = 10_000
 """Twins of answered samples that are remembered: a program that leaves them aside must not grow."""
 
 
@@ -32,47 +32,47 @@ class Consumer:
         self.source_guid = source_guid
         self._waiting: deque[Delivery] = deque()
         self._held: dict[SampleIdentity, Delivery] = {}
-        self._taken: dict[SampleIdentity, None] = {}
-        """What the program took and has not answered, in order; what waits may be a hundred times as much."""
-        self._taken_before: dict[SampleIdentity, int] = {}
-        """Of held samples that came again: how many twins the program had taken before."""
-        self._settled_twins: dict[SampleIdentity, int] = {}
+        self._delivered: dict[SampleIdentity, None] = {}
+        """What the program received and has not answered, in order; what waits may be a hundred times as much."""
+        self._twins_delivered: dict[SampleIdentity, int] = {}
+        """Of held samples that came again: how many twins the program had received before."""
+        self._answered_twins: dict[SampleIdentity, int] = {}
         """Of answered samples: how many twins are with the program, which may answer them too."""
         self._answers: list[Acknowledgment] = []
 
     @property
     def waiting_count(self) -> int:
-        """Samples received and not taken yet."""
+        """Samples that came and that the program has not received yet."""
         return len(self._waiting)
 
     @property
     def held_count(self) -> int:
-        """Samples received and not answered yet, taken or not."""
+        """Samples that came and are not answered yet."""
         return len(self._held)
 
     @property
     def touched_count(self) -> int:
-        """Samples taken and not answered yet: they may have had an effect."""
-        return len(self._held) - len(self._waiting) + len(self._taken_before)
+        """Samples that the program received and has not answered: they may have had an effect."""
+        return len(self._held) - len(self._waiting) + len(self._twins_delivered)
 
     def receive(self, delivery: Delivery) -> None:
         """Keep a sample that the queue sent."""
         identity = delivery.identity
         earlier = self._held.get(identity)
         self._held[identity] = delivery
-        if earlier is not None and not self._take_back(identity):
-            self._taken_before[identity] = self._taken_before.get(identity, 0) + 1
+        if earlier is not None and not self._remove_waiting(identity):
+            self._twins_delivered[identity] = self._twins_delivered.get(identity, 0) + 1
         self._waiting.append(delivery)
 
-    def take(self, count: int) -> list[Delivery]:
-        """Up to `count` samples in the order of arrival; they stay held until they are answered."""
+    def deliver(self, count: int) -> list[Delivery]:
+        """Return up to `count` samples for the program, in order of arrival; they stay held until they are answered."""
         if count >= len(self._waiting):
-            taken = list(self._waiting)
+            delivered = list(self._waiting)
             self._waiting.clear()
         else:
-            taken = [self._waiting.popleft() for _ in range(count)]
-        self._taken.update(dict.fromkeys([delivery.identity for delivery in taken]))
-        return taken
+            delivered = [self._waiting.popleft() for _ in range(count)]
+        self._delivered.update(dict.fromkeys([delivery.identity for delivery in delivered]))
+        return delivered
 
     def acknowledge(self, identity: SampleIdentity, response: AckResponse = AckResponse.ACCEPTED) -> None:
         """Answer one held sample: accepted, or rejected, which counts as a failed delivery.
@@ -88,29 +88,29 @@ class Consumer:
                 f"sample {identity} of {self.queue!r} is not held by this consumer",
                 remedy="Acknowledge each received sample once.",
             )
-        self._taken.pop(identity, None)
-        twins = self._taken_before.pop(identity, 0)
+        self._delivered.pop(identity, None)
+        twins = self._twins_delivered.pop(identity, 0)
         if twins:
-            # Without this one, which may be the waiting one: then it is not taken any more.
-            self._remember_twins(identity, twins - 1 if self._take_back(identity) else twins)
+            # Without this one, which may be the waiting one: then it is not with the program any more.
+            self._remember_twins(identity, twins - 1 if self._remove_waiting(identity) else twins)
         self._answers.append(Acknowledgment(self.queue, self.consumer_guid, identity, response))
 
     def acknowledge_all(self, response: AckResponse = AckResponse.ACCEPTED) -> int:
-        """Answer every sample that was taken; those still waiting stay. Gives their number."""
-        for identity in self._taken_before:
-            self._take_back(identity)
-        self._taken_before.clear()
+        """Answer every sample that the program received, and return their number; those still waiting stay."""
+        for identity in self._twins_delivered:
+            self._remove_waiting(identity)
+        self._twins_delivered.clear()
         held = self._held
-        taken = [identity for identity in self._taken if held.pop(identity, None) is not None]
-        self._taken.clear()
+        delivered = [identity for identity in self._delivered if held.pop(identity, None) is not None]
+        self._delivered.clear()
         queue, guid = self.queue, self.consumer_guid
-        self._answers += [Acknowledgment(queue, guid, identity, response) for identity in taken]
-        return len(taken)
+        self._answers += [Acknowledgment(queue, guid, identity, response) for identity in delivered]
+        return len(delivered)
 
     def availability(
         self, reception_enabled: bool, unacked_threshold: int = UNLIMITED_THRESHOLD
     ) -> ConsumerAvailability:
-        """What to tell the queue about this consumer [QS 2.10.2].
+        """Return what the queue is to know about this consumer [QS 2.10.2].
 
         Raises:
             UsageError: a threshold below -1.
@@ -121,13 +121,13 @@ class Consumer:
             )
         return ConsumerAvailability(self.queue, self.consumer_guid, reception_enabled, unacked_threshold)
 
-    def take_answers(self) -> list[Acknowledgment]:
-        """The answers to send now, in order."""
+    def pop_answers(self) -> list[Acknowledgment]:
+        """Return the answers to send now, in order."""
         answers = self._answers
         self._answers = []
         return answers
 
-    def _take_back(self, identity: SampleIdentity) -> bool:
+    def _remove_waiting(self, identity: SampleIdentity) -> bool:
         """Let a sample wait no more. False: it does not wait."""
         for at, delivery in enumerate(self._waiting):
             if delivery.identity == identity:
@@ -137,13 +137,13 @@ class Consumer:
 
     def _remember_twins(self, identity: SampleIdentity, count: int) -> None:
         if count:
-            self._settled_twins[identity] = count
-            if len(self._settled_twins) > SETTLED_TWINS_MAX:
-                del self._settled_twins[next(iter(self._settled_twins))]
+            self._answered_twins[identity] = count
+            if len(self._answered_twins) > ANSWERED_TWINS_MAX:
+                del self._answered_twins[next(iter(self._answered_twins))]
 
     def _forget_twin(self, identity: SampleIdentity) -> bool:
         """Whether the answer for a sample was given for its twin."""
-        count = self._settled_twins.pop(identity, 0)
+        count = self._answered_twins.pop(identity, 0)
         if count > 1:
-            self._settled_twins[identity] = count - 1
+            self._answered_twins[identity] = count - 1
         return count > 0

@@ -1,6 +1,6 @@
 """The producer's side of a topic: a window of samples that its queues have not answered yet [QS 2.4].
 
-Decides: when a sample is settled, and which samples go out again when a queue comes back. A sample waits for every
+Decides: when a sample is done, and which samples go out again when a queue comes back. A sample waits for every
 acknowledging queue that was there when it was written. Leaves to others: wires, clocks and blocking.
 """
 
@@ -21,8 +21,7 @@ RANGES_SHOWN: Final = 5
 """So many ranges of identities fit into a message."""
 
 WINDOW_COUNT: Final = 1000
-"""Samples written and not settled: the flow control between a producer and its queues."""
-
+"""Unacknowledged samples of a producer: the flow control between it and its queues."""
 
 SEQUENCE_NUMBER_END: Final = 2**63
 """A sequence number travels as a signed and an unsigned half of 32 bits."""
@@ -41,15 +40,15 @@ def ranges_of(identities: Iterable[SampleIdentity]) -> str:
     return ", ".join(shown) + (f" and {len(runs) - RANGES_SHOWN} more ranges" if len(runs) > RANGES_SHOWN else "")
 
 
-class Settled(msgspec.Struct, frozen=True, gc=False):
-    """The end of a sample's way into its queues: accepted by all that answered, or rejected by one at least."""
+class WriteOutcome(msgspec.Struct, frozen=True, gc=False):
+    """What became of a written sample: accepted by all queues that answered, or rejected by one at least."""
 
     identity: SampleIdentity
     accepted: bool
 
 
 class _Open(msgspec.Struct, gc=False):
-    """A sample that is not settled: who still has to answer, and whether one has refused."""
+    """An unacknowledged sample: which queues still have to answer, and whether one has rejected it."""
 
     write: Write
     waiting_for: frozenset[str]
@@ -77,7 +76,7 @@ class Producer:
         self._acknowledging: frozenset[str] = frozenset()
         self._open: dict[int, _Open] = {}
         self._outgoing: dict[int, Write] = {}
-        self._settled: deque[Settled] = deque()
+        self._outcomes: deque[WriteOutcome] = deque()
 
     @property
     def matched_queues(self) -> tuple[str, ...]:
@@ -86,7 +85,7 @@ class Producer:
 
     @property
     def unacknowledged_count(self) -> int:
-        """Samples that are not settled."""
+        """Samples that some queue has not answered yet."""
         return len(self._open)
 
     @property
@@ -108,7 +107,7 @@ class Producer:
                 outgoing[number] = each.write
         self._outgoing = outgoing
         if not acknowledges:
-            self._settle_unanswered()
+            self._complete_unawaited()
 
     def queue_vanished(self, queue: str) -> None:
         """A queue is gone. A sample waits on only where no other queue answers for it."""
@@ -118,7 +117,7 @@ class Producer:
             if queue in each.waiting_for and len(each.waiting_for) > 1:
                 each.waiting_for -= {queue}
                 if not self._queues.keys() & each.waiting_for and each.rejected:
-                    self._settle(number, each)
+                    self._complete(number, each)
 
     def queue_deleted(self, queue: str) -> list[SampleIdentity]:
         """A queue was deleted: what it has not answered it does not hold, which is a refusal. Gives those samples."""
@@ -129,7 +128,7 @@ class Producer:
             each.rejected = True
             each.waiting_for -= {queue}
             if not each.waiting_for:
-                self._settle(number, each)
+                self._complete(number, each)
         return [each.write.identity for _, each in refused]
 
     def write(
@@ -179,13 +178,13 @@ class Producer:
         if self._queues:
             self._outgoing[number] = write
             if not self._acknowledging:
-                self._settled.append(Settled(identity, True))
+                self._outcomes.append(WriteOutcome(identity, True))
                 return identity
         self._open[number] = _Open(write, self._acknowledging)
         return identity
 
     def receive(self, answer: WriteAcknowledgment) -> bool:
-        """Take a queue's answer; false: the sample is another writer's, or acknowledged before, and nothing changes."""
+        """Process a queue's answer. False: the sample is another writer's, or acknowledged before; nothing changes."""
         number = answer.identity.sequence_number
         each = self._open.get(number)
         if each is None or answer.identity.writer_guid != self.writer_guid:
@@ -195,24 +194,24 @@ class Producer:
         if len(each.waiting_for) > 1:
             each.waiting_for -= {answer.queue}
         elif answer.queue in each.waiting_for or not each.waiting_for:
-            self._settle(number, each)
+            self._complete(number, each)
         return True
 
     def unacknowledged(self) -> list[SampleIdentity]:
         """The identities of the samples that are not acknowledged, in the order of writing."""
         return [each.write.identity for each in self._open.values()]
 
-    def take_writes(self) -> list[Write]:
-        """The samples to send now, in order."""
+    def pop_writes(self) -> list[Write]:
+        """Return the samples to send now, in order."""
         outgoing = list(self._outgoing.values())
         self._outgoing = {}
         return outgoing
 
-    def take_settled(self) -> list[Settled]:
-        """The samples settled since the last call, in the order of their answers."""
-        settled = list(self._settled)
-        self._settled.clear()
-        return settled
+    def pop_outcomes(self) -> list[WriteOutcome]:
+        """Return what became of samples since the last call, in the order of the answers."""
+        outcomes = list(self._outcomes)
+        self._outcomes.clear()
+        return outcomes
 
     def _require_own(self, identity: SampleIdentity) -> None:
         if identity.writer_guid != self.writer_guid:
@@ -229,18 +228,18 @@ class Producer:
                 f"sample {identity} is written and not acknowledged", remedy="Wait for its acknowledgment."
             )
 
-    def _settle(self, number: int, each: _Open) -> None:
+    def _complete(self, number: int, each: _Open) -> None:
         del self._open[number]
         # An answer that comes while the sample is about to be sent again makes that needless.
         if self._outgoing:
             self._outgoing.pop(number, None)
-        self._settled.append(Settled(each.write.identity, not each.rejected))
+        self._outcomes.append(WriteOutcome(each.write.identity, not each.rejected))
 
-    def _settle_unanswered(self) -> None:
+    def _complete_unawaited(self) -> None:
         for number, each in list(self._open.items()):
             if not each.waiting_for:
                 del self._open[number]
-                self._settled.append(Settled(each.write.identity, True))
+                self._outcomes.append(WriteOutcome(each.write.identity, True))
 
     def _renew_acknowledging(self) -> None:
         self._acknowledging = frozenset(queue for queue, acknowledges in self._queues.items() if acknowledges)

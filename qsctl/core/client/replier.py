@@ -28,7 +28,7 @@ class Replier:
         """
         if request.source_guid == NIL_GUID:
             raise UsageError(
-                f"request {request.identity} names no source GUID: nobody can be replied to",
+                f"request {request.identity} names no source GUID: there is no requester to reply to",
                 remedy="Send requests with a requester, or set a source GUID.",
             )
         return self.producer.write(

@@ -1,6 +1,6 @@
 """The requester: requests out, each reply to its request [QS 2.11].
 
-Decides: correlation by the identity of the request. A reply that nobody waits for is acknowledged and dropped, else
+Decides: correlation by the identity of the request. A reply to no open request is acknowledged and dropped, else
 it would come again for ever.
 """
 
@@ -22,7 +22,7 @@ class Requester:
         producer: writes the requests; its source GUID is the requester's.
         consumer: attached to the reply queue with the same source GUID [QS 2.11.3].
         acknowledges: whether a reply is acknowledged as it comes. If not, `acknowledge` does it, and replies to other
-            requests of the same source are left for whoever sent them.
+            requests of the same source are left for their sender.
     """
 
     def __init__(self, producer: Producer, consumer: Consumer, *, acknowledges: bool = True) -> None:
@@ -44,7 +44,7 @@ class Requester:
 
     def sort_replies(self) -> None:
         """Give every reply that has come to its request; acknowledge it where that is not left to the caller."""
-        for delivery in self.consumer.take(self.consumer.waiting_count):
+        for delivery in self.consumer.deliver(self.consumer.waiting_count):
             kept = self._replies.get(delivery.related_identity)
             if kept is None:
                 self.dropped_count += 1
@@ -54,7 +54,7 @@ class Requester:
                 self.consumer.acknowledge(delivery.identity, AckResponse.ACCEPTED)
 
     def acknowledge(self, replies: Iterable[Delivery]) -> None:
-        """Acknowledge replies that `take_replies` gave.
+        """Acknowledge replies that `pop_replies` gave.
 
         Raises:
             UsageError: one is not held: acknowledged before.
@@ -63,11 +63,11 @@ class Requester:
             self.consumer.acknowledge(delivery.identity, AckResponse.ACCEPTED)
 
     def reply_count(self, request: SampleIdentity) -> int:
-        """Return how many replies to a request `take_replies` would return."""
+        """Return how many replies to a request `pop_replies` would return."""
         return len(self._replies.get(request, ()))
 
-    def take_replies(self, request: SampleIdentity) -> list[Delivery]:
-        """The replies to a request that have come since the last call."""
+    def pop_replies(self, request: SampleIdentity) -> list[Delivery]:
+        """Return the replies to a request that have come since the last call."""
         kept = self._replies.get(request)
         if not kept:
             return []

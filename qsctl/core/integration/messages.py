@@ -1,4 +1,4 @@
-"""What travels between the integration engine and everybody else: connections, operators, the clock's owner."""
+"""What travels between the integration engine and its surroundings: connections, operators, the clock's owner."""
 
 from __future__ import annotations
 

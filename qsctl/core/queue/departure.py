@@ -31,7 +31,7 @@ class Departure:
         self.hands_back = hands_back
 
     def take(self, count_max: int) -> Iterator[Sample]:
-        """The next so many, each when it is asked for; without those that meanwhile were settled or timed out."""
+        """The next so many, each when it is asked for; without those that meanwhile were acknowledged or timed out."""
         left = self._left
         for _ in range(min(count_max, len(left))):
             sample = self._samples.pop(left.popleft())

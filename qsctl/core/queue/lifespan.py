@@ -45,7 +45,7 @@ class Lifespans:
     """Held samples that will expire.
 
     Under the queue's own lifespan samples expire in the order in which they came, so most stand in a row; only those
-    that expire before one that stands there already, by a producer's choice, need a heap. Settled samples stay until
+    that expire before one that stands there already, by a producer's choice, need a heap. Removed samples stay until
     they come up or outnumber the others; then they are swept out, for a long lifespan must not keep a busy queue's
     history in memory.
     """

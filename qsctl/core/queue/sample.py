@@ -75,7 +75,7 @@ TRANSITIONS: Final[dict[tuple[SampleState, Cause], SampleState]] = {
     (_S.ENQUEUED, _C.ASSIGN): _S.ASSIGNED,
     (_S.ASSIGNED, _C.SEND): _S.SENT,
     (_S.SENT, _C.ACKNOWLEDGE): _S.DELIVERED,
-    # A late acknowledgment settles a sample that went back to the queue and was not sent again yet.
+    # A late acknowledgment retires a sample that went back to the queue and was not sent again yet.
     (_S.ENQUEUED, _C.ACKNOWLEDGE): _S.DELIVERED,
     (_S.SENT, _C.REJECT): _S.REJECTED,
     (_S.SENT, _C.TIME_OUT): _S.TIMED_OUT,

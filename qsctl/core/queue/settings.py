@@ -1,6 +1,6 @@
 """What can be set on a shared reader queue [QS Tables 3.14 to 3.16; 2.15].
 
-Frozen dataclasses with the manual's defaults, in nanoseconds, bytes and counts. `config/build.py` makes them from XML;
+Frozen dataclasses with the defaults of [QS 3], in nanoseconds, bytes and counts. `config/build.py` makes them from XML;
 two queues have the same configuration when these are equal ([QS 5.4.1]: DUPLICATED against ALREADY_EXISTS).
 """
 
@@ -17,7 +17,7 @@ UNLIMITED: Final = -1
 
 
 class DistributionKind(StrEnum):
-    """Dispatch policies [QS Table 3.15]; the manual knows one."""
+    """Dispatch policies; [QS Table 3.15] knows one."""
 
     ROUND_ROBIN = "ROUND_ROBIN"
 

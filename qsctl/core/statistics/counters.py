@@ -1,7 +1,7 @@
 """The statistics of one queue: every counter and variable of its status, folded from events [QS 6.2].
 
-Decides: what each counter counts. `tell` may run four times a sample, so it only adds to plain integers; means and
-windows are worked out when somebody reads. When to publish is said by `next_deadline`, sending is the engine's.
+Decides: what each counter counts. `count` may run four times a sample, so it only adds to plain integers; means and
+windows are worked out when they are read. When to publish is said by `next_deadline`, sending is the engine's.
 """
 
 from __future__ import annotations
@@ -97,13 +97,13 @@ class QueueStatistics:
         self._last_read = Counters()
         self._start_windows(created_at_ns)
 
-    def tell(self, event: Event) -> None:
+    def count(self, event: Event) -> None:
         """Count one event of this queue. Constant time, but for the first event of a sampling period."""
         if event.at_ns >= self._period_ends_at_ns:
             self._close_period(event.at_ns)
         _COUNT[type(event)](self, event)
 
-    def tell_all(self, events: Sequence[Event]) -> None:
+    def count_all(self, events: Sequence[Event]) -> None:
         """Count events of this queue, in order. The four of a sample's usual way are counted here, in one loop."""
         received = enqueued = sent = dequeued = acknowledged = 0
         latency = self._latency

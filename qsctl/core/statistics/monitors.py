@@ -88,10 +88,10 @@ class Monitors:
         new = events[self._counted_events :] if self._counted_events else events
         self._counted_events = len(events)
         if len(self._monitors) == 1 and new:
-            self._monitors[new[0].queue].statistics.tell_all(new)
+            self._monitors[new[0].queue].statistics.count_all(new)
             return
         for queue, of_queue in groupby(new, _QUEUE_OF):
-            self._monitors[queue].statistics.tell_all(list(of_queue))
+            self._monitors[queue].statistics.count_all(list(of_queue))
 
     def close_batch(self) -> None:
         """Count the last events of a batch; those of the next one begin anew."""

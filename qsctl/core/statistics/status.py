@@ -94,7 +94,7 @@ class CurrentCounts(NamedTuple):
 class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
     """The operational status of one queue. Latency is in milliseconds, throughput in samples a second.
 
-    The last three are ours, and not of the type that the manual names.
+    The last three are ours, and not members of the type of [QS 6.2].
     """
 
     queue_name: str

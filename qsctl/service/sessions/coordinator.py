@@ -31,7 +31,7 @@ from qsctl.service.daemon import IDLE_NS
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.metrics import Figures, MetricsServer
-from qsctl.service.open_service import DaemonOptions, open_service, report_drift, report_namesake, tell_damage
+from qsctl.service.open_service import DaemonOptions, log_damage, open_service, report_drift, report_namesake
 from qsctl.service.sessions.groups import part_of, session_groups
 from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Started, Stop
 from qsctl.service.sessions.placement import Placement, ProcessIndex
@@ -94,7 +94,7 @@ class Coordinator:
         if options.metrics_port is not None:
             self.metrics = MetricsServer(self._all_figures, options.metrics_address, options.metrics_port)
         log.publish_through(self.transport.logger)
-        tell_damage(log, stores)
+        log_damage(log, stores)
         report_drift(log, configuration, self.engine.hosted.settings())
         self._loop.recovery.report = log.report_storage
 
@@ -127,10 +127,10 @@ class Coordinator:
             self.close()
 
     def close(self) -> None:
-        """Let go of everything, in whatever state; sessions that still run are told to leave."""
+        """Let go of everything, in whatever state; sessions that still run are asked to leave."""
         if self.metrics is not None:
             self.metrics.close()
-        self._tell_to_leave()
+        self._request_departure()
         for process in self._processes:
             process.close()
         self.log.publish_through(None)
@@ -200,25 +200,25 @@ class Coordinator:
             return None
 
     def _answer(self, request: CommandRequest) -> None:
-        """Answer from the configuration, or change it and tell the processes that it concerns before it is answered."""
+        """Answer from the configuration, or change it and pass the change to the processes that it concerns first."""
         done = self._loop.turn([request])
-        told = self._placement.follow(request.command, done.service_records)
-        if told:
+        commands = self._placement.follow(request.command, done.service_records)
+        if commands:
             (made,) = (each for each in done.messages if isinstance(each, CommandReply))
-            self._ask(request.request, told, made)
+            self._ask(request.request, commands, made)
         else:
             self.transport.put(done.messages)
 
     def _ask(
         self,
         request: SampleIdentity,
-        told: Mapping[ProcessIndex, Command],
+        commands: Mapping[ProcessIndex, Command],
         made: CommandReply | None = None,
     ) -> None:
         self._asked_count += 1
         identity = SampleIdentity(self._guid, self._asked_count)
-        self._asked[identity] = _Asked(request, set(told), [], made, is_of_one=len(told) == 1)
-        for index, command in told.items():
+        self._asked[identity] = _Asked(request, set(commands), [], made, is_of_one=len(commands) == 1)
+        for index, command in commands.items():
             self._processes[index].send(Ask(CommandRequest(identity, self.engine.hosted.application_name, command)))
 
     def _listen(self) -> None:
@@ -277,7 +277,7 @@ class Coordinator:
             for at, each in enumerate(replies)
         ]
 
-    def _tell_to_leave(self) -> None:
+    def _request_departure(self) -> None:
         for process in self._processes:
             if not process.has_ended:
                 try:
@@ -289,7 +289,7 @@ class Coordinator:
         cause = self.stop_cause = self.stop_cause or "SHUTDOWN"
         self.log.info("leaving", cause=cause)
         deadline = time.monotonic_ns() + self.options.grace_ns + LEAVE_NS
-        self._tell_to_leave()
+        self._request_departure()
         while not all(process.has_ended for process in self._processes) and time.monotonic_ns() < deadline:
             self._listen()
             self.transport.flush()

@@ -67,7 +67,7 @@ class Failed(NamedTuple):
 class PipedCommands:
     """The commands of a session's process: they come from the coordinator, not from DDS.
 
-    A `CommandSource` of the transport. A coordinator that is gone is a reason to stop: nobody would ask any more.
+    A `CommandSource` of the transport. A coordinator that is gone is a reason to stop: no command would come any more.
     """
 
     def __init__(self, link: Connection) -> None:
@@ -90,12 +90,12 @@ class PipedCommands:
     def flush(self) -> bool:
         """Send the turn's replies."""
         if self._replies:
-            self.tell(Answers(tuple(self._replies)))
+            self.report(Answers(tuple(self._replies)))
             self._replies.clear()
         return True
 
-    def tell(self, message: Started | Answers | Counted | Left | Failed) -> None:
-        """Send a message; where nobody listens any more, `listen` has the service stopped."""
+    def report(self, message: Started | Answers | Counted | Left | Failed) -> None:
+        """Send a message; where the coordinator is gone, `listen` has the service stopped."""
         with contextlib.suppress(OSError):
             self._link.send(message)
 

@@ -44,8 +44,8 @@ class Placement:
         return set(self._by_queue.values())
 
     def follow(self, command: Command, records: Iterable[Record]) -> dict[ProcessIndex, Command]:
-        """Take note of a change that was made; gives what each process is to be told."""
-        told: dict[ProcessIndex, Command] = {}
+        """Follow a change that was made; return the command for each process that it concerns."""
+        commands: dict[ProcessIndex, Command] = {}
         for record in records:
             match record:
                 case QueueCreated(participant, subscriber, settings):
@@ -53,9 +53,9 @@ class Placement:
                     if index is None:
                         index = self._by_session.get((participant, subscriber, settings.session), 0)
                     self._put(index, participant, subscriber, [settings.name])
-                    told[index] = command
+                    commands[index] = command
                 case QueueDeleted(participant, subscriber, name):
-                    told[self._by_queue.pop(f"{participant}/{subscriber}/{name}")] = command
+                    commands[self._by_queue.pop(f"{participant}/{subscriber}/{name}")] = command
                 case SubscriberCreated(participant, settings):
                     assert isinstance(command, CreateSubscriber)
                     counts = Counter(self._by_queue.values())
@@ -64,14 +64,14 @@ class Placement:
                         self._by_session[participant, settings.name, session.name] = index
                     self._put(index, participant, settings.name, [queue.name for queue in settings.queues])
                     empty = CreateSubscriber(command.participant, replace(command.settings, queues=()))
-                    told = {each: command if each == index else empty for each in self._everywhere}
+                    commands = {each: command if each == index else empty for each in self._everywhere}
                 case SubscriberDeleted(participant, subscriber):
                     inside = f"{participant}/{subscriber}/"
                     self._by_queue = {name: at for name, at in self._by_queue.items() if not name.startswith(inside)}
-                    told = dict.fromkeys(self._everywhere, command)
+                    commands = dict.fromkeys(self._everywhere, command)
                 case _:
                     pass
-        return told
+        return commands
 
     def _put(self, index: ProcessIndex, participant: str, subscriber: str, queues: Iterable[str]) -> None:
         self._by_queue.update({f"{participant}/{subscriber}/{queue}": index for queue in queues})

@@ -1,6 +1,6 @@
 """The sessions' processes as the coordinator sees them: started, asked, listened to, ended by their own ids.
 
-Decides: how a process that is no longer there is noticed (its pipe ends) and told of (`Ended`).
+Decides: how a process that is no longer there is noticed (its pipe ends) and reported (`Ended`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Sta
 from qsctl.service.sessions.worker import Surroundings, run_session
 
 TERMINATE_AFTER_S: Final = 15.0
-"""How long a process that was told to leave, and does not, is waited for once its time is over."""
+"""How long a process that was asked to leave, and does not, is waited for once its time is over."""
 
 
 class Ended(NamedTuple):
@@ -50,7 +50,7 @@ class SessionProcess:
     Args:
         name: the sessions, for people.
         configuration, options, around: what it serves, and where.
-        tell: called in a thread of its own with whatever it says.
+        report: called in a thread of its own with each message of the process.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class SessionProcess:
         configuration: ServiceConfiguration,
         options: DaemonOptions,
         around: Surroundings,
-        tell: Callable[[SessionProcess, FromSession], None],
+        report: Callable[[SessionProcess, FromSession], None],
     ) -> None:
         self.name = name
         self.has_ended = False
-        """Set by who handles what it says, once it has said its last."""
-        self._tell = tell
+        """Set by the reader of its messages, after the last one."""
+        self._report = report
         # Never forked: the library of DDS does not survive it.
         context = multiprocessing.get_context("spawn")
         self._link, theirs = context.Pipe()
@@ -120,9 +120,9 @@ class SessionProcess:
             try:
                 message: FromSession = self._link.recv()
             except (EOFError, OSError):
-                self._tell(self, Ended())
+                self._report(self, Ended())
                 return
-            self._tell(self, message)
+            self._report(self, message)
 
 
 class Mail:

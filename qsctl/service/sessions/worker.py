@@ -48,12 +48,12 @@ def run_session(
             session=name,
         )
         try:
-            tell_figures = (lambda figures: commands.tell(Counted(figures))) if around.serves_metrics else None
-            daemon = Daemon(configuration, options, log, commands=commands, tell_figures=tell_figures)
+            report_figures = (lambda figures: commands.report(Counted(figures))) if around.serves_metrics else None
+            daemon = Daemon(configuration, options, log, commands=commands, report_figures=report_figures)
             commands.listen(daemon.transport.wake, daemon.stop)
             with heap_snapshots(configuration.name, around.heap_snapshot_period_s, around.heap_snapshot_directory):
-                daemon.run(lambda: commands.tell(Started()))
+                daemon.run(lambda: commands.report(Started()))
         except QsctlError as error:
-            commands.tell(Failed(type(error), error.message, error.remedy))
+            commands.report(Failed(type(error), error.message, error.remedy))
         else:
-            commands.tell(Left(daemon.unanswered_count))
+            commands.report(Left(daemon.unanswered_count))

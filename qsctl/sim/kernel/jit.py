@@ -94,7 +94,7 @@ def address_of(array: npt.NDArray[Any]) -> Any:
     """Return what kernels know an array by: its address, or the array itself where they are plain Python.
 
     An array handed to a compiled function is seven numbers, copied again at each call from one kernel to the next; an
-    address is one. Whoever hands it over keeps the array alive, and hands over the new address of a new array.
+    address is one. The caller that hands it over keeps the array alive, and hands over the new address of a new array.
     """
     return array.ctypes.data if COMPILED else array
 

@@ -113,8 +113,8 @@ class ProducerProgram:
         state, backlog = self.state, self.backlog
         while backlog and state.has_room:
             state.write(backlog.popleft(), lifespan_ns=self.lifespan_ns)
-        writes = [structs.replace(write, participant=self.participant) for write in state.take_writes()]
-        state.take_settled()
+        writes = [structs.replace(write, participant=self.participant) for write in state.pop_writes()]
+        state.pop_outcomes()
         return writes
 
 
@@ -158,7 +158,7 @@ class ConsumerProgram:
         """Begin to serve the next sample; return how long it takes, None where none waits or one is being served."""
         if self.serving is not None or not self.state.waiting_count:
             return None
-        self.serving = self.state.take(1)[0]
+        self.serving = self.state.deliver(1)[0]
         if not self.exponential:
             return round(self.mean_service_ns)
         return round(-float(logarithm(uniform(self.service_key, self.served))) * self.mean_service_ns)
@@ -173,7 +173,7 @@ class ConsumerProgram:
             self.state.acknowledge(identity, AckResponse.REJECTED)
         elif draw >= self.rejects + self.silent:
             self.state.acknowledge(identity)
-        return self.state.take_answers()
+        return self.state.pop_answers()
 
 
 def producers_of(workload: Workload, queues: list[HostedQueue]) -> list[ProducerProgram]:

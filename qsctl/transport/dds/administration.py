@@ -20,22 +20,22 @@ from qsctl.core.admin.target import matches
 from qsctl.core.messages import CommandReply, CommandRequest, StatusPublication
 from qsctl.errors import QsctlError
 from qsctl.identity import NIL_IDENTITY, SampleIdentity
-from qsctl.transport.dds.askers import Askers
+from qsctl.transport.dds.administration_clients import AdministrationClients
 from qsctl.transport.dds.bodies import identity_from_wire, octets_of, wire_status
+from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.commands import (
     SnippetReader,
     command_from_wire,
     is_for_queuing_services,
     request_from_octets,
 )
-from qsctl.transport.dds.inlet import Inlet
-from qsctl.transport.dds.lanes import FrameWriter
+from qsctl.transport.dds.discovery import QUEUING_SERVICE
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.presence import QUEUING_SERVICE
 from qsctl.transport.dds.qos import last_value_qos, reader_qos
 from qsctl.transport.dds.raw import RawWriter
 from qsctl.transport.dds.replies import reply_octets
 from qsctl.transport.dds.representations import BothRepresentations, raw_of_frames
+from qsctl.transport.dds.serialized_reader import SerializedReader
 from qsctl.transport.dds.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
@@ -75,8 +75,8 @@ class AdminEndpoints:
         )
         requests = participant.topic(COMMAND_REQUEST_TOPIC, WireCommandRequest)
         reader = DataReader(participant.entity, requests, qos=reader_qos(traits=traits, samples_max=REQUESTS_MAX))
-        self._requests = Inlet(participant, reader, self._read, self._refuse)
-        self._askers = Askers(
+        self._requests = SerializedReader(participant, reader, self._read, self._refuse)
+        self._clients = AdministrationClients(
             reader, lambda: [each.writer.writer for each in self._writers.writers() if each.writer.writer is not None]
         )
         self._replies: list[bytes] = []
@@ -100,7 +100,7 @@ class AdminEndpoints:
         writers = self._writers
         writers.open_second()
         if self._replies:
-            if not self._askers.are_reached():
+            if not self._clients.are_reached():
                 return False
             for reply in self._replies:
                 writers.first.put(reply)

@@ -1,4 +1,4 @@
-"""What a reply carries in `octet_body`, as CDR of the manual's types [QS 5.4.4 to 5.4.6].
+"""What a reply carries in `octet_body`, as CDR of the types of [QS 5.4.4 to 5.4.6].
 
 Decides: the bytes, in standard XCDR1 with the encapsulation header. Each pair of functions is its own inverse.
 """
@@ -169,7 +169,7 @@ def queue_data_from_wire(wire: Any) -> QueueData:
 
 
 def message_from_wire(wire: Any) -> MessageData:
-    """A sample of a queue [QS 5.4.6], from whoever lays it out otherwise than `packed_replies`."""
+    """A sample of a queue [QS 5.4.6], of a peer that lays it out otherwise than `packed_replies`."""
     payload = bytes(wire.sample_buffer.value)
     return MessageData(
         queue_name=wire.queue_name,

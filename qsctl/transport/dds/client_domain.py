@@ -9,24 +9,24 @@ import time
 from typing import Final, Protocol
 
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
+from qsctl.transport.dds.discovery import Changes, Discovery
 from qsctl.transport.dds.library_log import LIBRARY_LOG
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.presence import Changes, Presence
 
 LEAVE_NS: Final[Nanoseconds] = 2 * SECOND_NS
-"""How long one that leaves waits for its last words to be received; a service that is gone never receives them."""
+"""How long a leaving client waits until its last messages are received; a service that is gone never receives them."""
 
 
 class Port(Protocol):
     """What a client domain turns."""
 
     def look(self, changes: Changes) -> None:
-        """Take notice of who came and went."""
+        """Process the endpoints that appeared and vanished."""
 
     def flush(self) -> bool:
         """Send what was put. False: some waits for room."""
 
-    def settle(self, timeout_ns: Nanoseconds) -> None:
+    def drain(self, timeout_ns: Nanoseconds) -> None:
         """Wait until what was sent is received, at most so long."""
 
     def close(self) -> None:
@@ -38,22 +38,22 @@ class ClientDomain:
 
     def __init__(self, participant: Participant) -> None:
         self.participant = participant
-        self.presence = Presence(participant)
+        self.discovery = Discovery(participant)
         self._ports: list[Port] = []
 
     def add(self, port: Port) -> None:
-        """Let the pump turn this port; it learns of everybody who is there already."""
-        port.look(Changes(self.presence.endpoints()))
+        """Let the pump turn this port; it learns of the endpoints that are there already."""
+        port.look(Changes(self.discovery.endpoints()))
         self._ports.append(port)
 
     def turn(self, timeout_ns: Nanoseconds) -> None:
-        """Send, wait for something to happen, and let every port look around."""
+        """Send, wait for something to happen, and let every port process what changed."""
         done = self._flush()
         if timeout_ns > 0:
             self.participant.waiter.wait(timeout_ns if done else min(timeout_ns, MILLISECOND_NS))
         LIBRARY_LOG.turn()
         self.participant.boundary.turn()
-        changes = self.presence.look()
+        changes = self.discovery.look()
         for port in self._ports:
             port.look(changes)
 
@@ -76,9 +76,9 @@ class ClientDomain:
         while not self._flush() and time.monotonic_ns() < deadline:
             self.participant.waiter.wait(MILLISECOND_NS)
         for port in self._ports:
-            port.settle(deadline - time.monotonic_ns())
+            port.drain(deadline - time.monotonic_ns())
         for port in self._ports:
             port.close()
         self._ports.clear()
-        self.presence.close()
+        self.discovery.close()
         self.participant.close()

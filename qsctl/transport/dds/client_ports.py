@@ -24,14 +24,14 @@ from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.bodies import octets_of
+from qsctl.transport.dds.channels import FrameWriter, Handshake
+from qsctl.transport.dds.discovery import Changes, RemoteEndpoint
 from qsctl.transport.dds.endpoints import SAMPLE_SIZE_BYTES_MAX
-from qsctl.transport.dds.inlet import Inlet
-from qsctl.transport.dds.lanes import FrameWriter, Greeting
-from qsctl.transport.dds.matches import Matches, QueueAppeared, QueueDeleted, QueueVanished, Returns
+from qsctl.transport.dds.matches import Matches, QueueAppeared, QueueDeleted, QueueVanished, ReappearedPeers
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.presence import Changes, RemoteEndpoint
 from qsctl.transport.dds.qos import partition_qos, reader_qos
 from qsctl.transport.dds.raw import close_entity
+from qsctl.transport.dds.serialized_reader import SerializedReader
 from qsctl.transport.dds.wire_types import (
     WireAcknowledgmentFrame,
     WireConsumerAvailability,
@@ -62,28 +62,28 @@ class ProducerPort:
         answers = participant.topic(producer_acknowledgment_topic(topic_name), WireAcknowledgmentFrame)
         self._participant = participant
         self._answer_topic = answers
-        self._returns = Returns(self._is_of_a_service)
+        self._reappeared = ReappearedPeers(self._is_of_a_service)
         self._subscriber = Subscriber(participant.entity, qos=partition_qos(guid.hex()))
         self._answers = self._listen()
         self._writer = FrameWriter(
             participant, participant.topic(topic_name, WireFrame), traits={"role": "producer", "guid": guid.hex()}
         )
-        self._greeting = Greeting(self._writer, frames.frame_of([]))
+        self._handshake = Handshake(self._writer, frames.frame_of([]))
 
-    def _listen(self) -> Inlet[frames.AnswerFrame]:
+    def _listen(self) -> SerializedReader[frames.AnswerFrame]:
         traits = {"role": "answers", "guid": self.guid.hex()}
         reader = DataReader(self._subscriber, self._answer_topic, qos=reader_qos(traits=traits))
-        return Inlet(self._participant, reader, frames.parse_answers)
+        return SerializedReader(self._participant, reader, frames.parse_answers)
 
     def _is_of_a_service(self, endpoint: RemoteEndpoint) -> bool:
         return endpoint.traits.get("role") == "queue" and endpoint.traits.get("topic") == self.topic_name
 
     def look(self, changes: Changes) -> None:
         """Take notice of queues and of the services' readers."""
-        if self._returns.look(changes):
+        if self._reappeared.look(changes):
             # The service's channel to this reader ended here and not there: what it writes may be dropped. To a new
             # reader it opens a new one.
-            self._news += self._take()
+            self._news += self._receive()
             self._answers.close()
             self._answers = self._listen()
         self._news += self._matches.look(changes, key="topic", value=self.topic_name)
@@ -93,7 +93,7 @@ class ProducerPort:
             if not endpoint.is_writer and endpoint.topic_name == self.topic_name:
                 self._readers[endpoint.handle] = endpoint.participant
         if not self._matches.is_complete:
-            reached = self._greeting.in_step(self._readers.keys())
+            reached = self._handshake.ready_readers(self._readers.keys())
             self._news += self._matches.newly({self._readers[handle] for handle in reached})
 
     def matched_queues(self) -> dict[str, bool]:
@@ -103,21 +103,21 @@ class ProducerPort:
     def poll(self) -> list[ProducerNews]:
         """What has come since the last call."""
         news, self._news = self._news, []
-        news += self._take()
+        news += self._receive()
         return news
 
-    def _take(self) -> list[ProducerNews]:
-        taken_now: list[ProducerNews] = []
-        while (taken := self._answers.take()) is not None:
-            for frame in taken:
+    def _receive(self) -> list[ProducerNews]:
+        received: list[ProducerNews] = []
+        while (answers := self._answers.take()) is not None:
+            for frame in answers:
                 queue = frame.queue_name
                 if not frame.identities and queue:
-                    taken_now.append(QueueDeleted(queue))
-                taken_now += [
+                    received.append(QueueDeleted(queue))
+                received += [
                     WriteAcknowledgment(queue, identity, _RESPONSES.get(response, AckResponse.REJECTED))
                     for identity, response in zip(frame.identities, frame.responses, strict=True)
                 ]
-        return taken_now
+        return received
 
     def send(self, writes: Sequence[Write]) -> None:
         """Put samples into frames, in order.
@@ -145,16 +145,16 @@ class ProducerPort:
 
     def flush(self) -> bool:
         """Send what was put. False: some waits for room in the service's reader, or that is still being reached."""
-        return self._writer.flush() and not self._greeting.is_under_way
+        return self._writer.flush() and not self._handshake.is_in_progress
 
     @property
     def backlog_count(self) -> int:
         """Frames that wait for room."""
         return self._writer.backlog_count
 
-    def settle(self, timeout_ns: Nanoseconds) -> None:
+    def drain(self, timeout_ns: Nanoseconds) -> None:
         """Wait until the services have what was sent."""
-        self._writer.settle(timeout_ns)
+        self._writer.drain(timeout_ns)
 
     def close(self) -> None:
         """Delete the entities."""
@@ -181,13 +181,13 @@ class ConsumerPort:
         self.guid = guid
         self.queue = consumer_topic(topic_name, subscriber)
         self._matches = Matches()
-        self._returns = Returns(lambda endpoint: endpoint.is_writer and endpoint.topic_name == self.queue)
+        self._reappeared = ReappearedPeers(lambda endpoint: endpoint.is_writer and endpoint.topic_name == self.queue)
         self._answer_topic_name = consumer_acknowledgment_topic(topic_name, subscriber)
         self._answer_readers: dict[int, bytes] = {}
         self._is_heard = False
         self._unsent: list[bytes] = []
-        self._told: bytes | None = None
-        self._tells_again = False
+        self._reported: bytes | None = None
+        self._reports_again = False
         self._news: list[ConsumerNews] = []
         answers = participant.topic(self._answer_topic_name, WireAcknowledgmentFrame)
         self._writer = FrameWriter(participant, answers, traits={"role": "answers", "guid": guid.hex()})
@@ -205,17 +205,17 @@ class ConsumerPort:
         self._qos = reader_qos(traits=traits, subscriber=subscriber)
         self._samples = self._join()
 
-    def _join(self) -> Inlet[list[Delivery]]:
+    def _join(self) -> SerializedReader[list[Delivery]]:
         topic = self._participant.topic(self.queue, WireFrame)
-        return Inlet(self._participant, DataReader(self._subscriber, topic, qos=self._qos), self._read)
+        return SerializedReader(self._participant, DataReader(self._subscriber, topic, qos=self._qos), self._read)
 
     def _read(self, data: bytes) -> list[Delivery]:
         return frames.parse_deliveries(data, self.queue, self.guid)
 
     def look(self, changes: Changes) -> None:
-        """Take notice of the queue."""
+        """Process what discovery found of the queue."""
         self._news += self._matches.look(changes, key="", value=self.queue)
-        if self._returns.look(changes):
+        if self._reappeared.look(changes):
             # What the queue sent while it was out of sight is lost, and it waits for the answers: it is to give all
             # that back, and to begin anew. What is here now may have been here before: it comes again, marked.
             self._samples.close()
@@ -225,14 +225,14 @@ class ConsumerPort:
         if not self._matches.is_complete and self._is_heard:
             new = self._matches.newly(self._matches.participants)
             self._news += new
-            # A service that was started again does not know what the former one was told.
-            self._tells_again |= bool(new) and self._told is not None
-        if self._tells_again and self._told is not None and self.is_feedback_matched:
-            self._tells_again = False
-            self.require_feedback().put(self._told)
+            # A service that was started again does not know what was reported to the former one.
+            self._reports_again |= bool(new) and self._reported is not None
+        if self._reports_again and self._reported is not None and self.is_feedback_matched:
+            self._reports_again = False
+            self.require_feedback().put(self._reported)
 
     def _reaches_services(self, changes: Changes) -> bool:
-        """Whether each service that announces the queue reads the answers: an earlier one would reach nobody."""
+        """Whether each service that announces the queue reads the answers: an earlier one would be lost."""
         for endpoint in changes.vanished:
             self._answer_readers.pop(endpoint.handle, None)
         for endpoint in changes.appeared:
@@ -247,15 +247,15 @@ class ConsumerPort:
     def poll(self) -> list[ConsumerNews]:
         """What has come since the last call."""
         news, self._news = self._news, []
-        news += self._take()
+        news += self._receive()
         return news
 
-    def _take(self) -> list[ConsumerNews]:
-        taken_now: list[ConsumerNews] = []
-        while (taken := self._samples.take()) is not None:
-            for deliveries in taken:
-                taken_now += deliveries
-        return taken_now
+    def _receive(self) -> list[ConsumerNews]:
+        received: list[ConsumerNews] = []
+        while (samples := self._samples.take()) is not None:
+            for deliveries in samples:
+                received += deliveries
+        return received
 
     def send(self, answers: Sequence[Acknowledgment]) -> None:
         """Put answers into frames, in order."""
@@ -263,13 +263,13 @@ class ConsumerPort:
         for at in range(0, len(packed), frames.ANSWERS_MAX):
             self._unsent.append(frames.answers_of(self.guid, self.queue, packed[at : at + frames.ANSWERS_MAX]))
 
-    def take_leave(self) -> None:
+    def detach(self) -> None:
         """Leave in order: the samples held were not touched, and wait again as if never sent."""
         self._unsent.append(frames.answers_of(self.guid, self.queue, []))
         self.flush()
 
-    def tell(self, availability: ConsumerAvailability) -> None:
-        """Tell the queue about this consumer [QS 2.10.2].
+    def report(self, availability: ConsumerAvailability) -> None:
+        """Report this consumer's availability to the queue [QS 2.10.2].
 
         Raises:
             UsageError: the port was opened without feedback.
@@ -277,8 +277,8 @@ class ConsumerPort:
         channel = self.require_feedback()
         make: Any = WireConsumerAvailability
         guid: Any = bytes(availability.consumer_guid)
-        self._told = octets_of(make(WireGuid(guid), availability.reception_enabled, availability.unacked_threshold))
-        channel.put(self._told)
+        self._reported = octets_of(make(WireGuid(guid), availability.reception_enabled, availability.unacked_threshold))
+        channel.put(self._reported)
 
     def require_feedback(self) -> FrameWriter:
         """The writer of availability.
@@ -292,7 +292,7 @@ class ConsumerPort:
 
     @property
     def is_feedback_matched(self) -> bool:
-        """Whether the queue reads what `tell` says."""
+        """Whether the queue reads what `report` sends."""
         return self._availability is not None and self._availability.writer.matched_count() > 0
 
     def flush(self) -> bool:
@@ -306,9 +306,9 @@ class ConsumerPort:
             done = self._availability.flush() and done
         return done
 
-    def settle(self, timeout_ns: Nanoseconds) -> None:
-        """Wait until the queue has the answers: who left before is taken for one that never answered."""
-        self._writer.settle(timeout_ns)
+    def drain(self, timeout_ns: Nanoseconds) -> None:
+        """Wait until the queue has the answers: it takes a consumer that left before for one that never answered."""
+        self._writer.drain(timeout_ns)
 
     def close(self) -> None:
         """Leave the queue: what is held is redelivered."""

@@ -1,7 +1,7 @@
 """Administration commands on the wire and back [QS 5.2 to 5.4].
 
 Decides: which request means which command, and the limits of what a stranger may send. A request that cannot be read
-is answered with an ERROR that says why; a request for another kind of service is nobody's.
+is answered with an ERROR and the reason; a request for another kind of service gets no reply.
 """
 
 # The wire types' annotations are the binding's, not a type checker's.
@@ -48,7 +48,7 @@ STRING_BODY_MAX_BYTES: Final = 1024 * 1024
 """The limit of `config` for administration bodies, checked before anything is parsed."""
 
 _COUNT: Final = struct.Struct("<Q")
-"""How many samples a GET wants at most, in its octet body, which the manual leaves unused; empty: all."""
+"""How many samples a GET wants at most, in its octet body, which [QS 5.4.6] leaves unused; empty: all."""
 
 _STRING_SCHEME: Final = "str://"
 

@@ -12,10 +12,10 @@ from qsctl.core.messages import Inbound, ProducerLeft, QueueName
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import NIL_GUID
 from qsctl.instant import Nanoseconds
+from qsctl.transport.dds.discovery import Discovery, RemoteEndpoint
 from qsctl.transport.dds.endpoint_trial import CANNOT_BE_MADE, reason_of
 from qsctl.transport.dds.endpoints import RETURN_NS, QueueEndpoints, TopicEndpoints
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.presence import Presence, RemoteEndpoint
 from qsctl.transport.dds.wire_types import producer_acknowledgment_topic
 
 
@@ -25,14 +25,14 @@ class DomainDelivery:
     Args:
         name: the `name` attribute of the domain participant.
         participant: its DDS participant; closed together with this.
-        service_name: the application name that the endpoints tell.
+        service_name: the application name that the endpoints announce.
     """
 
     def __init__(self, name: str, participant: Participant, service_name: str) -> None:
         self.name = name
         self.participant = participant
         self._service_name = service_name
-        self._presence = Presence(participant)
+        self._discovery = Discovery(participant)
         self._topics: dict[str, TopicEndpoints] = {}
         self._queues: dict[str, QueueEndpoints] = {}
         self._topic_of_queue: dict[str, TopicEndpoints] = {}
@@ -72,7 +72,7 @@ class DomainDelivery:
     def poll(self) -> list[Inbound]:
         """What has come, a turn's share of it: consumers first, so that they are there for the samples."""
         inbox: list[Inbound] = []
-        changes = self._presence.look()
+        changes = self._discovery.look()
         for endpoint in changes.vanished:
             self._vanished(endpoint, inbox)
         appeared = changes.appeared
@@ -118,7 +118,7 @@ class DomainDelivery:
         """Leave the domain; peers see it at once."""
         for name in list(self._queues):
             self._close_queue(name)
-        self._presence.close()
+        self._discovery.close()
         self.participant.close()
 
     def _open_queue(self, name: str, subscriber: str, settings: SharedReaderQueueSettings) -> None:
@@ -141,7 +141,7 @@ class DomainDelivery:
             topic.queues[name] = queue.topic_name
             self._topic_of_queue[name] = topic
         self._queues[name] = queue
-        for endpoint in self._presence.endpoints():
+        for endpoint in self._discovery.endpoints():
             if not endpoint.is_writer and endpoint.topic_name in (
                 queue.topic_name,
                 producer_acknowledgment_topic(settings.topic_name),
@@ -183,7 +183,7 @@ class DomainDelivery:
         if endpoint.is_writer:
             topic = self._topics.get(endpoint.topic_name)
             if topic is not None and endpoint.guid != NIL_GUID and endpoint.traits.get("role") == "producer":
-                # What the producer wrote before it left is read before it is told to have left.
+                # What the producer wrote before it left is read before it is reported to have left.
                 topic.poll_all(inbox)
                 inbox.append(ProducerLeft(self.name, endpoint.topic_name, endpoint.guid))
                 topic.writer_vanished(endpoint.guid)

@@ -34,7 +34,7 @@ CANNOT_BE_MADE: Final = (DDSException, QsctlError, ValueError, TypeError)
 
 
 def try_endpoints(participant: Participant, subscriber: str, settings: SharedReaderQueueSettings) -> None:
-    """Make the endpoints of a queue where nobody sees them, and delete them.
+    """Make the endpoints of a queue where no peer sees them, and delete them.
 
     Raises:
         Refused: one of them cannot be made; says which and why.

@@ -1,7 +1,7 @@
 """What the service opens for a topic and for a queue [QS 2.6 to 2.8, 2.10.2 and 2.13].
 
 Decides: which readers and writers exist, and when a consumer counts as attached. A topic has one reader, however many
-queues it feeds; a queue has a writer that announces it, a lane to each consumer, and a reader of their answers.
+queues it feeds; a queue has a writer that announces it, a channel to each consumer, and a reader of their answers.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.transport.dds import frames
 from qsctl.transport.dds.bodies import read_wire
-from qsctl.transport.dds.inlet import Inlet
-from qsctl.transport.dds.lanes import AnswerLane, FrameWriter, SampleLane
+from qsctl.transport.dds.channels import AnswerChannel, FrameWriter, SampleChannel
+from qsctl.transport.dds.discovery import QUEUING_SERVICE, RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.presence import QUEUING_SERVICE, RemoteEndpoint
 from qsctl.transport.dds.qos import map_qos, reader_qos
+from qsctl.transport.dds.serialized_reader import SerializedReader
 from qsctl.transport.dds.wire_types import (
     WireAcknowledgmentFrame,
     WireConsumerAvailability,
@@ -82,31 +82,31 @@ class TopicEndpoints:
         topic = participant.topic(topic_name, WireFrame)
         qos = reader_qos(traits=traits, extra=map_qos(qos_xml).policies)
         self._answer_topic = participant.topic(producer_acknowledgment_topic(topic_name), WireAcknowledgmentFrame)
-        self._inlet = Inlet(participant, DataReader(participant.entity, topic, qos=qos), self._read)
-        self._lanes: dict[Guid, AnswerLane] = {}
+        self._reader = SerializedReader(participant, DataReader(participant.entity, topic, qos=qos), self._read)
+        self._channels: dict[Guid, AnswerChannel] = {}
         self._unclaimed: dict[Guid, list[tuple[str, Sequence[WriteAcknowledgment]]]] = {}
         self._unclaimed_count = 0
-        self._busy: dict[Guid, AnswerLane] = {}
+        self._busy: dict[Guid, AnswerChannel] = {}
 
     def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
         """A producer waits for answers on its own partition."""
         guid = endpoint.guid
-        if guid == NIL_GUID or endpoint.traits.get("role") != "answers" or guid in self._lanes:
+        if guid == NIL_GUID or endpoint.traits.get("role") != "answers" or guid in self._channels:
             return
-        lane = AnswerLane(self._participant, self._answer_topic, guid, endpoint.handle)
-        self._lanes[guid] = lane
+        channel = AnswerChannel(self._participant, self._answer_topic, guid, endpoint.handle)
+        self._channels[guid] = channel
         for label, answers in self._unclaimed.pop(guid, ()):
             self._unclaimed_count -= len(answers)
-            lane.put(label, answers)
-        self._busy[guid] = lane
+            channel.put(label, answers)
+        self._busy[guid] = channel
 
     def reader_vanished(self, endpoint: RemoteEndpoint) -> None:
         """The producer's reader is gone, and with it who would read the answers."""
-        lane = self._lanes.get(endpoint.guid)
-        if lane is not None and lane.handle == endpoint.handle:
-            del self._lanes[endpoint.guid]
+        channel = self._channels.get(endpoint.guid)
+        if channel is not None and channel.handle == endpoint.handle:
+            del self._channels[endpoint.guid]
             self._busy.pop(endpoint.guid, None)
-            lane.close()
+            channel.close()
 
     def _read(self, data: bytes) -> list[Write]:
         return frames.parse_frame(data, self._name, self.topic_name)
@@ -115,7 +115,7 @@ class TopicEndpoints:
         """Move what is there into the inbox, a turn's share of it. False: nothing is left."""
         enough = len(inbox) + TURN_MESSAGES
         for _ in range(TAKES_MAX):
-            taken = self._inlet.take(FRAMES_AT_ONCE)
+            taken = self._reader.take(FRAMES_AT_ONCE)
             if taken is None:
                 return False
             for writes in taken:
@@ -134,10 +134,10 @@ class TopicEndpoints:
         label = self.queues.get(queue)
         if label is None:
             return
-        lane = self._lanes.get(guid)
-        if lane is not None:
-            lane.put(label, answers)
-            self._busy[guid] = lane
+        channel = self._channels.get(guid)
+        if channel is not None:
+            channel.put(label, answers)
+            self._busy[guid] = channel
         elif self._unclaimed_count < UNCLAIMED_ANSWERS_MAX:
             self._unclaimed.setdefault(guid, []).append((label, answers))
             self._unclaimed_count += len(answers)
@@ -146,13 +146,13 @@ class TopicEndpoints:
         """Report to the producers that one of the queues was deleted [QS 5.4.2]."""
         label = self.queues.get(queue)
         if label is not None:
-            for lane in self._lanes.values():
-                lane.end(label)
+            for channel in self._channels.values():
+                channel.end(label)
 
     def flush(self) -> bool:
         """Send what was answered in this turn. False: some waits for room."""
         if self._busy:
-            self._busy = {guid: lane for guid, lane in self._busy.items() if not lane.flush()}
+            self._busy = {guid: channel for guid, channel in self._busy.items() if not channel.flush()}
         return not self._busy
 
     def writer_vanished(self, guid: Guid) -> None:
@@ -161,11 +161,11 @@ class TopicEndpoints:
 
     def close(self) -> None:
         """Delete everything."""
-        for lane in self._lanes.values():
-            lane.close()
-        self._lanes.clear()
+        for channel in self._channels.values():
+            channel.close()
+        self._channels.clear()
         self._busy.clear()
-        self._inlet.close()
+        self._reader.close()
 
 
 class QueueEndpoints:
@@ -191,24 +191,26 @@ class QueueEndpoints:
             "acks": str(int(settings.app_ack_sample_to_producer)),
             "dead_letter": str(int(settings.is_dead_letter)),
         }
-        self._joining: list[tuple[SampleLane, RemoteEndpoint, Nanoseconds]] = []
-        self._lanes: dict[Guid, SampleLane] = {}
-        self._busy: dict[Guid, SampleLane] = {}
+        self._joining: list[tuple[SampleChannel, RemoteEndpoint, Nanoseconds]] = []
+        self._channels: dict[Guid, SampleChannel] = {}
+        self._busy: dict[Guid, SampleChannel] = {}
         self._availabilities: dict[Guid, ConsumerAvailability] = {}
         """What each consumer said last: before it was seen to join, or before it was out of sight."""
-        self._availability: Inlet[ConsumerAvailability] | None = None
+        self._availability: SerializedReader[ConsumerAvailability] | None = None
         with ExitStack() as made:
             answers = participant.topic(self.answer_topic_name, WireAcknowledgmentFrame)
             reader = DataReader(participant.entity, answers, qos=reader_qos())
-            self._answers = Inlet(participant, reader, frames.parse_consumer_answers)
+            self._answers = SerializedReader(participant, reader, frames.parse_consumer_answers)
             made.callback(self._answers.close)
             if settings.distribution.allow_consumer_feedback:
                 feedback_name = availability_topic(settings.topic_name, subscriber)
                 feedback = participant.topic(feedback_name, WireConsumerAvailability)
                 reader = DataReader(participant.entity, feedback, qos=reader_qos())
-                self._availability = Inlet(participant, reader, lambda data: availability_from_octets(name, data))
+                self._availability = SerializedReader(
+                    participant, reader, lambda data: availability_from_octets(name, data)
+                )
                 made.callback(self._availability.close)
-            # Last, so that whoever sees the queue announced finds its readers.
+            # Last, so that a peer that sees the queue announced finds its readers.
             self._announcement = FrameWriter(participant, self._topic, traits=self._traits)
             made.pop_all()
 
@@ -221,7 +223,7 @@ class QueueEndpoints:
             or guid.hex() not in endpoint.partitions
         ):
             return
-        lane = SampleLane(
+        channel = SampleChannel(
             self._participant,
             self._topic,
             guid,
@@ -231,18 +233,18 @@ class QueueEndpoints:
         )
         # The one that was out of sight does not hear of its new writer and reader at once.
         not_before = time.monotonic_ns() + (RETURN_NS if endpoint.returned else 0)
-        self._joining.append((lane, endpoint, not_before))
+        self._joining.append((channel, endpoint, not_before))
 
     def reader_vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
         """A consumer left or its lease is over."""
-        for at, (lane, _, _) in enumerate(self._joining):
-            if lane.handle == endpoint.handle:
+        for at, (channel, _, _) in enumerate(self._joining):
+            if channel.handle == endpoint.handle:
                 del self._joining[at]
-                lane.close()
+                channel.close()
                 return
-        joined = self._lanes.get(endpoint.guid)
+        joined = self._channels.get(endpoint.guid)
         if joined is not None and joined.handle == endpoint.handle:
-            del self._lanes[endpoint.guid]
+            del self._channels[endpoint.guid]
             self._busy.pop(endpoint.guid, None)
             joined.close()
             inbox.append(ConsumerLeft(self.name, endpoint.guid))
@@ -294,30 +296,30 @@ class QueueEndpoints:
 
     def _take_leave(self, guid: Guid, inbox: list[Inbound]) -> None:
         self._availabilities.pop(guid, None)
-        lane = self._lanes.pop(guid, None)
-        if lane is not None:
+        channel = self._channels.pop(guid, None)
+        if channel is not None:
             self._busy.pop(guid, None)
-            lane.close()
+            channel.close()
             inbox.append(ConsumerLeft(self.name, guid, hands_back=True))
 
     def deliver(self, guid: Guid, deliveries: Sequence[Delivery]) -> None:
-        """Put samples into their consumer's lane; without one the consumer is leaving and the samples come back."""
-        lane = self._lanes.get(guid)
-        if lane is not None:
-            lane.put(deliveries)
-            self._busy[guid] = lane
+        """Put samples into their consumer's channel; without one the consumer is leaving and the samples come back."""
+        channel = self._channels.get(guid)
+        if channel is not None:
+            channel.put(deliveries)
+            self._busy[guid] = channel
 
     def flush(self) -> bool:
         """Send what was delivered in this turn. False: some waits for room."""
         if self._busy:
-            self._busy = {guid: lane for guid, lane in self._busy.items() if not lane.flush()}
+            self._busy = {guid: channel for guid, channel in self._busy.items() if not channel.flush()}
         return not self._busy
 
     def close(self) -> None:
         """Delete everything; consumers see the queue go."""
-        for lane in (*self._lanes.values(), *(lane for lane, _, _ in self._joining)):
-            lane.close()
-        self._lanes.clear()
+        for channel in (*self._channels.values(), *(channel for channel, _, _ in self._joining)):
+            channel.close()
+        self._channels.clear()
         self._joining.clear()
         self._busy.clear()
         self._announcement.close()
@@ -326,33 +328,35 @@ class QueueEndpoints:
             self._availability.close()
 
     def _let_join(self, inbox: list[Inbound]) -> None:
-        still: list[tuple[SampleLane, RemoteEndpoint, Nanoseconds]] = []
+        still: list[tuple[SampleChannel, RemoteEndpoint, Nanoseconds]] = []
         now = time.monotonic_ns()
-        for lane, endpoint, not_before in self._joining:
-            if now < not_before or not lane.reaches_peer():
-                still.append((lane, endpoint, not_before))
+        for channel, endpoint, not_before in self._joining:
+            if now < not_before or not channel.reaches_peer():
+                still.append((channel, endpoint, not_before))
                 continue
-            former = self._lanes.pop(lane.guid, None)
+            former = self._channels.pop(channel.guid, None)
             if former is not None:
                 # The same consumer came back before its former reader was given up.
                 former.close()
-                inbox.append(ConsumerLeft(self.name, lane.guid))
-            self._lanes[lane.guid] = lane
+                inbox.append(ConsumerLeft(self.name, channel.guid))
+            self._channels[channel.guid] = channel
             inbox.append(
-                ConsumerJoined(self.name, lane.guid, endpoint.source_guid, unacked_threshold=endpoint.unacked_threshold)
+                ConsumerJoined(
+                    self.name, channel.guid, endpoint.source_guid, unacked_threshold=endpoint.unacked_threshold
+                )
             )
-            said = self._availabilities.get(lane.guid)
+            said = self._availabilities.get(channel.guid)
             if said is not None:
                 inbox.append(said)
         self._joining = still
 
-    def _poll_availability(self, inlet: Inlet[ConsumerAvailability], inbox: list[Inbound]) -> None:
-        for each in inlet.take() or ():
+    def _poll_availability(self, reader: SerializedReader[ConsumerAvailability], inbox: list[Inbound]) -> None:
+        for each in reader.take() or ():
             self._availabilities.pop(each.consumer_guid, None)
             self._availabilities[each.consumer_guid] = each
             if len(self._availabilities) > AVAILABILITIES_MAX:
                 del self._availabilities[next(iter(self._availabilities))]
-            if each.consumer_guid in self._lanes:
+            if each.consumer_guid in self._channels:
                 inbox.append(each)
 
 

@@ -1,9 +1,9 @@
-"""What Cyclone DDS itself has to say, as lines of ours: named by peer, counted, at a limited rate.
+"""The log of Cyclone DDS itself, as lines of ours: named by peer, counted, at a limited rate.
 
 Decides: where the library's own lines go. It writes one for each message that it cannot deserialize, to the C stream
 `stderr`, and offers no other way that is safe: its log sinks would call Python in threads that hold its locks. So the
-stream is a pipe that never blocks while a domain is made; who turns a domain reads it. What does not fit is lost, and
-what is counted is then too little.
+stream is a pipe that never blocks while a domain is made; the thread of a domain reads it. What does not fit is lost,
+and what is counted is then too little.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from qsctl.instant import Nanoseconds
+from qsctl.transport.dds.discovery import Changes, RemoteEndpoint
 from qsctl.transport.dds.endpoints import RETURN_NS
-from qsctl.transport.dds.presence import Changes, RemoteEndpoint
 
 
 class QueueAppeared(NamedTuple):
@@ -43,7 +43,7 @@ class Matches:
         self._not_before: dict[int, Nanoseconds] = {}
 
     def look(self, changes: Changes, *, key: str, value: str) -> list[QueueVanished]:
-        """Keep the announcements whose trait `key` is `value`; tells which matched queues are gone."""
+        """Keep the announcements whose trait `key` is `value`; return which matched queues are gone."""
         gone: list[QueueVanished] = []
         for endpoint in changes.vanished:
             self._not_before.pop(endpoint.handle, None)
@@ -101,8 +101,8 @@ class Matches:
         return sum(len(handles) for handles in self._matched.values()) == len(self._announced)
 
 
-class Returns:
-    """Services that were out of sight and are back. Each return is told once, however many endpoints come back.
+class ReappearedPeers:
+    """Services that were out of sight and are back. Each is reported once, however many of its endpoints come back.
 
     Args:
         concerns: whether an endpoint is one of a service that this client deals with.

@@ -30,7 +30,7 @@ LEASE_DURATION_NS: Final[Nanoseconds] = 5 * SECOND_NS
 
 ANNOUNCEMENT_NS: Final[Nanoseconds] = SECOND_NS
 """How often a participant says that it is there; with a short lease four times a lease. The library's own choice is to
-address nobody a second time who did not answer the first, so that one lost datagram kept two processes apart for ever;
+address no peer a second time that did not answer the first, so that a lost datagram kept two processes apart for ever;
 and to renew a lease of 5 s after 4, so that a process held up for a second was taken for gone."""
 
 LOOPBACK: Final = "lo"
@@ -102,7 +102,7 @@ class _Domains:
         with self._lock:
             known = self._open.get(domain_id)
             if known is None:
-                # Who asks for every word of the library gets it as it comes.
+                # With the library's own full log switched on, its lines come as they are.
                 instead = LIBRARY_LOG.instead_of_stderr if settings.verbosity in _FEW_WORDS else contextlib.nullcontext
                 with instead():
                     domain = Domain(domain_id, document)

@@ -1,7 +1,7 @@
 """What is reported of messages that could not be read: each kind at once, then with a count, never a line a message.
 
-Decides: how many lines the faults of peers may cost. Whoever sends a million broken messages gets two lines every ten
-seconds, and whoever invents a new GUID for each shares the lines of all the others.
+Decides: how many lines the faults of peers may cost. A peer that sends a million broken messages gets two lines every
+ten seconds, and one that invents a new GUID for each shares the lines of all the others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FaultKind(StrEnum):
     UNEXPECTED = "unexpected_errors"
     """The peer's and qsctl's: the reading of it raised an error that no reader declares."""
     LIBRARY = "dds_messages"
-    """Nobody's known: what the library of DDS logs by itself."""
+    """Of no known peer: what the library of DDS logs by itself."""
 
 
 @dataclass(frozen=True, slots=True)

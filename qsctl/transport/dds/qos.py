@@ -18,7 +18,7 @@ from qsctl.config.tables.qos import FIXED_POLICIES
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds.announcements import SHARED_SUBSCRIBER_PROPERTY
-from qsctl.transport.dds.presence import traits_policy
+from qsctl.transport.dds.discovery import traits_policy
 
 READER_FRAMES_MAX: Final = 4096
 """Frames that wait in a reader; then its writers are held back, and with them their producers."""
@@ -45,7 +45,7 @@ def reader_qos(
     extra: Sequence[Any] = (),
     only_xcdr1: bool = False,
 ) -> Qos:
-    """A reliable reader; `subscriber` makes it a queue consumer as the manual says [QS 2.5]."""
+    """A reliable reader; `subscriber` makes it a queue consumer [QS 2.5]."""
     shared = [Policy.Property(SHARED_SUBSCRIBER_PROPERTY, subscriber, True)] if subscriber else []
     return Qos(
         *extra,

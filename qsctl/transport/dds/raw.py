@@ -28,7 +28,7 @@ DDS_TIMEOUT: Final = -10
 
 ONE_THREAD_AT_A_TIME: Final = threading.Lock()
 """Held while the binding makes a topic, or reads what an endpoint says of itself. It does both in places that all
-threads share and without a lock: a type described by two at once matches nobody, and one thread's endpoint is given
+threads share and without a lock: a type described by two at once matches no peer, and one thread's endpoint is given
 what another's says."""
 
 _ANY: Final = SampleState.Any | ViewState.Any | InstanceState.Any
@@ -147,7 +147,7 @@ class RawWriter:
         close_entity(self.release())
 
     def release(self) -> DataWriter[Any] | None:
-        """Give the writer to whoever deletes it; nothing can be written any more."""
+        """Give up the writer for deletion; nothing can be written any more."""
         writer, self.writer = self.writer, None
         return writer
 

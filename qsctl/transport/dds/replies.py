@@ -1,6 +1,6 @@
 """Command replies on the wire and back [QS 5.3 and 5.4].
 
-Decides: the bytes of a reply, and how its body is told apart: the request says what was asked for, so the reader knows.
+Decides: the bytes of a reply, and how its body is recognized: the reader knows its request.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from qsctl.transport.dds.wire_types import (
 
 INTERMEDIATE: Final = int(SampleFlag.INTERMEDIATE_REPLY_SEQUENCE)
 NOT_FOUND: Final = 0x1_0000
-"""Narrows an ERROR for our clients, in a bit that the manual's flags do not use."""
+"""Narrows an ERROR for our clients, in a bit that the flags of [QS 5.3] do not use."""
 
 
 class RemoteReply(NamedTuple):
     """A reply that came over the wire; `octets` is its body as it travelled.
 
-    A service that knows only the original's members says neither its name nor what it answers: '' and the nil identity.
+    A service that knows only the members of [QS 5.3] gives neither its name nor the request: '' and the nil identity.
     """
 
     message: CommandReply

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from cyclonedds.idl import IdlStruct
 
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
-from qsctl.transport.dds.lanes import FrameWriter
+from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.raw import RawWriter
 
 LOOK_PERIOD_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS

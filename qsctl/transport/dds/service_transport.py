@@ -67,7 +67,7 @@ class ServicePlaces:
     logger: DomainPlace | None = None
     delivers: bool = True
     run: str = ""
-    """Tells this run of the service from another of the same name; shared by its processes. Empty: nobody looks."""
+    """Distinguishes this run of the service from another of the same name; shared by its processes. Empty: unused."""
 
 
 class CommandSource(Protocol):

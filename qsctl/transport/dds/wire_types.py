@@ -1,4 +1,4 @@
-"""The types on the wire: names, order and extensibility of the original where it names them, ours beside them.
+"""The types on the wire: names, order and extensibility of [QS] where it states them, ours beside them.
 
 Decides: what a peer that generated its own code sees. Types of the administration and monitoring topics follow the
 manual [QS 2.10.2, 2.12, 3.3.4.3, 5.3 to 5.4.6]; a frame of many samples and a frame of many acknowledgments
@@ -126,7 +126,7 @@ class WireCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandRequest")
 @dataclass
 @appendable
 class OriginalCommandRequest(IdlStruct, typename="RTI.Service.Admin.CommandRequest"):
-    """`CommandRequest` with the original's members only."""
+    """`CommandRequest` with the members of [QS 5.3] only."""
 
     service_name: bounded_str[255] = ""
     service: ServiceKind = ServiceKind.RTI_SERVICE_OTHER_SERVICE
@@ -153,7 +153,7 @@ class WireCommandReply(IdlStruct, typename="RTI.Service.Admin.CommandReply"):
 @dataclass
 @appendable
 class OriginalCommandReply(IdlStruct, typename="RTI.Service.Admin.CommandReply"):
-    """`CommandReply` with the original's members only."""
+    """`CommandReply` with the members of [QS 5.3] only."""
 
     retcode: CommandReplyRetcode = CommandReplyRetcode.RTI_SERVICE_COMMAND_REPLY_OK
     native_retcode: int32 = 0
@@ -267,7 +267,7 @@ class WireStatisticVariable(IdlStruct, typename="RTI.QueuingService.Monitoring.S
 @dataclass
 @mutable
 class WireQueueStatus(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedReaderQueueStatus"):
-    """`SharedReaderQueueStatus` [QS 5.4.4 and 6.2]. The last five are ours: the type is mutable, and whoever
+    """`SharedReaderQueueStatus` [QS 5.4.4 and 6.2]. The last five are ours: the type is mutable, and a reader that
     knows only the others passes them over.
     """
 

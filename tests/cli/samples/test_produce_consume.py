@@ -1,4 +1,4 @@
-"""`qsctl produce` and `qsctl consume`: what goes in comes out, settled as asked."""
+"""`qsctl produce` and `qsctl consume`: what goes in comes out, acknowledged as asked."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_is_produced_is_consumed_once(qsctl: Shell) -> None:
             "source_guid": GUID,
             "related_source_guid": "0" * 32,
             "related_identity": f"{'0' * 32}:0",
-            "settled": "accepted",
+            "acknowledgment": "accepted",
             "size_bytes": 5,
             "payload": "hello",
             "payload_encoding": "text",
@@ -197,7 +197,7 @@ def test_a_rejected_sample_comes_again_and_is_given_up_after_the_last_attempt(qs
     qsctl("produce", "Orders", "--text", "bad")
     for attempt in (1, 2, 3):
         (row,) = qsctl("consume", "Orders", "--reject", "-o", "json").document
-        assert (row["attempt"], row["settled"], row["redelivered"]) == (attempt, "rejected", False)
+        assert (row["attempt"], row["acknowledgment"], row["redelivered"]) == (attempt, "rejected", False)
     assert qsctl("consume", "Orders").status == 1
     (status,) = qsctl("get", "status", "Orders", "-o", "json").document
     assert (status["failed_delivery_message_count"], status["sent_message_count"]) == (1, 3)
@@ -206,7 +206,7 @@ def test_a_rejected_sample_comes_again_and_is_given_up_after_the_last_attempt(qs
 def test_a_sample_that_was_not_settled_is_delivered_again_as_redelivered(qsctl: Shell) -> None:
     qsctl("produce", "Orders", "--text", "held")
     (first,) = qsctl("consume", "Orders", "--no-ack", "-o", "json").document
-    assert first["settled"] == "none"
+    assert first["acknowledgment"] == "none"
     (second,) = qsctl("consume", "Orders", "-o", "json").document
     assert (second["payload"], second["redelivered"]) == ("held", True)
 

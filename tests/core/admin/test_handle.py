@@ -73,7 +73,7 @@ def answers(host: HostedService, command: object) -> Sequence[Reply]:
         return begun
     replies: list[Reply] = []
     while not begun.is_over:
-        replies += begun.take(1)
+        replies += begun.go_on(1)
     return replies
 
 

@@ -26,44 +26,44 @@ def delivery(
 def test_a_sample_is_answered_once() -> None:
     consumer = Consumer("T@S", ME)
     consumer.receive(delivery(1))
-    (taken,) = consumer.take(5)
-    consumer.acknowledge(taken.identity, AckResponse.REJECTED)
-    assert consumer.take_answers() == [Acknowledgment("T@S", ME, taken.identity, AckResponse.REJECTED)]
-    assert consumer.take_answers() == []
+    (delivered,) = consumer.deliver(5)
+    consumer.acknowledge(delivered.identity, AckResponse.REJECTED)
+    assert consumer.pop_answers() == [Acknowledgment("T@S", ME, delivered.identity, AckResponse.REJECTED)]
+    assert consumer.pop_answers() == []
     with pytest.raises(UsageError, match="not held"):
-        consumer.acknowledge(taken.identity)
+        consumer.acknowledge(delivered.identity)
 
 
 def test_a_sample_that_comes_again_before_it_is_taken_is_taken_once() -> None:
     consumer = Consumer("T@S", ME)
     consumer.receive(delivery(1))
     consumer.receive(delivery(1, flags=1))
-    assert [each.flags for each in consumer.take(5)] == [1]
+    assert [each.flags for each in consumer.deliver(5)] == [1]
     assert consumer.held_count == 1
 
 
 def test_a_sample_that_comes_again_while_it_is_worked_on_is_answered_once_and_not_taken_again() -> None:
     consumer = Consumer("T@S", ME)
     consumer.receive(delivery(1))
-    (taken,) = consumer.take(5)
+    (delivered,) = consumer.deliver(5)
     consumer.receive(delivery(1, flags=1))
     assert (consumer.touched_count, consumer.waiting_count) == (1, 1)
-    consumer.acknowledge(taken.identity)
-    assert consumer.take(5) == [], "the answer holds for the one that waits"
-    assert len(consumer.take_answers()) == 1
+    consumer.acknowledge(delivered.identity)
+    assert consumer.deliver(5) == [], "the answer holds for the one that waits"
+    assert len(consumer.pop_answers()) == 1
     assert (consumer.touched_count, consumer.held_count) == (0, 0)
     with pytest.raises(UsageError, match="not held"):
-        consumer.acknowledge(taken.identity)
+        consumer.acknowledge(delivered.identity)
 
 
 def test_the_answers_to_twins_that_were_both_taken_are_one() -> None:
     consumer = Consumer("T@S", ME)
     for flags in (0, 1, 1):
         consumer.receive(delivery(1, flags=flags))
-        consumer.take(1)
+        consumer.deliver(1)
     for _ in range(3):
         consumer.acknowledge(SampleIdentity(WRITER, 1))
-    assert len(consumer.take_answers()) == 1
+    assert len(consumer.pop_answers()) == 1
     assert (consumer.touched_count, consumer.held_count) == (0, 0)
     with pytest.raises(UsageError, match="not held"):
         consumer.acknowledge(SampleIdentity(WRITER, 1))
@@ -72,26 +72,26 @@ def test_the_answers_to_twins_that_were_both_taken_are_one() -> None:
 def test_acknowledging_all_answers_a_taken_sample_whose_twin_waits() -> None:
     consumer = Consumer("T@S", ME)
     consumer.receive(delivery(1))
-    consumer.take(1)
+    consumer.deliver(1)
     consumer.receive(delivery(1, flags=1))
     consumer.receive(delivery(2))
     assert consumer.acknowledge_all() == 1
-    assert [each.identity.sequence_number for each in consumer.take(5)] == [2]
+    assert [each.identity.sequence_number for each in consumer.deliver(5)] == [2]
 
 
 def test_a_sample_that_comes_again_after_its_answer_is_a_new_delivery() -> None:
     consumer = Consumer("T@S", ME)
     for _ in range(2):
         consumer.receive(delivery(1))
-        consumer.acknowledge(consumer.take(1)[0].identity)
-    assert len(consumer.take_answers()) == 2
+        consumer.acknowledge(consumer.deliver(1)[0].identity)
+    assert len(consumer.pop_answers()) == 2
 
 
 def test_acknowledging_all_settles_what_was_taken_and_nothing_else() -> None:
     consumer = Consumer("T@S", ME)
     for number in range(5):
         consumer.receive(delivery(number))
-    consumer.take(2)
+    consumer.deliver(2)
     assert consumer.touched_count == 2
     assert consumer.acknowledge_all() == 2
     assert (consumer.waiting_count, consumer.held_count, consumer.touched_count) == (3, 3, 0)
@@ -110,11 +110,11 @@ def test_a_reply_goes_to_its_request_and_a_strange_one_is_acknowledged_away() ->
     for number, related in ((1, second), (2, first), (3, second), (4, SampleIdentity(ME, 9))):
         requester.consumer.receive(delivery(number, related=related))
     requester.sort_replies()
-    assert [each.identity.sequence_number for each in requester.take_replies(second)] == [1, 3]
-    assert [each.identity.sequence_number for each in requester.take_replies(first)] == [2]
-    assert requester.take_replies(first) == []
+    assert [each.identity.sequence_number for each in requester.pop_replies(second)] == [1, 3]
+    assert [each.identity.sequence_number for each in requester.pop_replies(first)] == [2]
+    assert requester.pop_replies(first) == []
     assert requester.dropped_count == 1
-    assert len(requester.consumer.take_answers()) == 4
+    assert len(requester.consumer.pop_answers()) == 4
     requester.forget(first)
     for number, related in ((5, first), (6, second)):
         requester.consumer.receive(delivery(number, related=related))
@@ -127,9 +127,9 @@ def test_a_reply_carries_the_request_and_its_source() -> None:
     replier.producer.queue_appeared("QReply@S", True)
     request = delivery(7, source=Guid(b"a" * 16))
     replier.consumer.receive(request)
-    replier.consumer.take(1)
+    replier.consumer.deliver(1)
     replier.reply(request, b"answer")
-    (write,) = replier.producer.take_writes()
+    (write,) = replier.producer.pop_writes()
     assert (write.related_source_guid, write.related_identity) == (Guid(b"a" * 16), request.identity)
     replier.finish(request)
     with pytest.raises(UsageError, match="not held"):

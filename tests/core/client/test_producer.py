@@ -1,4 +1,4 @@
-"""The producer's window: when a sample is settled and when it is sent again [QS 2.4]."""
+"""The producer's window: when a sample is acknowledged and when it is sent again [QS 2.4]."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from qsctl.core.client.producer import Producer, Settled
+from qsctl.core.client.producer import Producer, WriteOutcome
 from qsctl.core.messages import AckResponse, WriteAcknowledgment
 from qsctl.errors import UsageError
 from qsctl.identity import Guid, SampleIdentity
@@ -26,11 +26,11 @@ def rejected(queue: str, identity: SampleIdentity) -> WriteAcknowledgment:
 def test_a_sample_written_before_a_queue_is_there_goes_out_when_it_appears() -> None:
     producer = Producer("T", GUID)
     identity = producer.write(b"x")
-    assert producer.take_writes() == []
+    assert producer.pop_writes() == []
     producer.queue_appeared("T@S", True)
-    assert [write.identity for write in producer.take_writes()] == [identity]
+    assert [write.identity for write in producer.pop_writes()] == [identity]
     producer.receive(accepted("T@S", identity))
-    assert producer.take_settled() == [Settled(identity, True)]
+    assert producer.pop_outcomes() == [WriteOutcome(identity, True)]
 
 
 def test_every_acknowledging_queue_has_to_answer_and_one_refusal_is_enough() -> None:
@@ -40,24 +40,24 @@ def test_every_acknowledging_queue_has_to_answer_and_one_refusal_is_enough() -> 
     producer.queue_appeared("T@Silent", False)
     identity = producer.write(b"x")
     producer.receive(rejected("T@A", identity))
-    assert producer.take_settled() == []
+    assert producer.pop_outcomes() == []
     producer.receive(accepted("T@B", identity))
-    assert producer.take_settled() == [Settled(identity, False)]
+    assert producer.pop_outcomes() == [WriteOutcome(identity, False)]
     producer.receive(accepted("T@B", identity))
-    assert producer.take_settled() == []
+    assert producer.pop_outcomes() == []
 
 
 def test_a_queue_that_comes_back_is_sent_again_what_it_did_not_answer_in_order() -> None:
     producer = Producer("T", GUID)
     producer.queue_appeared("T@S", True)
     first, second, third = (producer.write(bytes([at])) for at in range(3))
-    producer.take_writes()
+    producer.pop_writes()
     producer.receive(accepted("T@S", second))
     producer.queue_vanished("T@S")
     fourth = producer.write(b"x")
-    assert producer.take_writes() == []
+    assert producer.pop_writes() == []
     producer.queue_appeared("T@S", True)
-    assert [write.identity for write in producer.take_writes()] == [first, third, fourth]
+    assert [write.identity for write in producer.pop_writes()] == [first, third, fourth]
 
 
 def test_a_queue_deleted_for_good_does_not_hold_up_what_another_answers() -> None:
@@ -67,7 +67,7 @@ def test_a_queue_deleted_for_good_does_not_hold_up_what_another_answers() -> Non
     identity = producer.write(b"x")
     producer.queue_vanished("T@A")
     producer.receive(accepted("T@B", identity))
-    assert producer.take_settled() == [Settled(identity, True)]
+    assert producer.pop_outcomes() == [WriteOutcome(identity, True)]
 
 
 def test_the_window_bounds_what_is_unanswered() -> None:
@@ -97,7 +97,7 @@ def test_replies_to_a_producer_without_a_source_find_the_writer() -> None:
     producer = Producer("T", GUID)
     producer.queue_appeared("T@S", False)
     producer.write(b"x")
-    assert producer.take_writes()[0].source_guid == GUID
+    assert producer.pop_writes()[0].source_guid == GUID
 
 
 class Window(RuleBasedStateMachine):
@@ -107,7 +107,7 @@ class Window(RuleBasedStateMachine):
         super().__init__()
         self.producer = Producer("T", GUID, window_count=5)
         self.written: list[SampleIdentity] = []
-        self.settled: list[SampleIdentity] = []
+        self.acknowledged: list[SampleIdentity] = []
         self.sent: set[SampleIdentity] = set()
         self.there: set[str] = set()
 
@@ -128,9 +128,9 @@ class Window(RuleBasedStateMachine):
 
     @rule()
     def send(self) -> None:
-        sent = [write.identity for write in self.producer.take_writes()]
+        sent = [write.identity for write in self.producer.pop_writes()]
         assert sent == sorted(sent), "in order"
-        assert not set(sent) & set(self.settled), "nothing settled is sent again"
+        assert not set(sent) & set(self.acknowledged), "nothing acknowledged is sent again"
         self.sent.update(sent)
 
     @rule(queue=st.sampled_from(["T@A", "T@B"]), response=st.sampled_from(AckResponse), data=st.data())
@@ -141,15 +141,15 @@ class Window(RuleBasedStateMachine):
 
     @invariant()
     def every_sample_is_open_or_settled_once(self) -> None:
-        self.settled += [each.identity for each in self.producer.take_settled()]
-        assert len(self.settled) == len(set(self.settled))
-        assert len(self.settled) + self.producer.unacknowledged_count == len(self.written)
+        self.acknowledged += [each.identity for each in self.producer.pop_outcomes()]
+        assert len(self.acknowledged) == len(set(self.acknowledged))
+        assert len(self.acknowledged) + self.producer.unacknowledged_count == len(self.written)
 
     def teardown(self) -> None:
         """Once every queue is there and answers, nothing is left open."""
         for queue in ("T@A", "T@B"):
             self.producer.queue_appeared(queue, True)
-        for write in self.producer.take_writes():
+        for write in self.producer.pop_writes():
             for queue in ("T@A", "T@B"):
                 self.producer.receive(accepted(queue, write.identity))
         self.every_sample_is_open_or_settled_once()

@@ -76,7 +76,7 @@ ONE_EACH: list[tuple[Event, dict[str, int]]] = [
 @pytest.mark.parametrize(("event", "expected"), ONE_EACH, ids=lambda value: type(value).__name__)
 def test_an_event_moves_its_counters_and_no_other(event: Event, expected: dict[str, int]) -> None:
     statistics = QueueStatistics(SETTINGS, 0)
-    statistics.tell(event)
+    statistics.count(event)
     assert statistics.counters() == Counters(**expected)
 
 
@@ -86,17 +86,17 @@ def test_every_kind_of_event_is_counted_or_left_out_on_purpose() -> None:
 
 def test_change_starts_again_when_a_command_reads_the_status() -> None:
     statistics = QueueStatistics(SETTINGS, 0)
-    statistics.tell(QueueFilled(0, Q))
+    statistics.count(QueueFilled(0, Q))
     assert statistics.status(1, Q, NOTHING_HELD).change.queue_full_count == 1
-    statistics.tell(QueueFilled(2, Q))
-    statistics.tell(QueueFilled(2, Q))
+    statistics.count(QueueFilled(2, Q))
+    statistics.count(QueueFilled(2, Q))
     status = statistics.status(3, Q, NOTHING_HELD)
     assert (status.total.queue_full_count, status.change.queue_full_count) == (3, 2)
 
 
 def test_a_publication_does_not_reset_change() -> None:
     statistics = QueueStatistics(SETTINGS, 0)
-    statistics.tell(QueueFilled(0, Q))
+    statistics.count(QueueFilled(0, Q))
     statistics.publication(1, Q, NOTHING_HELD)
     assert statistics.publication(2, Q, NOTHING_HELD).change.queue_full_count == 1
 
@@ -134,10 +134,10 @@ def busy(statistics: QueueStatistics, seconds: int) -> None:
     for second in range(seconds):
         at = second * SECOND_NS + 1
         for _ in range(second + 1):
-            statistics.tell(SampleReceived(at, Q, NIL_IDENTITY, 1))
-            statistics.tell(SampleEnqueued(at, Q, NIL_IDENTITY, 1, at))
-            statistics.tell(sent(at + 1000, enqueued_at_ns=at))
-            statistics.tell(removed(RemovalCause.DELIVERED, at + 2000))
+            statistics.count(SampleReceived(at, Q, NIL_IDENTITY, 1))
+            statistics.count(SampleEnqueued(at, Q, NIL_IDENTITY, 1, at))
+            statistics.count(sent(at + 1000, enqueued_at_ns=at))
+            statistics.count(removed(RemovalCause.DELIVERED, at + 2000))
 
 
 def test_statistics_go_on_after_a_restart_as_if_there_had_been_none() -> None:
@@ -150,8 +150,8 @@ def test_statistics_go_on_after_a_restart_as_if_there_had_been_none() -> None:
     second = QueueStatistics(settings, 9 * SECOND_NS)
     second.restore(first.snapshot())
     for statistics in (whole, second):
-        statistics.tell(SampleEnqueued(9 * SECOND_NS, Q, NIL_IDENTITY, 1, 0))
-        statistics.tell(sent(9 * SECOND_NS + 5, enqueued_at_ns=9 * SECOND_NS))
+        statistics.count(SampleEnqueued(9 * SECOND_NS, Q, NIL_IDENTITY, 1, 0))
+        statistics.count(sent(9 * SECOND_NS + 5, enqueued_at_ns=9 * SECOND_NS))
     now = 10 * SECOND_NS + 7
     assert second.status(now, Q, NOTHING_HELD) == whole.status(now, Q, NOTHING_HELD)
 
@@ -168,7 +168,7 @@ def test_a_snapshot_of_another_sampling_period_keeps_the_counters_and_drops_the_
 @pytest.mark.parametrize("octets", [b"", b"{}", b"nonsense", b'{"total": {}}', b"[1,2,3]"])
 def test_octets_that_are_no_snapshot_are_refused_and_change_nothing(octets: bytes) -> None:
     statistics = QueueStatistics(SETTINGS, 0)
-    statistics.tell(QueueFilled(0, Q))
+    statistics.count(QueueFilled(0, Q))
     with pytest.raises(Damaged, match="Orders"):
         statistics.restore(octets)
     assert statistics.counters().queue_full_count == 1

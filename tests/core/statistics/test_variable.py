@@ -73,7 +73,7 @@ def told(
     queue = QueueStatistics(settings, 0)
     for period, count in enumerate(counts):
         for _ in range(count):
-            queue.tell(SampleEnqueued(period * sampling_period_ns, "Q", NIL_IDENTITY, 1, 0))
+            queue.count(SampleEnqueued(period * sampling_period_ns, "Q", NIL_IDENTITY, 1, 0))
     return queue
 
 
@@ -105,7 +105,7 @@ def test_a_long_silence_empties_the_short_windows_and_not_the_up_time() -> None:
 
 def test_a_clock_that_steps_back_loses_no_count() -> None:
     queue = told([1, 1, 1])
-    queue.tell(SampleEnqueued(0, "Q", NIL_IDENTITY, 1, 0))
+    queue.count(SampleEnqueued(0, "Q", NIL_IDENTITY, 1, 0))
     assert enqueue_rates(queue, SECOND_NS)[-1].count == 4
     assert enqueue_rates(queue, 0)[-1].mean == 0.0
 

@@ -1,6 +1,6 @@
-"""Who is there: the readers and writers of a domain and what they say of themselves [QS 2.5 and 2.13].
+"""The readers and writers of a domain, with the traits that they announce [QS 2.5 and 2.13].
 
-Decides: how an endpoint tells its role. The manual's property `dds.data_reader.shared_subscriber_name` makes a reader
+Decides: how an endpoint states its role. The property `dds.data_reader.shared_subscriber_name` [QS 2.5] makes a reader
 a queue consumer; our endpoints add `qsctl;key=value;…` as user data, which every DDS implementation can set.
 """
 
@@ -26,7 +26,7 @@ UNACKED_THRESHOLD_MAX: Final = 2**31 - 1
 """As large as `unacked_threshold` can be in `ConsumerAvailability_t`."""
 
 QUEUING_SERVICE: Final = "QUEUING_SERVICE_QOS"
-"""What the manual's `service` field says of a queuing service's endpoints."""
+"""The `service` field of a queuing service's endpoints [QS 2.13]."""
 
 DEPARTED_MAX: Final = 10_000
 """Departed endpoints that are remembered, to know one that comes back."""
@@ -67,7 +67,7 @@ class RemoteEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Who came and who went since the last look; who went and came back is in both, and went first."""
+    """Endpoints that appeared and vanished since the last look; one that vanished and came back is in both."""
 
     appeared: tuple[RemoteEndpoint, ...] = ()
     vanished: tuple[RemoteEndpoint, ...] = ()
@@ -79,11 +79,11 @@ def participant_of(key: bytes) -> bytes:
 
 
 def traits_policy(**traits: str) -> Any:
-    """The user data that tells these traits."""
+    """Return the user data that carries these traits."""
     return Policy.Userdata(";".join([_PREFIX, *(f"{key}={value}" for key, value in traits.items())]).encode())
 
 
-class Presence:
+class Discovery:
     """Watches the builtin topics of one participant."""
 
     def __init__(self, participant: Participant) -> None:
@@ -100,7 +100,7 @@ class Presence:
             self._readers.append((reader, is_writer, condition))
 
     def endpoints(self) -> tuple[RemoteEndpoint, ...]:
-        """Everybody who is there now."""
+        """Return the endpoints that are there now."""
         return tuple(self._known.values())
 
     def look(self) -> Changes:
@@ -122,7 +122,7 @@ class Presence:
                 )
         if not changed:
             return _NO_CHANGES
-        # One that came and went between two looks is told of in neither list.
+        # One that came and went between two looks is in neither list.
         now = self._known
         return Changes(
             tuple(now[handle] for handle in changed if handle in now),
@@ -130,14 +130,14 @@ class Presence:
         )
 
     def _note(self, sample: Announcement, is_writer: bool, changed: dict[int, RemoteEndpoint | None]) -> None:
-        """Keep what a sample says. `changed` has whom this look found in the place of the new one, or nobody.
+        """Keep what a sample says. `changed` has the endpoint that this look found in place of the new one, or none.
 
         Raises:
             Malformed: a living endpoint says something of itself that cannot be read: it counts as not there.
         """
         info = sample.info
         handle = info.instance_handle
-        # It counts how often the endpoint was lost, also where it is back before anybody looked.
+        # It counts how often the endpoint was lost, also where it is back before the next look.
         generation = info.disposed_generation_count + info.no_writers_generation_count
         alive = info.instance_state == InstanceState.Alive and info.valid_data
         known = self._known.get(handle)

@@ -1,4 +1,4 @@
-"""Who may send commands, and whether their replies reach them [QS 5.2 and 5.3].
+"""The clients that may send commands, and whether replies reach them [QS 5.2 and 5.3].
 
 Decides: how long a reply waits for its reader. A program's request may come before its reply reader is discovered here:
 the two are announced on channels of their own, and a program may open the reader last. A reply written then is lost,
@@ -16,13 +16,13 @@ from cyclonedds.sub import DataReader
 
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.transport.dds.announcements import reader_key, writer_key
-from qsctl.transport.dds.presence import participant_of
+from qsctl.transport.dds.discovery import participant_of
 
 PATIENCE_NS: Final[Nanoseconds] = 500 * MILLISECOND_NS
-"""How long replies wait for the reader of somebody who can ask. Who has none by then is not waited for again."""
+"""How long replies wait for the reader of a client that can send requests; once, for each client."""
 
 
-class Askers:
+class AdministrationClients:
     """The participants that write requests, and those of them that read replies.
 
     Args:
@@ -38,7 +38,7 @@ class Askers:
         self._waiting_until_ns: Nanoseconds = 0
 
     def are_reached(self) -> bool:
-        """Whether everybody who asks is reached, or was given time enough; asked while there is something to send."""
+        """Whether replies reach every client, or the time is over; called while there is something to send."""
         missing = self._missing()
         if not missing:
             self._waiting_until_ns = 0
@@ -56,15 +56,15 @@ class Askers:
         known, self._participants = self._participants, {}
         requests = self._requests
         try:
-            askers = self._owners(requests.get_matched_publications(), known, requests._ref, writer_key)
+            clients = self._owners(requests.get_matched_publications(), known, requests._ref, writer_key)
             readers: frozenset[bytes] = frozenset()
             for writer in self._replies():
                 readers |= self._owners(writer.get_matched_subscriptions(), known, writer._ref, reader_key)
         except IndexError:
-            # The binding's array is one short when somebody comes between its two calls: the next turn asks again.
+            # The binding's array is one short when a peer appears between its two calls: the next turn asks again.
             return frozenset({b""})
-        self._without_reader &= askers
-        return askers - readers - self._without_reader
+        self._without_reader &= clients
+        return clients - readers - self._without_reader
 
     def _owners(
         self,

@@ -1,6 +1,6 @@
 """A reader of peers' messages on the waitset of its participant: octets in, what was read of them out.
 
-Decides: that no octet of a peer gets further than here without the boundary around whoever reads it.
+Decides: that no octet of a peer gets further than here without the boundary around its parser.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 _ANY: Final = ViewState.Any | InstanceState.Any | SampleState.Any
 
 
-class Inlet(Generic[Result]):
+class SerializedReader(Generic[Result]):
     """A reader on the service's waitset.
 
     Args:

@@ -1,8 +1,8 @@
-"""One writer a peer: a lane leads to a single consumer or producer, in a partition named after it.
+"""One writer a peer: a channel leads to a single consumer or producer, in a partition named after it.
 
-Decides: how many samples share a frame, what waits when the peer's cache is full, and when a lane is known to reach
-its peer. There is no content filter on the writer's side in Cyclone DDS, so the lane takes the part that the filter
-on `related_reader_guid` has in the manual [QS 2.7]; a reader of partition `*` sees every lane [QS 2.8].
+Decides: how many samples share a frame, what waits when the peer's cache is full, and when a channel is known to reach
+its peer. There is no content filter on the writer's side in Cyclone DDS, so the channel takes the part that the filter
+on `related_reader_guid` has [QS 2.7]; a reader of partition `*` sees every channel [QS 2.8].
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import partition_qos, writer_qos
 from qsctl.transport.dds.raw import RawWriter, close_entity
 
-GREETING_NS: Final[Nanoseconds] = 200 * MILLISECOND_NS
+HANDSHAKE_NS: Final[Nanoseconds] = 200 * MILLISECOND_NS
 """How long a reader may take to get in step; one that does not is written to all the same."""
 
 MATCHING_NS: Final[Nanoseconds] = SECOND_NS
@@ -78,7 +78,7 @@ class FrameWriter:
         self._is_flushed = not self._backlog
         return self._is_flushed
 
-    def settle(self, timeout_ns: Nanoseconds) -> bool:
+    def drain(self, timeout_ns: Nanoseconds) -> bool:
         """Wait until all matched readers have what was written. False: the time is over."""
         writer: Any = self.writer.writer
         # The binding's own method fails where the time is over.
@@ -96,42 +96,42 @@ class FrameWriter:
         self._participant.discard(self.writer.release(), self._publisher)
 
 
-class Greeting:
-    """Brings a writer and a new reader of it in step, before anything is written that somebody waits for.
+class Handshake:
+    """Makes a writer and a new reader of it ready for each other, before the first sample is written.
 
     A reader drops what comes before the writer's first heartbeat, and asks for it again tens of milliseconds later. An
     empty frame takes that time instead of the first sample.
 
     Args:
-        writer: whose readers are greeted.
-        frame: what says nothing on its topic.
+        writer: whose readers are to be ready.
+        frame: an empty one of its topic.
     """
 
     def __init__(self, writer: FrameWriter, frame: bytes) -> None:
         self._writer = writer
         self._frame = frame
-        self._greeted: frozenset[int] = frozenset()
+        self._contacted: frozenset[int] = frozenset()
         self._patient_until_ns: Nanoseconds = 0
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether somebody was greeted and may still get in step."""
+    def is_in_progress(self) -> bool:
+        """Whether a new reader was contacted and may not be ready yet."""
         return time.monotonic_ns() < self._patient_until_ns
 
-    def in_step(self, readers: AbstractSet[int]) -> frozenset[int]:
-        """Those of the readers that are matched, once all are in step or were given time enough; greets the new."""
+    def ready_readers(self, readers: AbstractSet[int]) -> frozenset[int]:
+        """Return the matched ones of the readers, once all are ready or the time is over; contact the new ones."""
         matched = self._writer.writer.matched_handles() & readers
-        if not matched <= self._greeted:
-            self._patient_until_ns = time.monotonic_ns() + GREETING_NS
+        if not matched <= self._contacted:
+            self._patient_until_ns = time.monotonic_ns() + HANDSHAKE_NS
             self._writer.put(self._frame)
             self._writer.flush()
-        self._greeted = matched
-        if self.is_under_way and self._writer.settle(0):
+        self._contacted = matched
+        if self.is_in_progress and self._writer.drain(0):
             self._patient_until_ns = 0
-        return frozenset() if self.is_under_way else matched
+        return frozenset() if self.is_in_progress else matched
 
 
-class SampleLane:
+class SampleChannel:
     """Samples to one consumer. It is used only after its writer has matched the consumer's reader."""
 
     def __init__(
@@ -147,12 +147,12 @@ class SampleLane:
         self.guid = guid
         self.handle = handle
         self._frames = FrameWriter(participant, topic, partition=guid.hex(), traits=traits, extra=extra)
-        self._greeting = Greeting(self._frames, frames.frame_of([]))
+        self._handshake = Handshake(self._frames, frames.frame_of([]))
         self._pending: list[Delivery] = []
 
     def reaches_peer(self) -> bool:
         """Whether the consumer's own reader, not only a reader that copies, is matched and in step."""
-        return bool(self._greeting.in_step({self.handle}))
+        return bool(self._handshake.ready_readers({self.handle}))
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Add samples to this turn's frames."""
@@ -171,14 +171,14 @@ class SampleLane:
         self._frames.discard()
 
 
-class AnswerLane:
+class AnswerChannel:
     """Acknowledgments to one producer. They wait until its reader is matched; the producer's window bounds them."""
 
     def __init__(self, participant: Participant, topic: Topic[Any], guid: Guid, handle: int) -> None:
         self.guid = guid
         self.handle = handle
         self._frames = FrameWriter(participant, topic, partition=guid.hex(), traits={"role": "answers"})
-        self._greeting = Greeting(self._frames, frames.answers_of(NIL_GUID, "", []))
+        self._handshake = Handshake(self._frames, frames.answers_of(NIL_GUID, "", []))
         self._gives_up_at_ns = time.monotonic_ns() + MATCHING_NS
         self._pending: dict[str, list[WriteAcknowledgment]] = {}
         self._reaches_peer = False
@@ -190,7 +190,7 @@ class AnswerLane:
     def flush(self) -> bool:
         """Send this turn's answers. False: some wait, or the producer is still being reached."""
         if not self._reaches_peer:
-            self._reaches_peer = bool(self._greeting.in_step({self.handle}))
+            self._reaches_peer = bool(self._handshake.ready_readers({self.handle}))
             if not self._reaches_peer:
                 return not self._pending and time.monotonic_ns() > self._gives_up_at_ns
         if self._pending:

@@ -1,4 +1,4 @@
-"""A lane to one peer: it goes without anybody waiting for it."""
+"""A channel to one peer: it goes without anybody waiting for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from qsctl.identity import Guid
 from qsctl.transport.dds import participant as participant_module
-from qsctl.transport.dds.lanes import AnswerLane, SampleLane
+from qsctl.transport.dds.channels import AnswerChannel, SampleChannel
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.raw import close_entity
 from qsctl.transport.dds.wire_types import WireAcknowledgmentFrame, WireFrame
@@ -28,15 +28,17 @@ def participant() -> Iterator[Participant]:
     release_domain(domain)
 
 
-def open_lane(participant: Participant, kind: type[SampleLane] | type[AnswerLane]) -> SampleLane | AnswerLane:
-    if kind is SampleLane:
-        return SampleLane(participant, participant.topic("T@S", WireFrame), GUID, 1, traits={})
-    return AnswerLane(participant, participant.topic("T.answers", WireAcknowledgmentFrame), GUID, 1)
+def open_channel(
+    participant: Participant, kind: type[SampleChannel] | type[AnswerChannel]
+) -> SampleChannel | AnswerChannel:
+    if kind is SampleChannel:
+        return SampleChannel(participant, participant.topic("T@S", WireFrame), GUID, 1, traits={})
+    return AnswerChannel(participant, participant.topic("T.answers", WireAcknowledgmentFrame), GUID, 1)
 
 
-@pytest.mark.parametrize("kind", [SampleLane, AnswerLane])
+@pytest.mark.parametrize("kind", [SampleChannel, AnswerChannel])
 def test_a_lane_is_deleted_while_others_are_served(
-    participant: Participant, kind: type[SampleLane] | type[AnswerLane], monkeypatch: pytest.MonkeyPatch
+    participant: Participant, kind: type[SampleChannel] | type[AnswerChannel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer's deletion takes up to a second, as long as its reader needs: here, until it is let through."""
     let_through = threading.Event()
@@ -47,9 +49,9 @@ def test_a_lane_is_deleted_while_others_are_served(
         deleted.append((type(entity).__name__, threading.current_thread() is threading.main_thread()))
         close_entity(entity)
 
-    lane = open_lane(participant, kind)
+    channel = open_channel(participant, kind)
     monkeypatch.setattr(participant_module, "close_entity", close_slowly)
-    lane.close()
+    channel.close()
     assert deleted == []
     let_through.set()
     participant.close()
