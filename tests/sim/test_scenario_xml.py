@@ -365,3 +365,10 @@ def test_values_are_written_so_that_they_read_back(
         (values.integer(0), size), (values.integer(1, unlimited=True), -1),
     ):  # fmt: skip
         assert value.parse(value.write(number)) == number
+
+
+@pytest.mark.parametrize("name", ["shared-reader-queue", "trace-solace"])
+def test_files_that_a_scenario_names_are_found_from_a_relative_path(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = find_scenario(name)
+    monkeypatch.chdir(path.parent.parent)
+    assert read_scenario(path.relative_to(path.parent.parent)) == read_scenario(path)

@@ -229,7 +229,7 @@ class _FileReading(Reading):
             if file == SERVICE_FILE:
                 return self._recorded_service(services[0])
             loaded = load_configuration(
-                [self._folder / file],
+                [(self._folder / file).absolute()],
                 configuration_name=name,
                 variables=self._variables,
                 environment=self._environment,
