@@ -106,10 +106,13 @@ class ServiceOptions(OptionGroup):
             target: application name, or a pattern, of the services that commands are for.
             ends: the service is opened to be ended, whatever it is configured with.
         """
+        from qsctl.cli.output.render import note
         from qsctl.client.administration import Administration
 
         with open_connection(self.service, self.state_dir, self.timeout, ends=ends) as connection:
-            yield Administration(connection, target)
+            administration = Administration(connection, target)
+            administration.on_notice = lambda text: note(f"Warning: {text}")
+            yield administration
 
 
 @dataclass(frozen=True)

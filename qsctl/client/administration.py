@@ -7,6 +7,7 @@ returned by service, and the error of one names the replies of the others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar, assert_never
 
 from qsctl.client.connection import Connection, KnowsSettings, SendsBodies
@@ -23,7 +24,7 @@ from qsctl.core.admin.command import (
     Shutdown,
 )
 from qsctl.core.admin.reply import MessageData, QueueData, Reply, ReturnCode, ServiceData
-from qsctl.core.admin.resolve import resolve_participant, resolve_queue, resolve_subscriber
+from qsctl.core.admin.resolve import resolve_participant, resolve_queue, resolve_subscriber, short_name
 from qsctl.core.admin.target import check_pattern
 from qsctl.core.messages import CommandReply
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -83,6 +84,8 @@ class Administration:
 
     def __init__(self, connection: Connection, target: str = "*") -> None:
         self.connection = connection
+        self.on_notice: Callable[[str], None] = lambda _text: None
+        """Called with what a service adds in words to what was asked for: why a queue is suspended."""
         self._target = check_pattern(target)
 
     def send(self, command: Command) -> list[CommandReply]:
@@ -149,6 +152,19 @@ class Administration:
         """Return one queue's configuration data, from each service that hosts it [QS 5.4.5]."""
         return self._bodies(GetData(queue.at(ResourceKind.DATA)), QueueData)
 
+    def require_delivering(self, queue: ResourceIdentifier) -> None:
+        """Do nothing where the services that host a queue deliver its samples.
+
+        Raises:
+            Refused: one has suspended it, for its disk is full or fails.
+        """
+        for each in self.send(GetData(queue.at(ResourceKind.DATA))):
+            if each.reply.retcode is ReturnCode.OK and each.reply.text:
+                raise Refused(
+                    f"queue {short_name(queue)} of service {each.replying_service} delivers nothing: {each.reply.text}",
+                    remedy="Make room on the service's disk: the queue continues by itself, and has kept its samples.",
+                )
+
     def messages(self, queue: ResourceIdentifier, selector: str = "", count: int = 0) -> list[FromService[MessageData]]:
         """Return the samples that the selector matches, in queue order [QS 5.4.6]; at most `count` a service, 0: all.
 
@@ -196,6 +212,8 @@ class Administration:
             body = each.reply.body
             if body is not None:
                 assert isinstance(body, kind), f"{type(command).__name__} was answered with {type(body)}"
+                if each.reply.text and isinstance(body, SharedReaderQueueStatus | QueueData):
+                    self.on_notice(f"queue {body.queue_name} of service {each.replying_service}: {each.reply.text}")
                 bodies.append(FromService(each.replying_service, body))
         return bodies
 

@@ -2,7 +2,7 @@
 
 Decides: what becomes of the messages of a turn when the store of a queue, or of the service's state, has failed. A
 producer is answered 0 for a sample that is not stored; nothing is delivered of which no record is durable; a command
-whose effect is not durable is answered with an error. The status of such a queue says why it rests.
+whose effect is not durable is answered with an error. The status and the data of such a queue say why it is suspended.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from qsctl.core.admin.reply import Reply, ReturnCode
+from qsctl.core.admin.reply import QueueData, Reply, ReturnCode
 from qsctl.core.messages import AckResponse, CommandReply, Delivery, Outbound, QueueName, WriteAcknowledgment
 from qsctl.core.ready import Ready
 from qsctl.core.records import Enqueued, Record, RemovalCause, Removed
@@ -73,8 +73,8 @@ def _withheld(message: Outbound, failures: Mapping[QueueName, Failure], error: D
 
 
 def explained(message: Outbound, failures: Mapping[QueueName, Failure]) -> Outbound:
-    """Return a message as it leaves: the status of a queue that cannot be stored says why it is suspended."""
-    if isinstance(message, CommandReply) and isinstance(message.reply.body, SharedReaderQueueStatus):
+    """Return a message as it leaves: status and data of a queue that cannot be stored say why it is suspended."""
+    if isinstance(message, CommandReply) and isinstance(message.reply.body, SharedReaderQueueStatus | QueueData):
         failure = failures.get(message.reply.body.queue_name)
         if failure is not None:
             text = f"suspended, for it cannot be stored: {failure.error.message}"

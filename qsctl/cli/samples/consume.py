@@ -78,7 +78,7 @@ def consume(
 
     A sample is acknowledged or rejected once it is printed; one that could not be printed comes again, as redelivered.
     With --reject each sample comes at most once, and no more than the queue lets one consumer hold. Exits with 1 when
-    there was none.
+    there was none, and with 7 when the service has suspended the queue, for its disk is full or fails.
     """
     from qsctl.cli.samples.json_form import read_type_file, reader_of
     from qsctl.client.batches import receive_batches
@@ -95,12 +95,14 @@ def consume(
         resource = administration.queue_named(queue)
         reader = reader_of(administration, resource, library)
         ok = None if no_ack else not reject
-        has_samples = False
+        has_samples = is_complete = False
         for batch in receive_batches(
             administration.connection, short_name(resource), count or None, wait_s, ok, source
         ):
-            has_samples = True
+            has_samples, is_complete = True, batch.is_last
             yield Consumed(batch.deliveries, acknowledgment, reader, batch.is_last)
+        if not is_complete:
+            administration.require_delivering(resource)
     if not has_samples:
         yield Consumed((), acknowledgment)
 

@@ -1,7 +1,7 @@
 """A service whose sessions are processes: what it does itself, and what it asks them [QS 3.3.9].
 
-Decides: who answers which command. The coordinator knows the whole configuration: it makes every change first, keeps it
-[QS 2.14.1], and tells the process that it concerns; what is in the queues is asked of who holds them.
+Decides: which process answers which command. The coordinator knows the whole configuration: it makes every change,
+keeps it [QS 2.14.1], and passes it to the process that it concerns; what is in a queue is asked of its process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from qsctl.config.qos import QosLibraries
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.types import TypeLibrary
-from qsctl.core.admin.command import Command, FlushQueue, GetMessages, GetStatus
+from qsctl.core.admin.command import Command, FlushQueue, GetData, GetMessages, GetStatus
 from qsctl.core.admin.reply import ReturnCode
 from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.core.queue.settings import PersistenceKind
@@ -184,10 +184,7 @@ class Coordinator:
         command = request.command
         if isinstance(command, GetStatus) and command.queue.kind is None and self.engine.hosted.queues():
             self._ask(request.request, dict.fromkeys(self._placement.holders(), command))
-        elif (
-            isinstance(command, FlushQueue | GetMessages | GetStatus)
-            and (holder := self._holder(command.queue)) is not None
-        ):
+        elif (queue := _queue_of(command)) is not None and (holder := self._holder(queue)) is not None:
             self._ask(request.request, {holder: command})
         else:
             self._answer(request)
@@ -297,3 +294,14 @@ class Coordinator:
         while not self.transport.flush() and time.monotonic_ns() < deadline:
             self.transport.wait(MILLISECOND_NS)
         self.log.info("left", cause=cause, unanswered=self._unanswered_count)
+
+
+def _queue_of(command: Command) -> ResourceIdentifier | None:
+    """Return the queue whose process answers; None: the coordinator does."""
+    match command:
+        case FlushQueue(queue) | GetMessages(queue) | GetStatus(queue):
+            return queue
+        case GetData(resource):
+            return resource
+        case _:
+            return None
