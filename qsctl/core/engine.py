@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import Enum, unique
 from typing import assert_never
 
+import msgspec
+
 from qsctl.core.admin.answers import Answers
 from qsctl.core.events import BounceReason, SampleBounced
 from qsctl.core.hosted_service import HostedService
@@ -121,11 +123,12 @@ class ServiceEngine:
         is looked up once.
         """
         now = self._no_earlier(now)
-        participant = topic_name = None
+        participant = topic_name = queue_name = None
         takers: Sequence[SharedReaderQueue] = ()
         by_topic, by_name = self.hosted.by_topic, self.hosted.by_name
+        queue: SharedReaderQueue | None = None
         for message in messages:
-            if isinstance(message, Write):
+            if type(message) is Write:
                 if message.topic_name is not topic_name or message.participant is not participant:
                     participant, topic_name = message.participant, message.topic_name
                     takers = by_topic.get((participant, topic_name), ())
@@ -135,13 +138,16 @@ class ServiceEngine:
                 # Each queue takes its own copy and answers for itself [QS 2.4 and 2.6].
                 for each in takers:
                     each.receive(now, message)
-            elif isinstance(message, Acknowledgment):
-                if (queue := by_name.get(message.queue)) is not None:
+            elif type(message) is Acknowledgment:
+                if message.queue is not queue_name:
+                    queue_name = message.queue
+                    queue = by_name.get(queue_name)
+                if queue is not None:
                     queue.acknowledge(now, message)
                 else:
                     self._refused_count += 1
             else:
-                topic_name = None  # a command may create or delete a queue of the topic
+                topic_name = queue_name = None  # a command may create or delete queues
                 self._receive_rare(now, message)
 
     def _receive_rare(
@@ -356,7 +362,9 @@ class ServiceEngine:
 
     def _send_reply(self, resource: ResourceIdentifier | None, reply: CommandReply) -> None:
         queue = None if resource is None else self.hosted.by_name.get("/".join(name for _, name in resource.names))
-        self.hosted.outbox.send(self.hosted.outbox.service_stream if queue is None else queue.stream, reply)
+        stream = self.hosted.outbox.service_stream if queue is None else queue.stream
+        answer = msgspec.structs.replace(reply, queue=stream.name, rests_on=stream.last_index)
+        self.hosted.outbox.messages.append(answer)
 
     def _replay_queue(self, record: QueueRecord) -> None:
         replay = self._replays.get(record.queue)

@@ -1,6 +1,8 @@
 """What travels between the service and its peers, live or simulated.
 
-Inbound messages are what a transport hands to `ServiceEngine.receive`; outbound ones come out of `take_ready`.
+Inbound messages are what a transport hands to `ServiceEngine.receive`; outbound ones come out of `take_ready`. One that
+is outbound may leave once the record that it `rests_on` is committed, by its index in the stream of its queue; 0: at
+once, see `qsctl.core.turn`.
 A queue is addressed by its full name, see `QueueName`; a producer addresses a topic, and each queue of that topic
 takes its own copy and acknowledges for itself [QS 2.4 and 2.6].
 """
@@ -8,7 +10,7 @@ takes its own copy and acknowledges for itself [QS 2.4 and 2.6].
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, final
 
 import msgspec
 
@@ -48,6 +50,7 @@ class AckResponse(IntEnum):
     RETURNED = 2
 
 
+@final
 class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False):
     """A producer's sample for every queue of a topic.
 
@@ -104,6 +107,7 @@ class ConsumerAvailability(msgspec.Struct, frozen=True, array_like=True, tag="av
     unacked_threshold: int
 
 
+@final
 class Acknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="ack", gc=False):
     """A consumer accepts or rejects a sample that it was sent [QS 2.5]."""
 
@@ -149,6 +153,7 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=
     related_reader_guid: Guid = NIL_GUID
     flags: int = 0
     attempt: int = 1
+    rests_on: int = 0
     dead_letter_from: str = ""
     dead_letter_reason: DeadLetterReason | None = None
     dead_letter_identity: SampleIdentity = NIL_IDENTITY
@@ -165,15 +170,21 @@ class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="wri
     queue: QueueName
     identity: SampleIdentity
     response: AckResponse
+    rests_on: int = 0
 
 
 class CommandReply(msgspec.Struct, frozen=True, array_like=True, tag="reply"):
-    """One answer to a command. All but the last of several carry `intermediate` [QS 5.4.6]."""
+    """One answer to a command. All but the last of several carry `intermediate` [QS 5.4.6].
+
+    `queue` is the one whose samples the command was about; empty: none.
+    """
 
     request: SampleIdentity
     replying_service: str
     reply: Reply
     intermediate: bool = False
+    queue: QueueName = ""
+    rests_on: int = 0
 
 
 class StatusPublication(msgspec.Struct, frozen=True, array_like=True, tag="status"):
@@ -181,6 +192,7 @@ class StatusPublication(msgspec.Struct, frozen=True, array_like=True, tag="statu
 
     queue: QueueName
     status: SharedReaderQueueStatus
+    rests_on: int = 0
 
 
 Inbound: TypeAlias = (

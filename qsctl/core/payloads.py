@@ -42,9 +42,7 @@ def fill_payloads(ready: Ready, read: ReadPayload) -> None:
         found = fresh.get((queue, position))
         return read(queue, position) if found is None else found
 
-    ready.messages[:] = [
-        (stream, index, _message_with_payload(message, payload)) for stream, index, message in ready.messages
-    ]
+    ready.messages[:] = [_message_with_payload(message, payload) for message in ready.messages]
 
 
 def records_with_payloads(records: Iterable[Record], read: ReadPayload) -> Iterator[Record]:

@@ -1,8 +1,8 @@
 """What one turn of the engine hands to its driver: records by stream, messages with what they rest on, events.
 
 A queue's records are one stream, the changes of the service's configuration another. The records of a stream have
-consecutive indexes, from 1. A message names the stream and the index that it rests on: it may leave once that record
-is committed, see `qsctl.core.turn`.
+consecutive indexes, from 1. A message rests on a record of its queue's stream: it may leave once that is committed, see
+`qsctl.core.turn`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ StreamName: TypeAlias = str
 
 SERVICE_STREAM: Final[StreamName] = ""
 """The changes of the service's own configuration."""
-
-Resting: TypeAlias = tuple[StreamName, int, Outbound]
-"""A message, behind the stream and the index of the record that it rests on; 0: it rests on none."""
 
 
 class Batch(NamedTuple):
@@ -44,7 +41,7 @@ class Ready(NamedTuple):
     """
 
     batches: list[Batch]
-    messages: list[Resting]
+    messages: list[Outbound]
     events: list[Event]
     may_lack_payloads: bool = False
 

@@ -58,7 +58,7 @@ from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue,
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.events import Event
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound, Outbound
-from qsctl.core.ready import SERVICE_STREAM, Ready, StreamName
+from qsctl.core.ready import Ready, StreamName
 from qsctl.core.records import QueueCreated, QueueDeleted, Record, SubscriberCreated, SubscriberDeleted
 from qsctl.instant import Nanoseconds
 
@@ -154,7 +154,7 @@ class Turn:
         engine.advance(now)
         ready = engine.take_ready()
         if refusal is not None:
-            ready.messages.append((SERVICE_STREAM, 0, refusal))
+            ready.messages.append(refusal)
         self._enter(ready)
         return True
 
@@ -236,7 +236,7 @@ class Turn:
             if not self._last and not self._gathering and not self._written:
                 self._release(ready)  # it rests on nothing, and nothing is before it
                 return
-            if not {each[0] for each in ready.messages} <= {batch.stream for batch in batches}:
+            if not {each.queue for each in ready.messages} <= {batch.stream for batch in batches}:
                 self._release_free(ready)
                 self._gathers_foreign = True
         if not _CHANGES.isdisjoint(map(type, ready.service_records)):
@@ -248,16 +248,15 @@ class Turn:
     def _release_free(self, ready: Ready) -> None:
         """Release the messages that rest on nothing that is not committed."""
         committed = self._committed
-        waiting = [each for each in ready.messages if each[1] > committed.get(each[0], each[1])]
+        waiting = [each for each in ready.messages if each.rests_on > committed.get(each.queue, each.rests_on)]
         if len(waiting) < len(ready.messages):
-            free = [message for stream, index, message in ready.messages if index <= committed.get(stream, index)]
+            free = [each for each in ready.messages if each.rests_on <= committed.get(each.queue, each.rests_on)]
             self._released.append(Released(free, [], []))
             ready.messages[:] = waiting
 
     def _release(self, ready: Ready) -> None:
         if ready.messages or ready.events or ready.batches:
-            messages = [message for _, _, message in ready.messages]
-            self._released.append(Released(messages, ready.events, ready.service_records))
+            self._released.append(Released(ready.messages, ready.events, ready.service_records))
 
     def _is_committed(self, ready: Ready) -> bool:
         committed = self._committed

@@ -45,9 +45,7 @@ def withhold(turns: Sequence[Ready], failures: Mapping[QueueName, Failure], serv
                     removal = _note(record, failure) or removal
         error = service if service is not None and ready.service_records else removal
         ready.messages[:] = [
-            (stream, index, kept)
-            for stream, index, message in ready.messages
-            if (kept := _withheld(message, failures, error)) is not None
+            kept for message in ready.messages if (kept := _withheld(message, failures, error)) is not None
         ]
 
 

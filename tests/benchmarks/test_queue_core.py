@@ -66,7 +66,7 @@ def live(one: ServiceEngine, identities: list[SampleIdentity], payload: bytes, n
         one.advance(now)
         answers = [
             Acknowledgment("P/S/orders", message.consumer_guid, message.identity)
-            for _, _, message in one.take_ready().messages
+            for message in one.take_ready().messages
             if type(message) is Delivery
         ]
         one.receive_all(now, answers)

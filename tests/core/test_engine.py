@@ -37,7 +37,7 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.errors import Damaged, NotFound, Refused
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.resource import parse_resource
-from tests.batches import messages_of, records_of
+from tests.batches import records_of
 
 PARTICIPANT = parse_resource("/domain_participant/P")
 SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
@@ -97,10 +97,10 @@ def test_a_batch_is_handed_over_once() -> None:
     one = engine()
     one.receive(0, write(1))
     first = one.take_ready()
-    assert [type(message) for message in messages_of(first)] == [WriteAcknowledgment]
+    assert [type(message) for message in first.messages] == [WriteAcknowledgment]
     assert one.take_ready() == Ready([], [], [])
     one.receive(0, write(2))
-    assert len(messages_of(first)) == 1
+    assert len(first.messages) == 1
 
 
 def test_a_sample_past_its_lifespan_has_expired_even_when_its_rejection_comes_first() -> None:
@@ -132,7 +132,7 @@ def test_a_deleted_queue_wakes_nobody() -> None:
     one.hosted.delete_queue(1, ORDERS)
     assert one.next_deadline() is None
     one.advance(100)
-    assert not any(isinstance(message, StatusPublication) for message in messages_of(one.take_ready()))
+    assert not any(isinstance(message, StatusPublication) for message in one.take_ready().messages)
 
 
 def test_the_first_batch_of_a_new_service_records_its_configuration() -> None:
@@ -257,7 +257,7 @@ def test_payloads_on_disk_are_put_back_into_a_batch() -> None:
     one.receive(1, CommandRequest(SampleIdentity(WRITER, 99), "svc", GetMessages(ORDERS)))
     filled = one.take_ready()
     fill_payloads(filled, read_first)
-    delivery, reply = messages_of(filled)
+    delivery, reply = filled.messages
     assert isinstance(delivery, Delivery)
     assert isinstance(reply, CommandReply)
     assert delivery.payload == reply.reply.body.payload == b"first"  # type: ignore[union-attr]
@@ -362,5 +362,5 @@ def test_a_batch_says_whether_a_payload_may_be_on_disk_only() -> None:
     assert one.take_ready().may_lack_payloads is False
     one.receive(0, ConsumerJoined("P/S/orders", READER))
     late = one.take_ready()
-    assert [message.payload for message in messages_of(late) if isinstance(message, Delivery)] == [None]
+    assert [message.payload for message in late.messages if isinstance(message, Delivery)] == [None]
     assert late.may_lack_payloads is True

@@ -40,7 +40,7 @@ from qsctl.errors import Refused
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, format_duration, parse_duration
 from qsctl.resource import ResourceIdentifier, ResourceKind
-from tests.batches import messages_of, records_of
+from tests.batches import records_of
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "transcripts"
 TRANSCRIPTS = sorted(FOLDER.glob("*.txt"))
@@ -312,7 +312,7 @@ class World:
         self.printer.note(ready.events)
         return [
             *(self.printer.record_line(record) for record in records_of(ready) if hasattr(record, "queue")),
-            *map(self.printer.message_line, messages_of(ready)),
+            *map(self.printer.message_line, ready.messages),
             *(line for event in ready.events if (line := self.printer.event_line(event))),
         ]
 

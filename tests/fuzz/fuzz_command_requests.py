@@ -22,7 +22,6 @@ from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.commands import command_from_wire, is_for_queuing_services, request_from_octets
 from qsctl.transport.dds.replies import reply_octets, reply_of, reply_parts
 from qsctl.transport.dds.wire_types import WireCommandRequest
-from tests.batches import messages_of
 
 DICTIONARY = (
     b"/domain_participant/P/shared_subscriber/S",
@@ -78,7 +77,7 @@ def one_input(data: bytes) -> None:
         return
     engine.receive(SECOND_NS, CommandRequest(SampleIdentity(WRITER, 7), request.service_name, command))
     engine.advance(SECOND_NS)
-    replies = [each for each in messages_of(engine.take_ready()) if isinstance(each, CommandReply)]
+    replies = [each for each in engine.take_ready().messages if isinstance(each, CommandReply)]
     assert len(replies) <= REPLIES_MAX
     for reply in replies:
         read = reply_of(reply_parts(reply_octets(reply, {"P": 0})), command)

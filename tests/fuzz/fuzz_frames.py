@@ -20,7 +20,6 @@ from qsctl.transport.dds.bodies import dead_letter_from_octets
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.endpoints import availability_from_octets
 from qsctl.transport.dds.replies import queue_domains, reply_of, reply_parts
-from tests.batches import messages_of
 from tests.fuzz.fuzz_command_requests import SETTINGS
 
 DICTIONARY = (
@@ -49,10 +48,10 @@ def writes(data: bytes) -> None:
     engine.receive_all(2, found)
     engine.advance(3)
     ready = engine.take_ready()
-    sent = [each for each in messages_of(ready) if type(each).__name__ == "Delivery"]
+    sent = [each for each in ready.messages if type(each).__name__ == "Delivery"]
     for frame, _ in frames.frames_of(frames.pack_deliveries(sent)):
         frames.parse_deliveries(frame, "P/S/Orders", CONSUMER)
-    answered = [each for each in messages_of(ready) if isinstance(each, WriteAcknowledgment)]
+    answered = [each for each in ready.messages if isinstance(each, WriteAcknowledgment)]
     frames.parse_answers(frames.answers_of(NIL_GUID, "Orders@S", frames.pack_answers(answered)))
 
 

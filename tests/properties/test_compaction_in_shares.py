@@ -35,7 +35,7 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
 from qsctl.storage import compaction
-from tests.batches import messages_of, records_of
+from tests.batches import records_of
 from tests.storage.own_files import OwnFiles
 
 QUEUE = "P/S/orders"
@@ -105,7 +105,7 @@ class Story:
         self.engine.receive_all(self.now, self.messages(what, number))
         self.engine.advance(self.now)
         ready = self.engine.take_ready()
-        self.sent += [(m.identity, m.consumer_guid) for m in messages_of(ready) if isinstance(m, Delivery)]
+        self.sent += [(m.identity, m.consumer_guid) for m in ready.messages if isinstance(m, Delivery)]
         self.store.append([each for each in records_of(ready) if getattr(each, "queue", "") == QUEUE])
 
     def messages(self, what: str, number: int) -> list[Inbound]:

@@ -23,7 +23,7 @@ from qsctl.core.records import Enqueued, Record, Removed
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
-from tests.batches import messages_of, records_of
+from tests.batches import records_of
 
 ORDERS, BILLS, DEAD = "P/S/orders", "P/S/bills", "P/S/dead"
 LETTERS = parse_resource("/domain_participant/P/shared_subscriber/S/dead_letter_shared_reader_queue/dead")
@@ -74,7 +74,7 @@ def history(seed: int, dead_max: int) -> tuple[list[list[Record]], list[set[tupl
         batches.append([record for record in records_of(ready) if hasattr(record, "queue")])
         known |= {
             (each.queue, each.identity.sequence_number)
-            for each in messages_of(ready)
+            for each in ready.messages
             if isinstance(each, WriteAcknowledgment)
         }
         told.append(set(known))

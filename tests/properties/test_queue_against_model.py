@@ -43,7 +43,7 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.resource import parse_resource
-from tests.batches import messages_of, records_of
+from tests.batches import records_of
 
 QUEUE, DEAD = "P/S/orders", "P/S/dead"
 LETTERS = parse_resource("/domain_participant/P/shared_subscriber/S/dead_letter_shared_reader_queue/dead")
@@ -139,7 +139,7 @@ class QueueMachine(RuleBasedStateMachine):
         while (deadline := self.engine.next_deadline()) is not None and deadline <= self.now:
             self.engine.advance(self.now)
         ready = self.engine.take_ready()
-        messages = messages_of(ready)
+        messages = ready.messages
         self.records += records_of(ready)
         self.boundaries[len(self.records)] = fingerprint(self.engine)
         sent = [

@@ -13,7 +13,6 @@ from qsctl.core.queue.settings import RedeliverySettings, SharedReaderQueueSetti
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import SECOND_NS
-from tests.batches import messages_of
 
 REPLIES = "P/S/workReply"
 WRITER = Guid(b"w" * 16)
@@ -63,7 +62,7 @@ def test_a_reply_reaches_its_requester_and_nobody_else(todo: list[tuple[str, obj
         if message is not None:
             engine.receive(now, message)
         engine.advance(now)
-        for sent in messages_of(engine.take_ready()):
+        for sent in engine.take_ready().messages:
             if isinstance(sent, Delivery):
                 number = sent.identity.sequence_number
                 assert readers[sent.consumer_guid] == meant[number]

@@ -26,7 +26,7 @@ from qsctl.core.queue.settings import (
 from qsctl.core.records import Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
-from tests.batches import messages_of, records_of
+from tests.batches import records_of
 
 QUEUE = "P/S/orders"
 WRITER, READERS = Guid(b"w" * 16), [Guid(b"r" * 16), Guid(b"s" * 16)]
@@ -140,7 +140,7 @@ def after(engine: ServiceEngine, seed: int, now: int) -> list[Outbound]:
         now += chance.randint(0, 9)
         engine.receive_all(now, [a_message(chance)])
         engine.advance(now)
-        sent += messages_of(engine.take_ready())
+        sent += engine.take_ready().messages
     return sent
 
 
@@ -155,8 +155,8 @@ def test_answers_that_rest_on_what_was_rolled_back_do_not_leave() -> None:
     for record in stored:
         engine.replay(record)
     engine.finish_restore(1)
-    assert messages_of(engine.take_ready()) == []
+    assert engine.take_ready().messages == []
     engine.receive(2, Write("P", "Order", SampleIdentity(WRITER, 2), b"y"))
     ready = engine.take_ready()
     assert [(batch.first_index, len(batch.records)) for batch in ready.batches] == [(2, 1)]
-    assert [index for _, index, _ in ready.messages] == [2]
+    assert [each.rests_on for each in ready.messages] == [2]

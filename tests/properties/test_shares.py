@@ -28,7 +28,6 @@ from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, Shar
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.resource import ResourceKind, parse_resource
-from tests.batches import messages_of
 
 QUEUE, DEAD = "P/S/orders", "P/S/dead"
 ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
@@ -50,7 +49,7 @@ class Driven:
     def turn(self, now: int) -> None:
         self.engine.advance(now)
         ready = self.engine.take_ready()
-        messages = messages_of(ready)
+        messages = ready.messages
         self.turn_count += 1
         self.sent += [
             (m.identity.sequence_number, m.consumer_guid, m.attempt) for m in messages if isinstance(m, Delivery)

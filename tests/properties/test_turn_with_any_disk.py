@@ -40,7 +40,7 @@ class Story:
         self.records: dict[str, int] = defaultdict(int)
         self.written: dict[str, int] = defaultdict(int)
         self.durable: dict[str, int] = defaultdict(int)
-        self.engine_sent: list[tuple[str, int, Outbound]] = []
+        self.engine_sent: list[Outbound] = []
         self.sent: list[Outbound] = []
         real = self.turn.engine.take_ready
 
@@ -91,10 +91,8 @@ class Story:
         self.collect(self.turn.to_send())
 
     def collect(self, released: list[Released]) -> None:
-        rests = {id(message): (stream, index) for stream, index, message in self.engine_sent}
         for message in (message for each in released for message in each.messages):
-            stream, index = rests[id(message)]
-            assert index <= self.durable[stream] or stream == SERVICE_STREAM
+            assert message.rests_on <= self.durable[message.queue] or message.queue == SERVICE_STREAM
             self.sent.append(message)
 
     def finish(self) -> None:
@@ -119,7 +117,7 @@ def test_with_any_disk_every_message_leaves_once_in_the_order_of_its_stream_and_
         story.step()
     story.finish()
     assert len(story.sent) == len(story.engine_sent) > 50
-    for name in {stream for stream, _, _ in story.engine_sent}:
-        expected = [id(message) for stream, _, message in story.engine_sent if stream == name]
+    for name in {message.queue for message in story.engine_sent}:
+        expected = [id(message) for message in story.engine_sent if message.queue == name]
         of_stream = set(expected)
         assert [id(message) for message in story.sent if id(message) in of_stream] == expected

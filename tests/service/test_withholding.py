@@ -17,11 +17,15 @@ WRITER, READER = Guid(b"w" * 16), Guid(b"r" * 16)
 def test_a_sample_written_behind_a_flush_is_refused_when_both_cannot_be_stored() -> None:
     identity = SampleIdentity(WRITER, 2)
     records = [Removed(QUEUE, 1, RemovalCause.FLUSHED), Enqueued(QUEUE, 2, identity, 0, 9)]
-    reply = CommandReply(SampleIdentity(READER, 1), "app", Reply(ReturnCode.OK, "1 sample removed"))
-    answer = WriteAcknowledgment(QUEUE, identity, AckResponse.ACCEPTED)
-    turn = Ready([Batch(QUEUE, 1, [*records])], [(QUEUE, 1, reply), (QUEUE, 2, answer)], [])
+    reply = CommandReply(
+        SampleIdentity(READER, 1), "app", Reply(ReturnCode.OK, "1 sample removed"), queue=QUEUE, rests_on=1
+    )
+    answer = WriteAcknowledgment(QUEUE, identity, AckResponse.ACCEPTED, rests_on=2)
+    turn = Ready([Batch(QUEUE, 1, [*records])], [reply, answer], [])
     withhold([turn], {QUEUE: Failure(Damaged("the disk refuses"))}, None)
-    (_, _, withheld), (_, _, refused) = turn.messages
+    withheld, refused = turn.messages
     assert isinstance(withheld, CommandReply)
     assert withheld.reply.retcode is ReturnCode.ERROR
-    assert refused == WriteAcknowledgment(QUEUE, identity, AckResponse.REJECTED), "its record is not durable"
+    assert refused == WriteAcknowledgment(QUEUE, identity, AckResponse.REJECTED, rests_on=2), (
+        "its record is not durable"
+    )

@@ -67,6 +67,8 @@ class Agenda:
 
         Who has more to do than one turn allows is due at once, and woken by the next call: nobody waits for all of it.
         """
+        if not self._entries or self._entries[0][0] > now:  # no entry is too late
+            return
         woken: list[Sleeper] = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             sleeper = heappop(self._entries)[2]

@@ -90,7 +90,8 @@ class QueueContext:
     def answer(self, identity: SampleIdentity, response: AckResponse) -> None:
         """Acknowledge a sample to its producer, where this queue does."""
         if self.acknowledges:
-            self.outbox.send(self.stream, WriteAcknowledgment(self.name, identity, response))
+            rests_on = self.stream.last_index
+            self.outbox.messages.append(WriteAcknowledgment(self.name, identity, response, rests_on))
 
     def bounce(self, now: Nanoseconds, identity: SampleIdentity, reason: BounceReason) -> None:
         """Refuse a sample."""

@@ -217,9 +217,11 @@ class Deliveries:
         name, stream, outbox = self._name, self._stream, self._outbox
         guid = consumer.guid
         attempt = sample.attempts + 1
+        rests_on = 0
         sample.move(_ASSIGN)
         if self._journaled:
             (stream.records or stream.begin()).append(Assigned(name, sample.position, guid, attempt))
+            rests_on = stream.base_index + len(stream.records)
         sample.move(_SEND)
         sample.holder = guid
         sample.sent_at_ns = now
@@ -248,6 +250,7 @@ class Deliveries:
                 sample.related_reader_guid,
                 flags,
                 attempt,
+                rests_on,
             )
             if dead_letter is None
             else Delivery(
@@ -262,13 +265,13 @@ class Deliveries:
                 sample.related_reader_guid,
                 flags,
                 attempt,
+                rests_on,
                 dead_letter.queue,
                 dead_letter.reason,
                 dead_letter.identity,
             )
         )
-        index = stream.base_index + len(stream.records) if self._journaled else 0
-        outbox.messages.append((name, index, delivery))
+        outbox.messages.append(delivery)
         outbox.events.append(
             SampleSent(now, name, sample.identity, guid, attempt, sample.enqueued_at_ns, sample.redelivered)
         )

@@ -191,9 +191,9 @@ class Entry:
         )
         self._hold(now, sample, received_at_ns)
         if self._acknowledges:
-            name, stream = self._name, self._stream
-            index = stream.base_index + len(stream.records) if self._journaled else 0
-            self._outbox.messages.append((name, index, WriteAcknowledgment(name, write.identity, _ACCEPTED)))
+            stream = self._stream
+            rests_on = stream.base_index + len(stream.records)
+            self._outbox.messages.append(WriteAcknowledgment(self._name, write.identity, _ACCEPTED, rests_on))
         self._offer(now, sample)
 
     def _hold(

@@ -9,7 +9,7 @@ from qsctl.core.events import Event
 from qsctl.core.messages import Outbound
 from qsctl.core.queue.agenda import Agenda
 from qsctl.core.queue.sample import Sample
-from qsctl.core.ready import SERVICE_STREAM, Batch, Ready, Resting, StreamName
+from qsctl.core.ready import SERVICE_STREAM, Batch, Ready, StreamName
 from qsctl.core.records import Record
 from qsctl.instant import INFINITE_NS
 
@@ -71,7 +71,7 @@ class Outbox:
         """How many samples a queue moves in a row for one cause; the rest follows in the next turn."""
         self._begun: list[Stream] = []
         self.service_stream = self.open_stream(SERVICE_STREAM)
-        self.messages: list[Resting] = []
+        self.messages: list[Outbound] = []
         self.events: list[Event] = []
         self.spilling: list[Sample] = []
         """Samples whose payload is on disk as soon as this batch is stored [QS 2.14.2]."""
@@ -82,16 +82,14 @@ class Outbox:
         """Return a new stream, without records."""
         return Stream(name, self._begun)
 
-    def send(self, stream: Stream, message: Outbound) -> None:
-        """Let a message leave that rests on the latest record of a stream."""
-        self.messages.append((stream.name, stream.last_index, message))
-
     def forget(self, stream: Stream) -> None:
         """Take back what a stream has in the open batch, and what rests on it. Its indexes begin anew."""
         if stream.records:
             self._begun.remove(stream)
             handed_over = stream.base_index
-            self.messages = [each for each in self.messages if each[0] != stream.name or each[1] <= handed_over]
+            self.messages = [
+                each for each in self.messages if each.queue != stream.name or each.rests_on <= handed_over
+            ]
             stream.records = []
         stream.base_index = 0
 

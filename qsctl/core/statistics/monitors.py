@@ -44,7 +44,8 @@ class Monitor:
         if self.statistics.advance(now):
             self._count()
             status = self.statistics.publication(now, self.queue.name, self.counts())
-            self._outbox.send(self.queue.stream, StatusPublication(self.queue.name, status))
+            rests_on = self.queue.stream.last_index
+            self._outbox.messages.append(StatusPublication(self.queue.name, status, rests_on))
 
     def counts(self) -> CurrentCounts:
         """What the queue holds. An acknowledged sample leaves at once, so none is ever counted as acknowledged."""

@@ -28,7 +28,7 @@ from qsctl.core.messages import (
 from qsctl.core.turn import Group, Turn
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
-from qsctl.instant import Nanoseconds
+from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.arrivals.cursor import ArrivalCursor
 from qsctl.sim.model import CHUNK_ROWS, EVENT_ROW, Event, ModelRun, Rows, Stop
 from qsctl.sim.scenario.scenario import Scenario
@@ -74,6 +74,8 @@ class SharedReaderQueueRun:
         if len(self._queues) > QUEUES_MAX:
             raise InvalidInput(f"the service has {len(self._queues)} queues; at most {QUEUES_MAX} can be simulated")
         self._turn = Turn(ServiceEngine(workload.service, started_at=0, journal=Journal.PERSISTENT_ONLY))
+        self._deadline_ns: Nanoseconds = 0
+        """When the service next has something to do by itself."""
         self._inbox: list[Inbound] = []
         self._sync_ns = workload.sync_ns
         self._is_syncing = False
@@ -156,8 +158,7 @@ class SharedReaderQueueRun:
         instant = self._arrivals.next_ns
         if self._agenda and self._agenda[0][0] < instant:
             instant = self._agenda[0][0]
-        deadline = self._turn.next_deadline()
-        return instant if deadline is None or deadline > instant else max(deadline, self.now_ns)
+        return min(instant, max(self._deadline_ns, self.now_ns))
 
     def _pass(self, now: Nanoseconds) -> None:
         """Do one pass of the driver: everything due now goes in, then what may leave goes out."""
@@ -166,6 +167,11 @@ class SharedReaderQueueRun:
         while self._agenda and self._agenda[0][0] <= now:
             _, _, kind, peer, what = heapq.heappop(self._agenda)
             self._do(now, kind, peer, what)
+        if self._inbox or self._deadline_ns <= now:
+            self._step(now)
+
+    def _step(self, now: Nanoseconds) -> None:
+        """Let the service receive what came and do what is due."""
         turn = self._turn
         if self._inbox or not turn.waits_for_disk:
             turn.receive(self._inbox)
@@ -173,6 +179,8 @@ class SharedReaderQueueRun:
         while turn.step(now):
             pass
         self._store(now)
+        deadline = turn.next_deadline()
+        self._deadline_ns = INFINITE_NS if deadline is None else deadline
         arrives = now + self._delay_ns
         for released in turn.to_send():
             for event in released.events:
@@ -220,6 +228,7 @@ class SharedReaderQueueRun:
         elif kind == _SYNCED:
             self._is_syncing = False
             self._report_durable(what)
+            self._deadline_ns = now  # what waited for the disk goes on
         elif kind == _TO_PRODUCER:
             self._send(now, peer.receive(what))
         elif kind == _JOIN:

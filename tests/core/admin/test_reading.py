@@ -16,7 +16,6 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
-from tests.batches import messages_of
 
 ORDERS = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
 WRITER, ASKER = Guid(b"w" * 16), Guid(b"a" * 16)
@@ -54,7 +53,7 @@ def flush(engine: ServiceEngine, numbers: Sequence[int]) -> None:
 def turn(engine: ServiceEngine, number: int = 1) -> list[CommandReply]:
     """What a turn of a driver gives to one request."""
     engine.advance(1)
-    replies = [each for each in messages_of(engine.take_ready()) if isinstance(each, CommandReply)]
+    replies = [each for each in engine.take_ready().messages if isinstance(each, CommandReply)]
     return [each for each in replies if each.request == SampleIdentity(ASKER, number)]
 
 
@@ -93,7 +92,7 @@ def test_others_are_served_between_the_shares() -> None:
     assert engine.next_deadline() == 1, "the next share is due at once"
     write(engine, [501])
     ready = engine.take_ready()
-    assert [type(each) for each in messages_of(ready)] == [WriteAcknowledgment]
+    assert [type(each) for each in ready.messages] == [WriteAcknowledgment]
     assert engine.answers.is_answering
 
 
@@ -122,7 +121,7 @@ def test_two_long_answers_take_turns() -> None:
     replies: list[CommandReply] = []
     while engine.answers.is_answering:
         engine.advance(1)
-        replies += [each for each in messages_of(engine.take_ready()) if isinstance(each, CommandReply)]
+        replies += [each for each in engine.take_ready().messages if isinstance(each, CommandReply)]
     for number in (1, 2):
         of_one = [each for each in replies if each.request == SampleIdentity(ASKER, number)]
         assert numbers(of_one) == list(range(1, 201))
