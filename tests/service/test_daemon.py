@@ -162,7 +162,7 @@ def test_each_verbosity_shows_its_lines_and_those_below(verbosity: Verbosity, wo
     stream = StringIO()
     log = ServiceLog("A", verbosity, stream=stream)
     log.error("failed")
-    log.tell(
+    log.events(
         [
             QueueFilled(1, "Q"),
             SampleBounced(1, "Q", NIL_IDENTITY, BounceReason.QUEUE_FULL),
