@@ -47,7 +47,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "monitoring.explain",
     "help.doctor",
 )
-"""Modules of this package with a `register(app)`, in the order of `qsctl --help`."""
+"""Modules of this package with their `COMMANDS`, in the order of `qsctl --help`."""
 
 PROGRAM: Final = "qsctl"
 
@@ -75,7 +75,7 @@ def _root(
 
 
 def build_app() -> typer.Typer:
-    """The whole command line, with every module of `COMMAND_MODULES` registered."""
+    """The whole command line, with the commands of every module of `COMMAND_MODULES`."""
     app = typer.Typer(
         name=PROGRAM,
         no_args_is_help=True,
@@ -85,7 +85,7 @@ def build_app() -> typer.Typer:
     )
     app.callback()(_root)
     for name in COMMAND_MODULES:
-        importlib.import_module(f"qsctl.cli.{name}").register(app)
+        importlib.import_module(f"qsctl.cli.{name}").COMMANDS.add_to(app)
     return app
 
 

@@ -44,60 +44,101 @@ OutputOption = Annotated[
 ]
 
 
-def command(
-    app: typer.Typer,
-    name: str,
-    *,
-    panel: str | None = None,
-    examples: tuple[str, ...] = (),
-    kind: type[TyperCommand] | None = None,
-) -> Callable[[CommandFunction], CommandFunction]:
-    """Add a function to the application as the command `name`.
+class Commands:
+    """The commands of a module, or of a noun with its group; a function becomes one by the decorator `command`.
 
     Args:
-        app: the application or noun group that it belongs to.
-        name: as the user types it.
-        panel: the heading it stands under in `qsctl --help`.
-        examples: command lines for its help, each with what it does after ` # `.
-        kind: what parses its command line, where that is not done as everywhere.
+        panel: the heading they stand under in `qsctl --help`.
+        group: the noun; without one they are commands of the application itself.
+        help: what the group is for.
+        parts: of a noun in several modules: the commands of the others, behind its own.
     """
 
-    def decorate(function: CommandFunction) -> CommandFunction:
-        runner = _runner(function)
-        app.command(name, rich_help_panel=panel, epilog=_epilog(examples), cls=kind)(runner)
-        return function
+    def __init__(
+        self, *, panel: str | None = None, group: str = "", help: str = "", parts: tuple[Commands, ...] = ()
+    ) -> None:
+        self._panel = panel
+        self._group = group
+        self._help = help
+        self._parts = parts
+        self._added: list[Callable[[typer.Typer, str | None], None]] = []
 
-    return decorate
+    def command(
+        self,
+        name: str,
+        *,
+        examples: tuple[str, ...] = (),
+        kind: type[TyperCommand] | None = None,
+        late: bool = False,
+    ) -> Callable[[CommandFunction], CommandFunction]:
+        """Make a function the command `name`.
+
+        Args:
+            name: as the user types it.
+            examples: command lines for its help, each with what it does after ` # `.
+            kind: what parses its command line, where that is not done as everywhere.
+            late: whether its options are made only when its own line is parsed: they cost imports.
+        """
+
+        def decorate(function: CommandFunction) -> CommandFunction:
+            def add(
+                app: typer.Typer, panel: str | None, cls: type[TyperCommand] | None, run: Callable[..., None]
+            ) -> None:
+                app.command(name, rich_help_panel=panel, epilog=_epilog(examples), cls=cls)(run)
+
+            def alone() -> TyperCommand:
+                app = typer.Typer(add_completion=False)
+                add(app, None, kind, _runner(function))
+                return typing.cast("TyperCommand", typer.main.get_command(app))
+
+            def add_now(app: typer.Typer, panel: str | None) -> None:
+                add(app, panel, kind, _runner(function))
+
+            def add_late(app: typer.Typer, panel: str | None) -> None:
+                add(app, panel, _late(alone), _listed(function))
+
+            self._added.append(add_late if late else add_now)
+            return function
+
+        return decorate
+
+    def add_to(self, app: typer.Typer) -> None:
+        """Add them to the application, or to the group that they are a part of."""
+        if not self._group:
+            self._add_all(app, self._panel)
+            return
+        group = typer.Typer(name=self._group, no_args_is_help=True, help=self._help)
+        self._add_all(group, None)
+        app.add_typer(group, rich_help_panel=self._panel)
+
+    def _add_all(self, app: typer.Typer, panel: str | None) -> None:
+        for add in self._added:
+            add(app, panel)
+        for part in self._parts:
+            part.add_to(app)
 
 
-def late_command(
-    app: typer.Typer, name: str, *, panel: str | None = None, examples: tuple[str, ...] = ()
-) -> Callable[[CommandFunction], CommandFunction]:
-    """Add a function as `command` does, with its options made only when its own line is parsed: they cost imports."""
+def _late(make: Callable[[], TyperCommand]) -> type[TyperCommand]:
+    made = functools.cache(make)
 
-    def decorate(function: CommandFunction) -> CommandFunction:
-        @functools.cache
-        def made() -> TyperCommand:
-            alone = typer.Typer(add_completion=False)
-            command(alone, name, panel=panel, examples=examples)(function)
-            return typing.cast("TyperCommand", typer.main.get_command(alone))
+    class Late(TyperCommand):
+        """Stands in the list of commands; whatever looks at its line finds the command itself."""
 
-        class Late(TyperCommand):
-            """Stands in the list of commands; whatever looks at its line finds the command itself."""
+        params = property(lambda _: made().params, lambda *_: None)
 
-            params = property(lambda _: made().params, lambda *_: None)
+        def make_context(self, *arguments: Any, **named: Any) -> Any:
+            return made().make_context(*arguments, **named)
 
-            def make_context(self, *arguments: Any, **named: Any) -> Any:
-                return made().make_context(*arguments, **named)
+    return Late
 
-        def listed() -> None:
-            """Nothing: the command itself is invoked."""
 
-        listed.__doc__ = function.__doc__
-        app.command(name, rich_help_panel=panel, epilog=_epilog(examples), cls=Late)(listed)
-        return function
+def _listed(function: Callable[..., object]) -> Callable[[], None]:
+    """Return what stands for a late command in the list: it has the help, and is never invoked."""
 
-    return decorate
+    def listed() -> None: ...
+
+    listed.__doc__ = function.__doc__
+    return listed
 
 
 def _epilog(examples: tuple[str, ...]) -> str | None:

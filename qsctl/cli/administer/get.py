@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from qsctl.cli.administer.get_results import Messages, QueueDataList, Statuses, holdings
 from qsctl.cli.administer.snippets import checked_selector
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.output.payloads import TypesOption
 from qsctl.cli.service_options import SERVICE_PANEL, QueueArgument, SelectOption, TargetOptions
+
+COMMANDS: Final = Commands(panel=SERVICE_PANEL, group="get", help="Read a service: status, data, messages.")
 
 OptionalQueueArgument = Annotated[
     str,
@@ -20,6 +22,9 @@ OptionalQueueArgument = Annotated[
 ]
 
 
+@COMMANDS.command(
+    "status", examples=("qsctl get status", "qsctl get status Orders -o json", "qsctl get status -o csv > status.csv")
+)
 def get_status(
     queue: OptionalQueueArgument = "",
     *,
@@ -35,6 +40,7 @@ def get_status(
         return Statuses(tuple(administration.statuses()))
 
 
+@COMMANDS.command("data", examples=("qsctl get data", "qsctl get data Orders -o yaml"))
 def get_data(
     queue: OptionalQueueArgument = "",
     *,
@@ -47,6 +53,13 @@ def get_data(
         return holdings(administration.service_data())
 
 
+@COMMANDS.command(
+    "messages",
+    examples=(
+        "qsctl get messages Orders",
+        "qsctl get messages Orders --select '@sample_queue_status = SENT_MESSAGE_STATUS' -o jsonl",
+    ),
+)
 def get_messages(
     queue: QueueArgument,
     select: SelectOption = "",
@@ -68,27 +81,3 @@ def get_messages(
         reader = reader_of(administration, resource, library)
         found = administration.messages(resource, selector, count)
         return Messages(tuple(found[: count or None]), reader)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group and its commands."""
-    group = typer.Typer(no_args_is_help=True, help="Read a service: status, data, messages.")
-    command(
-        group,
-        "status",
-        examples=("qsctl get status", "qsctl get status Orders -o json", "qsctl get status -o csv > status.csv"),
-    )(get_status)
-    command(
-        group,
-        "data",
-        examples=("qsctl get data", "qsctl get data Orders -o yaml"),
-    )(get_data)
-    command(
-        group,
-        "messages",
-        examples=(
-            "qsctl get messages Orders",
-            "qsctl get messages Orders --select '@sample_queue_status = SENT_MESSAGE_STATUS' -o jsonl",
-        ),
-    )(get_messages)
-    app.add_typer(group, name="get", rich_help_panel=SERVICE_PANEL)

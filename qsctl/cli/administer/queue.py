@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -17,10 +17,21 @@ from qsctl.cli.administer.snippets import (
     read_snippet,
     surroundings,
 )
-from qsctl.cli.command import command, late_command
+from qsctl.cli.command import Commands
 from qsctl.cli.service_options import SERVICE_PANEL, IdempotentOption, QueueArgument, SelectOption, TargetOptions
 
+COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
+
+@COMMANDS.command(
+    "create-queue",
+    late=True,
+    examples=(
+        "qsctl create-queue Orders",
+        "qsctl create-queue Orders --persistent --max-count 1000 --response-timeout 30s --max-delivery-retries 3",
+        "qsctl create-queue --file orders.xml --subscriber Billing --idempotent",
+    ),
+)
 def create_queue(
     name: Annotated[
         str, typer.Argument(help="Name of the queue; may be left out when the XML has one.", show_default=False)
@@ -63,6 +74,9 @@ def create_queue(
         )
 
 
+@COMMANDS.command(
+    "delete-queue", examples=("qsctl delete-queue Orders", "qsctl delete-queue Billing/Orders --idempotent")
+)
 def delete_queue(name: QueueArgument, idempotent: IdempotentOption = False, *, service: TargetOptions) -> Answers:
     """Delete a queue with its samples.
 
@@ -77,38 +91,16 @@ def delete_queue(name: QueueArgument, idempotent: IdempotentOption = False, *, s
         return deleted(name, delete, idempotent=idempotent)
 
 
+@COMMANDS.command(
+    "flush-queue",
+    examples=(
+        "qsctl flush-queue Orders",
+        "qsctl flush-queue Orders --select '@sample_queue_status = UNDELIVERED_MESSAGE_STATUS'",
+    ),
+)
 def flush_queue(name: QueueArgument, select: SelectOption = "", *, service: TargetOptions) -> Answers:
     """Remove samples from a queue: all of them, or those that a selector matches."""
     selector = checked_selector(select)
     with service.open() as administration:
         resource = administration.queue_named(name)
         return answers(resource, administration.flush_queue(resource, selector))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    late_command(
-        app,
-        "create-queue",
-        panel=SERVICE_PANEL,
-        examples=(
-            "qsctl create-queue Orders",
-            "qsctl create-queue Orders --persistent --max-count 1000 --response-timeout 30s --max-delivery-retries 3",
-            "qsctl create-queue --file orders.xml --subscriber Billing --idempotent",
-        ),
-    )(create_queue)
-    command(
-        app,
-        "delete-queue",
-        panel=SERVICE_PANEL,
-        examples=("qsctl delete-queue Orders", "qsctl delete-queue Billing/Orders --idempotent"),
-    )(delete_queue)
-    command(
-        app,
-        "flush-queue",
-        panel=SERVICE_PANEL,
-        examples=(
-            "qsctl flush-queue Orders",
-            "qsctl flush-queue Orders --select '@sample_queue_status = UNDELIVERED_MESSAGE_STATUS'",
-        ),
-    )(flush_queue)

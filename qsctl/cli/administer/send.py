@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
 from qsctl.cli.administer.answers import SERVICE_HELP
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock, plain
 from qsctl.cli.service_options import SERVICE_PANEL, ServiceOptions
 from qsctl.errors import ExitStatus
@@ -17,6 +17,8 @@ from qsctl.errors import ExitStatus
 if TYPE_CHECKING:
     from qsctl.cli.administer.snippets import Surroundings
     from qsctl.core.messages import CommandReply
+
+COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,15 @@ class Replies(Result):
         return blocks
 
 
+@COMMANDS.command(
+    "send",
+    examples=(
+        "qsctl send GET '*' /data",
+        "qsctl send DELETE MyService /domain_participant/P/shared_subscriber/S/shared_reader_queue/Q",
+        "qsctl send GET MyService /domain_participant/P/shared_subscriber/S/shared_reader_queue/Q/message "
+        "'@sample_queue_status = SENT_MESSAGE_STATUS'",
+    ),
+)
 def send(
     action: Annotated[
         str, typer.Argument(help="Action of the command: CREATE, DELETE, GET or SHUTDOWN.", show_default=False)
@@ -126,18 +137,3 @@ def send(
         if isinstance(request, FlushQueue | GetMessages):
             checked_selector(request.selector)
         return Replies(tuple(administration.send(request)))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "send",
-        panel=SERVICE_PANEL,
-        examples=(
-            "qsctl send GET '*' /data",
-            "qsctl send DELETE MyService /domain_participant/P/shared_subscriber/S/shared_reader_queue/Q",
-            "qsctl send GET MyService /domain_participant/P/shared_subscriber/S/shared_reader_queue/Q/message "
-            "'@sample_queue_status = SENT_MESSAGE_STATUS'",
-        ),
-    )(send)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.options import VariableOption, variables_of
 from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Done
 from qsctl.cli.service_options import SERVICE_PANEL
 from qsctl.instant import parse_duration
+
+COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
 _CONFIGURATION = "Configuration"
 _ADMINISTRATION = "Administration"
@@ -31,6 +33,15 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+@COMMANDS.command(
+    "serve",
+    examples=(
+        "qsctl serve queues.xml",
+        "qsctl serve -cfgFile queues.xml -cfgName QueuingService_1 -remoteAdministrationDomainId 55",
+        "qsctl serve queues.xml --metrics-port 9100 --verbosity 3",
+        "qsctl serve queues.xml --print-unit > queuing.service",
+    ),
+)
 def serve(
     files: Annotated[
         list[str] | None,
@@ -263,18 +274,3 @@ def serve(
         return Done(f"service {name} runs as process {pid}")
     cause = run_service(configuration, options, lambda where: note(where) if verbosity else None)
     return Done(f"service {name} left: {cause}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "serve",
-        panel=SERVICE_PANEL,
-        examples=(
-            "qsctl serve queues.xml",
-            "qsctl serve -cfgFile queues.xml -cfgName QueuingService_1 -remoteAdministrationDomainId 55",
-            "qsctl serve queues.xml --metrics-port 9100 --verbosity 3",
-            "qsctl serve queues.xml --print-unit > queuing.service",
-        ),
-    )(serve)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from qsctl.cli.administer.answers import Answers, answers
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.service_options import SERVICE_PANEL, TargetOptions
 
+COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
+
+@COMMANDS.command(
+    "shutdown",
+    examples=(
+        "qsctl shutdown",
+        "qsctl shutdown --fresh  # the next command starts from its file",
+        "qsctl shutdown --target 'Test*'",
+    ),
+)
 def shutdown(
     *,
     service: TargetOptions,
@@ -40,17 +50,3 @@ def shutdown(
             assert isinstance(administration.connection, EmbeddedService)
             administration.connection.forget_configuration()
         return answers("/", administration.shut_down())
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "shutdown",
-        panel=SERVICE_PANEL,
-        examples=(
-            "qsctl shutdown",
-            "qsctl shutdown --fresh  # the next command starts from its file",
-            "qsctl shutdown --target 'Test*'",
-        ),
-    )(shutdown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -16,11 +16,20 @@ from qsctl.cli.administer.snippets import (
     subscriber_of,
     surroundings,
 )
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.service_options import SERVICE_PANEL, IdempotentOption, TargetOptions
 from qsctl.errors import UsageError
 
+COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
+
+@COMMANDS.command(
+    "create-subscriber",
+    examples=(
+        "qsctl create-subscriber Billing",
+        "qsctl create-subscriber --file billing.xml --idempotent",
+    ),
+)
 def create_subscriber(
     name: Annotated[
         str,
@@ -64,6 +73,9 @@ def create_subscriber(
         return answers(resource, administration.create_subscriber(inside, settings, idempotent=idempotent))
 
 
+@COMMANDS.command(
+    "delete-subscriber", examples=("qsctl delete-subscriber Billing", "qsctl delete-subscriber P/Billing --idempotent")
+)
 def delete_subscriber(
     name: Annotated[
         str,
@@ -84,22 +96,3 @@ def delete_subscriber(
             return answers(resource, administration.delete_subscriber(resource, idempotent=idempotent))
 
         return deleted(name, delete, idempotent=idempotent)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    command(
-        app,
-        "create-subscriber",
-        panel=SERVICE_PANEL,
-        examples=(
-            "qsctl create-subscriber Billing",
-            "qsctl create-subscriber --file billing.xml --idempotent",
-        ),
-    )(create_subscriber)
-    command(
-        app,
-        "delete-subscriber",
-        panel=SERVICE_PANEL,
-        examples=("qsctl delete-subscriber Billing", "qsctl delete-subscriber P/Billing --idempotent"),
-    )(delete_subscriber)

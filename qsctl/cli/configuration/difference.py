@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.configuration.validate import ConfigNameOption, DefaultFilesOption
 from qsctl.cli.options import VariableOption, variables_of
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
@@ -18,6 +18,8 @@ from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
+
+COMMANDS: Final = Commands(panel="Configuration")
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,14 @@ class ConfigurationDifference(Result):
         return [TableBlock(columns, self.differences)]
 
 
+@COMMANDS.command(
+    "diff",
+    examples=(
+        "qsctl diff old.xml new.xml  # the values that differ; exit status 1 if there are any",
+        "qsctl diff old.xml new.xml --unified",
+        "qsctl diff 'profiles.xml;a.xml' b.xml --config-name Orders -o json",
+    ),
+)
 def diff(
     first: Annotated[str, typer.Argument(metavar="A", help="Configuration file, or several separated by semicolons.")],
     second: Annotated[str, typer.Argument(metavar="B", help="Configuration that A is compared with, likewise.")],
@@ -115,17 +125,3 @@ def _effective(source: str, config_name: str | None, variables: Mapping[str, str
     assert service is not None  # the writer has put it there
     del service.attrib["name"]
     return element
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "diff",
-        panel="Configuration",
-        examples=(
-            "qsctl diff old.xml new.xml  # the values that differ; exit status 1 if there are any",
-            "qsctl diff old.xml new.xml --unified",
-            "qsctl diff 'profiles.xml;a.xml' b.xml --config-name Orders -o json",
-        ),
-    )(diff)

@@ -6,16 +6,18 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.configuration.validate import ConfigNameOption, DefaultFilesOption
 from qsctl.cli.options import VariableOption, variables_of
 from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, plain
 from qsctl.errors import NotFound
+
+COMMANDS: Final = Commands(panel="Configuration")
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,15 @@ def _with_qos_as_data(value: Plain) -> Plain:
     return value
 
 
+@COMMANDS.command(
+    "render",
+    examples=(
+        "qsctl render service.xml --origins  # every value, and where it comes from",
+        "qsctl render service.xml --origins --path '*redelivery*'",
+        "qsctl render service.xml -o xml > effective.xml",
+        "qsctl render profiles.xml service.xml --config-name Orders -o json",
+    ),
+)
 def render_configuration(
     file: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Configuration files, in the order they are loaded.")
@@ -153,18 +164,3 @@ def render_configuration(
         text=configuration_text(configuration, with_qos_defaults=True),
         with_origins=origins,
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "render",
-        panel="Configuration",
-        examples=(
-            "qsctl render service.xml --origins  # every value, and where it comes from",
-            "qsctl render service.xml --origins --path '*redelivery*'",
-            "qsctl render service.xml -o xml > effective.xml",
-            "qsctl render profiles.xml service.xml --config-name Orders -o json",
-        ),
-    )(render_configuration)

@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Block, Result, TextBlock
 from qsctl.errors import UsageError
 from qsctl.shipped import shipped
+
+COMMANDS: Final = Commands(panel="Configuration")
 
 
 class Template(StrEnum):
@@ -54,6 +56,14 @@ class StarterFile(Result):
         return blocks
 
 
+@COMMANDS.command(
+    "init",
+    examples=(
+        "qsctl init  # USER_QUEUING_SERVICE.xml, which a service loads by itself",
+        "qsctl init orders.xml --template persistent",
+        "qsctl init - --template request-reply",
+    ),
+)
 def init(
     file: Annotated[
         str, typer.Argument(help="File to write; -: standard output. The default one is loaded automatically.")
@@ -89,17 +99,3 @@ def _refusals(template: Template) -> tuple[str, ...]:
     path = shipped(f"fixtures/config/starter/{template}.xml")
     judgement = judge_files([path], variables={}, environment={}, working_directory=Path.cwd(), default_files=False)
     return tuple(problem.message for problem in unsupported(judgement.problems))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "init",
-        panel="Configuration",
-        examples=(
-            "qsctl init  # USER_QUEUING_SERVICE.xml, which a service loads by itself",
-            "qsctl init orders.xml --template persistent",
-            "qsctl init - --template request-reply",
-        ),
-    )(init)

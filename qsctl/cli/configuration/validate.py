@@ -11,17 +11,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.options import VariableOption, variables_of
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock, plain
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.config.problems import Problem
+
+COMMANDS: Final = Commands(panel="Configuration")
 
 ConfigNameOption = Annotated[
     str | None,
@@ -121,6 +123,14 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+@COMMANDS.command(
+    "validate",
+    examples=(
+        "qsctl validate service.xml  # every problem with its file, line and element",
+        "qsctl validate --strict --var DOMAIN=7 service.xml",
+        "qsctl validate a.xml b.xml -o json",
+    ),
+)
 def validate(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help='Configuration files, or str://"<dds>…</dds>" literals.')
@@ -170,17 +180,3 @@ def validate(
         texts=tuple((str(problem.severity), str(problem)) for problem in problems),
         status=status_of(problems),
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "validate",
-        panel="Configuration",
-        examples=(
-            "qsctl validate service.xml  # every problem with its file, line and element",
-            "qsctl validate --strict --var DOMAIN=7 service.xml",
-            "qsctl validate a.xml b.xml -o json",
-        ),
-    )(validate)

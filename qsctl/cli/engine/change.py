@@ -11,11 +11,11 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.engine.change_results import Deleted, Resent, counted
 from qsctl.cli.engine.databases import whole_database
 from qsctl.cli.engine.options import (
@@ -35,44 +35,19 @@ if TYPE_CHECKING:
     from qsctl.dumps.choice import Choice
     from qsctl.sim.engine.recovery_store import RecoveryStore
 
+COMMANDS: Final = Commands()
+
 AllOption = Annotated[bool, typer.Option("--all", help="Every message of the database.")]
 _MOST_ADVICE = 20
 
 
-def delete(
-    database: DatabaseArgument,
-    errors: ErrorsOption = False,
-    *,
-    messages: MessageOptions,
-    every: AllOption = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-) -> Deleted:
-    """Delete messages from the recovery database, or with --errors from the error database.
-
-    Refused while an engine uses the database: a message is in the memory of its thread or process, too, and would be
-    delivered after all. The error names what to stop. Exits with 4 where no message fits.
-    """
-    from qsctl.core.integration.administration import deletion
-    from qsctl.sim.engine.recovery_store import is_in_use
-
-    chosen = _choice(messages, every=every)
-    found = _fitting(whole_database(database), chosen, errors=errors)
-    _check_found(found, database, errors=errors)
-    advice = _advice(found)
-    if is_in_use(database):
-        if not dry_run:
-            raise _in_use(database, advice, "delete")
-        return Deleted(str(database), found, True, (f"{database} is in use by an engine:", *advice))
-    if dry_run:
-        return Deleted(str(database), found, True, ())
-    _confirm(f"Delete {counted(len(found))} of {database}?", yes=yes)
-    with _opened(database, advice, "delete") as store:
-        store.append(deletion(store.database, [each.mid for each in found]))
-        store.compact()
-    return Deleted(str(database), found, False, ())
-
-
+@COMMANDS.command(
+    "resend",
+    examples=(
+        "qsctl engine resend hospital.recovery --mid 0.1.23 --data corrected.hl7 --yes",
+        "qsctl engine resend hospital.recovery --state 405 --destination lab_out --into ob_pre_tps --dry-run",
+    ),
+)
 def resend(
     database: DatabaseArgument,
     *,
@@ -141,6 +116,47 @@ def resend(
         store.append(records)
         store.compact()
     return Resent(str(database), list(zip(found, new, strict=True)), False)
+
+
+@COMMANDS.command(
+    "delete",
+    examples=(
+        "qsctl engine delete hospital.recovery --state 7,11 --destination rad_out --dry-run",
+        "qsctl engine delete hospital.recovery --errors --mid 0.1.23 --yes",
+    ),
+)
+def delete(
+    database: DatabaseArgument,
+    errors: ErrorsOption = False,
+    *,
+    messages: MessageOptions,
+    every: AllOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> Deleted:
+    """Delete messages from the recovery database, or with --errors from the error database.
+
+    Refused while an engine uses the database: a message is in the memory of its thread or process, too, and would be
+    delivered after all. The error names what to stop. Exits with 4 where no message fits.
+    """
+    from qsctl.core.integration.administration import deletion
+    from qsctl.sim.engine.recovery_store import is_in_use
+
+    chosen = _choice(messages, every=every)
+    found = _fitting(whole_database(database), chosen, errors=errors)
+    _check_found(found, database, errors=errors)
+    advice = _advice(found)
+    if is_in_use(database):
+        if not dry_run:
+            raise _in_use(database, advice, "delete")
+        return Deleted(str(database), found, True, (f"{database} is in use by an engine:", *advice))
+    if dry_run:
+        return Deleted(str(database), found, True, ())
+    _confirm(f"Delete {counted(len(found))} of {database}?", yes=yes)
+    with _opened(database, advice, "delete") as store:
+        store.append(deletion(store.database, [each.mid for each in found]))
+        store.compact()
+    return Deleted(str(database), found, False, ())
 
 
 def _choice(messages: MessageOptions, *, every: bool) -> Choice:
@@ -264,23 +280,3 @@ def _confirm(question: str, *, yes: bool) -> None:
         raise UsageError("there is no terminal to confirm on", remedy="Add --yes, or look first with --dry-run.")
     if not typer.confirm(question, default=False, err=True):
         raise Interrupted("nothing was changed")
-
-
-def add(group: typer.Typer) -> None:
-    """Add the commands to the group."""
-    command(
-        group,
-        "resend",
-        examples=(
-            "qsctl engine resend hospital.recovery --mid 0.1.23 --data corrected.hl7 --yes",
-            "qsctl engine resend hospital.recovery --state 405 --destination lab_out --into ob_pre_tps --dry-run",
-        ),
-    )(resend)
-    command(
-        group,
-        "delete",
-        examples=(
-            "qsctl engine delete hospital.recovery --state 7,11 --destination rad_out --dry-run",
-            "qsctl engine delete hospital.recovery --errors --mid 0.1.23 --yes",
-        ),
-    )(delete)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.engine.databases import read_database
 from qsctl.cli.engine.options import DateOrderOption, ErrorsOption, MessageOptions, date_order
 from qsctl.cli.engine.results import Counted, Dumped, States
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from qsctl.dumps.model import Form, ListedMessage
     from qsctl.dumps.moments import Moment
 
+COMMANDS: Final = Commands()
+
 MOST_LISTED: Final = 500_000
 """Messages that are kept for a listing; groups and counts are made of any number."""
 
@@ -32,6 +34,15 @@ _LAYOUT: Final = "Layout"
 _LISTING: Final = "Listing in a file"
 
 
+@COMMANDS.command(
+    "dump",
+    examples=(
+        "qsctl engine dump hospital.recovery --state 7,11 --destination lab  # what waits for it",
+        "qsctl engine dump hospital.recovery --errors -L -o json",
+        "qsctl engine dump --file listing.txt --group-by state,age  # of another installation",
+        "hcidbdump -r -l | qsctl engine dump --file - --group-by thread -o csv",
+    ),
+)
 def dump(
     database: Annotated[
         Path | None,
@@ -245,6 +256,7 @@ def _opened(file: Path) -> Iterator[BinaryIO]:
         yield stream
 
 
+@COMMANDS.command("states", examples=("qsctl engine states", "qsctl engine states 7 11 -o json"))
 def show_states(
     numbers: Annotated[
         list[str] | None,
@@ -268,18 +280,3 @@ def show_states(
             named = str(first) if first == last else f"{first}-{last}"
             raise NotFound(f"there is no state {named}", remedy="qsctl engine states lists all of them.")
     return States(tuple(each for each in STATES.values() if any(first <= each.code <= last for first, last in ranges)))
-
-
-def add(group: typer.Typer) -> None:
-    """Add the commands to the group."""
-    command(
-        group,
-        "dump",
-        examples=(
-            "qsctl engine dump hospital.recovery --state 7,11 --destination lab  # what waits for it",
-            "qsctl engine dump hospital.recovery --errors -L -o json",
-            "qsctl engine dump --file listing.txt --group-by state,age  # of another installation",
-            "hcidbdump -r -l | qsctl engine dump --file - --group-by thread -o csv",
-        ),
-    )(dump)
-    command(group, "states", examples=("qsctl engine states", "qsctl engine states 7 11 -o json"))(show_states)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.engine.run_results import Interrupted, Ran
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.progress import stop_on_interrupt
@@ -16,6 +16,8 @@ from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from qsctl.sim.scenario.scenario import Scenario
+
+COMMANDS: Final = Commands()
 
 ScenarioArgument = Annotated[
     str,
@@ -35,6 +37,14 @@ class Synchronization(StrEnum):
     OFF = "off"
 
 
+@COMMANDS.command(
+    "run",
+    examples=(
+        "qsctl engine run clinic --until 5min --database recovery.db # what a killed engine leaves behind",
+        "qsctl engine run clinic --until 7min --database recovery.db # it recovers, and goes on",
+        "qsctl engine run clinic --database recovery.db --speed 10 # ten times as fast as the clock",
+    ),
+)
 def run(
     scenario: ScenarioArgument,
     database: Annotated[
@@ -104,6 +114,13 @@ def run(
     return Ran(read.name, "" if database is None else str(database), made)
 
 
+@COMMANDS.command(
+    "crash-points",
+    examples=(
+        "qsctl engine crash-points engine-crash-points --every 20 # a table of interruptions",
+        "qsctl engine crash-points my-engine.xml -o json # everything that came out wrong",
+    ),
+)
 def crash_points(
     scenario: ScenarioArgument,
     every: Annotated[
@@ -121,27 +138,6 @@ def crash_points(
     from qsctl.sim.engine.crash_points import explore
 
     return Interrupted(explore(_read(scenario, seed, changes), every=every, nested=nested))
-
-
-def add(group: typer.Typer) -> None:
-    """Add the commands."""
-    command(
-        group,
-        "run",
-        examples=(
-            "qsctl engine run clinic --until 5min --database recovery.db # what a killed engine leaves behind",
-            "qsctl engine run clinic --until 7min --database recovery.db # it recovers, and goes on",
-            "qsctl engine run clinic --database recovery.db --speed 10 # ten times as fast as the clock",
-        ),
-    )(run)
-    command(
-        group,
-        "crash-points",
-        examples=(
-            "qsctl engine crash-points engine-crash-points --every 20 # a table of interruptions",
-            "qsctl engine crash-points my-engine.xml -o json # everything that came out wrong",
-        ),
-    )(crash_points)
 
 
 def _read(scenario: str, seed: int | None, changes: ScenarioChanges) -> Scenario:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Result, TextBlock
 from qsctl.shipped import shipped
+
+COMMANDS: Final = Commands(panel="Help")
 
 
 class Shell(StrEnum):
@@ -36,21 +38,15 @@ class CompletionScript(Result):
         return [TextBlock(self.script.rstrip("\n"))]
 
 
+@COMMANDS.command(
+    "completion",
+    examples=(
+        "qsctl completion bash > ~/.local/share/bash-completion/completions/qsctl",
+        "qsctl completion fish > ~/.config/fish/completions/qsctl.fish",
+    ),
+)
 def completion(
     shell: Annotated[Shell, typer.Argument(help="Shell that the script is for.", show_default=False)],
 ) -> CompletionScript:
     """Print the completion script of a shell."""
     return CompletionScript(shell, shipped(f"completions/qsctl.{shell}").read_text(encoding="utf-8"))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "completion",
-        panel="Help",
-        examples=(
-            "qsctl completion bash > ~/.local/share/bash-completion/completions/qsctl",
-            "qsctl completion fish > ~/.config/fish/completions/qsctl.fish",
-        ),
-    )(completion)

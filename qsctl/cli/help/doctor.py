@@ -8,13 +8,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
-import typer
-
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Column, Result, Row, TableBlock, TextBlock, plain
 from qsctl.errors import ExitStatus
+
+COMMANDS: Final = Commands()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +176,9 @@ def _writable(part: str, folder: Path, needed: bool, remedy: str) -> Finding:
         return Finding(part, False, needed, f"{folder} cannot be written: {error.strerror}", remedy)
 
 
+@COMMANDS.command(
+    "doctor", examples=("qsctl doctor  # exit status 1 when something needed is missing", "qsctl doctor -o json")
+)
 def doctor() -> Health:
     """Look for what the commands need: Java for Spark, packages, writable folders. Starts nothing."""
     return Health((*java_findings(), *package_findings(), dds_finding(), tcp_finding(), *folder_findings()))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "doctor",
-        examples=("qsctl doctor  # exit status 1 when something needed is missing", "qsctl doctor -o json"),
-    )(doctor)

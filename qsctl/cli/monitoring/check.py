@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Final, cast
 import typer
 from typer.core import TyperCommand
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.monitoring.check_values import (
     CLIENT_MEASURES,
     QUEUE_MEASURES,
@@ -32,6 +32,10 @@ from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import Block, Result, Row, TextBlock
 from qsctl.cli.service_options import TargetOptions
 from qsctl.errors import QsctlError, UsageError
+
+COMMANDS: Final = Commands(
+    panel="Monitor", group="check", help="Check figures for a monitoring system: 0 OK, 1, 2, 3 UNKNOWN."
+)
 
 WarningOption = Annotated[
     str,
@@ -125,6 +129,15 @@ _USAGE_ERROR: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
 """What the parser raises for any wrong command line: the base of its public exceptions, which has no public name."""
 
 
+@COMMANDS.command(
+    "client",
+    kind=CheckCommand,
+    examples=(
+        "qsctl check client 'desks/*' --warning 0 --critical 1000  # discards of the newest run",
+        "qsctl check client '*' --measure blocked_percent -w 20 -c 50 --run qsctl-runs/slow-subscriber-1",
+        "qsctl check client solace1 --queue G-1 -m depth_percent -w 60 -c 80 --listing captured.txt",
+    ),
+)
 def check_client(
     name: Annotated[
         str, typer.Argument(metavar="CLIENT", help="Name of a client; ? stands for one character, * for any.")
@@ -166,6 +179,15 @@ def check_client(
     return _checked(values, measure, warning, critical)
 
 
+@COMMANDS.command(
+    "queue",
+    kind=CheckCommand,
+    examples=(
+        "qsctl check queue Orders --warning 100 --critical 1000  # of the embedded service",
+        "qsctl check queue Orders -m failed_delivery_message_count -c 0 --service dds:57",
+        "qsctl check queue D-1 -m high_water_mark_percent -w 80 -c 100 --run qsctl-runs/burst-1",
+    ),
+)
 def check_queue(
     name: Annotated[
         str,
@@ -234,29 +256,3 @@ def _checked(values: Callable[[], list[Checked]], measure: str, warning: str, cr
     why = f", allowed is {limit.text}" if status is not CheckStatus.OK and limit is not None else ""
     several = f" ({bad} of {len(found)} are not well)" if len(found) > 1 else ""
     return CheckResult(status, f"{worst}{why}{several}", measure, tuple(ordered), warn, crit)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group and its commands."""
-    group = typer.Typer(no_args_is_help=True, help="Check figures for a monitoring system: 0 OK, 1, 2, 3 UNKNOWN.")
-    command(
-        group,
-        "client",
-        kind=CheckCommand,
-        examples=(
-            "qsctl check client 'desks/*' --warning 0 --critical 1000  # discards of the newest run",
-            "qsctl check client '*' --measure blocked_percent -w 20 -c 50 --run qsctl-runs/slow-subscriber-1",
-            "qsctl check client solace1 --queue G-1 -m depth_percent -w 60 -c 80 --listing captured.txt",
-        ),
-    )(check_client)
-    command(
-        group,
-        "queue",
-        kind=CheckCommand,
-        examples=(
-            "qsctl check queue Orders --warning 100 --critical 1000  # of the embedded service",
-            "qsctl check queue Orders -m failed_delivery_message_count -c 0 --service dds:57",
-            "qsctl check queue D-1 -m high_water_mark_percent -w 80 -c 100 --run qsctl-runs/burst-1",
-        ),
-    )(check_queue)
-    app.add_typer(group, name="check", rich_help_panel="Monitor")

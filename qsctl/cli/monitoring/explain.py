@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.input_files import is_standard_input
 from qsctl.cli.monitoring.listing_source import load_listing
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
@@ -17,6 +17,10 @@ from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlo
 if TYPE_CHECKING:
     from qsctl.profiles.listings.model import Listings
     from qsctl.sim.listings.discards import Explained
+
+COMMANDS: Final = Commands(
+    panel="Simulate and summarize", group="explain", help="Explain what a run or a captured listing shows."
+)
 
 READY_COMMANDS: Final = {
     "transmit_congestion": "qsctl size burst --target 'discards({queue})=0' --vary 'max-depth({queue})'",
@@ -128,6 +132,14 @@ def _percent(share: object) -> str:
     return f"{100 * share:.4g} %"
 
 
+@COMMANDS.command(
+    "discards",
+    examples=(
+        "qsctl explain discards qsctl-runs/slow-subscriber-1",
+        "qsctl explain discards captured.txt",
+        "qsctl explain discards reply.xml -o json",
+    ),
+)
 def discards(
     source: Annotated[
         Path,
@@ -196,18 +208,3 @@ def _of_queues(found: Listings) -> list[Explained]:
         cause = BY_KEY["transmit_congestion"]
         made.append(Made(f"queue {name}", cause, total, f"{client}: {most:,}", command=command))
     return made
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group and its command."""
-    group = typer.Typer(no_args_is_help=True, help="Explain what a run or a captured listing shows.")
-    command(
-        group,
-        "discards",
-        examples=(
-            "qsctl explain discards qsctl-runs/slow-subscriber-1",
-            "qsctl explain discards captured.txt",
-            "qsctl explain discards reply.xml -o json",
-        ),
-    )(discards)
-    app.add_typer(group, name="explain", rich_help_panel="Simulate and summarize")

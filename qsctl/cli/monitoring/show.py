@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.monitoring.listing_source import (
     ListingOption,
     ReplicationOption,
@@ -28,6 +28,10 @@ from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from qsctl.sim.listings.run_state import RunState
+
+COMMANDS: Final = Commands(
+    panel="Simulate and summarize", group="show", help="Show a run, or a captured listing, as the broker lists it."
+)
 
 NameArgument = Annotated[
     str,
@@ -50,6 +54,15 @@ _NEIGHBOR_WORDS: Final = frozenset({"stats queues", "stats queue"})
 EVENTS_REMEDY: Final = "its log level is {level}: with --level events every figure of single clients is known."
 
 
+@COMMANDS.command(
+    "client",
+    examples=(
+        "qsctl show client 'desks/*' stats queue  # of the newest run",
+        "qsctl show client '*' slow-subscriber --run qsctl-runs/slow-subscriber-1",
+        "qsctl show client '*' connections wide -o csv",
+        "qsctl show client '*' stats queue --listing captured.txt -o prometheus",
+    ),
+)
 def show_client(
     name: NameArgument,
     words: WordsArgument = None,
@@ -74,6 +87,47 @@ def show_client(
     return _noted(_run_clients(run, replication, name, kind))
 
 
+@COMMANDS.command(
+    "client-profile",
+    examples=(
+        "qsctl show client-profile default detail",
+        "qsctl show client-profile '*' message-vpn markets detail --listing captured.txt",
+    ),
+)
+def show_client_profile(
+    name: NameArgument,
+    words: WordsArgument = None,
+    run: RunOption = None,
+    listing: ListingOption = None,
+) -> ShownProfiles:
+    """Show client profiles as the broker lists them: `detail`, or `message-vpn VPN detail`.
+
+    Of a run: the profiles of its scenario, as it began. A captured file may have any format of `qsctl client-profile`.
+    """
+    typed = words or []
+    vpn = typed[1] if len(typed) == 3 and typed[0] == "message-vpn" else "*"
+    if typed[-1:] != ["detail"] or len(typed) not in {1, 3} or (len(typed) == 3 and typed[0] != "message-vpn"):
+        raise UsageError(
+            f"show client-profile {name} {' '.join(typed)!r} is no listing",
+            remedy="Write it as in: show client-profile default detail, or: … message-vpn VPN detail.",
+        )
+    check_source(run, listing)
+    found = _run_profiles(run) if listing is None else _captured_profiles(listing)
+    where = str(listing or run or "the newest run")
+    from qsctl.profiles.listings.wildcard import matches
+
+    fitting = [each for each in found if matches(vpn, each.profile.message_vpn)]
+    names = {each.name for each in chosen([each.profile for each in fitting], name, "client profile", where)}
+    return ShownProfiles(tuple(each for each in fitting if each.profile.name in names))
+
+
+@COMMANDS.command(
+    "cspf",
+    examples=(
+        "qsctl show cspf neighbor '*' stats queues",
+        "qsctl show cspf neighbor 1.2.3.4 stats queues --listing captured.txt -o json",
+    ),
+)
 def show_cspf(
     words: Annotated[
         list[str], typer.Argument(metavar="neighbor NAME stats queues", help="Words of the broker's command.")
@@ -107,33 +161,6 @@ def show_cspf(
         error.remedy = 'Mark the group that stands for its link: <group name="…" count="4" neighbor="true" …/>.'
         raise error
     return ShownListing(Listings(neighbors=tuple(chosen(links, name, "neighbor", str(state.run.folder)))))
-
-
-def show_client_profile(
-    name: NameArgument,
-    words: WordsArgument = None,
-    run: RunOption = None,
-    listing: ListingOption = None,
-) -> ShownProfiles:
-    """Show client profiles as the broker lists them: `detail`, or `message-vpn VPN detail`.
-
-    Of a run: the profiles of its scenario, as it began. A captured file may have any format of `qsctl client-profile`.
-    """
-    typed = words or []
-    vpn = typed[1] if len(typed) == 3 and typed[0] == "message-vpn" else "*"
-    if typed[-1:] != ["detail"] or len(typed) not in {1, 3} or (len(typed) == 3 and typed[0] != "message-vpn"):
-        raise UsageError(
-            f"show client-profile {name} {' '.join(typed)!r} is no listing",
-            remedy="Write it as in: show client-profile default detail, or: … message-vpn VPN detail.",
-        )
-    check_source(run, listing)
-    found = _run_profiles(run) if listing is None else _captured_profiles(listing)
-    where = str(listing or run or "the newest run")
-    from qsctl.profiles.listings.wildcard import matches
-
-    fitting = [each for each in found if matches(vpn, each.profile.message_vpn)]
-    names = {each.name for each in chosen([each.profile for each in fitting], name, "client profile", where)}
-    return ShownProfiles(tuple(each for each in fitting if each.profile.name in names))
 
 
 def _captured_profiles(file: Path) -> list[ListedProfile]:
@@ -221,35 +248,3 @@ def _notes(state: RunState) -> tuple[str, ...]:
     ):
         notes.append(f"{state.run.folder}: {EVENTS_REMEDY.format(level=info.log_level)}")
     return tuple(notes)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group and its commands."""
-    group = typer.Typer(no_args_is_help=True, help="Show a run, or a captured listing, as the broker lists it.")
-    command(
-        group,
-        "client",
-        examples=(
-            "qsctl show client 'desks/*' stats queue  # of the newest run",
-            "qsctl show client '*' slow-subscriber --run qsctl-runs/slow-subscriber-1",
-            "qsctl show client '*' connections wide -o csv",
-            "qsctl show client '*' stats queue --listing captured.txt -o prometheus",
-        ),
-    )(show_client)
-    command(
-        group,
-        "client-profile",
-        examples=(
-            "qsctl show client-profile default detail",
-            "qsctl show client-profile '*' message-vpn markets detail --listing captured.txt",
-        ),
-    )(show_client_profile)
-    command(
-        group,
-        "cspf",
-        examples=(
-            "qsctl show cspf neighbor '*' stats queues",
-            "qsctl show cspf neighbor 1.2.3.4 stats queues --listing captured.txt -o json",
-        ),
-    )(show_cspf)
-    app.add_typer(group, name="show", rich_help_panel="Simulate and summarize")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.options import assignments_of
 from qsctl.cli.profiles.options import (
     FileArgument,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from qsctl.profiles.client_profile import Queue
 
+COMMANDS: Final = Commands()
+
 FlowsOption = Annotated[
     int, typer.Option("--flows", min=0, max=200_000, help="Number of consumer flows of one client.")
 ]
@@ -36,6 +38,14 @@ MessageSizeOption = Annotated[
 ]
 
 
+@COMMANDS.command(
+    "lint",
+    examples=(
+        "qsctl client-profile lint profile.json --flows 10 --window 255 --message-size 20480",
+        "qsctl client-profile lint web.tf --web --topics 80",
+        "qsctl client-profile lint new.json --queued D-1=1500  # before the depth is lowered",
+    ),
+)
 def lint(
     file: FileArgument,
     name: NameOption = None,
@@ -77,6 +87,13 @@ def _queued(options: Sequence[str] | None) -> dict[Queue, int]:
     return found
 
 
+@COMMANDS.command(
+    "diff",
+    examples=(
+        "qsctl client-profile diff profile.json listing.txt",
+        "qsctl client-profile diff old.cfg new.cfg --name web -o csv",
+    ),
+)
 def diff(
     first: FileArgument,
     second: Annotated[Path, typer.Argument(metavar="FILE", help="Other file of client profiles, in any format.")],
@@ -90,6 +107,13 @@ def diff(
     return ProfileDifference(str(first), str(second), differences(one, other))
 
 
+@COMMANDS.command(
+    "size",
+    examples=(
+        "qsctl client-profile size --flows 10 --window 255 --message-size 20480 --clients 100",
+        "qsctl client-profile size profile.json --flows 2 --round-trip 100ms --rate '1 Gbit/s' --scenario load.xml",
+    ),
+)
 def size(
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="File of client profiles; left out: the vendor's defaults.")
@@ -153,20 +177,3 @@ def _check(scenario: Path | None) -> str:
     line = f"qsctl size {file} --target 'waiting_messages(G-1)=0' --vary 'min-msg-burst(G-1)' "
     line += "--set 'profile[sized]/queue[G-1]/max-depth=2'"
     return line if scenario is not None else f"{line} (--scenario SCENARIO writes it)"
-
-
-def add(group: typer.Typer) -> None:
-    """Add the commands to the group."""
-    command(group, "lint", examples=(
-        "qsctl client-profile lint profile.json --flows 10 --window 255 --message-size 20480",
-        "qsctl client-profile lint web.tf --web --topics 80",
-        "qsctl client-profile lint new.json --queued D-1=1500  # before the depth is lowered",
-    ))(lint)  # fmt: skip
-    command(group, "diff", examples=(
-        "qsctl client-profile diff profile.json listing.txt",
-        "qsctl client-profile diff old.cfg new.cfg --name web -o csv",
-    ))(diff)  # fmt: skip
-    command(group, "size", examples=(
-        "qsctl client-profile size --flows 10 --window 255 --message-size 20480 --clients 100",
-        "qsctl client-profile size profile.json --flows 2 --round-trip 100ms --rate '1 Gbit/s' --scenario load.xml",
-    ))(size)  # fmt: skip

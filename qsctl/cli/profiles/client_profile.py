@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.profiles import checks as profile_checks
 from qsctl.cli.profiles import conversion as profile_conversion
 from qsctl.cli.profiles.options import (
@@ -34,9 +34,23 @@ if TYPE_CHECKING:
     from qsctl.profiles.setting import Setting, Value
 
 _PANEL: Final = "Client profiles"
+
+COMMANDS: Final = Commands(
+    panel=_PANEL,
+    group="client-profile",
+    help="Read, check, change and convert client profiles of a Solace broker, in files of any format.",
+    parts=(profile_conversion.COMMANDS, profile_checks.COMMANDS),
+)
 _LEVELS: Final = re.compile(r"(\d{1,12})\s*(%?)\s*/\s*(\d{1,12})\s*(%?)")
 
 
+@COMMANDS.command(
+    "show",
+    examples=(
+        "qsctl client-profile show profile.json --changed",
+        "qsctl client-profile show broker.cfg --name web -o yaml",
+    ),
+)
 def show(
     file: FileArgument,
     name: NameOption = None,
@@ -54,6 +68,13 @@ def show(
     return ShownProfile(chosen.profile, chosen.stated, str(file), str(read.format), changed)
 
 
+@COMMANDS.command(
+    "set",
+    examples=(
+        "qsctl client-profile set profile.json queueDirect1MaxDepth=100 --out new.json",
+        "qsctl client-profile set broker.cfg 'queue D-1 max-depth=100' egress_flows_threshold=80%/60% --name web",
+    ),
+)
 def set_settings(
     file: FileArgument,
     assignments: Annotated[
@@ -81,6 +102,13 @@ def set_settings(
     return _changed(file, form, name, message_vpn, changes, out, force=force)
 
 
+@COMMANDS.command(
+    "reset",
+    examples=(
+        "qsctl client-profile reset profile.tf queueDirect1MaxDepth  # as `no max-depth` does",
+        "qsctl client-profile reset profile.json --all --out plain.json",
+    ),
+)
 def reset(
     file: FileArgument,
     settings: Annotated[
@@ -149,27 +177,3 @@ def _refuse_what_would_be_lost(read: ProfileFile, profile: ClientProfile, change
             f"format {read.format} has no place for {', '.join(lost)}",
             remedy="Convert the file first: qsctl client-profile export FILE --to semp-v2 --out OTHER.",
         )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    group = typer.Typer(
-        name="client-profile",
-        no_args_is_help=True,
-        help="Read, check, change and convert client profiles of a Solace broker, in files of any format.",
-    )
-    command(group, "show", examples=(
-        "qsctl client-profile show profile.json --changed",
-        "qsctl client-profile show broker.cfg --name web -o yaml",
-    ))(show)  # fmt: skip
-    command(group, "set", examples=(
-        "qsctl client-profile set profile.json queueDirect1MaxDepth=100 --out new.json",
-        "qsctl client-profile set broker.cfg 'queue D-1 max-depth=100' egress_flows_threshold=80%/60% --name web",
-    ))(set_settings)  # fmt: skip
-    command(group, "reset", examples=(
-        "qsctl client-profile reset profile.tf queueDirect1MaxDepth  # as `no max-depth` does",
-        "qsctl client-profile reset profile.json --all --out plain.json",
-    ))(reset)  # fmt: skip
-    profile_conversion.add(group)
-    profile_checks.add(group)
-    app.add_typer(group, rich_help_panel=_PANEL)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.profiles.options import (
     FileArgument,
     ForceOption,
@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from qsctl.profiles.client_profile import ClientProfile
     from qsctl.profiles.formats.draft import ReadProfile
 
+COMMANDS: Final = Commands()
 
+
+@COMMANDS.command(
+    "import",
+    examples=(
+        "qsctl client-profile import broker.cfg web.json --out profiles.xml",
+        "qsctl client-profile import reply.xml --from semp-v1",
+    ),
+)
 def import_profiles(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of client profiles, in any format.")],
     form: FromOption = None,
@@ -53,6 +62,14 @@ def import_profiles(
     return _result(text, list(profiles.values()), Format.XML, out, force=force)
 
 
+@COMMANDS.command(
+    "export",
+    examples=(
+        "qsctl client-profile export profile.json --to cli",
+        "qsctl client-profile export new.json --against old.json --to semp-v2  # the body of a PATCH",
+        "qsctl client-profile export broker.cfg --all --to terraform --out profiles.tf",
+    ),
+)
 def export(
     file: FileArgument,
     to: Annotated[Format, typer.Option("--to", help="Format to write.")],
@@ -105,16 +122,3 @@ def _result(
     note_lost(lost, form)
     file = written(text, out, force=force)
     return ProfileText(text, file, str(form), tuple(each.name for each in profiles), lost)
-
-
-def add(group: typer.Typer) -> None:
-    """Add the commands to the group."""
-    command(group, "import", examples=(
-        "qsctl client-profile import broker.cfg web.json --out profiles.xml",
-        "qsctl client-profile import reply.xml --from semp-v1",
-    ))(import_profiles)  # fmt: skip
-    command(group, "export", examples=(
-        "qsctl client-profile export profile.json --to cli",
-        "qsctl client-profile export new.json --against old.json --to semp-v2  # the body of a PATCH",
-        "qsctl client-profile export broker.cfg --all --to terraform --out profiles.tf",
-    ))(export)  # fmt: skip

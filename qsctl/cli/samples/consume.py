@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.location import seconds
 from qsctl.cli.output.payloads import TypesOption
 from qsctl.cli.samples.consume_results import Answer, Consumed
@@ -18,6 +18,8 @@ from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
+
+COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 LEAST_ANSWER_S: Final = 10.0
 """What a service has to answer a command, however short the wait for a sample is."""
@@ -50,6 +52,14 @@ class ConsumedService(TargetOptions):
             yield administration
 
 
+@COMMANDS.command(
+    "consume",
+    examples=(
+        "qsctl consume Orders",
+        "qsctl consume Orders --count 0 -o jsonl",
+        "qsctl consume Orders --timeout 30s --reject",
+    ),
+)
 def consume(
     queue: QueueArgument,
     count: Annotated[
@@ -105,17 +115,3 @@ def consume(
             administration.require_delivering(resource)
     if not has_samples:
         yield Consumed((), acknowledgment)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "consume",
-        panel=SAMPLES_PANEL,
-        examples=(
-            "qsctl consume Orders",
-            "qsctl consume Orders --count 0 -o jsonl",
-            "qsctl consume Orders --timeout 30s --reject",
-        ),
-    )(consume)

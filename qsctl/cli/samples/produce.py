@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.samples.produce_results import Produced
 from qsctl.cli.service_options import SAMPLES_PANEL, TargetOptions
+
+COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 _CONTENT = "Content (left out: standard input)"
 _IDENTITY = "Identity"
 
 
+@COMMANDS.command(
+    "produce",
+    examples=(
+        "qsctl produce Orders --text hello",
+        "qsctl produce Orders --file orders.txt --lines",
+        "seq 1000 | qsctl produce Orders --lines",
+        "qsctl produce Orders --json '{\"id\": 7}' --types types.xml --lifespan 1h",
+    ),
+)
 def produce(
     name: Annotated[
         str,
@@ -130,18 +141,3 @@ def produce(
     with service.open() as administration:
         topic = topic_named(name, administration.hosted())
         return write_all(administration.connection, topic, payloads(content, topic.type_name), origin)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "produce",
-        panel=SAMPLES_PANEL,
-        examples=(
-            "qsctl produce Orders --text hello",
-            "qsctl produce Orders --file orders.txt --lines",
-            "seq 1000 | qsctl produce Orders --lines",
-            "qsctl produce Orders --json '{\"id\": 7}' --types types.xml --lifespan 1h",
-        ),
-    )(produce)

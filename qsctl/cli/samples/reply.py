@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Result, TextBlock
 from qsctl.cli.service_options import SAMPLES_PANEL, DdsOptions, QueueArgument
 from qsctl.errors import ExitStatus
+
+COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,13 @@ class Answered(Result):
         return [TextBlock(f"{self.answered} answered, {self.rejected} rejected")]
 
 
+@COMMANDS.command(
+    "reply",
+    examples=(
+        "qsctl reply Quotes@Desk --text 'no quote for {}' --service dds:7",
+        "qsctl reply Quotes@Desk --exec ./quote --count 10 --service dds:7",
+    ),
+)
 def reply(
     queue: QueueArgument,
     text: Annotated[
@@ -98,16 +107,3 @@ def reply(
     if not answered and not rejected:
         raise NoAnswer(f"no request came in {wait_s:g} s", remedy="Give it more time with --timeout.")
     return Answered(answered, rejected)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "reply",
-        panel=SAMPLES_PANEL,
-        examples=(
-            "qsctl reply Quotes@Desk --text 'no quote for {}' --service dds:7",
-            "qsctl reply Quotes@Desk --exec ./quote --count 10 --service dds:7",
-        ),
-    )(reply)

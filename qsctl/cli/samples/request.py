@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
 from qsctl.cli.service_options import SAMPLES_PANEL, DdsOptions, QueueArgument
+
+COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,13 @@ class Replies(Result):
         return [TextBlock(reply) for reply in self.replies]
 
 
+@COMMANDS.command(
+    "request",
+    examples=(
+        "qsctl request Quotes@Desk --text 'EURUSD' --service dds:7",
+        "qsctl request Quotes --file question.bin --replies 2 --timeout 30s --service dds:7",
+    ),
+)
 def request(
     queue: QueueArgument,
     text: Annotated[
@@ -100,16 +109,3 @@ def request(
                 remedy="Check that a replier is running, or give it more time with --timeout. A late reply waits: "
                 f"qsctl consume {reply_queue} --source-guid {requester.source_guid.hex()} --service {service.service}",
             )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "request",
-        panel=SAMPLES_PANEL,
-        examples=(
-            "qsctl request Quotes@Desk --text 'EURUSD' --service dds:7",
-            "qsctl request Quotes --file question.bin --replies 2 --timeout 30s --service dds:7",
-        ),
-    )(request)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, compared_runs
@@ -19,6 +19,8 @@ from qsctl.errors import UsageError
 if TYPE_CHECKING:
     from qsctl.eventlog.location import Location
     from qsctl.summary.compare import Comparison, Difference
+
+COMMANDS: Final = Commands(panel="Simulate and summarize")
 
 SHOWN = ("discards", "loss_ratio", "throughput", "latency_mean", "latency_p99")
 
@@ -150,6 +152,14 @@ def _text(measure: str, value: float) -> str:
     return f"{value:.6g}"
 
 
+@COMMANDS.command(
+    "compare",
+    examples=(
+        "qsctl compare qsctl-runs/trace-solace-1 qsctl-runs/trace-tibco-1",
+        "qsctl compare burst --client-profile old.json --client-profile new.json --set horizon=2s",
+        "qsctl compare sweeps/strict sweeps/weighted -o csv  # every measure at every point",
+    ),
+)
 def compare(
     a: Annotated[
         str,
@@ -217,17 +227,3 @@ def compare(
         sides = (location(a), location(b))
     comparison = compare_folders(sides[0], sides[1], confidence)
     return Compared(sentence(comparison), comparison)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "compare",
-        panel="Simulate and summarize",
-        examples=(
-            "qsctl compare qsctl-runs/trace-solace-1 qsctl-runs/trace-tibco-1",
-            "qsctl compare burst --client-profile old.json --client-profile new.json --set horizon=2s",
-            "qsctl compare sweeps/strict sweeps/weighted -o csv  # every measure at every point",
-        ),
-    )(compare)

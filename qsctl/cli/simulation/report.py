@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.output.results import Block, Result, TextBlock
 from qsctl.cli.simulation.spark_options import ClusterOptions
+
+COMMANDS: Final = Commands(panel="Simulate and summarize")
 
 SWEEP_FILE = "sweep.json"
 
@@ -34,6 +36,14 @@ class Written(Result):
         return [*(TextBlock(sentence) for sentence in self.verdict), TextBlock(f"Report: {self.file}")]
 
 
+@COMMANDS.command(
+    "report",
+    examples=(
+        "qsctl report qsctl-runs/burst-1",
+        "qsctl report qsctl-sweeps/burst --out sweep.html",
+        "qsctl report sizing.json --out sizing.html  # of `qsctl size … -o json > sizing.json`",
+    ),
+)
 def report(
     named: Annotated[
         str,
@@ -68,17 +78,3 @@ def report(
 
     size = write_page(page, file)
     return Written(str(file), size, tuple(page.verdict))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "report",
-        panel="Simulate and summarize",
-        examples=(
-            "qsctl report qsctl-runs/burst-1",
-            "qsctl report qsctl-sweeps/burst --out sweep.html",
-            "qsctl report sizing.json --out sizing.html  # of `qsctl size … -o json > sizing.json`",
-        ),
-    )(report)

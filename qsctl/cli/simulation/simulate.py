@@ -6,11 +6,11 @@ import gc
 import os
 import time
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from qsctl.sim.run import RunReport
     from qsctl.sim.scenario.scenario import Scenario
     from qsctl.summary.run_summary import QueueFigures
+
+COMMANDS: Final = Commands(panel="Simulate and summarize")
 
 FEW_CLIENTS = 8
 """Up to this many clients are shown one by one unless `--by` is given."""
@@ -43,6 +45,17 @@ class By(StrEnum):
     QUEUE = "queue"
 
 
+@COMMANDS.command(
+    "simulate",
+    examples=(
+        "qsctl simulate  # the built-in scenario: bursts of market data beyond what a port carries",
+        "qsctl simulate --list",
+        "qsctl simulate web-messaging --by group --set 'profile[web]/queue[D-1]/max-depth=400'",
+        "qsctl simulate my-scenario.xml --var CLIENTS=500 --seed 7 --replications 10 --out run-7",
+        "qsctl simulate guaranteed --client-profile covered=fixtures/profiles/guaranteed.json",
+        "qsctl simulate --spark -o json  # the same figures, computed by Spark from the event log",
+    ),
+)
 def simulate(
     scenario: Annotated[
         str | None,
@@ -220,20 +233,3 @@ def _ready() -> ReadyScenarios:
 def _workers(replications: int) -> int:
     """A process costs about a second to start: a few replications are done in this one."""
     return min(os.cpu_count() or 1, replications) if replications >= 4 else 1
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "simulate",
-        panel="Simulate and summarize",
-        examples=(
-            "qsctl simulate  # the built-in scenario: bursts of market data beyond what a port carries",
-            "qsctl simulate --list",
-            "qsctl simulate web-messaging --by group --set 'profile[web]/queue[D-1]/max-depth=400'",
-            "qsctl simulate my-scenario.xml --var CLIENTS=500 --seed 7 --replications 10 --out run-7",
-            "qsctl simulate guaranteed --client-profile covered=fixtures/profiles/guaranteed.json",
-            "qsctl simulate --spark -o json  # the same figures, computed by Spark from the event log",
-        ),
-    )(simulate)

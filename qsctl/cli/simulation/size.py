@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
 from qsctl.cli.simulation.command_line import command_line
@@ -22,6 +22,8 @@ from qsctl.errors import ExitStatus
 if TYPE_CHECKING:
     from qsctl.sim.sizing.targets import Target
     from qsctl.summary.size import Candidate, Sizing, TargetEvidence
+
+COMMANDS: Final = Commands(panel="Simulate and summarize")
 
 
 @dataclass(frozen=True)
@@ -236,6 +238,14 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+@COMMANDS.command(
+    "size",
+    examples=(
+        "qsctl size burst --target 'discards(D-1)=0' --vary 'max-depth(D-1)'",
+        "qsctl size burst --target 'latency_p99(D-1)<200ms' --target 'loss_ratio(D-1)<5%' --vary 'max-depth(D-1)'",
+        "qsctl size guaranteed --target 'waiting_messages(G-1)<20' --vary 'min-msg-burst(G-1)=4,8,16,32,255'",
+    ),
+)
 def size(
     scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Scenario file, or the name of a ready one.")],
     target: Annotated[
@@ -324,17 +334,3 @@ def size(
             report=note,
         )
     return Sized(read.name, sizing, command_line("size", scenario, given, variables, overrides))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "size",
-        panel="Simulate and summarize",
-        examples=(
-            "qsctl size burst --target 'discards(D-1)=0' --vary 'max-depth(D-1)'",
-            "qsctl size burst --target 'latency_p99(D-1)<200ms' --target 'loss_ratio(D-1)<5%' --vary 'max-depth(D-1)'",
-            "qsctl size guaranteed --target 'waiting_messages(G-1)<20' --vary 'min-msg-burst(G-1)=4,8,16,32,255'",
-        ),
-    )(size)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.summarize_results import Summary
 from qsctl.errors import UsageError
 from qsctl.instant import parse_duration
 
+COMMANDS: Final = Commands(panel="Simulate and summarize")
 
+
+@COMMANDS.command(
+    "summarize",
+    examples=(
+        "qsctl summarize qsctl-runs/burst-1  # every measure, by client and queue",
+        "qsctl summarize qsctl-runs/burst-1 --by queue --window 100ms --out tables",
+        "qsctl summarize qsctl-runs/burst-1 qsctl-runs/burst-2 --by queue -o csv",
+    ),
+)
 def summarize(
     runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders of `qsctl simulate`, by path or URI.")],
     by: Annotated[
@@ -59,17 +69,3 @@ def summarize(
             out=None if out is None else location(out),
         )
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "summarize",
-        panel="Simulate and summarize",
-        examples=(
-            "qsctl summarize qsctl-runs/burst-1  # every measure, by client and queue",
-            "qsctl summarize qsctl-runs/burst-1 --by queue --window 100ms --out tables",
-            "qsctl summarize qsctl-runs/burst-1 qsctl-runs/burst-2 --by queue -o csv",
-        ),
-    )(summarize)

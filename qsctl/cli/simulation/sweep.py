@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from qsctl.cli.command import command
+from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.sweep_results import SweepTable
 from qsctl.cli.simulation.task_progress import task_progress
 
+COMMANDS: Final = Commands(panel="Simulate and summarize")
+
 DEFAULT_REPLICATIONS = 5
 
 
+@COMMANDS.command(
+    "sweep",
+    examples=(
+        "qsctl sweep burst --grid 'profile[trading]/queue[D-1]/max-depth=500,1000,2000,4000' --replications 10",
+        "qsctl sweep burst --grid 'group[desks]/count=20,40' --grid 'port[p1]/rate=1 Gbit/s,10 Gbit/s' --out s1",
+        "qsctl sweep burst --grid 'group[desks]/count=20,40' --master spark://head:7077",
+    ),
+)
 def sweep(
     scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Scenario file, or the name of a ready one.")],
     grid: Annotated[
@@ -87,17 +97,3 @@ def sweep(
         confidence=confidence,
         measures=tuple(point_measures(results, confidence)),
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    command(
-        app,
-        "sweep",
-        panel="Simulate and summarize",
-        examples=(
-            "qsctl sweep burst --grid 'profile[trading]/queue[D-1]/max-depth=500,1000,2000,4000' --replications 10",
-            "qsctl sweep burst --grid 'group[desks]/count=20,40' --grid 'port[p1]/rate=1 Gbit/s,10 Gbit/s' --out s1",
-            "qsctl sweep burst --grid 'group[desks]/count=20,40' --master spark://head:7077",
-        ),
-    )(sweep)
