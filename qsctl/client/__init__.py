@@ -32,8 +32,9 @@ Administration, wherever the service lives: `Administration` in `administration.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from qsctl.lazy import exports
 
 __all__ = [
     "ApplicationAcknowledgment",
@@ -55,27 +56,17 @@ if TYPE_CHECKING:
     from qsctl.client.requester import QueueRequester
     from qsctl.client.session import ClientSession
 
-_HOMES: Final = {
-    "ApplicationAcknowledgment": "producer",
-    "ClientSession": "session",
-    "Codec": "codec",
-    "QueueConsumer": "consumer",
-    "QueueProducer": "producer",
-    "QueueReplier": "replier",
-    "QueueRequester": "requester",
-    "RawOctets": "codec",
-    "ReceivedSample": "consumer",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import a wrapper when it is first named: the DDS library takes longer to load than most programs run.
-
-    Raises:
-        AttributeError: there is no such name.
-    """
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = exports(
+    __name__,
+    {
+        "ApplicationAcknowledgment": "producer",
+        "ClientSession": "session",
+        "Codec": "codec",
+        "QueueConsumer": "consumer",
+        "QueueProducer": "producer",
+        "QueueReplier": "replier",
+        "QueueRequester": "requester",
+        "RawOctets": "codec",
+        "ReceivedSample": "consumer",
+    },
+)

@@ -141,21 +141,19 @@ def judge_files(
     variables: Mapping[str, str],
     environment: Mapping[str, str],
     working_directory: Path,
-    application_name: str | None = None,
-    domain_id_base: int = 0,
     default_files: bool = True,
     strict: bool = False,
 ) -> Judgement:
     """The judgement of the sources, all their services checked unless one is named. Never raises for bad content.
 
-    Takes what `load_configuration` takes. With `strict` it also reports spellings that only files in the field use
+    With `strict` it also reports spellings that only files in the field use
     and extensions of vendors; warnings stay warnings: see `strictly`.
     """
     loading = _read(sources, variables, environment, working_directory, default_files, strict=strict)
     if strict:
         for document in loading.documents:
             loading.problems.extend(spelling_problems(document.root))
-    context = _context(loading, working_directory, domain_id_base)
+    context = _context(loading, working_directory, 0)
     if configuration_name is not None or not loading.services:
         profiles = None if configuration_name is not None else _profiles_only(loading)
         chosen = _chosen(loading, configuration_name) if profiles is None else None
@@ -165,7 +163,7 @@ def judge_files(
     else:
         elements = list(loading.services.values())
     for element in elements:
-        _build(loading, element, context, application_name)
+        _build(loading, element, context, None)
     loading.libraries.check()
     loading.problems.extend([*loading.libraries.problems, *loading.libraries.notes])
     problems = _in_order(loading)

@@ -1,21 +1,20 @@
 """The body of a CREATE command: one queue or one shared subscriber, inheriting from the running service.
 
 A body [QS 5.4.1, 5.4.7 and 5.5] is XML as it stands, or `str://"<shared_reader_queue …>"` with its quotes
-escaped; `file://…` only where the caller allows files, never for a command that came from elsewhere. A body is at most
-1 MB and 64 levels deep, has no document type declaration, and environment variables are never expanded in it.
+escaped; `file://…` is refused, for a body comes from elsewhere. A body is at most 1 MB and 64 levels deep, has no
+document type declaration, and environment variables are never expanded in it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from lxml import etree
 from lxml.etree import _Element
 
 from qsctl.config.build import BuildContext, Builder
-from qsctl.config.document import BODY_LIMITS, Document, parse_document, read_file
+from qsctl.config.document import BODY_LIMITS, Document, parse_document
 from qsctl.config.load_order import FILE_PREFIX, LITERAL_PREFIX, unquote_literal
 from qsctl.config.problems import ConfigError, Problem, Severity, has_errors, shown
 from qsctl.config.rules import TREE_RULES, queue_problems
@@ -39,26 +38,22 @@ def read_queue_snippet(
     inherit: ServiceSettings | ServiceConfiguration,
     *,
     source: str,
-    allow_files: bool = False,
-    working_directory: Path | None = None,
     subscriber: SharedSubscriberSettings | None = None,
     participant: DomainParticipantSettings | None = None,
 ) -> SharedReaderQueueSettings:
     """The settings of the queue that a CREATE body describes.
 
     Args:
-        text: the body, or the URL that leads to it.
+        text: the body.
         inherit: the running service; what the body leaves out comes from it.
         source: what problems call the body.
-        allow_files: whether `file://` is followed; only for bodies that the user typed here.
-        working_directory: what relative file names are relative to.
         subscriber: the shared subscriber that the queue goes into; its sessions and dead-letter queue are looked up.
         participant: the domain participant around it; its sample buffers are the queue's.
 
     Raises:
         ConfigError: with every problem, if one is an error.
     """
-    document = _parse(text, source, QUEUE_ROOTS, allow_files=allow_files, working_directory=working_directory)
+    document = _parse(text, source, QUEUE_ROOTS)
     builder = Builder(_service_around(inherit), _context(inherit))
     buffer = _sample_buffer(inherit, participant)
     queue = builder.queue(document.root, f"/shared_subscriber[{subscriber.name if subscriber else ''}]", buffer)
@@ -76,15 +71,13 @@ def read_subscriber_snippet(
     inherit: ServiceSettings | ServiceConfiguration,
     *,
     source: str,
-    allow_files: bool = False,
-    working_directory: Path | None = None,
     participant: DomainParticipantSettings | None = None,
 ) -> SharedSubscriberSettings:
     """The settings of the shared subscriber that a CREATE body describes, with its queues.
 
     Arguments and errors as for `read_queue_snippet`.
     """
-    document = _parse(text, source, SUBSCRIBER_ROOTS, allow_files=allow_files, working_directory=working_directory)
+    document = _parse(text, source, SUBSCRIBER_ROOTS)
     builder = Builder(_service_around(inherit), _context(inherit))
     subscriber = builder.subscriber(document.root, "", _sample_buffer(inherit, participant))
     problems = [*builder.reading.problems, *builder.context.libraries.problems]
@@ -97,10 +90,8 @@ def read_subscriber_snippet(
     return subscriber
 
 
-def _parse(
-    text: str, source: str, roots: tuple[str, ...], *, allow_files: bool, working_directory: Path | None
-) -> Document:
-    document = parse_document(_body(text, source, allow_files, working_directory), source, BODY_LIMITS)
+def _parse(text: str, source: str, roots: tuple[str, ...]) -> Document:
+    document = parse_document(_body(text, source), source, BODY_LIMITS)
     problems = refuse_variables(document.root)
     problems.extend(without_consequences(check_document(document, roots), problems))
     if document.root.tag in roots:
@@ -109,7 +100,7 @@ def _parse(
     return document
 
 
-def _body(text: str, source: str, allow_files: bool, working_directory: Path | None) -> bytes:
+def _body(text: str, source: str) -> bytes:
     if len(text) > 2 * BODY_LIMITS.size_bytes:
         raise ConfigError(
             [_wrong(source, "the body is too large", shown(text), f"at most {BODY_LIMITS.size_bytes} bytes")]
@@ -118,11 +109,8 @@ def _body(text: str, source: str, allow_files: bool, working_directory: Path | N
     if stripped.startswith(LITERAL_PREFIX):
         return unquote_literal(stripped).encode("utf-8", "replace")
     if stripped.startswith(FILE_PREFIX):
-        if not allow_files:
-            allowed = 'the XML itself, or str://"…"'
-            raise ConfigError([_wrong(source, "a command cannot name a file to read", shown(stripped), allowed)])
-        path = (working_directory or Path()) / stripped.removeprefix(FILE_PREFIX)
-        return read_file(path, str(path), BODY_LIMITS)
+        allowed = 'the XML itself, or str://"…"'
+        raise ConfigError([_wrong(source, "a command cannot name a file to read", shown(stripped), allowed)])
     return stripped.encode("utf-8", "replace")
 
 

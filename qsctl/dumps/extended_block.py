@@ -46,7 +46,6 @@ class Block:
         self._values: dict[str, Any] = {}
         self._others: list[tuple[str, str]] = []
         self._second_state: int | None = None
-        self._has_data = False
 
     @staticmethod
     def of_the_long_form() -> dict[str, tuple[str, Callable[[str, DateOrder], Any], str]]:
@@ -88,7 +87,6 @@ class Block:
         except (ValueError, LookupError) as error:
             self.is_broken = True
             return [Trouble(f"the data of the message is cut: {error}", text, "the data between '…'")]
-        self._has_data = True
         self._values["size_bytes"] = len(data)
         if self._with_data:
             self._values["data"] = data

@@ -91,7 +91,7 @@ def point_seed(seed: int, point: Point) -> int:
     return int.from_bytes(digest, "big") >> (64 - SEED_BITS)
 
 
-def parse_axes(texts: Sequence[str], option: str = "--grid") -> tuple[Axis, ...]:
+def parse_axes(texts: Sequence[str]) -> tuple[Axis, ...]:
     """Axes out of `path=v1,v2,…` texts.
 
     Raises:
@@ -102,14 +102,14 @@ def parse_axes(texts: Sequence[str], option: str = "--grid") -> tuple[Axis, ...]
         path, values = _split(text)
         if not path or not values or not all(values):
             raise UsageError(
-                f"{option} {text!r} is not PATH=VALUE,VALUE,…",
-                remedy=f"Write it as in {option} 'profile[default]/queue[D-1]/max-depth=1000,2000,4000'.",
+                f"--grid {text!r} is not PATH=VALUE,VALUE,…",
+                remedy="Write it as in --grid 'profile[default]/queue[D-1]/max-depth=1000,2000,4000'.",
             )
         twice = next((value for value in values if values.count(value) > 1), None)
         if twice is not None:
-            raise UsageError(f"{option} {path} has {twice!r} twice")
+            raise UsageError(f"--grid {path} has {twice!r} twice")
         if any(axis.path == path for axis in axes):
-            raise UsageError(f"{option} names {path} twice", remedy="Put all its values behind one.")
+            raise UsageError(f"--grid names {path} twice", remedy="Put all its values behind one.")
         axes.append(Axis(path, values))
     return tuple(axes)
 
@@ -146,7 +146,7 @@ def plan_sweep(
     return plan
 
 
-def scenario_at(scenario: Scenario, point: Point, seed: int | None = None) -> Scenario:
+def scenario_at(scenario: Scenario, point: Point) -> Scenario:
     """Return the scenario with a point's values.
 
     Raises:
@@ -154,8 +154,6 @@ def scenario_at(scenario: Scenario, point: Point, seed: int | None = None) -> Sc
         InvalidInput: the values cannot be simulated; the message names the point.
     """
     changed = apply_overrides(scenario, dict(point.values))
-    if seed is not None:
-        changed = dataclasses.replace(changed, seed=seed)
     try:
         check_rules(changed)
     except QsctlError as error:

@@ -49,8 +49,9 @@ Sweeps, comparisons, sizes and the session are beside: `sweep.py`, `compare.py`,
 from __future__ import annotations
 
 import warnings
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from qsctl.lazy import exports
 
 __all__ = ["RunSummary", "SparkOptions", "spark_session", "summarize"]
 
@@ -63,22 +64,12 @@ if TYPE_CHECKING:
 warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
 
 
-_HOMES: Final = {
-    "RunSummary": "run_summary",
-    "SparkOptions": "session",
-    "spark_session": "session",
-    "summarize": "job",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import a name of `__all__` when it is first used: pyspark takes a second.
-
-    Raises:
-        AttributeError: there is no such name.
-    """
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = exports(
+    __name__,
+    {
+        "RunSummary": "run_summary",
+        "SparkOptions": "session",
+        "spark_session": "session",
+        "summarize": "job",
+    },
+)

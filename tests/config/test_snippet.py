@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,7 +108,6 @@ def test_references_are_looked_up_in_the_subscriber(service: Any) -> None:
     assert [problem.found for problem in raised.value.problems] == ['session="B"', 'dead_letter_queue="D"']
 
 
-def test_a_file_is_read_only_where_files_are_allowed(service: Any, tmp_path: Path) -> None:
-    (tmp_path / "q.xml").write_text(QUEUE.format(""))
-    queue = read_queue_snippet("file://q.xml", service, source="body", allow_files=True, working_directory=tmp_path)
-    assert queue.name == "Q"
+def test_a_body_names_no_file(service: Any) -> None:
+    with pytest.raises(ConfigError, match="cannot name a file"):
+        read_queue_snippet("file:///etc/hostname", service, source="body")

@@ -22,8 +22,9 @@ b'second'
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from qsctl.lazy import exports
 
 __all__ = [
     "QueueConsumer",
@@ -38,22 +39,12 @@ if TYPE_CHECKING:
     from qsctl.client.aio.replier import QueueReplier
     from qsctl.client.aio.requester import QueueRequester
 
-_HOMES: Final = {
-    "QueueConsumer": "consumer",
-    "QueueProducer": "producer",
-    "QueueReplier": "replier",
-    "QueueRequester": "requester",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import a wrapper when it is first named: the DDS library takes longer to load than most programs run.
-
-    Raises:
-        AttributeError: there is no such name.
-    """
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = exports(
+    __name__,
+    {
+        "QueueConsumer": "consumer",
+        "QueueProducer": "producer",
+        "QueueReplier": "replier",
+        "QueueRequester": "requester",
+    },
+)

@@ -83,12 +83,11 @@ class CrashReport:
     nested: int
 
 
-def explore(scenario: Scenario, *, replication: int = 0, every: int = 1, nested: bool = True) -> CrashReport:
+def explore(scenario: Scenario, *, every: int = 1, nested: bool = True) -> CrashReport:
     """Interrupt a scenario at every point.
 
     Args:
         scenario: with an engine; its crashes, stops and outages happen as well.
-        replication: its number.
         every: only every so many-th point.
         nested: whether the recovery is interrupted, too.
 
@@ -96,8 +95,8 @@ def explore(scenario: Scenario, *, replication: int = 0, every: int = 1, nested:
         InvalidInput: the scenario cannot be simulated, or two results of one message for one receiver are alike.
     """
     assert scenario.engine is not None
-    expected = _expected(scenario, replication)
-    settings, timeline = timeline_of(scenario, replication)
+    expected = _expected(scenario)
+    settings, timeline = timeline_of(scenario, 0)
     logged = {
         thread.name
         for process in scenario.engine.processes
@@ -119,7 +118,7 @@ def explore(scenario: Scenario, *, replication: int = 0, every: int = 1, nested:
     )
 
 
-def _expected(scenario: Scenario, replication: int) -> Mapping[Source, frozenset[Item]]:
+def _expected(scenario: Scenario) -> Mapping[Source, frozenset[Item]]:
     """Return what comes of each inbound message when nothing fails."""
     found: dict[Source, set[Item]] = defaultdict(set)
 
@@ -140,7 +139,7 @@ def _expected(scenario: Scenario, replication: int) -> Mapping[Source, frozenset
     engine = scenario.engine
     assert engine is not None
     inbound = {thread.name for process in engine.processes for thread in process.threads if thread.inbound is not None}
-    world = EngineWorld(replace(scenario, engine=_calm(engine)), replication, on_received=note, on_release=accept)
+    world = EngineWorld(replace(scenario, engine=_calm(engine)), 0, on_received=note, on_release=accept)
     world.run()
     for message in world.engine.database.failed():
         label = label_of(message.payload)

@@ -53,7 +53,6 @@ class VisitLog:
         self._events: list[tuple[int, ...]] = []
         self._inside: dict[tuple[MessageId, State], tuple[Nanoseconds, int, str]] = {}
         self._failed: dict[str, int] = {}
-        self._lost_with: dict[str, int] = {}
         self._lost = 0
         self._recovered = 0
 

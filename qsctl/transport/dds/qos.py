@@ -58,10 +58,9 @@ def reader_qos(
     )
 
 
-def last_value_qos(*, extra: Sequence[Any] = (), in_xcdr2: bool = False) -> Qos:
+def last_value_qos(*, in_xcdr2: bool = False) -> Qos:
     """Monitoring: a late reader gets each queue's last status [QS Table 3.5]."""
     return Qos(
-        *extra,
         Policy.Reliability.Reliable(SECOND_NS),
         Policy.History.KeepLast(1),
         Policy.Durability.TransientLocal,
