@@ -1,5 +1,8 @@
 """One producer or consumer of the broker benchmark: `dds_peers.py BROKER WHERE ROLE COUNT SIZE RATE`.
 
+`redis-pipeline` writes a burst with the client's own pipeline, which waits for its answers before the next; `redis`
+reads them beside.
+
 A payload begins with the instant it was written at; where there is a rate, with the instant it was due: a producer that
 a broker holds up is behind, and what it could not write in time is late too (no coordinated omission). Every producer
 may have a thousand samples unconfirmed. Each says READY once it is attached; a producer then waits for a line, so that
@@ -138,11 +141,19 @@ def qsctl_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
     return seen
 
 
-def redis_produce(where: str, count: int, size: int, rate: float) -> None:
+def redis_produce(where: str, count: int, size: int, rate: float, by_pipeline: bool = False) -> None:
     import redis
 
     client = redis.Redis(port=int(where))
     client.ping()
+    if by_pipeline:
+        begin_together()
+        for burst in paced(count, size, rate):
+            pipeline = client.pipeline(transaction=False)
+            for payload in burst:
+                pipeline.xadd("orders", {"p": payload})
+            pipeline.execute()
+        return
     # A pipeline waits for its answers before the next; here they are read beside.
     connection: Any = client.connection_pool.get_connection()
     unconfirmed = Semaphore(WINDOW)
@@ -164,7 +175,7 @@ def redis_produce(where: str, count: int, size: int, rate: float) -> None:
     assert not reader.is_alive()
 
 
-def redis_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
+def redis_consume(where: str, count: int, _size: int, _rate: float, _by_pipeline: bool = False) -> Seen:
     import os
 
     import redis
@@ -250,7 +261,7 @@ def main() -> None:
     broker, where, role, count, size, rate = sys.argv[1:7]
     arguments = (where, int(count), int(size), float(rate))
     name, _, kind = broker.partition("-")
-    extra = (True,) if kind == "durable" else ()
+    extra = (True,) if kind in ("durable", "pipeline") else ()
     run: Callable[..., Seen | None] = globals()[f"{name}_{role}"]
     seen = run(*arguments, *extra)
     if seen is not None:
