@@ -11,7 +11,7 @@ from qsctl.identity import GUID_SIZE_BYTES
 from qsctl.transport.dds.announcements import Announcement
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.discovery import UNACKED_THRESHOLD_MAX, Changes, endpoint_of
-from qsctl.transport.dds.matches import Matches, Returns
+from qsctl.transport.dds.matches import Matches, ReappearedPeers
 
 DICTIONARY = (b"qsctl;", b"role=consumer", b"role=queue", b"guid=", b"source=", b"threshold=", b"subscriber=", b"\x1f")
 
@@ -34,7 +34,7 @@ def one_input(data: bytes) -> None:
             continue
         assert len(endpoint.guid) == len(endpoint.source_guid) == GUID_SIZE_BYTES
         assert endpoint.unacked_threshold is None or 0 <= endpoint.unacked_threshold <= UNACKED_THRESHOLD_MAX
-        matches, returns = Matches(), Returns(lambda each: each.is_writer)
+        matches, reappeared = Matches(), ReappearedPeers(lambda each: each.is_writer)
         for changes in (
             Changes(appeared=(endpoint,)),
             Changes(vanished=(endpoint,)),
@@ -44,4 +44,4 @@ def one_input(data: bytes) -> None:
             matches.look(changes, key="", value="Orders@S")
             matches.newly({endpoint.participant})
             matches.matched()
-            returns.look(changes)
+            reappeared.look(changes)

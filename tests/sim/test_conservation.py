@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 
 from qsctl.eventlog.outcomes import LOSS_COLUMNS, LOSSES, Outcome, column_of
-from qsctl.eventlog.run_folder import parts_of
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
 from qsctl.sim.figures import figures_of
 from qsctl.sim.run import run, simulate_counters
 from qsctl.sim.scenario.scenario import GuaranteedOverflow, Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
+from tests.eventlog.parts import parts_of
 from tests.sim.random_scenarios import solace_scenarios
 
 HORIZONS_NS = {
