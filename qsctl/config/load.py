@@ -146,8 +146,8 @@ def judge_files(
 ) -> Judgement:
     """The judgement of the sources, all their services checked unless one is named. Never raises for bad content.
 
-    With `strict` it also reports spellings that only files in the field use
-    and extensions of vendors; warnings stay warnings: see `strictly`.
+    With `strict` it also reports spellings that only files in the field use and extensions of vendors; warnings stay
+    warnings: see `strictly`.
     """
     loading = _read(sources, variables, environment, working_directory, default_files, strict=strict)
     if strict:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from qsctl.config.load import LoadedConfiguration, judge_files, load_configuration
-from qsctl.config.problems import Problem, Severity
+from qsctl.config.problems import ConfigError, Problem, Severity
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,9 @@ class ServiceText:
 Load = Callable[..., LoadedConfiguration]
 Check = Callable[..., list[Problem]]
 
+GIVEN_TO_SERVE = {"application_name", "domain_id_base"}
+"""Options that `qsctl serve` has and `qsctl validate` has not."""
+
 
 @pytest.fixture
 def text() -> type[ServiceText]:
@@ -76,8 +79,14 @@ def load(tmp_path: Path) -> Load:
 @pytest.fixture
 def check(tmp_path: Path) -> Check:
     def run(*texts: str, variables: Mapping[str, str] | None = None, **options: Any) -> list[Problem]:
-        options = {"environment": {}, "working_directory": tmp_path, **options}
-        return list(judge_files(_literals(texts), variables=variables or {}, **options).problems)
+        is_served = not GIVEN_TO_SERVE.isdisjoint(options)
+        options = {"variables": variables or {}, "environment": {}, "working_directory": tmp_path, **options}
+        if not is_served:
+            return list(judge_files(_literals(texts), **options).problems)
+        try:
+            return list(load_configuration(_literals(texts), configuration_name=None, **options).problems)
+        except ConfigError as error:
+            return list(error.problems)
 
     return run
 
