@@ -81,23 +81,16 @@ class Commands:
         """
 
         def decorate(function: CommandFunction) -> CommandFunction:
-            def add(
-                app: typer.Typer, panel: str | None, cls: type[TyperCommand] | None, run: Callable[..., None]
-            ) -> None:
-                app.command(name, rich_help_panel=panel, epilog=_epilog(examples), cls=cls)(run)
+            def add(app: typer.Typer, panel: str | None) -> None:
+                parsed_by, run = (_late(alone), _listed(function)) if late else (kind, _runner(function))
+                app.command(name, rich_help_panel=panel, epilog=_epilog(examples), cls=parsed_by)(run)
 
             def alone() -> TyperCommand:
                 app = typer.Typer(add_completion=False)
-                add(app, None, kind, _runner(function))
+                app.command(name, epilog=_epilog(examples), cls=kind)(_runner(function))
                 return typing.cast("TyperCommand", typer.main.get_command(app))
 
-            def add_now(app: typer.Typer, panel: str | None) -> None:
-                add(app, panel, kind, _runner(function))
-
-            def add_late(app: typer.Typer, panel: str | None) -> None:
-                add(app, panel, _late(alone), _listed(function))
-
-            self._added.append(add_late if late else add_now)
+            self._added.append(add)
             return function
 
         return decorate
