@@ -83,7 +83,7 @@ class Daemon:
         self._not_offered: dict[str, str] = {}
         self.transport.boundary.report_to(log.peer_fault)
         self._tally = Tally(self.engine, self.transport.boundary)
-        self._tell_figures = report_figures
+        self._report_figures = report_figures
         self.metrics: MetricsServer | None = None
         if options.metrics_port is not None:
             self.metrics = MetricsServer(lambda: [self._tally.figures], options.metrics_address, options.metrics_port)
@@ -137,8 +137,8 @@ class Daemon:
             finished = self._loop.pop_finished()
             for released in finished:
                 self._hand_on(released)
-            if self._counts and self._tally.refresh() and self._tell_figures is not None:
-                self._tell_figures(self._tally.figures)
+            if self._counts and self._tally.refresh() and self._report_figures is not None:
+                self._report_figures(self._tally.figures)
             for domain_id in self.transport.namesakes():
                 report_namesake(self.log, self.engine.hosted.application_name, domain_id)
             if inbox or finished:
@@ -177,7 +177,7 @@ class Daemon:
 
     @property
     def _counts(self) -> bool:
-        return self.metrics is not None or self._tell_figures is not None
+        return self.metrics is not None or self._report_figures is not None
 
     def _reconcile(self) -> None:
         self.transport.reconcile(

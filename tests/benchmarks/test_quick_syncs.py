@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from threading import Event
 
-from qsctl.core.messages import WriteAcknowledgment
-from qsctl.core.turn import Released
-from qsctl.service.loop import ServiceLoop
 from qsctl.service.sync_thread import QUICK_SYNC_S
-from tests.service.pipelines import pipelined, queue, service, writes
+from tests.service.pipelines import messages_of, numbers_of, pipelined, queue, service, writes
 
 BURSTS, BURST, PACE_S, ROUNDS = 1_000, 26, 0.002, 5
 
@@ -34,24 +30,16 @@ def waits_ms(directory: Path, quick_sync_s: float) -> list[float]:
         time.sleep(max(0.0, due_s - time.perf_counter()))
         began_s = time.perf_counter()
         loop.begin(writes(*range(burst * BURST, (burst + 1) * BURST)))
-        left_count = BURST - acknowledged(loop.pop_finished())
+        left_count = BURST - len(numbers_of(messages_of(loop.pop_finished())))
         while left_count:
             is_synced.wait(1)
             is_synced.clear()
-            left_count -= acknowledged(loop.pop_finished())
+            left_count -= len(numbers_of(messages_of(loop.pop_finished())))
         waits.append((time.perf_counter() - began_s) * 1e3)
-    close(loop, embedded)
+    for each in (loop, embedded):
+        each.close()
+    loop.stores.close()
     return waits
-
-
-def acknowledged(finished: Sequence[Released]) -> int:
-    return sum(isinstance(each, WriteAcknowledgment) for released in finished for each in released.messages)
-
-
-def close(*loops: ServiceLoop) -> None:
-    for loop in loops:
-        loop.close()
-    loops[0].stores.close()
 
 
 def test_a_quick_disk_is_not_slower_waited_for_than_left_to_another_thread(tmp_path: Path) -> None:

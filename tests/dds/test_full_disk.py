@@ -1,4 +1,4 @@
-"""A queue whose records its service cannot store any more: a client is told why nothing is delivered."""
+"""A queue whose records its service cannot store any more: a client learns why nothing is delivered."""
 
 from __future__ import annotations
 
