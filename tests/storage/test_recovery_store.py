@@ -90,7 +90,7 @@ class Life:
 
 def check_promise(life: Life, database: Database) -> None:
     """All or nothing of each message of a logged connection, all where its sender was answered, none twice unmarked."""
-    expected = _expected(life.scenario, 0)
+    expected = _expected(life.scenario)
     settings = EngineWorld(life.scenario).settings
     outcome = recover_and_drain(settings, database, 0)
     found: dict[tuple[str, int], set[tuple[str, str]]] = defaultdict(set)
