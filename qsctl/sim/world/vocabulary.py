@@ -1,0 +1,180 @@
+"""The words of a schedule: what can be done to a world, what can be waited for, and the form of each argument.
+
+A node is a service instance by its number, from 1, `master` for the one that is master when the line is reached, or a
+program: `producer-1`, `consumer-1` and so on, in the order of the scenario. A sample is `producer-1:7`, the seventh that
+the producer wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from qsctl.instant import INFINITE_NS, parse_duration
+
+MASTER: Final = "master"
+
+
+class CrashPoint(StrEnum):
+    """Where in its work a service loses its power."""
+
+    BEFORE_SYNC = "before-sync"
+    """Written, not synced: a crash keeps a beginning of it, or nothing."""
+    AFTER_SYNC = "after-sync"
+    """Durable, and nothing that rests on it has left."""
+    AFTER_VOTE = "after-vote"
+    """Its vote is durable, and has left."""
+    IN_ACKNOWLEDGMENT = "in-acknowledgment"
+    """Some of what may leave has left, the rest never does."""
+
+
+class Verb(StrEnum):
+    """What is done to a world."""
+
+    CRASH = "crash"
+    START = "start"
+    POWER_CUT = "power-cut"
+    PAUSE = "pause"
+    RESUME = "resume"
+    CUT = "cut"
+    CUT_ONE_WAY = "cut-one-way"
+    CLOG = "clog"
+    HEAL = "heal"
+    LOSS = "loss"
+    DUPLICATION = "duplication"
+    DELAY = "delay"
+    SLOW_DISK = "slow-disk"
+    FILL_DISK = "fill-disk"
+    BREAK_DISK = "break-disk"
+    LOSE_DISK = "lose-disk"
+    REPAIR_DISK = "repair-disk"
+    SKEW = "skew"
+    JITTER = "jitter"
+    WRITE = "write"
+    HOLD = "hold"
+    GO_ON = "go-on"
+    FLUSH = "flush"
+    COMPACT = "compact"
+
+
+class Condition(StrEnum):
+    """What a schedule waits for."""
+
+    MASTER = "master"
+    """This service is master of every replicated queue."""
+    NO_MASTER = "no-master"
+    """No service that runs is master of any."""
+    STORED = "stored"
+    """The sample is durable at each of these services."""
+    ACCEPTED = "accepted"
+    """The sample's producer was told that it is enqueued."""
+    DELIVERED = "delivered"
+    """A consumer received the sample."""
+    VOTED = "voted"
+    """The first service's vote for the second is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument: what it is called, what is allowed, and the form of its text."""
+
+    name: str
+    allowed: str
+    pattern: re.Pattern[str] | None = None
+    check: Callable[[str], bool] | None = None
+
+    def accepts(self, text: str) -> bool:
+        """Whether this may stand there."""
+        if self.pattern is not None and not self.pattern.fullmatch(text):
+            return False
+        return self.check is None or self.check(text)
+
+
+def _is_finite_duration(text: str) -> bool:
+    try:
+        return parse_duration(text.removeprefix("-")) < INFINITE_NS
+    except Exception:  # noqa: BLE001 - whatever the text is, it is no duration
+        return False
+
+
+def _is_probability(text: str) -> bool:
+    return 0.0 <= float(text) <= 1.0
+
+
+_SERVICE: Final = r"[1-9]\d?|master"
+_NODE: Final = rf"(?:{_SERVICE}|(?:producer|consumer)-[1-9]\d*)"
+SERVICE: Final = Argument("SERVICE", "a service's number from 1, or master", re.compile(_SERVICE))
+SERVICES: Final = Argument("SERVICES", "numbers of services, as in 1,2", re.compile(rf"(?:{_SERVICE})(?:,(?:{_SERVICE}))*"))
+NODES: Final = Argument("NODES", "services and programs, as in 1,2,producer-1", re.compile(rf"{_NODE}(?:,{_NODE})*"))
+PROGRAM: Final = Argument("PROGRAM", "producer-1, consumer-2 and so on", re.compile(r"(?:producer|consumer)-[1-9]\d*"))
+CRASHING: Final = Argument("NODE", "a service or a program", re.compile(_NODE))
+PRODUCER: Final = Argument("PRODUCER", "producer-1 and so on", re.compile(r"producer-[1-9]\d*"))
+SAMPLE: Final = Argument("SAMPLE", "producer-1:7, its seventh sample", re.compile(r"producer-[1-9]\d*:[1-9]\d*"))
+POINT: Final = Argument("POINT", " or ".join(CrashPoint), re.compile("|".join(CrashPoint)))
+DURATION: Final = Argument("DURATION", "a finite duration, as in 250ms", None, _is_finite_duration)
+NUMBER: Final = Argument("NUMBER", "a number from 0 to 1, as in 0.05", re.compile(r"\d(?:\.\d+)?"), _is_probability)
+COUNT: Final = Argument("COUNT", "a whole number from 1", re.compile(r"[1-9]\d{0,5}"))
+QUEUE: Final = Argument("QUEUE", "a queue's name", re.compile(r"\S+"))
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The arguments of a word; those after `required` may be left out. `between` stands before the second."""
+
+    arguments: tuple[Argument, ...] = ()
+    required: int = -1
+    between: str = ""
+
+    @property
+    def required_count(self) -> int:
+        """How many arguments there must be."""
+        return len(self.arguments) if self.required < 0 else self.required
+
+    @property
+    def text(self) -> str:
+        """How it is written."""
+        words = []
+        for number, each in enumerate(self.arguments):
+            name = f"{self.between} {each.name}" if self.between and number == 1 else each.name
+            words.append(name if number < self.required_count else f"[{name}]")
+        return " ".join(words)
+
+
+VERBS: Final[dict[Verb, Usage]] = {
+    Verb.CRASH: Usage((CRASHING, POINT), 1, "at"),
+    Verb.START: Usage((CRASHING,)),
+    Verb.POWER_CUT: Usage(),
+    Verb.PAUSE: Usage((SERVICE,)),
+    Verb.RESUME: Usage((SERVICE,)),
+    Verb.CUT: Usage((NODES, NODES), between="|"),
+    Verb.CUT_ONE_WAY: Usage((NODES, NODES), between=">"),
+    Verb.CLOG: Usage((NODES, NODES), between=">"),
+    Verb.HEAL: Usage(),
+    Verb.LOSS: Usage((NUMBER,)),
+    Verb.DUPLICATION: Usage((NUMBER,)),
+    Verb.DELAY: Usage((DURATION, DURATION), between="to"),
+    Verb.SLOW_DISK: Usage((SERVICE, DURATION)),
+    Verb.FILL_DISK: Usage((SERVICE,)),
+    Verb.BREAK_DISK: Usage((SERVICE,)),
+    Verb.LOSE_DISK: Usage((SERVICE,)),
+    Verb.REPAIR_DISK: Usage((SERVICE,)),
+    Verb.SKEW: Usage((SERVICE, DURATION)),
+    Verb.JITTER: Usage((SERVICE, NUMBER)),
+    Verb.WRITE: Usage((PRODUCER, COUNT), 1),
+    Verb.HOLD: Usage((PROGRAM,)),
+    Verb.GO_ON: Usage((PROGRAM,)),
+    Verb.FLUSH: Usage((QUEUE,)),
+    Verb.COMPACT: Usage((SERVICE,)),
+}
+
+CONDITIONS: Final[dict[Condition, Usage]] = {
+    Condition.MASTER: Usage((SERVICE,)),
+    Condition.NO_MASTER: Usage(),
+    Condition.STORED: Usage((SAMPLE, SERVICES), between="at"),
+    Condition.ACCEPTED: Usage((SAMPLE,)),
+    Condition.DELIVERED: Usage((SAMPLE,)),
+    Condition.VOTED: Usage((SERVICE, SERVICE), between="for"),
+}
