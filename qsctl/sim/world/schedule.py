@@ -116,8 +116,8 @@ def parse_schedule(lines: Iterable[str], name: str) -> Schedule:
             else:
                 steps.append(_step(words))
         except _Meaningless as error:
-            message = f"this means nothing: {shown(error.found)}"
-            problems.append(Problem(Severity.ERROR, name, number, "", f"{message} (allowed: {error.allowed})"))
+            message = "this line of the schedule means nothing"
+            problems.append(Problem(Severity.ERROR, name, number, "", message, shown(error.found), error.allowed))
     if problems:
         raise ConfigError(problems)
     return Schedule(tuple(steps), overrides, tuple(comments))

@@ -1,0 +1,66 @@
+"""What happens in a world, as those see it who judge it: each invariant is an observer.
+
+Decides nothing. A world calls every observer, in order; most look at a few kinds of happenings only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from qsctl.core.events import Event
+from qsctl.core.messages import AckResponse, Delivery, Outbound, Write
+from qsctl.identity import Guid, SampleIdentity
+
+if TYPE_CHECKING:
+    from qsctl.sim.world.disk import Operation
+    from qsctl.sim.world.world import World
+
+
+class Observer:
+    """Sees everything, and ignores all that it does not override. Services are named by their numbers, from 1."""
+
+    def written(self, service: int, write: Write) -> None:
+        """A producer sends a sample to a service."""
+
+    def answered(self, service: int, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
+        """A service's answer reached the sample's producer."""
+
+    def answer_lost(self, service: int, identity: SampleIdentity) -> None:
+        """A producer lost its session with a service: what that may have answered never comes."""
+
+    def released(self, service: int, message: Outbound) -> None:
+        """A message leaves a service."""
+
+    def happened(self, service: int, event: Event) -> None:
+        """An event leaves a service: what it says is committed."""
+
+    def delivered(self, service: int, delivery: Delivery) -> None:
+        """A delivery reached its consumer."""
+
+    def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
+        """A consumer's program answered a sample."""
+
+    def joined(self, service: int, consumer_guid: Guid) -> None:
+        """A service discovered a consumer."""
+
+    def left(self, service: int, consumer_guid: Guid) -> None:
+        """A service takes a consumer for gone."""
+
+    def stored(self, service: int, operations: Sequence[Operation]) -> None:
+        """A service's operations are durable."""
+
+    def ended(self, service: int) -> None:
+        """A service lost its power, or ended itself."""
+
+    def lost_disk(self, service: int) -> None:
+        """A service's disk lost everything."""
+
+    def started(self, service: int) -> None:
+        """A service was started, and has restored what it found."""
+
+    def stepped(self, service: int) -> None:
+        """A service did one pass."""
+
+    def concluded(self, world: World) -> None:
+        """The world is at its end, after the time without faults."""

@@ -1,0 +1,122 @@
+"""An invariant of a world, what it found, and the ledger of what the services have stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, Final
+
+from qsctl.core.records import Enqueued, Record, Remembered, Removed
+from qsctl.identity import SampleIdentity
+from qsctl.instant import Nanoseconds
+from qsctl.sim.world.disk import Append, Compact, Drop, Operation, Truncate
+from qsctl.sim.world.history import Observer
+
+VIOLATIONS_KEPT: Final = 20
+"""Of one invariant; a world that is broken may break it at every step."""
+
+
+class Invariant(Observer):
+    """One rule.
+
+    Args:
+        clock: gives the instant, for what is found.
+    """
+
+    name: ClassVar[str]
+    """P1 to P12."""
+    rule: ClassVar[str]
+    """In one line, for people."""
+
+    def __init__(self, clock: Callable[[], Nanoseconds]) -> None:
+        self._clock = clock
+        self.checked_count = 0
+        """How often the rule was tested."""
+        self.violation_count = 0
+        self.violations: list[tuple[Nanoseconds, str]] = []
+        """The first of them: when, and what was found."""
+
+    def violate(self, what: str) -> None:
+        """Note that the rule does not hold."""
+        self.violation_count += 1
+        if len(self.violations) < VIOLATIONS_KEPT:
+            self.violations.append((self._clock(), what))
+
+
+class Ledger(Observer):
+    """What is durable at each service, record by record, whatever a snapshot has replaced since."""
+
+    def __init__(self) -> None:
+        self._streams: dict[int, dict[str, dict[int, Record]]] = {}
+        self._holding: dict[tuple[str, SampleIdentity], set[int]] = {}
+        """Services whose stored records say that a queue enqueued a sample."""
+
+    def stored(self, service: int, operations: Sequence[Operation]) -> None:
+        """Enter what is durable now."""
+        streams = self._streams.setdefault(service, {})
+        for operation in operations:
+            if isinstance(operation, Append):
+                stream = streams.setdefault(operation.stream, {})
+                for index, record in enumerate(operation.records, operation.first_index):
+                    stream[index] = record
+                    self._enter(service, record)
+            elif isinstance(operation, Truncate):
+                stream = streams.setdefault(operation.stream, {})
+                for index in sorted(index for index in stream if index >= operation.from_index):
+                    self._strike(service, stream.pop(index))
+            elif isinstance(operation, Compact):
+                for record in operation.snapshot:
+                    self._enter(service, record)
+            elif isinstance(operation, Drop):
+                for record in streams.pop(operation.stream, {}).values():
+                    self._strike(service, record)
+
+    def lost_disk(self, service: int) -> None:
+        """Forget what a service had stored."""
+        self._streams.pop(service, None)
+        for holding in self._holding.values():
+            holding.discard(service)
+
+    def holders(self, queue: str, identity: SampleIdentity) -> int:
+        """How many services have it durable that the queue enqueued this sample, or that it did once."""
+        return len(self._holding.get((queue, identity), ()))
+
+    def is_held_at(self, service: int, identity: SampleIdentity) -> bool:
+        """Whether a service has it durable that a queue enqueued this sample."""
+        return any(service in holding for (_, each), holding in self._holding.items() if each == identity)
+
+    def records(self) -> Iterator[tuple[int, str, int, Record]]:
+        """Every record: its service, stream and index."""
+        for service, streams in sorted(self._streams.items()):
+            for name, stream in sorted(streams.items()):
+                for index in sorted(stream):
+                    yield service, name, index, stream[index]
+
+    def _enter(self, service: int, record: Record) -> None:
+        for queue, identity in _enqueued(record):
+            self._holding.setdefault((queue, identity), set()).add(service)
+
+    def _strike(self, service: int, record: Record) -> None:
+        for queue, identity in _enqueued(record):
+            self._holding.get((queue, identity), set()).discard(service)
+
+
+def _enqueued(record: Record) -> Iterator[tuple[str, SampleIdentity]]:
+    if isinstance(record, Enqueued):
+        yield record.queue, record.identity
+    elif isinstance(record, Remembered):
+        for identity in record.identities:
+            yield record.queue, identity
+
+
+def removals(records: Iterator[tuple[int, str, int, Record]]) -> dict[tuple[str, SampleIdentity], Removed]:
+    """The removal of each sample that a queue has removed for good, from what is stored."""
+    identities: dict[tuple[int, str, int], SampleIdentity] = {}
+    removed: dict[tuple[str, SampleIdentity], Removed] = {}
+    for service, _, _, record in records:
+        if isinstance(record, Enqueued):
+            identities[service, record.queue, record.position] = record.identity
+        elif isinstance(record, Removed):
+            identity = identities.get((service, record.queue, record.position))
+            if identity is not None:
+                removed[record.queue, identity] = record
+    return removed

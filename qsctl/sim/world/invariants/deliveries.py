@@ -1,0 +1,142 @@
+"""P4, P8 and P9: what consumers are sent, how much of it at once, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from qsctl.core.events import Event, SampleRemoved, SampleReturned
+from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.records import Enqueued
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import Nanoseconds
+from qsctl.sim.world.invariants.base import Invariant, Ledger
+
+if TYPE_CHECKING:
+    from qsctl.sim.world.world import World
+
+
+class OneDeliveryWithoutTheFlag(Invariant):
+    """P4. A rejection is an answer: what was rejected may come again without the flag (our reading of [QS 2.9])."""
+
+    name = "P4"
+    rule = "at most one delivery of a sample lacks the redelivered flag, rejected ones aside"
+
+    def __init__(self, clock: Callable[[], Nanoseconds]) -> None:
+        super().__init__(clock)
+        self._unanswered: dict[tuple[str, SampleIdentity], dict[Guid, int]] = {}
+        """Who was sent a sample and has not rejected it: how often."""
+
+    def released(self, service: int, message: Outbound) -> None:
+        """Compare a delivery with those before it."""
+        if not isinstance(message, Delivery):
+            return
+        self.checked_count += 1
+        unanswered = self._unanswered.setdefault((message.queue, message.identity), {})
+        if not message.flags & SampleFlag.REDELIVERED and unanswered:
+            self.violate(
+                f"{message.queue}: {message.identity} leaves {service} without the redelivered flag, and was sent to "
+                f"{', '.join(sorted(guid.hex()[-4:] for guid in unanswered))} before"
+            )
+        unanswered[message.consumer_guid] = unanswered.get(message.consumer_guid, 0) + 1
+
+    def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
+        """A rejected delivery is over."""
+        unanswered = self._unanswered.get((queue, identity), {})
+        if response == AckResponse.REJECTED and consumer_guid in unanswered:
+            unanswered[consumer_guid] -= 1
+            if not unanswered[consumer_guid]:
+                del unanswered[consumer_guid]
+
+
+class ThresholdHolds(Invariant):
+    """P8: of what one service has sent to one consumer since it discovered it."""
+
+    name = "P8"
+    rule = "a consumer has at most its threshold of unacknowledged samples, and one more"
+
+    def __init__(
+        self, clock: Callable[[], Nanoseconds], settings: Mapping[str, SharedReaderQueueSettings]
+    ) -> None:
+        super().__init__(clock)
+        self._settings = settings
+        self._outstanding: dict[tuple[int, str], dict[SampleIdentity, Guid]] = {}
+
+    def released(self, service: int, message: Outbound) -> None:
+        """Count what is outstanding."""
+        if not isinstance(message, Delivery) or message.queue not in self._settings:
+            return
+        self.checked_count += 1
+        outstanding = self._outstanding.setdefault((service, message.queue), {})
+        outstanding[message.identity] = message.consumer_guid
+        threshold = self._settings[message.queue].distribution.unacked_threshold
+        count = sum(guid == message.consumer_guid for guid in outstanding.values())
+        if 0 <= threshold < count - 1:
+            self.violate(
+                f"{message.queue}: {count} samples of {service} are unacknowledged at {message.consumer_guid.hex()[-4:]}"
+                f", whose threshold is {threshold}"
+            )
+
+    def happened(self, service: int, event: Event) -> None:
+        """A delivery is over."""
+        if isinstance(event, SampleReturned | SampleRemoved):
+            self._outstanding.get((service, event.queue), {}).pop(event.identity, None)
+
+    def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
+        """An answered delivery is not outstanding."""
+        for (_, name), outstanding in self._outstanding.items():
+            if name == queue and outstanding.get(identity) == consumer_guid:
+                del outstanding[identity]
+
+    def left(self, service: int, consumer_guid: Guid) -> None:
+        """What a consumer held is over with it."""
+        for (number, _), outstanding in self._outstanding.items():
+            if number == service:
+                for identity in [each for each, guid in outstanding.items() if guid == consumer_guid]:
+                    del outstanding[identity]
+
+    def ended(self, service: int) -> None:
+        """A service that starts again knows nothing of what it had sent."""
+        for number, queue in self._outstanding:
+            if number == service:
+                self._outstanding[number, queue] = {}
+
+
+class AttemptsAsConfigured(Invariant):
+    """P9."""
+
+    name = "P9"
+    rule = "a sample is tried as often as configured, then is a dead letter exactly once"
+
+    def __init__(
+        self, clock: Callable[[], Nanoseconds], settings: Mapping[str, SharedReaderQueueSettings], ledger: Ledger
+    ) -> None:
+        super().__init__(clock)
+        self._settings = settings
+        self._ledger = ledger
+
+    def released(self, service: int, message: Outbound) -> None:
+        """Compare the number of the attempt with the setting."""
+        if isinstance(message, Delivery) and message.queue in self._settings:
+            self.checked_count += 1
+            attempts_max = self._settings[message.queue].redelivery.max_delivery_retries + 1
+            if message.attempt > attempts_max:
+                self.violate(
+                    f"{message.queue}: {message.identity} leaves {service} for the {message.attempt}th time, of "
+                    f"{attempts_max}"
+                )
+
+    def concluded(self, world: World) -> None:
+        """Count the dead letters of each sample in what is stored."""
+        found: dict[tuple[int, str, SampleIdentity, str], int] = {}
+        for service, _, _, record in self._ledger.records():
+            if isinstance(record, Enqueued) and record.dead_letter_reason is not None:
+                self.checked_count += 1
+                key = (service, record.queue, record.identity, record.dead_letter_from)
+                position = found.setdefault(key, record.position)
+                if position != record.position:
+                    self.violate(
+                        f"{record.queue}: {record.identity} is a dead letter twice at {service}: at positions "
+                        f"{position} and {record.position}"
+                    )

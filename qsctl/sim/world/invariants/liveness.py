@@ -1,0 +1,31 @@
+"""P12: what a world comes to, once faults have stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qsctl.sim.world.invariants.base import Invariant
+
+if TYPE_CHECKING:
+    from qsctl.sim.world.world import World
+
+
+class QueuesDrain(Invariant):
+    """P12."""
+
+    name = "P12"
+    rule = "once faults stop, a master is elected and the queues drain"
+
+    def concluded(self, world: World) -> None:
+        """Look for what was not delivered, and for what producers still wait for."""
+        for queue in world.queues:
+            self.checked_count += 1
+            if not world.has_master(queue.full_name):
+                self.violate(f"{queue.full_name} has no master")
+            elif queue.full_name in world.consumed_queues:
+                held_count = sum(name == queue.full_name for name, _ in world.held())
+                if held_count:
+                    self.violate(f"{queue.full_name} still holds {held_count} samples")
+        for producer in world.producers:
+            if producer.open_count:
+                self.violate(f"{producer.node} still waits for the answers to {producer.open_count} samples")

@@ -1,0 +1,221 @@
+"""A program with a producer: it writes, writes again what is not answered, and decides what to do with a refusal.
+
+The producer is that of a live client (`core.client.Producer`). A sample goes to every service, or, where the producer
+relays, to one with the flag DDS_REPLICATE_SAMPLE. The first positive answer counts; a sample is refused once every
+service has refused this attempt [QS 7.1.1.2].
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from msgspec import structs
+
+from qsctl.core.client.producer import Producer
+from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import Nanoseconds
+from qsctl.sim.service.peers import HostedQueue
+from qsctl.sim.world.agenda import Agenda
+from qsctl.sim.world.session import Session
+
+WINDOW_COUNT: Final = 64
+"""Samples without an answer, where the scenario sets no window."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A sample without an answer: its payload, when it was sent last, and who refused that attempt."""
+
+    write: Write
+    sent_ns: Nanoseconds
+    refused_by: dict[str, set[int]] = field(default_factory=dict)
+
+
+class ProducerProgram:
+    """One producer and the program around it.
+
+    Args:
+        node: its name in the world.
+        guid: of its writer, in every life of the program.
+        queues: those of its topic.
+        lifespan_ns: of its samples.
+        window_count: unanswered samples before it waits.
+        writes_again_ns: after so long without an answer a sample is sent again.
+        persistence: the probability that a refused sample is written again, under its identity.
+        relays: whether it writes to one service only, with the flag to replicate.
+        agenda: the clock.
+        random: draws what the program decides.
+        on_write: called with the service and each sample that is sent to it.
+        on_outcome: called with what became of a sample.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        guid: Guid,
+        queues: Sequence[HostedQueue],
+        *,
+        lifespan_ns: Nanoseconds,
+        window_count: int,
+        writes_again_ns: Nanoseconds,
+        persistence: float,
+        relays: bool,
+        agenda: Agenda,
+        random: Random,
+        on_write: Callable[[int, Write], None],
+        on_outcome: Callable[[SampleIdentity, bool], None],
+    ) -> None:
+        self.node = node
+        self.guid = guid
+        self._queues = queues
+        self._lifespan_ns = lifespan_ns
+        self._window_count = window_count if window_count > 0 else WINDOW_COUNT
+        self._writes_again_ns = writes_again_ns
+        self._persistence = persistence
+        self._relays = relays
+        self._agenda = agenda
+        self._random = random
+        self._on_write = on_write
+        self._on_outcome = on_outcome
+        self.sessions: dict[int, Session] = {}
+        self._backlog: deque[tuple[bytes, SampleIdentity | None]] = deque()
+        self._open: dict[SampleIdentity, _Open] = {}
+        self._relayed_count = 0
+        self._state = self._new_producer()
+        self.is_up = True
+        self.is_held = False
+        self._is_looking = False
+        self.written_count = 0
+        self.accepted: set[SampleIdentity] = set()
+        self.refused_count = 0
+
+    @property
+    def open_count(self) -> int:
+        """Samples that the program still has to write, or that have no answer."""
+        return len(self._open) + len(self._backlog)
+
+    def offer(self, payload: bytes) -> None:
+        """Give the program another sample to write."""
+        self._backlog.append((payload, None))
+        self._write()
+
+    def matched(self, service: int) -> None:
+        """A service has discovered the producer: it is sent what has no answer."""
+        if self.is_up and not self._relays:
+            self._send([each.write for each in self._open.values()], [service])
+        self._write()
+
+    def receive(self, service: int, answer: WriteAcknowledgment) -> None:
+        """Process a queue's answer."""
+        each = self._open.get(answer.identity)
+        if not self.is_up or each is None:
+            return
+        if answer.response == AckResponse.REJECTED:
+            refused_by = each.refused_by.setdefault(answer.queue, set())
+            refused_by.add(service)
+            if len(refused_by) < len(self.sessions):
+                return  # a negative acknowledgment is local [QS 7.1.1.2]
+        self._state.receive(answer)
+        for outcome in self._state.pop_outcomes():
+            ended = self._open.pop(outcome.identity)
+            self._on_outcome(outcome.identity, outcome.accepted)
+            if outcome.accepted:
+                self.accepted.add(outcome.identity)
+                continue
+            self.refused_count += 1
+            if self._random.random() < self._persistence:
+                again = (ended.write.payload, outcome.identity)
+                self._agenda.after(self._writes_again_ns, lambda again=again: self._offer_again(again))
+        self._write()
+
+    def end(self) -> None:
+        """Lose the power; what is not answered is known to the program's own storage."""
+        self.is_up = False
+        for session in self.sessions.values():
+            session.program_ended()
+
+    def start(self) -> None:
+        """Run again, with the same writer's GUID; write again what has no answer."""
+        self.is_up = True
+        self._state = self._new_producer()
+        unanswered = [(each.write.payload, identity) for identity, each in self._open.items()]
+        self._open.clear()
+        self._backlog.extendleft(reversed(unanswered))
+        self._write()
+
+    def hold(self, *, holds: bool) -> None:
+        """Let the program write nothing more, or go on."""
+        self.is_held = holds
+        self._write()
+
+    def _new_producer(self) -> Producer:
+        state = Producer(self._queues[0].topic_name, self.guid, window_count=self._window_count)
+        for queue in self._queues:
+            state.queue_appeared(queue.full_name, queue.acknowledges)
+        return state
+
+    def _offer_again(self, again: tuple[bytes, SampleIdentity]) -> None:
+        self._backlog.appendleft(again)
+        self._write()
+
+    def _write(self) -> None:
+        if not self.is_up or self.is_held:
+            return
+        state, backlog = self._state, self._backlog
+        while backlog and state.has_room:
+            payload, identity = backlog.popleft()
+            if identity is None:
+                self.written_count += 1
+                identity = SampleIdentity(self.guid, self.written_count)
+            state.write(payload, identity=identity, lifespan_ns=self._lifespan_ns)
+        participant = self._queues[0].participant
+        writes = [structs.replace(write, participant=participant) for write in state.pop_writes()]
+        for write in writes:
+            self._open[write.identity] = _Open(write, self._agenda.now)
+        for outcome in state.pop_outcomes():  # of queues that acknowledge nothing
+            self._open.pop(outcome.identity, None)
+        self._send(writes, self._targets())
+        self._look_later()
+
+    def _targets(self) -> list[int]:
+        services = list(self.sessions)
+        if not self._relays:
+            return services
+        known = [service for service in services if self.sessions[service].is_open] or services
+        self._relayed_count += 1
+        return [known[self._relayed_count % len(known)]]
+
+    def _send(self, writes: Sequence[Write], services: Sequence[int]) -> None:
+        for service in services:
+            session = self.sessions[service]
+            if not session.is_open:
+                continue
+            for write in writes:
+                if self._relays:
+                    write = structs.replace(write, flags=write.flags | SampleFlag.REPLICATE)
+                self._on_write(service, write)
+                session.send_to_service([write])
+
+    def _look_later(self) -> None:
+        """Look again, later, at what has no answer."""
+        if self._open and not self._is_looking:
+            self._is_looking = True
+            self._agenda.after(self._writes_again_ns, self._look)
+
+    def _look(self) -> None:
+        self._is_looking = False
+        if not self.is_up:
+            return
+        now = self._agenda.now
+        late = [each for each in self._open.values() if now - each.sent_ns >= self._writes_again_ns]
+        for each in late:
+            each.sent_ns = now
+            each.refused_by.clear()
+        if late and not self.is_held:
+            self._send([each.write for each in late], self._targets())
+        self._look_later()
