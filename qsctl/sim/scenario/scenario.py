@@ -18,6 +18,7 @@ from qsctl.profiles.client_profile import Queue as Queue
 from qsctl.profiles.ranges import default_profile
 from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.places import Places
+from qsctl.sim.scenario.world import World
 
 _DEFAULT: Final = default_profile()
 KILOBYTE_BYTES: Final = 1024
@@ -31,6 +32,7 @@ class Model(StrEnum):
     TIBCO = "tibco"
     SHARED_READER_QUEUE = "shared_reader_queue"
     INTEGRATION = "integration"
+    WORLD = "world"
 
 
 TIBCO_QUEUE: Final = "egress"
@@ -377,6 +379,7 @@ class Scenario:
     changes: tuple[TimedChange, ...] = ()
     workload: Workload | None = None
     engine: Engine | None = None
+    world: World | None = None
     description: str = ""
     places: Places | None = field(default=None, compare=False, repr=False)
     """Where its parts stand in the file that it was read from, for messages."""

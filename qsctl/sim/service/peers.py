@@ -208,7 +208,7 @@ def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]
     assert scenario.workload is not None
     consumers: list[ConsumerProgram] = []
     for position, declared in enumerate(scenario.workload.consumers):
-        queue = _queue_named(declared.queue, queues)
+        queue = queue_named(declared.queue, queues)
         for number in range(declared.count):
             service_key, answer_key = (
                 np.uint64(stream_key(scenario.seed, replication, "consumer", position, number, purpose))
@@ -218,7 +218,7 @@ def consumers_of(scenario: Scenario, replication: int, queues: list[HostedQueue]
                 ConsumerProgram(
                     len(consumers),
                     queue,
-                    SECOND_NS / _service_rate(declared),
+                    SECOND_NS / service_rate(declared),
                     isinstance(declared.service, PoissonArrivals),
                     declared.rejects,
                     declared.silent,
@@ -257,7 +257,12 @@ def arrivals_scenario(scenario: Scenario) -> Scenario:
     )
 
 
-def _service_rate(declared: WorkloadConsumer) -> float:
+def service_rate(declared: WorkloadConsumer) -> float:
+    """Return how many samples a consumer serves in a second.
+
+    Raises:
+        InvalidInput: no rate above 0.
+    """
     service = declared.service
     if not isinstance(service, PoissonArrivals | ConstantArrivals) or service.rate_per_second <= 0:
         raise InvalidInput(
@@ -267,7 +272,12 @@ def _service_rate(declared: WorkloadConsumer) -> float:
     return service.rate_per_second
 
 
-def _queue_named(name: str, queues: list[HostedQueue]) -> HostedQueue:
+def queue_named(name: str, queues: list[HostedQueue]) -> HostedQueue:
+    """Return the queue of this full name, or of the last part of one.
+
+    Raises:
+        InvalidInput: there is none, or several.
+    """
     matches = [queue for queue in queues if queue.full_name == name or queue.full_name.endswith(f"/{name}")]
     if len(matches) != 1:
         candidates = ", ".join(queue.full_name for queue in matches or queues)

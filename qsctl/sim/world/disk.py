@@ -134,23 +134,22 @@ class Disk:
             DiskRefuses: the sync failed; a part of the group is there.
         """
         if self.state is DiskState.FAILS:
-            self.crash()
             raise DiskRefuses("EIO")
         for operation in self._in_progress:
             self._do(operation)
         self._in_progress = []
 
-    def crash(self) -> None:
-        """Lose the power: of a group whose sync is in progress a beginning is there."""
+    def crash(self) -> list[Operation]:
+        """Lose the power, and return what is there of a group whose sync is in progress: a beginning of it."""
         kept = self._in_progress[: self._random.randint(0, len(self._in_progress))] if self._in_progress else []
         self._in_progress = []
-        for operation in kept[:-1]:
+        if kept and isinstance(last := kept[-1], Append):
+            kept[-1] = Append(
+                last.stream, last.first_index, last.records[: self._random.randint(0, len(last.records))]
+            )
+        for operation in kept:
             self._do(operation)
-        if kept:
-            last = kept[-1]
-            if isinstance(last, Append):
-                last = Append(last.stream, last.first_index, last.records[: self._random.randint(0, len(last.records))])
-            self._do(last)
+        return kept
 
     def lose(self) -> None:
         """Lose everything that was stored."""

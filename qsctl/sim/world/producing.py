@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -95,6 +96,16 @@ class ProducerProgram:
         self.refused_count = 0
 
     @property
+    def participant(self) -> str:
+        """The domain participant that it writes in."""
+        return self._queues[0].participant
+
+    @property
+    def topic_name(self) -> str:
+        """The topic that it writes to."""
+        return self._queues[0].topic_name
+
+    @property
     def open_count(self) -> int:
         """Samples that the program still has to write, or that have no answer."""
         return len(self._open) + len(self._backlog)
@@ -130,7 +141,7 @@ class ProducerProgram:
             self.refused_count += 1
             if self._random.random() < self._persistence:
                 again = (ended.write.payload, outcome.identity)
-                self._agenda.after(self._writes_again_ns, lambda again=again: self._offer_again(again))
+                self._agenda.after(self._writes_again_ns, partial(self._offer_again, again))
         self._write()
 
     def end(self) -> None:
@@ -173,8 +184,7 @@ class ProducerProgram:
                 self.written_count += 1
                 identity = SampleIdentity(self.guid, self.written_count)
             state.write(payload, identity=identity, lifespan_ns=self._lifespan_ns)
-        participant = self._queues[0].participant
-        writes = [structs.replace(write, participant=participant) for write in state.pop_writes()]
+        writes = [structs.replace(write, participant=self.participant) for write in state.pop_writes()]
         for write in writes:
             self._open[write.identity] = _Open(write, self._agenda.now)
         for outcome in state.pop_outcomes():  # of queues that acknowledge nothing

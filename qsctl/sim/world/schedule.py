@@ -109,10 +109,8 @@ def parse_schedule(lines: Iterable[str], name: str) -> Schedule:
             continue
         try:
             if words[0] == "set":
-                path, equals, value = line.strip().removeprefix("set").strip().partition("=")
-                if not equals or steps:
-                    raise _Meaningless(line.strip(), "set PATH=VALUE, before the first step")
-                overrides[path.strip()] = value.strip()
+                path, value = _override(line.strip(), is_first=not steps)
+                overrides[path] = value
             else:
                 steps.append(_step(words))
         except _Meaningless as error:
@@ -130,6 +128,13 @@ class _Meaningless(Exception):
         super().__init__(found)
         self.found = found
         self.allowed = allowed
+
+
+def _override(line: str, *, is_first: bool) -> tuple[str, str]:
+    path, equals, value = line.removeprefix("set").partition("=")
+    if not equals or not is_first:
+        raise _Meaningless(line, "set PATH=VALUE, before the first step")
+    return path.strip(), value.strip()
 
 
 def _step(words: list[str]) -> Step:

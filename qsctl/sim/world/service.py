@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from qsctl.core.engine import Journal, ServiceEngine
-from qsctl.core.messages import CommandRequest, Inbound, Outbound
+from qsctl.core.messages import Inbound, Outbound
 from qsctl.core.ready import SERVICE_STREAM
 from qsctl.core.records import QueueDeleted, Record, SubscriberDeleted
 from qsctl.core.settings import ServiceSettings
 from qsctl.core.turn import Group, Turn
+from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.agenda import Agenda, Trace
 from qsctl.sim.world.disk import Append, Compact, Disk, DiskRefuses, Drop, Operation
@@ -65,7 +66,7 @@ class SimulatedService:
         compact_records: int = NEVER_COMPACTED,
     ) -> None:
         self.number = number
-        self._settings = settings
+        self.settings = settings
         self._agenda = agenda
         self._trace = trace
         self.disk = disk
@@ -78,6 +79,9 @@ class SimulatedService:
         """Where the next crash falls; None: no crash waits."""
         self.skew_ns: Nanoseconds = 0
         """How far its clock is ahead of the world's."""
+        self.jitter: float | None = None
+        """What it draws for each wait before an election; None: random."""
+        self._is_to_compact = False
         self._life = 0
         self._inbox: list[Inbound] = []
         self._is_planned_at: Nanoseconds | None = None
@@ -96,12 +100,14 @@ class SimulatedService:
         self.is_up, self.is_paused = True, False
         self.crash_at = None
         self._trace.note("start", self.number)
-        self.engine = ServiceEngine(self._settings, started_at=self.now, journal=Journal.PERSISTENT_ONLY)
-        self.engine.restore(self.now, self._found())
-        self._turn = Turn(self.engine)
-        self._syncing, self._is_synced = None, False
+        self.engine = ServiceEngine(self.settings, started_at=self.now, journal=Journal.PERSISTENT_ONLY)
+        for record in self._found():
+            self.engine.replay(record)
         for observer in self._observers:
             observer.started(self.number)
+        self.engine.finish_restore(self.now)
+        self._turn = Turn(self.engine)
+        self._syncing, self._is_synced = None, False
         self.disk.was_lost = False
         self._surroundings.service_started(self.number)
         self.receive(())
@@ -116,7 +122,9 @@ class SimulatedService:
         self._inbox = []
         self._is_planned_at = None
         self.crash_at = None
-        self.disk.crash()
+        kept = self.disk.crash()
+        for observer in self._observers:
+            observer.stored(self.number, kept)
         self._surroundings.service_ended(self.number)
         for observer in self._observers:
             observer.ended(self.number)
@@ -145,6 +153,39 @@ class SimulatedService:
         if self.is_up:
             self.crash_at = point
 
+    def skew(self, skew_ns: Nanoseconds) -> None:
+        """Set its clock ahead of the world's, or behind it."""
+        self.skew_ns = skew_ns
+        self.receive(())
+
+    def compact_soon(self) -> None:
+        """Compact its streams at the next occasion, whatever their length."""
+        self._is_to_compact = True
+        self.receive(())
+
+    def held(self) -> set[tuple[str, SampleIdentity]]:
+        """What its queues hold, where it decides about them."""
+        if not self.is_up:
+            return set()
+        return {
+            (name, sample.identity)
+            for name, queue in self.engine.hosted.by_name.items()
+            if self.is_master(name)
+            for sample in queue.held
+        }
+
+    def is_master(self, queue: str) -> bool:
+        """Whether it decides about a queue."""
+        return self.is_up and queue in self.engine.hosted.by_name
+
+    def epoch(self, queue: str) -> int:
+        """The epoch in which it is master."""
+        return 0
+
+    def has_voted_for(self, number: int) -> bool:
+        """Whether its vote for another is durable."""
+        return False
+
     def _found(self) -> Iterable[Record]:
         streams = self.disk.streams
         yield from self.disk.stream(SERVICE_STREAM).load()
@@ -171,8 +212,9 @@ class SimulatedService:
         turn = self._turn
         if self._is_synced:
             self._report_durable()
-        turn.receive(self._inbox)
-        self._inbox = []
+        if self._inbox or not turn.waits_for_disk:
+            turn.receive(self._inbox)
+            self._inbox = []
         while turn.step(self.now):
             pass
         if not (self._store() and self._send()):
@@ -186,7 +228,7 @@ class SimulatedService:
     def _store(self) -> bool:
         """Write what gathered, unless a sync is in progress; False: the service has ended."""
         while self._syncing is None and (group := self._turn.to_write()) is not None:
-            operations = list(_operations(group))
+            operations = list(_operations(group, self.disk))
             self._syncing = group
             if not operations:
                 self._report_durable()
@@ -198,11 +240,13 @@ class SimulatedService:
 
     def _compact(self) -> bool:
         """Replace a stream that has grown by what its queue holds; False: the service has ended."""
-        if self._compact_records == NEVER_COMPACTED:
+        least = 1 if self._is_to_compact else self._compact_records
+        self._is_to_compact = False
+        if least == NEVER_COMPACTED:
             return True
         for name in sorted(self.disk.streams):
             stream = self.disk.streams[name]
-            if name in self.engine.hosted.by_name and len(stream.records) >= self._compact_records:
+            if name in self.engine.hosted.by_name and len(stream.records) >= least:
                 self._syncing = Group([])
                 return self._write([Compact(name, stream.last_index, tuple(self.engine.snapshot_queue(name)))])
         return True
@@ -266,18 +310,20 @@ class SimulatedService:
         self.end()
 
 
-def _operations(group: Group) -> Iterable[Operation]:
-    """What a group writes; a deleted queue's stream goes with it."""
+def _operations(group: Group, disk: Disk) -> Iterable[Operation]:
+    """What a group writes; a deleted queue's stream goes with it.
+
+    An engine that was restored numbers its records behind those that it was given, a store behind those that it ever
+    had: a compaction made them fewer.
+    """
+    next_indexes: dict[str, int] = {}
     for ready in group.turns:
         for batch in ready.batches:
-            yield Append(batch.stream, batch.first_index, tuple(batch.records))
+            first_index = next_indexes.get(batch.stream) or disk.stream(batch.stream).last_index + 1
+            next_indexes[batch.stream] = first_index + len(batch.records)
+            yield Append(batch.stream, first_index, tuple(batch.records))
         for record in ready.service_records:
             if isinstance(record, QueueDeleted):
                 yield Drop(f"{record.participant}/{record.subscriber}/{record.name}")
             elif isinstance(record, SubscriberDeleted):
                 yield Drop(f"{record.participant}/{record.subscriber}")
-
-
-def is_command(message: Inbound) -> bool:
-    """Whether a message is an administration command."""
-    return isinstance(message, CommandRequest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -56,27 +57,35 @@ class ThresholdHolds(Invariant):
     name = "P8"
     rule = "a consumer has at most its threshold of unacknowledged samples, and one more"
 
-    def __init__(
-        self, clock: Callable[[], Nanoseconds], settings: Mapping[str, SharedReaderQueueSettings]
-    ) -> None:
+    def __init__(self, clock: Callable[[], Nanoseconds], settings: Mapping[str, SharedReaderQueueSettings]) -> None:
         super().__init__(clock)
         self._settings = settings
         self._outstanding: dict[tuple[int, str], dict[SampleIdentity, Guid]] = {}
+        self._is_changed = False
 
     def released(self, service: int, message: Outbound) -> None:
         """Count what is outstanding."""
         if not isinstance(message, Delivery) or message.queue not in self._settings:
             return
-        self.checked_count += 1
-        outstanding = self._outstanding.setdefault((service, message.queue), {})
-        outstanding[message.identity] = message.consumer_guid
-        threshold = self._settings[message.queue].distribution.unacked_threshold
-        count = sum(guid == message.consumer_guid for guid in outstanding.values())
-        if 0 <= threshold < count - 1:
-            self.violate(
-                f"{message.queue}: {count} samples of {service} are unacknowledged at {message.consumer_guid.hex()[-4:]}"
-                f", whose threshold is {threshold}"
-            )
+        self._outstanding.setdefault((service, message.queue), {})[message.identity] = message.consumer_guid
+        self._is_changed = True
+
+    def stepped(self, service: int) -> None:
+        """Compare what is outstanding with the threshold, once everything of a pass is known."""
+        if not self._is_changed:
+            return
+        self._is_changed = False
+        for (number, queue), outstanding in self._outstanding.items():
+            threshold = self._settings[queue].distribution.unacked_threshold
+            if number != service or threshold < 0:
+                continue
+            self.checked_count += 1
+            for guid, count in Counter(outstanding.values()).items():
+                if count > threshold + 1:
+                    self.violate(
+                        f"{queue}: {count} samples of {service} are unacknowledged at {guid.hex()[-4:]}, whose "
+                        f"threshold is {threshold}"
+                    )
 
     def happened(self, service: int, event: Event) -> None:
         """A delivery is over."""

@@ -1,0 +1,119 @@
+"""A second reader: judges a history by what programs saw alone, and knows nothing of services, epochs or disks.
+
+Its history is who wrote what and when, what each writer was told, who received what, with or without the flag, and
+which answer it gave. A queue that keeps its promises has, for each sample, an order of these that a single queue
+without faults could have given:
+
+- enqueued once, between its first writing and the first positive answer or delivery;
+- received without the redelivered flag by one consumer at a time: again only after that one has rejected it;
+- gone after it was accepted by a consumer *and* the run has ended: a sample whose writer was told 1, and that neither
+  expires nor can be a dead letter, was received and accepted by a consumer;
+- never received after every writer's attempt was answered 0 by all.
+
+Because the samples of a queue are independent in this, apart from their order, which a queue with retries and several
+producers does not promise, each sample is checked for itself: the check is exact and takes time in the length of the
+history, not in its permutations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from qsctl.core.messages import AckResponse, Delivery, SampleFlag, Write
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.sim.world.invariants.base import Invariant
+
+if TYPE_CHECKING:
+    from qsctl.sim.world.world import World
+
+
+@dataclass(slots=True)
+class _History:
+    """What programs saw of one sample in one queue."""
+
+    accepted_ns: Nanoseconds = -1
+    received: list[tuple[Nanoseconds, Guid, bool, int]] = field(default_factory=list)
+    """When, by whom, with the flag or without, and for which delivery."""
+    answers: list[tuple[Nanoseconds, Guid, AckResponse]] = field(default_factory=list)
+
+
+class ClientView(Invariant):
+    """The client's side of P1 to P4, from the history of the clients only."""
+
+    name = "clients"
+    rule = "what programs saw is what one queue without faults could have shown them"
+
+    def __init__(self, clock: Callable[[], Nanoseconds], settings: Mapping[str, SharedReaderQueueSettings]) -> None:
+        super().__init__(clock)
+        self._settings = settings
+        self._written: dict[SampleIdentity, tuple[Nanoseconds, bool]] = {}
+        """When a sample was first written, and whether it may expire."""
+        self._histories: dict[tuple[str, SampleIdentity], _History] = {}
+
+    def written(self, service: int, write: Write) -> None:
+        """A producer writes."""
+        self._written.setdefault(write.identity, (self._clock(), write.lifespan_ns < INFINITE_NS))
+
+    def answered(self, service: int, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
+        """A producer is told."""
+        history = self._histories.setdefault((queue, identity), _History())
+        if response == AckResponse.ACCEPTED and history.accepted_ns < 0:
+            history.accepted_ns = self._clock()
+
+    def delivered(self, service: int, delivery: Delivery) -> None:
+        """A consumer receives."""
+        history = self._histories.setdefault((delivery.queue, delivery.identity), _History())
+        flagged = bool(delivery.flags & SampleFlag.REDELIVERED)
+        history.received.append((self._clock(), delivery.consumer_guid, flagged, delivery.attempt))
+        if delivery.dead_letter_reason is None and delivery.identity not in self._written:
+            self.violate(f"{delivery.queue}: {delivery.identity} was received and never written")
+
+    def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
+        """A consumer answers."""
+        history = self._histories.setdefault((queue, identity), _History())
+        history.answers.append((self._clock(), consumer_guid, response))
+
+    def concluded(self, world: World) -> None:
+        """Look for an order of each sample's history that one queue could have given."""
+        was_flushed = world.was_flushed
+        for (queue, identity), history in self._histories.items():
+            self.checked_count += 1
+            self._check_receipts(queue, identity, history)
+            settings = self._settings.get(queue)
+            if history.accepted_ns < 0 or settings is None or was_flushed:
+                continue
+            may_expire = settings.lifespan_ns < INFINITE_NS or self._written.get(identity, (0, False))[1]
+            rejected = sum(response == AckResponse.REJECTED for _, _, response in history.answers)
+            attempts_max = settings.redelivery.max_delivery_retries + 1
+            may_die = rejected > 0 or len(history.received) >= attempts_max
+            was_consumed = any(response == AckResponse.ACCEPTED for _, _, response in history.answers)
+            if not (was_consumed or may_expire or may_die) and queue in world.consumed_queues:
+                self.violate(
+                    f"{queue}: the writer of {identity} was told 1 at {history.accepted_ns / 1e9:.3f} s, and no "
+                    f"consumer ever accepted it ({len(history.received)} receipts)"
+                )
+
+    def _check_receipts(self, queue: str, identity: SampleIdentity, history: _History) -> None:
+        """Without the flag, a sample is with one consumer at a time: what came so before was rejected.
+
+        One with the flag may overtake one without: they come over different connections.
+        """
+        unflagged: list[Guid] = []
+        answers = list(history.answers)
+        for at_ns, guid, flagged, _ in history.received:
+            while answers and answers[0][0] <= at_ns:
+                _, who, response = answers.pop(0)
+                if response == AckResponse.REJECTED and who in unflagged:
+                    unflagged.remove(who)
+            if flagged:
+                continue
+            if unflagged:
+                self.violate(
+                    f"{queue}: {identity} was received at {at_ns / 1e9:.3f} s without the flag by {guid.hex()[-4:]}, "
+                    f"while {unflagged[0].hex()[-4:]} had it so"
+                )
+            unflagged.append(guid)

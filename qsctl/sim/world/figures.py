@@ -1,0 +1,75 @@
+"""What a world is measured by: how long there was no master, what came twice, how long everything stood still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag, WriteAcknowledgment
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import Nanoseconds
+from qsctl.sim.world.history import Observer
+
+
+@dataclass(slots=True)
+class Counts:
+    """Of one world, or of several together."""
+
+    accepted: int = 0
+    delivered: int = 0
+    redelivered: int = 0
+    crashes: int = 0
+    elections: int = 0
+    without_master_ns: list[Nanoseconds] = field(default_factory=list)
+    """How long each time from the end of a master to the next one."""
+    longest_stall_ns: Nanoseconds = 0
+    """The longest time, while samples were open, without an acceptance or a delivery."""
+
+
+class Figures(Observer):
+    """Counts, as things happen.
+
+    Args:
+        clock: gives the instant.
+        is_waiting: whether a producer has samples without an answer.
+    """
+
+    def __init__(self, clock: Callable[[], Nanoseconds], is_waiting: Callable[[], bool]) -> None:
+        self._clock = clock
+        self._is_waiting = is_waiting
+        self.counts = Counts()
+        self._accepted: set[tuple[str, SampleIdentity]] = set()
+        self._progress_ns: Nanoseconds = 0
+
+    def released(self, service: int, message: Outbound) -> None:
+        """Count acceptances and deliveries."""
+        if isinstance(message, WriteAcknowledgment) and message.response == AckResponse.ACCEPTED:
+            self._progress()
+            key = (message.queue, message.identity)
+            if key not in self._accepted:
+                self._accepted.add(key)
+                self.counts.accepted += 1
+        elif isinstance(message, Delivery):
+            self._progress()
+            if message.flags & SampleFlag.REDELIVERED or message.attempt > 1:
+                self.counts.redelivered += 1
+
+    def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
+        """Count what was processed."""
+        if response == AckResponse.ACCEPTED:
+            self.counts.delivered += 1
+
+    def ended(self, service: int) -> None:
+        """Count crashes."""
+        self.counts.crashes += 1
+
+    def look(self) -> None:
+        """Notice how long nothing has moved."""
+        if self._is_waiting():
+            self.counts.longest_stall_ns = max(self.counts.longest_stall_ns, self._clock() - self._progress_ns)
+        else:
+            self._progress_ns = self._clock()
+
+    def _progress(self) -> None:
+        self.look()
+        self._progress_ns = self._clock()

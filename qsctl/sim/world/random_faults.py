@@ -1,0 +1,175 @@
+"""Faults drawn from a seed, as a schedule: what is found can be read, shortened and kept as one.
+
+No more than a minority ever loses its disk, or its memory where a replicated queue is volatile: more would lose what is
+accepted, by the manual's own rule of the quorum [QS 7.1.1.2].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
+from qsctl.sim.scenario.world import RandomFaults
+from qsctl.sim.world.schedule import Schedule, Step
+from qsctl.sim.world.vocabulary import CrashPoint, Verb
+
+_Timed = list[tuple[Nanoseconds, int, Step]]
+SHORT_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
+LONG_NS: Final[Nanoseconds] = 1_500 * MILLISECOND_NS
+"""A fault lasts between these two."""
+
+
+class FaultGenerator:
+    """Draws the faults of one world.
+
+    Args:
+        random: of this purpose alone.
+        declared: which faults, and how often.
+        service_count: how many services there are.
+        programs: the names of the programs.
+        queues: the names of the queues that may be flushed.
+        is_volatile: whether a replicated queue lives in memory alone.
+        until_ns: where faults end.
+    """
+
+    def __init__(
+        self,
+        random: Random,
+        declared: RandomFaults,
+        service_count: int,
+        programs: list[str],
+        queues: list[str],
+        *,
+        is_volatile: bool,
+        until_ns: Nanoseconds,
+    ) -> None:
+        self._random = random
+        self._declared = declared
+        self._services = [str(number) for number in range(1, service_count + 1)]
+        self._programs = programs
+        self._queues = queues
+        self._until_ns = until_ns
+        self._minority = sorted(random.sample(self._services, (service_count - 1) // 2))
+        self._crashable = self._minority if is_volatile else self._services
+        self._is_volatile = is_volatile
+        self._timed: _Timed = []
+
+    def schedule(self) -> Schedule:
+        """Return the faults, in the order of time."""
+        kinds: list[tuple[float, Callable[[Nanoseconds], None]]] = [
+            (self._declared.crashes, self._crash),
+            (self._declared.cuts, self._cut),
+            (self._declared.pauses, self._pause),
+            (self._declared.disks, self._disk),
+            (self._declared.lost_disks, self._lost_disk),
+            (self._declared.clocks, self._clock),
+            (self._declared.programs, self._program),
+            (self._declared.administration, self._administration),
+            (0.0 if self._is_volatile else self._declared.power_cuts, self._power_cut),
+        ]
+        weights = [weight for weight, _ in kinds]
+        now = self._gap()
+        while now < self._until_ns and sum(weights) > 0:
+            self._random.choices([draw for _, draw in kinds], weights)[0](now)
+            now += self._gap()
+        ordered = sorted(self._timed, key=lambda each: each[:2])
+        return Schedule(tuple(step for _, _, step in ordered))
+
+    def _gap(self) -> Nanoseconds:
+        return max(1, int(self._random.expovariate(1.0) * self._declared.every_ns))
+
+    def _lasts(self) -> Nanoseconds:
+        return self._random.randint(SHORT_NS, LONG_NS)
+
+    def _add(self, at_ns: Nanoseconds, verb: Verb, *arguments: str) -> None:
+        at_ns -= at_ns % 1000  # readable
+        self._timed.append((at_ns, len(self._timed), Step(verb, None, arguments, at_ns)))
+
+    def _crash(self, now: Nanoseconds) -> None:
+        if not self._crashable:
+            return
+        who = self._random.choice([*self._crashable, *(() if self._is_volatile else ("master", "master"))])
+        point = self._random.choice(["", "", *CrashPoint])
+        self._add(now, Verb.CRASH, who, *([point] if point else []))
+        back = now + self._lasts()
+        for each in self._services if who == "master" else [who]:
+            self._add(back, Verb.START, each)
+
+    def _cut(self, now: Nanoseconds) -> None:
+        kind = self._random.choice(["halves", "halves", "master", "one-way", "clog", "loss", "delay", "duplication"])
+        back = now + self._lasts()
+        if kind == "halves":
+            left, right = self._halves([*self._services, *self._programs])
+            if left and right:
+                self._add(now, Verb.CUT, ",".join(left), ",".join(right))
+        elif kind == "master":
+            self._add(now, Verb.CUT, "master", ",".join(self._services))
+        elif kind == "loss":
+            self._add(now, Verb.LOSS, f"{self._random.uniform(0.01, 0.4):.2f}")
+            self._add(back, Verb.LOSS, "0.0")
+        elif kind == "duplication":
+            self._add(now, Verb.DUPLICATION, f"{self._random.uniform(0.05, 0.5):.2f}")
+            self._add(back, Verb.DUPLICATION, "0.0")
+        elif kind == "delay":
+            self._add(now, Verb.DELAY, "50us", f"{self._random.randint(1, 150)}ms")
+            self._add(back, Verb.DELAY, "50us", f"{self._random.randint(100, 3000)}us")
+        else:
+            left, right = self._halves(self._services)
+            if left and right:
+                verb = Verb.CUT_ONE_WAY if kind == "one-way" else Verb.CLOG
+                self._add(now, verb, ",".join(left), ",".join(right))
+        if kind in {"halves", "master", "one-way", "clog"}:
+            self._add(back, Verb.HEAL)
+
+    def _halves(self, nodes: list[str]) -> tuple[list[str], list[str]]:
+        left = [node for node in nodes if self._random.random() < 0.5]
+        return left, [node for node in nodes if node not in left]
+
+    def _pause(self, now: Nanoseconds) -> None:
+        who = self._random.choice([*self._services, "master"])
+        self._add(now, Verb.PAUSE, who)
+        self._add(now + self._lasts(), Verb.RESUME, who)
+
+    def _disk(self, now: Nanoseconds) -> None:
+        who = self._random.choice(self._services)
+        if self._random.random() < 0.4:
+            self._add(now, Verb.SLOW_DISK, who, f"{self._random.randint(5, 400)}ms")
+            self._add(now + self._lasts(), Verb.REPAIR_DISK, who)
+        elif who in self._crashable:
+            self._add(now, self._random.choice([Verb.FILL_DISK, Verb.BREAK_DISK]), who)
+            back = now + self._lasts()
+            self._add(back, Verb.REPAIR_DISK, who)
+            self._add(back, Verb.CRASH, who)
+            self._add(back + SHORT_NS, Verb.START, who)
+        if self._random.random() < 0.5:
+            self._add(now + SHORT_NS, Verb.COMPACT, self._random.choice(self._services))
+
+    def _lost_disk(self, now: Nanoseconds) -> None:
+        if self._minority:
+            who = self._random.choice(self._minority)
+            self._add(now, Verb.LOSE_DISK, who)
+            self._add(now + self._lasts(), Verb.START, who)
+
+    def _clock(self, now: Nanoseconds) -> None:
+        sign = self._random.choice(["", "-"])
+        self._add(now, Verb.SKEW, self._random.choice(self._services), f"{sign}{self._random.randint(1, 3000)}ms")
+
+    def _program(self, now: Nanoseconds) -> None:
+        if not self._programs:
+            return
+        who = self._random.choice(self._programs)
+        begin, end = (Verb.CRASH, Verb.START) if self._random.random() < 0.6 else (Verb.HOLD, Verb.GO_ON)
+        self._add(now, begin, who)
+        self._add(now + self._lasts(), end, who)
+
+    def _administration(self, now: Nanoseconds) -> None:
+        if self._queues:
+            self._add(now, Verb.FLUSH, self._random.choice(self._queues))
+
+    def _power_cut(self, now: Nanoseconds) -> None:
+        self._add(now, Verb.POWER_CUT)
+        back = now + self._lasts()
+        for number, each in enumerate(self._services):
+            self._add(back + number * self._random.randint(0, SHORT_NS), Verb.START, each)

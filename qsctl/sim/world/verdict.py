@@ -1,0 +1,219 @@
+"""A world run to its end and judged: a verdict for each invariant, the fingerprint of its history, and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from qsctl.core.queue.settings import PersistenceKind
+from qsctl.instant import Nanoseconds
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.world.client_view import ClientView
+from qsctl.sim.world.director import Director
+from qsctl.sim.world.figures import Counts, Figures
+from qsctl.sim.world.invariants.base import Invariant, Ledger
+from qsctl.sim.world.invariants.deliveries import AttemptsAsConfigured, OneDeliveryWithoutTheFlag, ThresholdHolds
+from qsctl.sim.world.invariants.liveness import QueuesDrain
+from qsctl.sim.world.invariants.samples import (
+    AcceptedIsNeverLost,
+    Answers,
+    DeliveredWasSent,
+    RefusedIsNeverDelivered,
+    WritingAgainChangesNothing,
+)
+from qsctl.sim.world.invariants.stores import DurableBeforeAccepted, RestartGivesAPrefix
+from qsctl.sim.world.random_faults import FaultGenerator
+from qsctl.sim.world.schedule import Schedule, read_schedule
+from qsctl.sim.world.world import World
+
+SCHEDULE_UNMET: Final = "schedule"
+"""The verdict of a schedule that waited for what never came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found of one invariant."""
+
+    name: str
+    rule: str
+    checked_count: int
+    violation_count: int
+    violations: tuple[tuple[Nanoseconds, str], ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing broke it."""
+        return self.violation_count == 0
+
+
+class JudgedWorld:
+    """A world with its judges, stepped until its end.
+
+    Args:
+        scenario: of model `world`.
+        replication: its number.
+        faults: in place of the random ones that the scenario asks for.
+
+    Raises:
+        InvalidInput: the scenario or the schedule cannot be simulated.
+    """
+
+    def __init__(self, scenario: Scenario, replication: int = 0, faults: Schedule | None = None) -> None:
+        self.world = world = World(scenario, replication)
+        self.faults = random_schedule(world) if faults is None else faults
+        """The random faults, as a schedule."""
+        declared = world.declared
+        schedules = [self.faults]
+        if declared.schedule:
+            schedules.append(read_schedule(Path(declared.schedule)))
+        clock = self._clock
+        ledger, answers = Ledger(), Answers()
+        self._figures = Figures(clock, lambda: any(each.open_count for each in world.producers))
+        self.invariants: list[Invariant] = invariants_of(world, ledger)
+        world.observers += [ledger, answers, self._figures, *self.invariants]
+        self._director = Director(world, schedules, ledger, answers)
+        world.begin()
+        self._director.go_on()
+        self._is_over = False
+
+    @property
+    def counts(self) -> Counts:
+        """The figures so far."""
+        return self._figures.counts
+
+    @property
+    def next_instant(self) -> Nanoseconds:
+        """When something happens next."""
+        return self.world.agenda.next_instant
+
+    def step(self) -> None:
+        """Do what is due next."""
+        self.world.agenda.step()
+        self._director.go_on()
+        self._figures.look()
+
+    def run(self) -> None:
+        """Step to the horizon, and judge."""
+        horizon_ns = self.world.scenario.horizon_ns
+        while self.next_instant < horizon_ns and not self._is_broken:
+            self.step()
+        self.conclude()
+
+    @property
+    def _is_broken(self) -> bool:
+        return any(each.violation_count for each in self.invariants)
+
+    def conclude(self) -> None:
+        """Judge what it has come to; once."""
+        if not self._is_over:
+            self._is_over = True
+            if not self._is_broken:
+                self.world.conclude()
+
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What was found, in the order of the invariants."""
+        found = [
+            Verdict(each.name, each.rule, each.checked_count, each.violation_count, tuple(each.violations))
+            for each in sorted(self.invariants, key=lambda each: (len(each.name), each.name))
+        ]
+        if self._director.unmet:
+            at_ns = self.world.now
+            lines = tuple((at_ns, line) for line in self._director.unmet)
+            found.append(
+                Verdict(SCHEDULE_UNMET, "every line of the schedule that waits is met", len(lines), len(lines), lines)
+            )
+        return tuple(found)
+
+    def broken(self) -> list[str]:
+        """The names of the invariants that do not hold."""
+        return [each.name for each in self.verdicts() if not each.holds]
+
+    def _clock(self) -> Nanoseconds:
+        return self.world.now
+
+
+def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
+    """Return the invariants that this world must keep."""
+
+    def clock() -> Nanoseconds:
+        return world.now
+
+    settings = {
+        f"{participant.name}/{subscriber.name}/{queue.name}": queue
+        for participant in world.services[1].settings.participants
+        for subscriber in participant.subscribers
+        for queue in subscriber.queues
+    }
+    stored = {name: each for name, each in settings.items() if each.persistence.kind is PersistenceKind.PERSISTENT}
+    quorums = {name: len(world.services) // 2 + 1 if each.replication.enabled else 1 for name, each in stored.items()}
+    return [
+        AcceptedIsNeverLost(clock, ledger),
+        DeliveredWasSent(clock),
+        RefusedIsNeverDelivered(clock, len(world.services)),
+        OneDeliveryWithoutTheFlag(clock),
+        DurableBeforeAccepted(clock, ledger, quorums),
+        ThresholdHolds(clock, settings),
+        AttemptsAsConfigured(clock, settings, ledger),
+        RestartGivesAPrefix(clock, world.services),
+        WritingAgainChangesNothing(clock, ledger),
+        QueuesDrain(clock),
+        ClientView(clock, settings),
+    ]
+
+
+def random_schedule(world: World) -> Schedule:
+    """Return the random faults of a world, or nothing where its scenario asks for none."""
+    declared = world.declared.faults
+    if declared is None:
+        return Schedule()
+    settings = world.services[1].settings
+    queues = [
+        queue
+        for participant in settings.participants
+        for subscriber in participant.subscribers
+        for queue in subscriber.queues
+    ]
+    return FaultGenerator(
+        world.random("faults"),
+        declared,
+        len(world.services),
+        list(world.programs),
+        [queue.name for queue in queues if not queue.is_dead_letter],
+        is_volatile=any(
+            queue.replication.enabled and queue.persistence.kind is PersistenceKind.VOLATILE for queue in queues
+        ),
+        until_ns=world.load_until_ns,
+    ).schedule()
+
+
+def judge(scenario: Scenario, replication: int = 0, faults: Schedule | None = None) -> JudgedWorld:
+    """Run a world to its end and return it, judged. See `JudgedWorld`."""
+    judged = JudgedWorld(scenario, replication, faults)
+    judged.run()
+    return judged
+
+
+def shrink(scenario: Scenario, replication: int, faults: Schedule, broken: Sequence[str]) -> Schedule:
+    """Return a shorter schedule that breaks one of the same invariants: parts are left out as long as it does.
+
+    A schedule of random faults has times only, so that any part of it is one too. Halves first, then smaller parts
+    (delta debugging): about as many runs as there are lines, several times over.
+    """
+    steps = list(faults.steps)
+    part = max(1, len(steps) // 2)
+    while steps:
+        at = 0
+        is_shorter = False
+        while at < len(steps):
+            fewer = steps[:at] + steps[at + part :]
+            if set(judge(scenario, replication, replace(faults, steps=tuple(fewer))).broken()) & set(broken):
+                steps = fewer
+                is_shorter = True
+            else:
+                at += part
+        if part == 1 and not is_shorter:
+            break
+        part = max(1, part // 2)
+    return replace(faults, steps=tuple(steps))

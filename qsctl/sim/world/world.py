@@ -1,0 +1,304 @@
+"""A cluster of service instances and the programs around it, on one virtual clock, with everything that can go wrong.
+
+The services are drivers of `core.turn`, the programs have the state machines of live clients, and nothing is decided
+here but who is connected to whom. What is done to it comes from a `Director`; who judges it are observers. The seed
+decides everything: no other randomness, no clock, and nothing in the order of a set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TypeAlias
+
+from qsctl.core.admin.command import FlushQueue
+from qsctl.core.messages import (
+    AckResponse,
+    CommandRequest,
+    Delivery,
+    Inbound,
+    Outbound,
+    ProducerLeft,
+    Write,
+    WriteAcknowledgment,
+)
+from qsctl.errors import InvalidInput
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import Nanoseconds
+from qsctl.resource import ResourceIdentifier
+from qsctl.sim.arrivals.cursor import ArrivalCursor
+from qsctl.sim.scenario.intervals import occurrences
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.service.peers import arrivals_scenario, guid_of, hosted_queues
+from qsctl.sim.world.agenda import Agenda, Trace
+from qsctl.sim.world.configuration import instance_count, instance_settings
+from qsctl.sim.world.consuming import ConsumerProgram
+from qsctl.sim.world.disk import Disk
+from qsctl.sim.world.history import Observer
+from qsctl.sim.world.network import Conditions, Network
+from qsctl.sim.world.producing import ProducerProgram
+from qsctl.sim.world.programs import consumers_of, producers_of
+from qsctl.sim.world.service import SimulatedService, Surroundings
+from qsctl.sim.world.session import Session
+
+ADMINISTRATOR = 3
+"""The kind in the GUID of the administrator."""
+
+Program: TypeAlias = ProducerProgram | ConsumerProgram
+
+
+class World(Surroundings):
+    """One repetition of a scenario of model `world`.
+
+    Args:
+        scenario: with a workload and a world.
+        replication: its number: random numbers are its own.
+
+    Raises:
+        InvalidInput: the scenario cannot be simulated.
+    """
+
+    def __init__(self, scenario: Scenario, replication: int = 0) -> None:
+        workload, declared = scenario.workload, scenario.world
+        if workload is None or declared is None:
+            raise InvalidInput(
+                f"{scenario.name}: a scenario of model world needs a <workload> and a <world>",
+                remedy="Add what is missing.",
+            )
+        self.scenario = scenario
+        self.declared = declared
+        self._seed = f"{scenario.seed}/{replication}"
+        self.agenda = Agenda()
+        self.trace = Trace(self.agenda)
+        conditions = Conditions(
+            workload.delay_ns, workload.delay_ns + declared.delay_variation_ns, declared.loss, declared.duplication
+        )
+        self.network = Network(self.agenda, self.random("network"), conditions)
+        self.network.on_change.append(self._network_changed)
+        self.observers: list[Observer] = []
+        count = instance_count(scenario)
+        settings = [instance_settings(scenario, number) for number in range(1, count + 1)]
+        self.queues = hosted_queues(settings[0])
+        self.consumed_queues: set[str] = set()
+        """Queues that somebody consumes: these must drain."""
+        self.services = {
+            number: SimulatedService(
+                number,
+                settings[number - 1],
+                agenda=self.agenda,
+                trace=self.trace,
+                disk=Disk(self.random(f"disk-{number}"), workload.sync_ns),
+                surroundings=self,
+                observers=self.observers,
+                compact_records=declared.compact_records,
+            )
+            for number in range(1, count + 1)
+        }
+        self.producers = producers_of(
+            scenario, self.queues, self.agenda, self.random, self._written, self._outcome_known
+        )
+        self.consumers = consumers_of(scenario, self.queues, self.agenda, self.random, self._processed)
+        self.consumed_queues = {consumer.queue.full_name for consumer in self.consumers}
+        programs: list[Program] = [*self.producers, *self.consumers]
+        self.programs = {each.node: each for each in programs}
+        self._by_guid: dict[Guid, Program] = {each.guid: each for each in self.programs.values()}
+        self.load_until_ns = max(0, scenario.horizon_ns - declared.recovery_ns)
+        """When the time without faults and new samples begins."""
+        self._arrivals = ArrivalCursor(arrivals_scenario(scenario), replication, self.load_until_ns)
+        self._command_count = 0
+        self.was_flushed = False
+        """Whether a queue was flushed: accepted samples may be gone."""
+        self.offered_count = 0
+
+    def random(self, purpose: str) -> Random:
+        """Return the random numbers of one purpose, which no other one disturbs."""
+        return Random(f"{self._seed}/{purpose}")
+
+    @property
+    def now(self) -> Nanoseconds:
+        """The instant."""
+        return self.agenda.now
+
+    def begin(self) -> None:
+        """Start every service and program; the load begins."""
+        for program in self.programs.values():
+            self._connect(program)
+        for service in self.services.values():
+            service.start()
+        self._plan_arrival()
+        assert self.scenario.workload is not None
+        number = 0
+        for declared in self.scenario.workload.consumers:
+            for _ in range(declared.count):
+                number += 1
+                for start_ns, end_ns in occurrences(declared.absences, self.load_until_ns):
+                    self.agenda.at(start_ns, self._later(self.end_program, f"consumer-{number}"))
+                    self.agenda.at(
+                        min(end_ns, self.load_until_ns), self._later(self.start_program, f"consumer-{number}")
+                    )
+
+    def conclude(self) -> None:
+        """Let the observers judge what the world has come to."""
+        for observer in self.observers:
+            observer.concluded(self)
+
+    # What can be done to it.
+
+    def end_program(self, node: str) -> None:
+        """Let a program lose its power."""
+        program = self.programs[node]
+        if program.is_up:
+            self.trace.note("end", node)
+            program.end()
+
+    def start_program(self, node: str) -> None:
+        """Start a program that has ended; its services have to discover it again."""
+        program = self.programs[node]
+        if not program.is_up:
+            self.trace.note("start", node)
+            program.start()
+            self._by_guid[program.guid] = program
+            self._connect(program)
+
+    def write(self, node: str, count: int = 1) -> None:
+        """Let a producer write beside its arrivals."""
+        for _ in range(count):
+            self._offer(next(each for each in self.producers if each.node == node), 16)
+
+    def flush(self, queue: ResourceIdentifier) -> None:
+        """Send the command that flushes a queue to every service [QS 5.4.3]."""
+        self._command_count += 1
+        self.was_flushed = True
+        request = SampleIdentity(guid_of(ADMINISTRATOR, 0), self._command_count)
+        for service in self.services.values():
+            command = CommandRequest(request, "*", FlushQueue(queue))
+            self.agenda.after(self.network.delay_ns(), self._later(service.receive, [command]))
+
+    # What services and programs are to each other.
+
+    def send(self, service: int, message: Outbound) -> None:
+        """Carry a message to the program that it is for."""
+        if isinstance(message, Delivery):
+            program = self._by_guid.get(message.consumer_guid)
+        elif isinstance(message, WriteAcknowledgment):
+            program = self._by_guid.get(message.identity.writer_guid)
+        else:
+            return
+        if program is not None and program.guid in {getattr(message, "consumer_guid", program.guid)}:
+            program.sessions[service].send_to_program(message)
+
+    def service_started(self, service: int) -> None:
+        """Let a service discover the programs."""
+        for program in self.programs.values():
+            program.sessions[service].service_started()
+
+    def service_ended(self, service: int) -> None:
+        """Lose what is on its way between a service and its programs."""
+        for program in self.programs.values():
+            program.sessions[service].service_ended()
+
+    def held(self) -> set[tuple[str, SampleIdentity]]:
+        """What the queues hold, in those services that decide about them."""
+        found: set[tuple[str, SampleIdentity]] = set()
+        for service in self.services.values():
+            found |= service.held()
+        return found
+
+    def has_master(self, queue: str) -> bool:
+        """Whether a service decides about a queue."""
+        return any(service.is_master(queue) for service in self.services.values())
+
+    def _connect(self, program: Program) -> None:
+        """Give a program's new life a session with each service."""
+        program.sessions = {number: self._session(program, service) for number, service in self.services.items()}
+        for number, service in self.services.items():
+            if service.is_up:
+                program.sessions[number].service_started()
+
+    def _session(self, program: Program, service: SimulatedService) -> Session:
+        number = service.number
+
+        def at_service(message: Inbound) -> None:
+            self.trace.note("at", number, message)
+            service.receive([message])
+
+        if isinstance(program, ConsumerProgram):
+            joining, leaving = program.joining, program.leaving
+
+            def opened() -> None:
+                for observer in self.observers:
+                    observer.joined(number, joining.consumer_guid)
+                service.receive([joining])
+
+            def lapsed() -> None:
+                for observer in self.observers:
+                    observer.left(number, leaving.consumer_guid)
+                service.receive([leaving])
+
+        else:
+            producer = program
+            left = ProducerLeft(producer.participant, producer.topic_name, producer.guid)
+
+            def opened() -> None:
+                producer.matched(number)
+
+            def lapsed() -> None:
+                service.receive([left])
+
+        return Session(
+            self.agenda,
+            self.network,
+            program.node,
+            str(number),
+            self.declared.lease_ns,
+            at_service=at_service,
+            at_program=lambda message: self._at_program(program, number, message),
+            opened=opened,
+            lapsed=lapsed,
+        )
+
+    def _at_program(self, program: Program, service: int, message: Outbound) -> None:
+        self.trace.note("to", program.node, message)
+        if isinstance(program, ConsumerProgram):
+            assert isinstance(message, Delivery)
+            for observer in self.observers:
+                observer.delivered(service, message)
+            program.receive(service, message)
+        else:
+            assert isinstance(message, WriteAcknowledgment)
+            for observer in self.observers:
+                observer.answered(service, message.queue, message.identity, message.response)
+            program.receive(service, message)
+
+    def _network_changed(self) -> None:
+        for program in self.programs.values():
+            for session in program.sessions.values():
+                session.network_changed()
+
+    def _plan_arrival(self) -> None:
+        if self._arrivals.next_ns < self.load_until_ns:
+            self.agenda.at(self._arrivals.next_ns, self._arrive)
+
+    def _arrive(self) -> None:
+        number, size_bytes = self._arrivals.pop()
+        self._offer(self.producers[number], size_bytes)
+        self._plan_arrival()
+
+    def _offer(self, producer: ProducerProgram, size_bytes: int) -> None:
+        self.offered_count += 1
+        producer.offer(f"{self.offered_count:08d}".encode().ljust(size_bytes, b"."))
+
+    def _written(self, service: int, write: Write) -> None:
+        for observer in self.observers:
+            observer.written(service, write)
+
+    def _outcome_known(self, identity: SampleIdentity, accepted: bool) -> None:
+        self.trace.note("outcome", identity, accepted)
+
+    def _processed(self, guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
+        for observer in self.observers:
+            observer.processed(guid, queue, identity, response)
+
+    @staticmethod
+    def _later(action: Callable[..., None], *of: object) -> Callable[[], None]:
+        return lambda: action(*of)
