@@ -55,7 +55,12 @@ def world(
     )
     given = {"delay_variation_ns": 3 * MILLISECOND_NS, "faults": RandomFaults(), "recovery_ns": 10 * SECOND_NS}
     return Scenario(
-        "world", Model.WORLD, seed, horizon_ns, workload=workload, world=World(**{**given, **declared})  # type: ignore[arg-type]
+        "world",
+        Model.WORLD,
+        seed,
+        horizon_ns,
+        workload=workload,
+        world=World(**{**given, **declared}),  # type: ignore[arg-type]
     )
 
 

@@ -144,9 +144,7 @@ class Disk:
         kept = self._in_progress[: self._random.randint(0, len(self._in_progress))] if self._in_progress else []
         self._in_progress = []
         if kept and isinstance(last := kept[-1], Append):
-            kept[-1] = Append(
-                last.stream, last.first_index, last.records[: self._random.randint(0, len(last.records))]
-            )
+            kept[-1] = Append(last.stream, last.first_index, last.records[: self._random.randint(0, len(last.records))])
         for operation in kept:
             self._do(operation)
         return kept

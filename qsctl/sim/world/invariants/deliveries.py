@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from qsctl.core.events import Event, SampleRemoved, SampleReturned
+from qsctl.core.events import Event, SampleRemoved, SampleReturned, SampleSent
 from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.records import Enqueued
@@ -52,7 +51,7 @@ class OneDeliveryWithoutTheFlag(Invariant):
 
 
 class ThresholdHolds(Invariant):
-    """P8: of what one service has sent to one consumer since it discovered it."""
+    """P8: of what one service has sent to one consumer, counted from the service's events, which are in its order."""
 
     name = "P8"
     rule = "a consumer has at most its threshold of unacknowledged samples, and one more"
@@ -61,49 +60,24 @@ class ThresholdHolds(Invariant):
         super().__init__(clock)
         self._settings = settings
         self._outstanding: dict[tuple[int, str], dict[SampleIdentity, Guid]] = {}
-        self._is_changed = False
-
-    def released(self, service: int, message: Outbound) -> None:
-        """Count what is outstanding."""
-        if not isinstance(message, Delivery) or message.queue not in self._settings:
-            return
-        self._outstanding.setdefault((service, message.queue), {})[message.identity] = message.consumer_guid
-        self._is_changed = True
-
-    def stepped(self, service: int) -> None:
-        """Compare what is outstanding with the threshold, once everything of a pass is known."""
-        if not self._is_changed:
-            return
-        self._is_changed = False
-        for (number, queue), outstanding in self._outstanding.items():
-            threshold = self._settings[queue].distribution.unacked_threshold
-            if number != service or threshold < 0:
-                continue
-            self.checked_count += 1
-            for guid, count in Counter(outstanding.values()).items():
-                if count > threshold + 1:
-                    self.violate(
-                        f"{queue}: {count} samples of {service} are unacknowledged at {guid.hex()[-4:]}, whose "
-                        f"threshold is {threshold}"
-                    )
 
     def happened(self, service: int, event: Event) -> None:
-        """A delivery is over."""
-        if isinstance(event, SampleReturned | SampleRemoved):
-            self._outstanding.get((service, event.queue), {}).pop(event.identity, None)
-
-    def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        """An answered delivery is not outstanding."""
-        for (_, name), outstanding in self._outstanding.items():
-            if name == queue and outstanding.get(identity) == consumer_guid:
-                del outstanding[identity]
-
-    def left(self, service: int, consumer_guid: Guid) -> None:
-        """What a consumer held is over with it."""
-        for (number, _), outstanding in self._outstanding.items():
-            if number == service:
-                for identity in [each for each, guid in outstanding.items() if guid == consumer_guid]:
-                    del outstanding[identity]
+        """A delivery begins, or is over."""
+        if not isinstance(event, SampleSent | SampleReturned | SampleRemoved) or event.queue not in self._settings:
+            return
+        outstanding = self._outstanding.setdefault((service, event.queue), {})
+        if not isinstance(event, SampleSent):
+            outstanding.pop(event.identity, None)
+            return
+        self.checked_count += 1
+        outstanding[event.identity] = event.consumer_guid
+        count = sum(guid == event.consumer_guid for guid in outstanding.values())
+        threshold = self._settings[event.queue].distribution.unacked_threshold
+        if 0 <= threshold < count - 1:
+            self.violate(
+                f"{event.queue}: {count} samples of {service} are unacknowledged at {event.consumer_guid.hex()[-4:]}, "
+                f"whose threshold is {threshold}"
+            )
 
     def ended(self, service: int) -> None:
         """A service that starts again knows nothing of what it had sent."""
