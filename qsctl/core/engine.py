@@ -33,12 +33,14 @@ from qsctl.core.ready import Ready
 from qsctl.core.records import (
     Assigned,
     Enqueued,
+    EpochBegan,
     QueueCreated,
     QueueDeleted,
     QueueRecord,
     Record,
     Remembered,
     Removed,
+    ReplicaRejoined,
     Returned,
     ServiceRecord,
     ServiceStarted,
@@ -58,6 +60,8 @@ class Journal(Enum):
 
     PERSISTENT_ONLY = "persistent_only"
     """Those whose persistence is PERSISTENT: a running service [QS 2.14.2]."""
+    REPLICATED = "replicated"
+    """Those, and the replicated ones, whose log their records are [QS 7.1]: a member of a replication cluster."""
     EVERYTHING = "everything"
     """All: a service that lives in a state directory between commands."""
 
@@ -93,6 +97,7 @@ class ServiceEngine:
             settings,
             started_at,
             journals_everything=journal is Journal.EVERYTHING,
+            replicates=journal is Journal.REPLICATED,
             stops_on_command=stops_on_command,
         )
         """The queues and their statistics: what administration sees and changes."""
@@ -211,7 +216,16 @@ class ServiceEngine:
         (`<restore>`), are passed over.
         """
         match record:
-            case Enqueued() | Assigned() | Returned() | Undeliverable() | Removed() | Remembered():
+            case (
+                Enqueued()
+                | Assigned()
+                | Returned()
+                | Undeliverable()
+                | Removed()
+                | Remembered()
+                | EpochBegan()
+                | ReplicaRejoined()
+            ):
                 self._replay_queue(record)
             case ServiceStarted():
                 self._has_stored_configuration = True
@@ -359,6 +373,14 @@ class ServiceEngine:
             self._refused_count += 1
         for queue in queues:
             queue.refuse(now, write, BounceReason.TOO_LARGE)
+
+    def is_too_large(self, write: Write) -> bool:
+        """Whether no queue takes a payload of this size."""
+        return len(write.payload) > self._payload_size_bytes_max
+
+    def refuse_too_large(self, now: Nanoseconds, write: Write, queue: SharedReaderQueue) -> None:
+        """Refuse a sample on behalf of one queue [QS 2.4]."""
+        queue.refuse(self._no_earlier(now), write, BounceReason.TOO_LARGE)
 
     def _send_reply(self, resource: ResourceIdentifier | None, reply: CommandReply) -> None:
         queue = None if resource is None else self.hosted.by_name.get("/".join(name for _, name in resource.names))

@@ -42,6 +42,7 @@ class HostedService:
         settings: what is hosted at first.
         now: the instant statistics count from.
         journals_everything: whether volatile queues are recorded too.
+        replicates: whether replicated queues are recorded, each in the stream of its replication group.
         stops_on_command: whether SHUTDOWN is obeyed.
 
     Raises:
@@ -49,9 +50,16 @@ class HostedService:
     """
 
     def __init__(
-        self, settings: ServiceSettings, now: Nanoseconds, *, journals_everything: bool, stops_on_command: bool = True
+        self,
+        settings: ServiceSettings,
+        now: Nanoseconds,
+        *,
+        journals_everything: bool,
+        replicates: bool = False,
+        stops_on_command: bool = True,
     ) -> None:
         self._journals_everything = journals_everything
+        self._replicates = replicates
         self._stops_on_command = stops_on_command
         self._share_count = INFINITE_NS
         self.shutting_down = False
@@ -62,7 +70,9 @@ class HostedService:
         """Begin with a configuration, and with nothing in its queues."""
         self.outbox = Outbox()
         self.outbox.share_count = self._share_count
-        self._hosting = Hosting(settings, self.outbox, journals_everything=self._journals_everything)
+        self._hosting = Hosting(
+            settings, self.outbox, journals_everything=self._journals_everything, replicates=self._replicates
+        )
         self.application_name = settings.application_name
         """What a command's target pattern is matched against."""
         self.by_name = self._hosting.queues
@@ -240,8 +250,19 @@ class HostedService:
         return self.queue(queue).held.known.get(identity)
 
     def flush(self, now: Nanoseconds, queue: ResourceIdentifier, samples: Iterable[Sample]) -> int:
-        """Remove those of these samples that the queue still holds; returns how many went [QS 5.4.3]."""
-        return self.queue(queue).flush(now, samples)
+        """Remove those of these samples that the queue still holds; returns how many went [QS 5.4.3].
+
+        Raises:
+            NotFound: there is no such queue.
+            Refused: it is a replicated queue without a master here.
+        """
+        found = self.queue(queue)
+        if found.is_replicated and found.context.is_suspended:
+            raise Refused(
+                f"this service is not the master of the replicated queue {queue.bare}",
+                remedy="Send the command to all services of the cluster by a common target pattern: the master obeys.",
+            )
+        return found.flush(now, samples)
 
     def status(self, now: Nanoseconds, queue: ResourceIdentifier) -> SharedReaderQueueStatus:
         """The status as a command answers it: reading starts `change` again from zero [QS 5.4.4]."""

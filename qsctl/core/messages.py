@@ -55,7 +55,8 @@ class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False)
     """A producer's sample for every queue of a topic.
 
     `lifespan_ns`, when finite, takes precedence over the queue's [QS 2.9]. `participant` is the name of the
-    domain participant whose domain it arrived in. `related_*` route and correlate a reply [QS 2.11].
+    domain participant whose domain it arrived in. `related_*` route and correlate a reply [QS 2.11]. `attempt` counts how
+    often the producer wrote the sample; 0: not known.
     """
 
     participant: str
@@ -68,6 +69,7 @@ class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False)
     related_reader_guid: Guid = NIL_GUID
     flags: int = 0
     lifespan_ns: Nanoseconds = INFINITE_NS
+    attempt: int = 0
 
 
 class ConsumerJoined(msgspec.Struct, frozen=True, array_like=True, tag="joined", gc=False):
@@ -165,12 +167,16 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=
 
 
 class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="write_ack", gc=False):
-    """What a queue answers to a producer [QS 2.4]; absent where the queue acknowledges nothing."""
+    """What a queue answers to a producer [QS 2.4]; absent where the queue acknowledges nothing.
+
+    A replica that rejects a sample says which `attempt` it rejects; 0: not known. An acceptance holds for all.
+    """
 
     queue: QueueName
     identity: SampleIdentity
     response: AckResponse
     rests_on: int = 0
+    attempt: int = 0
 
 
 class CommandReply(msgspec.Struct, frozen=True, array_like=True, tag="reply"):

@@ -3,6 +3,7 @@
 A message never leaves before the record that it rests on is stored. Records of one queue are in order; `position`
 is the sample's place in its queue and never reused. A move to the dead letters stores the dead letter first and the
 removal after; the dead letter says which sample it was, so that a restart completes a move that a crash cut in two.
+Replicated queues share one stream with their dead-letter queue: there the dead letter is the one record of the move.
 """
 
 from __future__ import annotations
@@ -107,6 +108,30 @@ class Remembered(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
     identities: tuple[SampleIdentity, ...]
 
 
+class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
+    """A replica became master of a replicated stream; each later record is of this epoch, up to the next of this kind.
+
+    What was assigned returns to Enqueued as redelivered: its consumer may have processed it [QS 7.1.1.3]. With
+    `flags_all` every held sample is: the master before may have sent it without a committed assignment.
+    """
+
+    queue: str
+    epoch: int
+    master: str
+    flags_all: bool
+
+
+class ReplicaRejoined(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False):
+    """A replica that had lost its log holds it again up to here, and votes from then on.
+
+    `incarnation` is the start of the process, in nanoseconds of its own clock.
+    """
+
+    queue: str
+    replica: str
+    incarnation: int
+
+
 class ServiceStarted(msgspec.Struct, frozen=True, array_like=True, tag=10):
     """The configuration a service started with [QS 2.14.1]."""
 
@@ -143,8 +168,10 @@ class QueueDeleted(msgspec.Struct, frozen=True, array_like=True, tag=14):
     name: str
 
 
-QueueRecord: TypeAlias = Enqueued | Assigned | Returned | Undeliverable | Removed | Remembered
-"""Belong to a queue's own store; `queue` says which."""
+QueueRecord: TypeAlias = (
+    Enqueued | Assigned | Returned | Undeliverable | Removed | Remembered | EpochBegan | ReplicaRejoined
+)
+"""Belong to a queue's own store, or to that of its replication group; `queue` says which, or names the stream."""
 
 ServiceRecord: TypeAlias = ServiceStarted | SubscriberCreated | SubscriberDeleted | QueueCreated | QueueDeleted
 """Belong to the service state."""

@@ -51,11 +51,10 @@ The contract, in the order of doing. Each pass of a driver's loop looks like thi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
-from qsctl.core.engine import ServiceEngine
 from qsctl.core.events import Event
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound, Outbound
 from qsctl.core.ready import Ready, StreamName
@@ -74,6 +73,22 @@ Admit: TypeAlias = Callable[[CommandRequest], CommandReply | None]
 
 _CHANGING = CreateQueue | CreateSubscriber | DeleteQueue | DeleteSubscriber
 _CHANGES = frozenset({QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted})
+
+
+class Stepped(Protocol):
+    """What a turn steps: a `ServiceEngine`, or a `Member` of a replication cluster around one."""
+
+    def receive_all(self, now: Nanoseconds, messages: Iterable[Inbound], /) -> None:
+        """Receive messages in order."""
+
+    def advance(self, now: Nanoseconds, /) -> None:
+        """Do what is due."""
+
+    def take_ready(self) -> Ready:
+        """Hand over what happened."""
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """When there is more to do."""
 
 
 class Group(NamedTuple):
@@ -108,7 +123,7 @@ class Turn:
 
     def __init__(
         self,
-        engine: ServiceEngine,
+        engine: Stepped,
         admit: Admit = admit_all,
         *,
         turns_ahead_max: int = TURNS_AHEAD_MAX,

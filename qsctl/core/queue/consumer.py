@@ -28,6 +28,13 @@ class Consumer:
         self.place = -1
         """Its index in the ring."""
 
+    @property
+    def is_eligible(self) -> bool:
+        """Whether it may be sent a sample now."""
+        return self.reception_enabled and (
+            self.unacked_threshold < 0 or len(self.outstanding) <= self.unacked_threshold
+        )
+
 
 class Ring:
     """Consumers in order of joining, served in turn, beginning after the one served last.

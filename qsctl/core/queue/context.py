@@ -11,7 +11,7 @@ from qsctl.core.events import BounceReason, SampleBounced
 from qsctl.core.messages import AckResponse, WriteAcknowledgment
 from qsctl.core.queue.agenda import Sleeper
 from qsctl.core.queue.held import Held
-from qsctl.core.queue.outbox import Outbox
+from qsctl.core.queue.outbox import Outbox, Stream
 from qsctl.core.queue.persistence import on_disk_over_bytes
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import SampleIdentity
@@ -31,6 +31,7 @@ class QueueContext:
         sleeper: what the agenda wakes for the queue's deadlines.
         journaled: whether records are written.
         keeps_payloads: whether every payload stays in memory, whatever the settings.
+        stream: where its records go; None: to a stream of its own.
     """
 
     __slots__ = (
@@ -61,6 +62,7 @@ class QueueContext:
         *,
         journaled: bool,
         keeps_payloads: bool,
+        stream: Stream | None = None,
     ) -> None:
         self.name = name
         self.label = label
@@ -68,7 +70,7 @@ class QueueContext:
         self.outbox = outbox
         self.sleeper = sleeper
         self.journaled = journaled
-        self.stream = outbox.open_stream(name)
+        self.stream = outbox.open_stream(name) if stream is None else stream
         self.held = Held()
         self.acknowledges = settings.app_ack_sample_to_producer
         self.on_disk_over_bytes = INFINITE_NS if keeps_payloads else on_disk_over_bytes(settings)

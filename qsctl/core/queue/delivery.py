@@ -170,6 +170,15 @@ class Deliveries:
         if self._times_out:
             self.redelivery.end(sample)
 
+    def send_again(self, now: Nanoseconds, sample: Sample, guid: Guid) -> bool:
+        """Send a sample that waits in no group to the consumer that a former master chose; false: it cannot be."""
+        consumer = self.consumers.get(guid)
+        group = self.groups.of_sample(sample)
+        if consumer is None or not consumer.is_eligible or self.groups.of_consumer(consumer) is not group:
+            return False
+        self._send(now, sample, consumer, group)
+        return True
+
     def serve(self, now: Nanoseconds, *groups: DeliveryGroup) -> None:
         """Send what can be sent in these groups, then let in those who wait outside."""
         for group in groups:

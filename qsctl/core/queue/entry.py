@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from qsctl.core.events import BounceReason, DuplicateDropped, SampleBounced, SampleEnqueued, SampleReceived
 from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
 from qsctl.core.queue.context import QueueContext
-from qsctl.core.queue.dead_letter import letter
+from qsctl.core.queue.dead_letter import CAUSES, letter
 from qsctl.core.queue.lifespan import Lifespans, QueueLifespan
 from qsctl.core.queue.limits import Limits
 from qsctl.core.queue.persistence import enqueued_record
@@ -20,7 +20,7 @@ from qsctl.core.queue.reader_cache import ReaderCache
 from qsctl.core.queue.sample import Cause, Sample
 from qsctl.core.queue.settings import ReplacementKind
 from qsctl.core.queue.undeliverable import DeadLetterLine, Source
-from qsctl.core.records import DeadLetterReason
+from qsctl.core.records import DeadLetterReason, Removed
 from qsctl.identity import Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
@@ -160,6 +160,9 @@ class Entry:
         if dead.identity in self._held.known:
             events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes))
             events.append(DuplicateDropped(now, self._name, dead.identity))
+            if source.stream is self._stream:
+                # Elsewhere the source records the removal; in one stream the dead letter does, which is not new here.
+                self._stream.record(Removed(source.name, sample.position, CAUSES[reason]))
             return True
         if context.is_shut or not line.is_turn_of(source):
             return False

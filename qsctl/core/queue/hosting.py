@@ -81,17 +81,30 @@ class Hosting:
         settings: what is hosted at first.
         outbox: given to every queue.
         journals_everything: whether volatile queues are recorded too.
+        replicates: whether replicated queues are recorded, each in the stream of its replication group.
 
     Raises:
         Refused: the configuration holds two queues of one name or topic, or impossible dead letters.
     """
 
-    __slots__ = ("_journals_everything", "_outbox", "_participants", "_settings", "by_topic", "queues", "subscribers")
+    __slots__ = (
+        "_journals_everything",
+        "_outbox",
+        "_participants",
+        "_replicates",
+        "_settings",
+        "by_topic",
+        "queues",
+        "subscribers",
+    )
 
-    def __init__(self, settings: ServiceSettings, outbox: Outbox, *, journals_everything: bool) -> None:
+    def __init__(
+        self, settings: ServiceSettings, outbox: Outbox, *, journals_everything: bool, replicates: bool = False
+    ) -> None:
         self._settings = settings
         self._outbox = outbox
         self._journals_everything = journals_everything
+        self._replicates = replicates
         self._participants = {participant.name: participant for participant in settings.participants}
         self.subscribers: dict[tuple[str, str], HostedSubscriber] = {}
         self.queues: dict[str, SharedReaderQueue] = {}
@@ -205,17 +218,21 @@ class Hosting:
     def _add(self, hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> SharedReaderQueue:
         subscriber = hosted.settings.name
         _check(hosted, settings)
+        if self._replicates:
+            _check_replication(hosted, settings)
         dead_letters = hosted.queues[settings.dead_letter_queue] if settings.dead_letter_queue else None
         topic = settings.topic_name
         persistent = settings.persistence.kind is PersistenceKind.PERSISTENT
+        is_replicated = self._replicates and settings.replication.enabled
         queue = SharedReaderQueue(
             f"{hosted.participant}/{subscriber}/{settings.name}",
             f"{topic}@{subscriber}",
             settings,
             self._outbox,
-            journaled=persistent or self._journals_everything,
+            journaled=persistent or is_replicated or self._journals_everything,
             dead_letters=dead_letters,
             routes=any(reply_topic(other.settings) == topic for other in hosted.queues.values()),
+            is_replicated=is_replicated,
         )
         hosted.queues[settings.name] = queue
         self.queues[queue.name] = queue
@@ -279,3 +296,21 @@ def _check(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> Non
         )
     if target.is_shut:
         raise Refused(f"{settings.dead_letter_queue!r} is being deleted", remedy="Name another, or none.")
+
+
+def _check_replication(hosted: HostedSubscriber, settings: SharedReaderQueueSettings) -> None:
+    """A queue and its dead letters are one replication group: one log, one master, one quorum.
+
+    Raises:
+        Refused: one of the two is not replicated, or not as the other.
+    """
+    if not settings.dead_letter_queue:
+        return
+    target = hosted.queues[settings.dead_letter_queue].settings
+    where = f"{hosted.participant}/{hosted.settings.name}"
+    own, other = (settings.replication, settings.persistence.kind), (target.replication, target.persistence.kind)
+    if (settings.replication.enabled or target.replication.enabled) and own != other:
+        raise Refused(
+            f"{where}: {settings.name!r} and its dead-letter queue {target.name!r} are not replicated alike",
+            remedy="Give both the same <replication> and the same <persistence><kind>: a dead letter moves in one step.",
+        )

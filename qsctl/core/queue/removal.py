@@ -100,7 +100,7 @@ class Removal:
             and not self._undeliverables.bury(now, self._context, sample, reason)
         ):
             return
-        if self._journaled:
+        if self._journaled and not (self._undeliverables.are_moves_one_record and removal in REASONS):
             stream = self._stream
             (stream.records or stream.begin()).append(Removed(self._name, sample.position, removal))
         self._outbox.events.append(

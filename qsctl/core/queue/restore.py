@@ -9,8 +9,9 @@ goes this way, the CREATE of a queue that was on disk, and a queue that is rolle
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Final, assert_never
 
 from qsctl.core.events import SamplesRestored
@@ -25,10 +26,12 @@ from qsctl.core.records import (
     Assigned,
     DeadLetterReason,
     Enqueued,
+    EpochBegan,
     QueueRecord,
     Remembered,
     RemovalCause,
     Removed,
+    ReplicaRejoined,
     Returned,
     Undeliverable,
 )
@@ -37,6 +40,8 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _REDELIVERED = int(SampleFlag.REDELIVERED)
 _POSITION: Final = attrgetter("position")
+NOTHING_ASSIGNED: Final[Mapping[int, Guid]] = MappingProxyType({})
+"""For `resume`, where no other process sent anything before."""
 
 
 class Replay:
@@ -65,6 +70,10 @@ class Replay:
                 return self._enqueue(record)
             case Remembered():
                 self._held.remember(record.next_position, record.identities)
+            case EpochBegan():
+                self._begin_epoch(flags_all=record.flags_all)
+            case ReplicaRejoined():
+                pass
             case Assigned() | Returned() | Undeliverable() | Removed():
                 sample = self._by_position.get(record.position)
                 if sample is None:
@@ -89,6 +98,26 @@ class Replay:
             case _:
                 assert_never(record)
         return True
+
+    def complete_move(self, origin: DeadLetterOrigin) -> None:
+        """Let a sample go that became a dead letter: where both queues have one stream, that is one record."""
+        sample = self._held.known.get(origin.identity)
+        if sample is not None and sample.position == origin.position:
+            del self._by_position[sample.position]
+            self._held.retire(sample)
+
+    def deliveries_in_progress(self) -> dict[int, Guid]:
+        """Return who was assigned what, by position."""
+        return {sample.position: sample.holder for sample in self._held if sample.state is SampleState.SENT}
+
+    def _begin_epoch(self, *, flags_all: bool) -> None:
+        for sample in self._held:
+            if sample.state is SampleState.SENT:
+                release(sample)
+                sample.move(Cause.RESTORE)
+                sample.redelivered = True
+            elif flags_all:
+                sample.redelivered = True
 
     def _enqueue(self, record: Enqueued) -> bool:
         dead_letter = None
@@ -148,11 +177,18 @@ def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Ite
             held.retire(sample)
 
 
-def resume(now: Nanoseconds, queue: SharedReaderQueue, *, is_restart: bool) -> None:
+def resume(
+    now: Nanoseconds,
+    queue: SharedReaderQueue,
+    *,
+    is_restart: bool,
+    assigned: Mapping[int, Guid] = NOTHING_ASSIGNED,
+) -> None:
     """Make of a replayed state a queue that works [QS 2.14.2.1].
 
     A delivery that was in progress is void, and nobody knows what became of it. What expired meanwhile, or has spent
-    its attempts, goes to the dead letters or is removed.
+    its attempts, goes to the dead letters or is removed. A sample of `assigned`, which names consumers by position, goes
+    to that consumer again before any other is sent, if it is there and has room [QS 7.1.1.3].
     """
     context = queue.context
     samples = list(queue.held)
@@ -161,10 +197,10 @@ def resume(now: Nanoseconds, queue: SharedReaderQueue, *, is_restart: bool) -> N
     if queue.limits.limited:
         queue.limits.restore(context.in_memory_bytes(sample.size_bytes) for sample in samples)
     for sample in samples:
-        _resume_sample(now, queue, sample)
+        _resume_sample(now, queue, sample, assigned.get(sample.position))
 
 
-def _resume_sample(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample) -> None:
+def _resume_sample(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample, assigned: Guid | None) -> None:
     context = queue.context
     if sample.expires_at_ns < INFINITE_NS:
         queue.lifespans.enter(sample)
@@ -180,10 +216,14 @@ def _resume_sample(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample) -
         sample.redelivered = True
         if queue.journaled:
             queue.stream.record(Returned(queue.name, sample.position, sample.attempts, redelivered=True))
+    is_spent = queue.deliveries.redelivery.are_attempts_spent(sample)
+    if assigned is not None and now < sample.expires_at_ns and not is_spent:
+        if queue.deliveries.send_again(now, sample, assigned):
+            return
     queue.deliveries.groups.of_sample(sample).append(sample)
     if sample.expires_at_ns <= now:
         queue.removal.end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)
-    elif queue.deliveries.redelivery.are_attempts_spent(sample):
+    elif is_spent:
         queue.removal.end(now, sample, Cause.GIVE_UP, RemovalCause.FAILED_DELIVERY)
 
 

@@ -44,6 +44,7 @@ class SharedReaderQueue:
         journaled: whether records are written.
         dead_letters: where undeliverable samples go [QS 2.12]; None: nowhere, they are removed.
         routes: whether it is the reply queue of another one [QS 2.11].
+        is_replicated: whether its records are those of a replication group: one stream with its dead letters.
     """
 
     __slots__ = (
@@ -56,6 +57,7 @@ class SharedReaderQueue:
         "dead_letter_line",
         "deliveries",
         "flush",
+        "is_replicated",
         "journaled",
         "label",
         "lifespans",
@@ -79,21 +81,30 @@ class SharedReaderQueue:
         journaled: bool,
         dead_letters: DeadLetterPlace | None = None,
         routes: bool = False,
+        is_replicated: bool = False,
     ) -> None:
         self.name = name
         self.label = label
         self.settings = settings
         self.journaled = journaled
+        self.is_replicated = is_replicated
         self.wakes_at_ns: Nanoseconds = INFINITE_NS
         self.dead_letter_line = DeadLetterLine()
         """Of a dead-letter queue: the queues that wait for room in it."""
         self.reader_cache = ReaderCache(settings.limits.waiting_count_max)
         self._early_reports: dict[Guid, ConsumerAvailability] = {}
         self._dead_letters = dead_letters
-        # A dead letter in memory needs its payload in memory: nobody could read it later.
-        keeps_payloads = not journaled or (dead_letters is not None and not dead_letters.journaled)
+        # A dead letter in memory needs its payload in memory: nobody could read it later. A replica is sent it, too.
+        keeps_payloads = not journaled or is_replicated or (dead_letters is not None and not dead_letters.journaled)
         self.context = QueueContext(
-            name, label, settings, outbox, self, journaled=journaled, keeps_payloads=keeps_payloads
+            name,
+            label,
+            settings,
+            outbox,
+            self,
+            journaled=journaled,
+            keeps_payloads=keeps_payloads,
+            stream=dead_letters.stream if is_replicated and dead_letters is not None else None,
         )
         self._put_together({}, routes=routes)
 
@@ -103,6 +114,7 @@ class SharedReaderQueue:
         self.lifespans = Lifespans()
         self.limits = Limits(self.name, self.settings, context.outbox)
         self.undeliverables = Undeliverables(self._dead_letters, context.outbox)
+        self.undeliverables.are_moves_one_record = self.is_replicated and self._dead_letters is not None
         self.deliveries = deliveries = Deliveries(context, consumers, self.reader_cache, routes=routes)
         self._membership = Membership(context, deliveries, self._early_reports)
         self._entry = Entry(context, self.limits, self.lifespans, self.reader_cache, deliveries.offer)

@@ -43,6 +43,10 @@ class DeadLetterPlace(Protocol):
     journaled: bool
     dead_letter_line: DeadLetterLine
 
+    @property
+    def stream(self) -> Stream:
+        """Where its records go."""
+
     def accept_dead_letter(self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason, /) -> bool:
         """Enqueue a sample; whether it found room, and no other queue waits for that."""
 
@@ -98,11 +102,13 @@ class Undeliverables:
         outbox: the queue's.
     """
 
-    __slots__ = ("_outbox", "place", "waiting")
+    __slots__ = ("_outbox", "are_moves_one_record", "place", "waiting")
 
     def __init__(self, place: DeadLetterPlace | None, outbox: Outbox) -> None:
         self.place = place
         self._outbox = outbox
+        self.are_moves_one_record = False
+        """Whether the dead letter's record is that of the removal too: both queues have one stream."""
         self.waiting: dict[int, Sample] = {}
         """Those that wait for room, by position, in the order of their deaths; changed only here."""
 

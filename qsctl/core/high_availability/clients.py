@@ -1,0 +1,100 @@
+"""What the queues of a group have to say to clients, and waits until it may be said.
+
+Decides: on which entry a message rests. A delivery without synchronized assignment rests on the sample's own entry,
+[QS 7.1.1.3], and none leaves before the master has committed an entry of its own epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+import msgspec
+
+from qsctl.core.messages import AckResponse, Delivery, Outbound, WriteAcknowledgment
+from qsctl.core.records import Enqueued, QueueRecord
+
+
+class Clients:
+    """The messages of one replica.
+
+    Args:
+        synchronizes: whether a delivery waits until its assignment is committed.
+    """
+
+    def __init__(self, *, synchronizes: bool) -> None:
+        self._synchronizes = synchronizes
+        self._waiting: list[tuple[int, int, Outbound]] = []
+        self._serial = 0
+        self._released: list[Outbound] = []
+        self._enqueued_at: dict[tuple[str, int], int] = {}
+        """The entries that are not committed, by queue and position: what a delivery rests on at least."""
+        self.own_epoch_index = 0
+        """The first entry of the master's own epoch."""
+
+    def note_entries(self, first_index: int, records: Sequence[QueueRecord]) -> None:
+        """Know where the master's samples are in the log."""
+        if not self._synchronizes:
+            for index, record in enumerate(records, first_index):
+                if type(record) is Enqueued:
+                    self._enqueued_at[record.queue, record.position] = index
+
+    def note_commit(self, records: Sequence[QueueRecord]) -> None:
+        """Forget them again."""
+        for record in records:
+            if type(record) is Enqueued:
+                self._enqueued_at.pop((record.queue, record.position), None)
+
+    def hold(self, message: Outbound, commit_index: int) -> None:
+        """Keep a message until what it rests on is committed."""
+        rests_on = message.rests_on
+        if type(message) is Delivery:
+            if not self._synchronizes:
+                rests_on = self._enqueued_at.get((message.queue, message.position), 0)
+            rests_on = max(rests_on, self.own_epoch_index)
+        if rests_on <= commit_index:
+            self.release(message)
+        else:
+            self._serial += 1
+            heappush(self._waiting, (rests_on, self._serial, message))
+
+    def release(self, message: Outbound) -> None:
+        """Let a message leave."""
+        self._released.append(msgspec.structs.replace(message, rests_on=0))
+
+    def commit(self, index: int) -> None:
+        """Let leave what rests on entries up to here."""
+        while self._waiting and self._waiting[0][0] <= index:
+            self.release(heappop(self._waiting)[2])
+
+    def forget_from(self, index: int) -> None:
+        """Forget what rests on entries that were taken back."""
+        self._keep([each for each in self._waiting if each[0] < index])
+
+    def step_down(self) -> None:
+        """Forget all but acceptances: another replica decides what is delivered, and may not know what was answered.
+
+        An accepted sample is in this log. Whatever becomes of the entry, the answer follows it.
+        """
+        self._enqueued_at.clear()
+        self._keep(
+            [
+                each
+                for each in self._waiting
+                if type(each[2]) is WriteAcknowledgment and each[2].response == AckResponse.ACCEPTED
+            ]
+        )
+
+    def pop_released(self) -> list[Outbound]:
+        """Return what may leave, in order."""
+        released, self._released = self._released, []
+        return released
+
+    @property
+    def has_released(self) -> bool:
+        """Whether something may leave."""
+        return bool(self._released)
+
+    def _keep(self, waiting: list[tuple[int, int, Outbound]]) -> None:
+        self._waiting = waiting
+        heapify(self._waiting)

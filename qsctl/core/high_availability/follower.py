@@ -1,0 +1,104 @@
+"""The queues of a replica: how they follow the log, and how they begin to work when the replica becomes master.
+
+Decides: what an entry means to which queue of the group. A slave's queue holds what is committed and does nothing by
+itself; a master's is ahead of that, by what it recorded since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+from qsctl.core.high_availability.log import ReplicatedLog
+from qsctl.core.messages import Write
+from qsctl.core.queue.restore import Replay, resume, snapshot
+from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
+from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined
+from qsctl.identity import Guid
+from qsctl.instant import Nanoseconds
+
+
+class Follower:
+    """The queues of one replication group, dead letters first.
+
+    Args:
+        stream: the group's name.
+        queues: they hold nothing, and do nothing until `take_over`.
+    """
+
+    def __init__(self, stream: str, queues: Sequence[SharedReaderQueue]) -> None:
+        self._stream = stream
+        self.queues = queues
+        self.applied_index = 0
+        """The queues are in the state of this entry."""
+        self._labels = {queue.label: queue.name for queue in queues}
+        self._begin()
+
+    def _begin(self) -> None:
+        for queue in self.queues:
+            queue.suspend()
+        self._replays = {queue.name: Replay(queue, is_restart=False) for queue in self.queues}
+
+    def roll_back(self, now: Nanoseconds, log: ReplicatedLog) -> None:
+        """Let the queues forget everything, and follow the log from its beginning to what is committed."""
+        for queue in self.queues:
+            queue.forget(now)
+        self._begin()
+        self._play(log.base.records)
+        self.applied_index = log.base.index
+        self.follow(log, log.commit_index)
+
+    def follow(self, log: ReplicatedLog, index: int) -> None:
+        """Play the entries up to this index."""
+        self._play(log.records_from(self.applied_index + 1, index - self.applied_index))
+        self.applied_index = index
+
+    def assigned(self) -> dict[str, dict[int, Guid]]:
+        """Return who was assigned what, by queue and position."""
+        return {name: replay.deliveries_in_progress() for name, replay in self._replays.items()}
+
+    def take_over(self, now: Nanoseconds, index: int, assigned: dict[str, dict[int, Guid]]) -> None:
+        """Let the queues work, in the state of the log's last entry.
+
+        What was assigned goes to its consumer first, where that is there.
+        """
+        for queue in self.queues:
+            queue.stream.base_index = index
+            queue.context.refuses = queue.context.is_suspended = False
+        for queue in self.queues:
+            resume(now, queue, is_restart=False, assigned=assigned[queue.name])
+        for queue in self.queues:
+            queue.go_on(now)
+
+    def step_down(self, now: Nanoseconds, log: ReplicatedLog) -> list[tuple[str, Write]]:
+        """Follow again; return the samples that waited outside full queues, with the queues."""
+        outside: list[tuple[str, Write]] = []
+        for queue in self.queues:
+            while (arrival := queue.reader_cache.first()) is not None:
+                queue.reader_cache.leave(arrival.write.identity)
+                outside.append((queue.name, arrival.write))
+        self.roll_back(now, log)
+        return outside
+
+    def snapshot(self, epoch: int) -> tuple[QueueRecord, ...]:
+        """Return the fewest records that say the present state of all queues, after an entry of this epoch."""
+        began = EpochBegan(self._stream, epoch, "", flags_all=False)
+        return (began, *chain.from_iterable(map(snapshot, self.queues)))
+
+    def held_count(self) -> int:
+        """Return how many samples the queues hold."""
+        return sum(len(queue.held) for queue in self.queues)
+
+    def _play(self, records: Iterable[QueueRecord]) -> None:
+        replays = self._replays
+        for record in records:
+            if isinstance(record, EpochBegan):
+                for replay in replays.values():
+                    replay.play(record)
+            elif not isinstance(record, ReplicaRejoined):
+                replay = replays[record.queue]
+                replay.play(record)
+                if replay.dead_letters:
+                    origin = replay.dead_letters.pop()
+                    if origin.queue in self._labels:
+                        replays[self._labels[origin.queue]].complete_move(origin)

@@ -1,0 +1,111 @@
+"""What replicas send to each other. Every frame names its stream, its sender, and the sender's epoch.
+
+A receiver that has seen a later epoch refuses what a frame says and answers with its own. `incarnation` is the start of
+the sender's process, in nanoseconds of its own clock: it tells a replica that lost its log from what it was before.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from qsctl.core.messages import Write
+from qsctl.core.records import QueueRecord
+
+
+class Canvass(msgspec.Struct, frozen=True, array_like=True, tag="canvass", gc=False):
+    """A replica asks for a vote in `candidate_epoch`; a trial asks whether it would get one [QS 7.1.2].
+
+    `last_epoch` and `last_index` are those of its last entry.
+    """
+
+    stream: str
+    sender: str
+    epoch: int
+    candidate_epoch: int
+    last_epoch: int
+    last_index: int
+    is_trial: bool
+
+
+class Vote(msgspec.Struct, frozen=True, array_like=True, tag="vote", gc=False):
+    """The answer to a `Canvass`."""
+
+    stream: str
+    sender: str
+    epoch: int
+    candidate_epoch: int
+    is_trial: bool
+    granted: bool
+
+
+class Entries(msgspec.Struct, frozen=True, array_like=True, tag="entries", gc=False):
+    """Entries of the master's log behind `previous_index`; without any it only says that the master is there.
+
+    With `lacks_payloads` the payloads of samples are left out that their producers send to all replicas directly; a
+    receiver that lacks one says so.
+    """
+
+    stream: str
+    sender: str
+    epoch: int
+    previous_index: int
+    previous_epoch: int
+    records: tuple[QueueRecord, ...]
+    commit_index: int
+    lacks_payloads: bool = False
+
+
+class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed", gc=False):
+    """The sender's log is durable and agrees with the master's up to `match_index`.
+
+    Not `agreed`: it does not agree with what came, and `match_index` is where the master should try next. With
+    `lacks_payload` the entry behind `match_index` needs its payload. A learner's confirmation counts for no quorum.
+    """
+
+    stream: str
+    sender: str
+    epoch: int
+    incarnation: int
+    match_index: int
+    agreed: bool = True
+    lacks_payload: bool = False
+    is_learner: bool = False
+
+
+class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag="snapshot", gc=False):
+    """The records that stand for the master's log up to `index`, an entry of `index_epoch`."""
+
+    stream: str
+    sender: str
+    epoch: int
+    index: int
+    index_epoch: int
+    records: tuple[QueueRecord, ...]
+
+
+class Roll(msgspec.Struct, frozen=True, array_like=True, tag="roll", gc=False):
+    """A learner without a master asks who is there; `answers` is the incarnation of the one asked for, else 0."""
+
+    stream: str
+    sender: str
+    epoch: int
+    incarnation: int
+    last_epoch: int
+    last_index: int
+    is_learner: bool
+    answers: int = 0
+
+
+class Relayed(msgspec.Struct, frozen=True, array_like=True, tag="relayed", gc=False):
+    """A sample that its producer sent to this replica to be passed on: DDS_REPLICATE_SAMPLE [QS 7.1.1.1]."""
+
+    stream: str
+    sender: str
+    epoch: int
+    queue: str
+    write: Write
+
+
+Frame: TypeAlias = Canvass | Vote | Entries | Confirmed | Snapshot | Roll | Relayed

@@ -1,0 +1,175 @@
+"""The log of a replication group: records with consecutive indexes, and the epochs in which they were appended.
+
+Decides: when two logs agree up to an index, what is taken back where they do not, and which of two is more up to date.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from qsctl.core.records import Enqueued, EpochBegan, QueueRecord
+from qsctl.identity import SampleIdentity
+
+TAKEN_BACK_MAX: Final = 65_536
+"""Identities that are remembered once their entries were taken back: far more than producers have unanswered."""
+
+
+class LastEntry(msgspec.Struct, frozen=True, order=True, gc=False):
+    """How up to date a log is: compared by the epoch of its last entry, then by its length."""
+
+    epoch: int
+    index: int
+
+
+class LogSnapshot(msgspec.Struct, frozen=True):
+    """Records that stand for a log up to `index`, an entry of `epoch`."""
+
+    index: int
+    epoch: int
+    records: Sequence[QueueRecord]
+
+
+EMPTY: Final = LogSnapshot(0, 0, ())
+"""What a first log begins with."""
+
+
+class ReplicatedLog:
+    """One replica's log. What a snapshot stands for is no longer there entry by entry.
+
+    Args:
+        base: what the log begins with.
+    """
+
+    def __init__(self, base: LogSnapshot = EMPTY) -> None:
+        self._taken_back: OrderedDict[tuple[str, SampleIdentity], None] = OrderedDict()
+        self._begin(base)
+
+    def _begin(self, base: LogSnapshot) -> None:
+        self.base = base
+        self.commit_index = base.index
+        """Entries up to here are at a quorum: they are never taken back."""
+        self._records: list[QueueRecord] = []
+        self._epoch_starts: list[int] = []
+        self._epochs: list[int] = []
+        self._uncommitted: dict[tuple[str, SampleIdentity], int] = {}
+
+    @property
+    def last_index(self) -> int:
+        """The index of the last entry."""
+        return self.base.index + len(self._records)
+
+    @property
+    def last(self) -> LastEntry:
+        """How up to date it is."""
+        return LastEntry(self._epochs[-1] if self._epochs else self.base.epoch, self.last_index)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def entry(self, index: int) -> tuple[int, QueueRecord]:
+        """Return the epoch and the record at an index.
+
+        Raises:
+            LookupError: a snapshot stands for it, or it is not there yet.
+        """
+        if not self.base.index < index <= self.last_index:
+            raise LookupError(f"no entry {index}; there are {self.base.index + 1} to {self.last_index}")
+        return self.epoch_at(index), self._records[index - self.base.index - 1]
+
+    def epoch_at(self, index: int) -> int:
+        """Return the epoch of an entry from `base.index` on."""
+        at = bisect_right(self._epoch_starts, index) - 1
+        return self._epochs[at] if at >= 0 else self.base.epoch
+
+    def records_from(self, first_index: int, count_max: int) -> Sequence[QueueRecord]:
+        """Return at most so many records from an index behind `base.index` on."""
+        at = first_index - self.base.index - 1
+        return self._records[at : at + count_max]
+
+    def agrees(self, index: int, epoch: int) -> bool:
+        """Whether it has an entry of this epoch at this index; then it agrees with the other log up to there."""
+        if index < self.base.index:
+            return True  # committed, and so the same in every log
+        return index <= self.last_index and self.epoch_at(index) == epoch
+
+    def append(self, records: Sequence[QueueRecord]) -> None:
+        """Put records behind the last one."""
+        index = self.last_index
+        for record in records:
+            index += 1
+            if type(record) is EpochBegan:
+                self._epoch_starts.append(index)
+                self._epochs.append(record.epoch)
+            elif type(record) is Enqueued:
+                self._uncommitted[record.queue, record.identity] = index
+        self._records += records
+
+    def first_conflict(self, first_index: int, records: Sequence[QueueRecord], previous_epoch: int) -> int:
+        """Return the first index from which these records are not in the log; behind the last of them: all are."""
+        epoch, index = previous_epoch, first_index
+        for record in records:
+            if type(record) is EpochBegan:
+                epoch = record.epoch
+            if index > self.last_index or (index > self.base.index and self.epoch_at(index) != epoch):
+                return index
+            index += 1
+        return index
+
+    def truncate(self, from_index: int) -> None:
+        """Take back the entries from an index on.
+
+        Raises:
+            AssertionError: one of them is committed.
+        """
+        if from_index <= self.commit_index:
+            raise AssertionError(
+                f"entry {from_index} is committed, up to {self.commit_index}, and cannot be taken back"
+            )
+        at = from_index - self.base.index - 1
+        for record in self._records[at:]:
+            if type(record) is Enqueued:
+                self._uncommitted.pop((record.queue, record.identity), None)
+                self._taken_back[record.queue, record.identity] = None
+        del self._records[at:]
+        while len(self._taken_back) > TAKEN_BACK_MAX:
+            self._taken_back.popitem(last=False)
+        while self._epoch_starts and self._epoch_starts[-1] >= from_index:
+            self._epoch_starts.pop()
+            self._epochs.pop()
+
+    def commit(self, index: int) -> Sequence[QueueRecord]:
+        """Note that entries up to an index are at a quorum; return those that were not known to be."""
+        records = self.records_from(self.commit_index + 1, index - self.commit_index)
+        for record in records:
+            if type(record) is Enqueued:
+                self._uncommitted.pop((record.queue, record.identity), None)
+                self._taken_back.pop((record.queue, record.identity), None)
+        self.commit_index += len(records)
+        return records
+
+    def uncommitted_index(self, queue: str, identity: SampleIdentity) -> int:
+        """Return the index of the entry by which a sample was enqueued and that is not committed; 0: there is none."""
+        return self._uncommitted.get((queue, identity), 0)
+
+    def was_taken_back(self, queue: str, identity: SampleIdentity) -> bool:
+        """Whether a sample was in an entry that was taken back: another replica may have it still, and become master."""
+        return (queue, identity) in self._taken_back
+
+    def compact(self, index: int, records: Sequence[QueueRecord]) -> None:
+        """Let records stand for the entries up to an index that is committed."""
+        base = LogSnapshot(index, self.epoch_at(index), records)
+        del self._records[: index - self.base.index]
+        kept = bisect_right(self._epoch_starts, index)
+        del self._epoch_starts[:kept], self._epochs[:kept]
+        self.base = base
+
+    def install(self, base: LogSnapshot) -> None:
+        """Begin again with another replica's snapshot, which reaches further than what is committed here."""
+        for key in self._uncommitted:
+            self._taken_back[key] = None
+        self._begin(base)

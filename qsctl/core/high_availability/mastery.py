@@ -1,0 +1,145 @@
+"""A master's work: it gives its log to the other replicas and finds out what they hold.
+
+Decides: what is sent to which replica and when, and when a learner is given its vote back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qsctl.core.high_availability.frames import Confirmed, Entries, Snapshot
+from qsctl.core.high_availability.log import ReplicatedLog
+from qsctl.core.high_availability.outgoing import Outgoing
+from qsctl.core.high_availability.progress import ENTRIES_MAX, UNCONFIRMED_MAX, Peer, Progress
+from qsctl.core.high_availability.staging import without_payloads
+from qsctl.core.records import QueueRecord
+from qsctl.instant import Nanoseconds
+
+HEARTBEATS_PER_TIMEOUT = 5
+"""So many frames must be lost in a row before a replica takes its master for lost."""
+
+
+class Mastery:
+    """One replica's work as the master of one epoch.
+
+    Args:
+        stream: the group's.
+        name: the master's.
+        others: the other replicas.
+        quorum: how many replicas commit an entry.
+        epoch: of its election.
+        log: its log, which ends with the first entry of this epoch.
+        outgoing: where frames go.
+        now: the instant of the election.
+        master_timeout_ns: how long the others wait for a sign of it.
+    """
+
+    def __init__(
+        self,
+        stream: str,
+        name: str,
+        others: Sequence[str],
+        quorum: int,
+        epoch: int,
+        log: ReplicatedLog,
+        outgoing: Outgoing,
+        now: Nanoseconds,
+        master_timeout_ns: Nanoseconds,
+    ) -> None:
+        self._stream = stream
+        self._name = name
+        self._epoch = epoch
+        self._log = log
+        self._outgoing = outgoing
+        self._heartbeat_ns = max(1, master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
+        self._master_timeout_ns = master_timeout_ns
+        self.progress = Progress(others, quorum, log.last_index, now)
+        self.heartbeat_at_ns = now
+
+    def has_quorum(self, now: Nanoseconds) -> bool:
+        """Whether a quorum was heard of within `master_timeout`."""
+        return now - self.progress.quorum_heard_at_ns() <= self._master_timeout_ns
+
+    def committable(self) -> int:
+        """Return how far the log is committed now."""
+        return self.progress.committable(self._log, self._outgoing.durable_index, self._epoch)
+
+    def beat(self, now: Nanoseconds) -> None:
+        """Give a sign to every replica, with what it lacks."""
+        self.heartbeat_at_ns = now + self._heartbeat_ns
+        for peer in self.progress:
+            if not self._replicate(now, peer):
+                self._send(peer, ())
+
+    def replicate(self, now: Nanoseconds) -> None:
+        """Send what was appended."""
+        for peer in self.progress:
+            if not peer.is_probed:
+                self._replicate(now, peer)
+
+    def receive(self, now: Nanoseconds, confirmed: Confirmed) -> Peer | None:
+        """Note what a replica holds, and send it what it lacks; return a learner that holds all that is committed."""
+        peer = self.progress[confirmed.sender]
+        if confirmed.incarnation < peer.incarnation:
+            return None  # from before it lost its log
+        peer.heard_at_ns = now
+        if confirmed.is_learner and (not peer.is_learner or confirmed.incarnation > peer.incarnation):
+            peer.begin_again(confirmed.incarnation)
+        peer.incarnation = confirmed.incarnation
+        peer.is_learner = confirmed.is_learner
+        if confirmed.agreed:
+            peer.match_index = max(peer.match_index, confirmed.match_index)
+            peer.next_index = max(peer.next_index, peer.match_index + 1)
+            peer.is_probed = False
+            if confirmed.lacks_payload:
+                peer.wants_payloads_to = confirmed.match_index + ENTRIES_MAX
+                peer.next_index = peer.match_index + 1
+        else:
+            peer.next_index = max(peer.match_index, min(confirmed.match_index, self._log.last_index)) + 1
+            peer.is_probed = True
+        if peer.next_index <= self._log.last_index:
+            self._replicate(now, peer)
+        if peer.rejoins_at_index <= self._log.base.index:
+            peer.rejoins_at_index = 0  # it may have got a snapshot in the place of that entry
+        is_due = peer.is_learner and not peer.rejoins_at_index and peer.match_index >= self._log.commit_index
+        return peer if is_due else None
+
+    def _replicate(self, now: Nanoseconds, peer: Peer) -> bool:
+        """Send a replica what it lacks, as much as may be under way; whether anything was sent."""
+        log = self._log
+        if peer.next_index <= log.base.index:
+            return self._send_snapshot(now, peer)
+        has_sent = False
+        while peer.next_index <= log.last_index and peer.next_index - peer.match_index <= UNCONFIRMED_MAX:
+            records = log.records_from(peer.next_index, ENTRIES_MAX)
+            self._send(peer, records)
+            has_sent = True
+            if peer.is_probed:
+                break
+            peer.next_index += len(records)
+        return has_sent
+
+    def _send(self, peer: Peer, records: Sequence[QueueRecord]) -> None:
+        log, first_index = self._log, peer.next_index
+        previous_index = max(first_index - 1, log.base.index)
+        lacks_payloads = first_index > peer.wants_payloads_to
+        frame = Entries(
+            self._stream,
+            self._name,
+            self._epoch,
+            previous_index,
+            log.epoch_at(previous_index),
+            without_payloads(records) if lacks_payloads else tuple(records),
+            log.commit_index,
+            lacks_payloads,
+        )
+        self._outgoing.send(peer.name, frame, rests_on_writes=False)
+
+    def _send_snapshot(self, now: Nanoseconds, peer: Peer) -> bool:
+        if peer.snapshot_sent_at_ns >= 0 and now - peer.snapshot_sent_at_ns < self._master_timeout_ns:
+            return False
+        peer.snapshot_sent_at_ns = now
+        base = self._log.base
+        frame = Snapshot(self._stream, self._name, self._epoch, base.index, base.epoch, tuple(base.records))
+        self._outgoing.send(peer.name, frame, rests_on_writes=False)
+        return True

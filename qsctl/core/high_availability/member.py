@@ -1,0 +1,261 @@
+"""One process of a replication cluster: a service engine and its replicas, stepped by `Turn` as an engine is [QS 7].
+
+Decides: what of the engine's work is a replica's business: its records go into the log, and its messages wait for the
+quorum. Everything else, such as a queue that is not replicated, goes on as without replication.
+
+A driver does the following beside what `qsctl.core.turn` asks of it::
+
+    member.receive_frames(now, frames)           # from other members, in any order
+    ... turn.receive(...), turn.step(...)         # elections and time-outs are due with the engine's deadlines
+    for write in member.pop_writes():            # in this order; see `LogWrite`
+        store(write)
+    sync()
+    member.stored(now, stream, number)           # as far as it is durable
+    for recipient, frame in member.pop_frames():
+        network.send(recipient, frame)
+
+A store that fails is reported by `store_failed`; it must not be tried again before the process starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from qsctl.core.engine import ServiceEngine
+from qsctl.core.events import Event
+from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability.outgoing import LogWrite
+from qsctl.core.high_availability.replica import COMPACTED_OVER_COUNT, Jitter, Replica, RoleChanged, StoredLog
+from qsctl.core.messages import Acknowledgment, Inbound, Outbound, Write
+from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
+from qsctl.core.ready import Batch, Ready, StreamName
+from qsctl.core.records import QueueRecord
+from qsctl.errors import Refused
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+
+class Member:
+    """A service process with its replicas.
+
+    Args:
+        engine: the service; it journals replicated queues (`Journal.REPLICATED`) and has received nothing. Its
+            application name is the member's.
+        names: the application names of all members of the cluster.
+        started_at: the start of the process, on its own clock.
+        jitter: gives the next number in [0, 1), to spread elections.
+        compacted_over_count: entries that a log keeps before it is compacted.
+
+    Raises:
+        Refused: the names are not as many as a queue's `queue_instances`, or the member's own is not among them, or one
+            is there twice.
+    """
+
+    def __init__(
+        self,
+        engine: ServiceEngine,
+        names: Sequence[str],
+        *,
+        started_at: Nanoseconds,
+        jitter: Jitter,
+        compacted_over_count: int = COMPACTED_OVER_COUNT,
+    ) -> None:
+        self.engine = engine
+        self.name = engine.hosted.application_name
+        self.names = tuple(sorted(names))
+        if len(set(names)) < len(names) or self.name not in names:
+            raise Refused(
+                f"the members of the cluster are {', '.join(self.names)}, and this one is {self.name!r}",
+                remedy="Give each instance an application name of its own, and name all of them.",
+            )
+        self.replicas: dict[StreamName, Replica] = {}
+        """One a replication group, by the name of its stream."""
+        self._started_at = started_at
+        self._jitter = jitter
+        self._compacted_over_count = compacted_over_count
+        self._by_queue: dict[str, Replica] = {}
+        self._host()
+        self._batches: list[Batch] = []
+        self._messages: list[Outbound] = []
+        self._events: list[Event] = []
+        self._may_lack_payloads = False
+
+    @property
+    def streams(self) -> tuple[StreamName, ...]:
+        """The streams of the replication groups, in the order of the configuration."""
+        return tuple(self.replicas)
+
+    # Start.
+
+    def restore(self, stream: StreamName, stored: StoredLog, *, is_lost: bool = False) -> None:
+        """Take up what a store has of a stream, before `start`.
+
+        Args:
+            stream: one of `streams` whose queues are persistent.
+            stored: what was found.
+            is_lost: the store of an earlier start is gone or damaged: the replica has no vote until it has caught up.
+
+        Raises:
+            KeyError: there is no such stream.
+        """
+        self.replicas[stream].restore(self._started_at, stored, is_lost=is_lost)
+
+    def start(self, now: Nanoseconds) -> None:
+        """End the restore: the engine's, and that of every replica. Timers run from now on."""
+        self.engine.finish_restore(now)
+        for replica in self.replicas.values():
+            replica.start(now)
+        self._collect(now)
+
+    # As an engine.
+
+    def receive_all(self, now: Nanoseconds, messages: Iterable[Inbound]) -> None:
+        """Process messages in order, as `ServiceEngine.receive_all` does."""
+        if not self._by_queue:
+            self.engine.receive_all(now, messages)
+            return
+        others: list[Inbound] = []
+        for message in messages:
+            if type(message) is Write and (takers := self._takers(message)):
+                self.engine.receive_all(now, others)
+                others.clear()
+                self._write(now, message, takers)
+            elif type(message) is Acknowledgment and (replica := self._by_queue.get(message.queue)) is not None:
+                if replica.is_master:
+                    others.append(message)
+            else:
+                others.append(message)
+        self.engine.receive_all(now, others)
+        self._collect(now)
+
+    def advance(self, now: Nanoseconds) -> None:
+        """Do everything that is due at `now`."""
+        self.engine.advance(now)
+        self._collect(now)
+        for replica in self.replicas.values():
+            if replica.next_deadline() <= now:
+                replica.advance(now)
+                self._collect(now)
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """When `advance` and `take_ready` next have something to do; None: only a message, frame or store changes that.
+
+        An instant that has passed: now.
+        """
+        if self._messages or self._batches or any(each.clients.has_released for each in self.replicas.values()):
+            return 0
+        own = min((each.next_deadline() for each in self.replicas.values()), default=INFINITE_NS)
+        engine = self.engine.next_deadline()
+        deadline = own if engine is None else min(own, engine)
+        return deadline if deadline < INFINITE_NS else None
+
+    def take_ready(self) -> Ready:
+        """Hand over what happened: of replicated queues the messages that may leave, of others everything."""
+        for replica in self.replicas.values():
+            self._messages += replica.clients.pop_released()
+        ready = Ready(self._batches, self._messages, self._events, self._may_lack_payloads)
+        self._batches, self._messages, self._events = [], [], []
+        return ready
+
+    # As a member.
+
+    def receive_frames(self, now: Nanoseconds, frames: Iterable[Frame]) -> None:
+        """Process what other members sent. What is of no stream or no member here has no effect."""
+        for frame in frames:
+            if (replica := self.replicas.get(frame.stream)) is not None:
+                replica.receive(now, frame)
+                self._collect(now)
+
+    def pop_writes(self) -> list[LogWrite]:
+        """Return what is to be stored, in the order of doing."""
+        return [write for replica in self.replicas.values() for write in replica.outgoing.pop_writes()]
+
+    def stored(self, now: Nanoseconds, stream: StreamName, number: int) -> None:
+        """Report that the writes of a stream up to this number are durable."""
+        if (replica := self.replicas.get(stream)) is not None:
+            replica.stored(now, number)
+            self._collect(now)
+
+    def store_failed(self, now: Nanoseconds, stream: StreamName) -> None:
+        """Report that a write or sync failed: the replica is silent until the process starts again."""
+        if (replica := self.replicas.get(stream)) is not None:
+            replica.fail(now)
+            self._collect(now)
+
+    def pop_frames(self) -> list[tuple[str, Frame]]:
+        """Return the frames that may leave, each with its recipient."""
+        return [each for replica in self.replicas.values() for each in replica.outgoing.pop_frames()]
+
+    def pop_changes(self) -> list[RoleChanged]:
+        """Return the changes of roles since the last call, by stream."""
+        changes: list[RoleChanged] = []
+        for replica in self.replicas.values():
+            changes += replica.changes
+            replica.changes.clear()
+        return changes
+
+    def _host(self) -> None:
+        """Have a replica for each replication group."""
+        groups: dict[StreamName, list[SharedReaderQueue]] = {}
+        for queue in self.engine.hosted.by_name.values():
+            if queue.is_replicated:
+                groups.setdefault(queue.stream.name, []).append(queue)
+        for stream, queues in groups.items():
+            instances = queues[0].settings.replication.queue_instances
+            if instances != len(self.names):
+                raise Refused(
+                    f"{stream} has queue_instances {instances}, and the cluster has {len(self.names)} members",
+                    remedy="Give queue_instances the number of members.",
+                )
+            replica = Replica(
+                stream,
+                sorted(queues, key=lambda queue: not queue.settings.is_dead_letter),
+                self.name,
+                self.names,
+                self._started_at,
+                self._jitter,
+                self._compacted_over_count,
+            )
+            self.replicas[stream] = replica
+            self._by_queue |= dict.fromkeys((queue.name for queue in queues), replica)
+
+    def _takers(self, write: Write) -> Sequence[SharedReaderQueue]:
+        """Return the queues of a sample's topic, where one of them is replicated."""
+        takers = self.engine.hosted.by_topic.get((write.participant, write.topic_name), ())
+        return takers if any(queue.is_replicated for queue in takers) else ()
+
+    def _write(self, now: Nanoseconds, write: Write, takers: Sequence[SharedReaderQueue]) -> None:
+        for queue in takers:
+            replica = self._by_queue.get(queue.name)
+            if self.engine.is_too_large(write):
+                if replica is None or replica.is_master:
+                    self.engine.refuse_too_large(now, write, queue)
+                else:
+                    replica.producers.reject(queue.name, write.identity)
+            elif replica is None:
+                queue.receive(now, write)
+            else:
+                replica.producers.receive(now, queue, write)
+
+    def _collect(self, now: Nanoseconds) -> None:
+        """Give the replicas what the engine did of theirs, and keep the rest for the turn."""
+        ready = self.engine.take_ready()
+        for batch in ready.batches:
+            replica = self.replicas.get(batch.stream)
+            if replica is not None:
+                replica.append(now, batch.first_index, cast("list[QueueRecord]", batch.records))
+            elif self._batches and (earlier := self._batch_of(batch.stream)) is not None:
+                earlier.records.extend(batch.records)
+            else:
+                self._batches.append(batch)
+        for message in ready.messages:
+            replica = self._by_queue.get(message.queue)
+            if replica is not None:
+                replica.hold(message)
+            else:
+                self._messages.append(message)
+        self._events += ready.events
+        self._may_lack_payloads |= ready.may_lack_payloads
+
+    def _batch_of(self, stream: StreamName) -> Batch | None:
+        return next((batch for batch in self._batches if batch.stream == stream), None)

@@ -1,0 +1,493 @@
+"""One replica of a replication group: master, slave, candidate or learner [QS 7.1.1 and 7.1.2].
+
+Decides: when it changes its role, and what each frame and each sample of a producer means in it. It composes the log,
+the ballot, the master's work, the learner, staging, the answers to clients, the queues and what is written and sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Final, assert_never
+
+import msgspec
+
+from qsctl.core.high_availability.ballot import Ballot, HardState
+from qsctl.core.high_availability.clients import Clients
+from qsctl.core.high_availability.follower import Follower
+from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Relayed, Roll, Snapshot, Vote
+from qsctl.core.high_availability.learner import Learner
+from qsctl.core.high_availability.log import LastEntry, LogSnapshot, ReplicatedLog
+from qsctl.core.high_availability.mastery import HEARTBEATS_PER_TIMEOUT, Mastery
+from qsctl.core.high_availability.outgoing import Outgoing
+from qsctl.core.high_availability.producers import Producers
+from qsctl.core.messages import AckResponse, Delivery, Outbound, WriteAcknowledgment
+from qsctl.core.queue.settings import PersistenceKind
+from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
+from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+COMPACTED_OVER_COUNT: Final = 8_192
+"""Entries that a log keeps before the state of its queues takes their place, or twice what the queues hold."""
+
+Jitter = Callable[[], float]
+"""Gives the next number in [0, 1): the only thing about a replica that is random, and the driver's."""
+
+
+class Role(StrEnum):
+    """What a replica is."""
+
+    MASTER = "master"
+    SLAVE = "slave"
+    CANDIDATE = "candidate"
+    LEARNER = "learner"
+    """It lost its log, and has no vote."""
+    FAILED = "failed"
+    """Its store failed: it is silent until the process starts again."""
+
+
+class StoredLog(msgspec.Struct, frozen=True):
+    """What a store has of a stream. `snapshot_records` stand for the entries up to `snapshot_index`."""
+
+    hard_state: HardState = HardState()
+    snapshot_index: int = 0
+    snapshot_records: Sequence[QueueRecord] = ()
+    records: Sequence[QueueRecord] = ()
+
+
+class RoleChanged(msgspec.Struct, frozen=True):
+    """A replica has another role, or another master, and why."""
+
+    at_ns: Nanoseconds
+    stream: str
+    role: Role
+    epoch: int
+    master: str
+    reason: str
+
+
+class Replica:
+    """One replication group in one process.
+
+    Args:
+        stream: the group's name.
+        queues: its queues, dead letters first; they hold nothing.
+        name: the process's.
+        names: of all replicas.
+        now: the start of the process.
+        jitter: spreads elections.
+        compacted_over_count: entries that the log keeps before it is compacted.
+    """
+
+    def __init__(
+        self,
+        stream: str,
+        queues: Sequence[SharedReaderQueue],
+        name: str,
+        names: Sequence[str],
+        now: Nanoseconds,
+        jitter: Jitter,
+        compacted_over_count: int = COMPACTED_OVER_COUNT,
+    ) -> None:
+        settings = queues[0].settings
+        self.stream = stream
+        self.name = name
+        self.names = tuple(names)
+        self.is_persistent = settings.persistence.kind is PersistenceKind.PERSISTENT
+        self.role = Role.SLAVE
+        self.master = ""
+        """The present master, as far as it is known."""
+        self.log = ReplicatedLog()
+        self.quorum = len(names) // 2 + 1
+        self.ballot = Ballot(name, self.quorum, HardState())
+        self.outgoing = Outgoing(stream, is_stored=self.is_persistent)
+        self.clients = Clients(synchronizes=settings.replication.synchronize_consumer_assignment)
+        self.follower = Follower(stream, queues)
+        self.producers = Producers(self, settings.replication.sample_timeout_ns)
+        self.mastery: Mastery | None = None
+        self.changes: list[RoleChanged] = []
+        self._settings = settings.replication
+        self._timeout_ns = settings.replication.master_timeout_ns
+        self._others = tuple(each for each in names if each != name)
+        self._incarnation = now
+        self._learner = Learner(self._others, self.quorum, now, 2 * self._timeout_ns)
+        self._jitter = jitter
+        self._heard_at_ns: Nanoseconds | None = None
+        """When there was a sign of a master."""
+        self._spread = jitter()
+        self._wakes_at_ns: Nanoseconds = INFINITE_NS
+        """When it asks for votes, or as a learner for the others."""
+        self._compacted_over_count = compacted_over_count
+        self._capture: LogSnapshot | None = None
+        if not self.is_persistent:
+            self.ballot.lose_vote()
+
+    @property
+    def epoch(self) -> int:
+        """The latest epoch that it has seen."""
+        return self.ballot.epoch
+
+    @property
+    def is_master(self) -> bool:
+        """Whether it decides what becomes of samples."""
+        return self.role is Role.MASTER
+
+    # Start.
+
+    def restore(self, now: Nanoseconds, stored: StoredLog, *, is_lost: bool) -> None:
+        """Take up what a store has, before `start`. `is_lost`: the store was there, and what was in it is gone."""
+        self.ballot.state = stored.hard_state
+        if stored.snapshot_index:
+            began = stored.snapshot_records[0]
+            assert isinstance(began, EpochBegan), "a snapshot begins with the epoch of its last entry"
+            self.log.install(LogSnapshot(stored.snapshot_index, began.epoch, stored.snapshot_records))
+        self.log.append(stored.records)
+        self.outgoing.durable_index = self.log.last_index
+        self.follower.roll_back(now, self.log)
+        if is_lost:
+            self.ballot.lose_vote()
+            self.outgoing.write_hard_state(self.ballot.state)
+
+    def start(self, now: Nanoseconds) -> None:
+        """Begin to wait for a master."""
+        self._become(now, Role.LEARNER if self.ballot.is_learner else Role.SLAVE, "", "the process started")
+        self._sleep(now)
+
+    # Time.
+
+    def next_deadline(self) -> Nanoseconds:
+        """When `advance` next has something to do."""
+        if self.role is Role.FAILED:
+            return INFINITE_NS
+        own = self._wakes_at_ns if self.mastery is None else self.mastery.heartbeat_at_ns
+        return min(own, self.producers.next_deadline())
+
+    def advance(self, now: Nanoseconds) -> None:
+        """Do what is due."""
+        if self.role is Role.FAILED:
+            return
+        self.producers.advance(now)
+        if self.mastery is not None:
+            if self.mastery.heartbeat_at_ns <= now:
+                if self.mastery.has_quorum(now):
+                    self.mastery.beat(now)
+                else:
+                    self._follow(now, "", "no quorum of replicas answered within master_timeout")
+        elif self._wakes_at_ns <= now:
+            self._sleep(now, is_retry=True)
+            if self.role is Role.LEARNER:
+                self._call_the_roll(now)
+            else:
+                self._become(now, Role.CANDIDATE, "", "no sign of a master within master_timeout")
+                self._canvass(now, self.ballot.try_out(), is_trial=True)
+
+    def has_lost_master(self, now: Nanoseconds) -> bool:
+        """Whether there was no sign of a master for `master_timeout`."""
+        return self._heard_at_ns is None or now - self._heard_at_ns > self._timeout_ns
+
+    # What the queues recorded, as the master's.
+
+    def append(self, now: Nanoseconds, first_index: int, records: Sequence[QueueRecord]) -> None:
+        """Put what the master's queues recorded into the log, and send it to the others."""
+        assert self.mastery is not None, f"{self.name} is {self.role} of {self.stream} and recorded {records!r}"
+        assert first_index == self.log.last_index + 1, "the queues are in the state of the log's last entry"
+        self.log.append(records)
+        self.clients.note_entries(first_index, records)
+        self.outgoing.write_records(first_index, records, truncates=False)
+        self.follower.applied_index = self.log.last_index
+        self.mastery.replicate(now)
+        self._commit_own(now)
+        self._capture_own()
+
+    def stored(self, now: Nanoseconds, number: int) -> None:
+        """Note that the writes up to this number are durable."""
+        if self.role is Role.FAILED:
+            return
+        self.outgoing.stored(number)
+        if self.role is Role.CANDIDATE and self.ballot.is_elected:
+            self._try_to_lead(now)
+        self._commit_own(now)
+
+    def fail(self, now: Nanoseconds) -> None:
+        """Be silent from now on: the store failed, and nobody knows what is in it."""
+        if self.role is not Role.FAILED:
+            self._follow(now, "", "the store failed")
+            self._become(now, Role.FAILED, "", "the store failed")
+            self.outgoing.fall_silent()
+
+    # Frames.
+
+    def receive(self, now: Nanoseconds, frame: Frame) -> None:
+        """Process what another replica sent."""
+        if self.role is Role.FAILED or frame.sender not in self._others:
+            return
+        if self.ballot.observe(frame.epoch):
+            self.outgoing.write_hard_state(self.ballot.state)
+            self._follow(now, "", f"{frame.sender} is in epoch {frame.epoch}")
+        match frame:
+            case Canvass():
+                self._answer(now, frame)
+            case Vote():
+                self._count(now, frame)
+            case Entries() | Snapshot():
+                if frame.epoch < self.epoch:
+                    self._confirm(frame.sender, self.log.commit_index, agreed=False)
+                    return
+                assert self.mastery is None, f"{frame.sender} and {self.name} are both masters of epoch {self.epoch}"
+                self._heard_at_ns = now
+                if self.master != frame.sender or self.role is Role.CANDIDATE:
+                    self._follow(now, frame.sender, f"{frame.sender} is the master of epoch {frame.epoch}")
+                self._sleep(now)
+                if isinstance(frame, Entries):
+                    self._extend(now, frame)
+                else:
+                    self._install(now, frame)
+            case Confirmed():
+                if self.mastery is not None and frame.epoch == self.epoch:
+                    if (learner := self.mastery.receive(now, frame)) is not None:
+                        learner.rejoins_at_index = self.log.last_index + 1
+                        rejoined = ReplicaRejoined(self.stream, frame.sender, frame.incarnation)
+                        self.follower.queues[0].stream.record(rejoined)
+                    self._commit_own(now)
+            case Roll():
+                self._answer_roll(now, frame)
+            case Relayed(_, _, _, queue, write):
+                self.producers.receive_relayed(now, queue, write)
+            case _:
+                assert_never(frame)
+
+    # Elections.
+
+    def _canvass(self, now: Nanoseconds, epoch: int, *, is_trial: bool) -> None:
+        last = self.log.last
+        frame = Canvass(self.stream, self.name, self.epoch, epoch, last.epoch, last.index, is_trial)
+        for other in self._others:
+            self.outgoing.send(other, frame, rests_on_writes=not is_trial)
+        if self.ballot.has_quorum:  # alone
+            self._win(now, is_trial=is_trial)
+
+    def _answer(self, now: Nanoseconds, canvass: Canvass) -> None:
+        last = LastEntry(canvass.last_epoch, canvass.last_index)
+        if canvass.is_trial:
+            granted = (
+                self.mastery is None
+                and self.has_lost_master(now)
+                and self.ballot.would_vote(last, canvass.candidate_epoch, self.log.last)
+            )
+        else:
+            before = self.ballot.state
+            granted = self.ballot.vote(canvass.sender, last, canvass.candidate_epoch, self.log.last)
+            if granted:
+                self._sleep(now)
+                if self.ballot.state != before:
+                    self.outgoing.write_hard_state(self.ballot.state)
+        vote = Vote(self.stream, self.name, self.epoch, canvass.candidate_epoch, canvass.is_trial, granted)
+        self.outgoing.send(canvass.sender, vote, rests_on_writes=True)
+
+    def _count(self, now: Nanoseconds, vote: Vote) -> None:
+        if (
+            vote.granted
+            and self.role is Role.CANDIDATE
+            and self.ballot.gather(vote.sender, vote.candidate_epoch, is_trial=vote.is_trial)
+        ):
+            self._win(now, is_trial=vote.is_trial)
+
+    def _win(self, now: Nanoseconds, *, is_trial: bool) -> None:
+        if is_trial:
+            epoch = self.ballot.stand()
+            self.outgoing.write_hard_state(self.ballot.state)
+            self._canvass(now, epoch, is_trial=False)
+        else:
+            self._try_to_lead(now)
+
+    def _try_to_lead(self, now: Nanoseconds) -> None:
+        """Become master once the own vote is durable too, for it counts."""
+        if not self.outgoing.is_durable:
+            return
+        self.master = self.name
+        entry_count = len(self.log)
+        self.follower.follow(self.log, self.log.last_index)
+        assigned = self.follower.assigned()
+        began = EpochBegan(
+            self.stream, self.epoch, self.name, flags_all=not self._settings.synchronize_consumer_assignment
+        )
+        self.log.append([began])
+        index = self.log.last_index
+        self.outgoing.write_records(index, [began], truncates=False)
+        self.follower.follow(self.log, index)
+        self.clients.own_epoch_index = index
+        self.mastery = Mastery(
+            self.stream,
+            self.name,
+            self._others,
+            self.quorum,
+            self.epoch,
+            self.log,
+            self.outgoing,
+            now,
+            self._timeout_ns,
+        )
+        self._become(now, Role.MASTER, self.name, f"elected with {entry_count} entries")
+        self.follower.take_over(now, index, assigned)
+        self.producers.take_over(now)
+        self.mastery.beat(now)
+        self._commit_own(now)
+
+    # Following.
+
+    def _extend(self, now: Nanoseconds, entries: Entries) -> None:
+        """Make the log agree with the master's, as far as it was sent and its payloads are here."""
+        log, first_index = self.log, entries.previous_index + 1
+        if not log.agrees(entries.previous_index, entries.previous_epoch):
+            self._confirm(entries.sender, min(log.last_index, entries.previous_index - 1), agreed=False)
+            return
+        conflict = log.first_conflict(first_index, entries.records, entries.previous_epoch)
+        lacking = entries.records[conflict - first_index :]
+        records = self.producers.staging.fill(lacking)
+        if records:
+            truncates = conflict <= log.last_index
+            if truncates:
+                log.truncate(conflict)
+                self.clients.forget_from(conflict)
+            log.append(records)
+            self.outgoing.write_records(conflict, records, truncates=truncates)
+            self.producers.note_entries(conflict, records)
+        matched = conflict - 1 + len(records)
+        self._commit(now, min(entries.commit_index, matched))
+        self._confirm(
+            entries.sender, max(matched, log.commit_index), agreed=True, lacks_payload=len(records) < len(lacking)
+        )
+
+    def _install(self, now: Nanoseconds, frame: Snapshot) -> None:
+        """Begin again from the master's snapshot, if it reaches further."""
+        if frame.index > self.log.commit_index:
+            self.log.install(LogSnapshot(frame.index, frame.index_epoch, frame.records))
+            self.clients.forget_from(0)
+            self.outgoing.write_snapshot(frame.index, frame.records, installs=True)
+            self.follower.roll_back(now, self.log)
+        self._confirm(frame.sender, self.log.commit_index, agreed=True)
+
+    def _confirm(self, master: str, match_index: int, *, agreed: bool, lacks_payload: bool = False) -> None:
+        frame = Confirmed(
+            self.stream,
+            self.name,
+            self.epoch,
+            self._incarnation,
+            match_index,
+            agreed,
+            lacks_payload,
+            self.ballot.is_learner,
+        )
+        self.outgoing.send(master, frame, rests_on_writes=True)
+
+    def _commit(self, now: Nanoseconds, index: int) -> None:
+        """Let a slave's queues follow to what the master says is committed."""
+        if index <= self.log.commit_index:
+            return
+        records = self.log.commit(index)
+        self.follower.follow(self.log, index)
+        self.clients.commit(index)
+        for record in records:
+            if isinstance(record, ReplicaRejoined) and record.replica == self.name:
+                self._rejoin(now, record)
+        if self._is_worth_compacting(index):
+            self._compact(
+                LogSnapshot(index, self.log.epoch_at(index), self.follower.snapshot(self.log.epoch_at(index)))
+            )
+
+    # Leading.
+
+    def _commit_own(self, now: Nanoseconds) -> None:
+        """Find out how far the master's log is committed."""
+        if self.mastery is None or (index := self.mastery.committable()) <= self.log.commit_index:
+            return
+        self.clients.note_commit(self.log.commit(index))
+        self.clients.commit(index)
+        if self._capture is not None and self._capture.index <= index:
+            self._compact(self._capture)
+            self._capture = None
+
+    def _capture_own(self) -> None:
+        """Keep the state of the master's queues until the log is committed up to here, and may be compacted."""
+        last = self.log.last
+        if self._capture is None and self._is_worth_compacting(last.index):
+            self._capture = LogSnapshot(last.index, last.epoch, self.follower.snapshot(last.epoch))
+
+    def _is_worth_compacting(self, index: int) -> bool:
+        return index - self.log.base.index > max(self._compacted_over_count, 2 * self.follower.held_count())
+
+    def _compact(self, snapshot: LogSnapshot) -> None:
+        self.log.compact(snapshot.index, snapshot.records)
+        self.outgoing.write_snapshot(snapshot.index, snapshot.records, installs=False)
+
+    def hold(self, message: Outbound) -> None:
+        """Let a message of a queue leave once it may."""
+        if type(message) is WriteAcknowledgment and message.response == AckResponse.REJECTED:
+            self.producers.reject(message.queue, message.identity)
+        elif self.mastery is None:
+            assert type(message) is not Delivery, f"{self.name} is {self.role} of {self.stream} and delivers"
+            self.clients.release(message)
+        else:
+            self.clients.hold(message, self.log.commit_index)
+
+    # Learning.
+
+    def _call_the_roll(self, now: Nanoseconds) -> None:
+        for other in self._others:
+            self._send_roll(other, 0)
+        self._form(now)
+
+    def _answer_roll(self, now: Nanoseconds, roll: Roll) -> None:
+        if not roll.answers:
+            self._send_roll(roll.sender, roll.incarnation)
+        elif self.role is Role.LEARNER:
+            self._learner.receive(now, roll)
+            self._form(now)
+
+    def _send_roll(self, recipient: str, answers: int) -> None:
+        last = self.log.last
+        is_learner = self.ballot.is_learner
+        frame = Roll(self.stream, self.name, self.epoch, self._incarnation, last.epoch, last.index, is_learner, answers)
+        self.outgoing.send(recipient, frame, rests_on_writes=True)
+
+    def _form(self, now: Nanoseconds) -> None:
+        formation = self._learner.formation(now)
+        if formation is not None:
+            self.ballot.floor = formation.floor
+            self._vote_again(now, formation.epoch, self.name, "the group forms anew: too few replicas have a log")
+
+    def _rejoin(self, now: Nanoseconds, rejoined: ReplicaRejoined) -> None:
+        if self.role is Role.LEARNER and rejoined.incarnation == self._incarnation:
+            self._vote_again(now, self.epoch, self.master, "it holds the log again")
+
+    def _vote_again(self, now: Nanoseconds, epoch: int, spent_on: str, reason: str) -> None:
+        self.ballot.regain_vote(epoch, spent_on)
+        self.outgoing.write_hard_state(self.ballot.state)
+        self._become(now, Role.SLAVE, self.master, reason)
+        self._sleep(now)
+
+    # Roles.
+
+    def _follow(self, now: Nanoseconds, master: str, reason: str) -> None:
+        """Be a slave, or the learner that it is."""
+        if self.mastery is not None:
+            self.mastery = self._capture = self._heard_at_ns = None
+            self.clients.step_down()
+            self.producers.stage_again(now, self.follower.step_down(now, self.log))
+            self._sleep(now)
+        self._become(now, Role.LEARNER if self.ballot.is_learner else Role.SLAVE, master, reason)
+
+    def _become(self, now: Nanoseconds, role: Role, master: str, reason: str) -> None:
+        if (self.role, self.master) != (role, master) or not self.changes:
+            self.changes.append(RoleChanged(now, self.stream, role, self.epoch, master, reason))
+        self.role, self.master = role, master
+
+    def _sleep(self, now: Nanoseconds, *, is_retry: bool = False) -> None:
+        """Wait for a sign of a master, or for the others."""
+        if self.ballot.is_learner:
+            self._wakes_at_ns = now + max(1, self._timeout_ns // HEARTBEATS_PER_TIMEOUT)
+            return
+        if is_retry:
+            self._spread = self._jitter()
+        wait_ns = self._timeout_ns // 2 if is_retry else self._timeout_ns
+        self._wakes_at_ns = now + wait_ns + int(self._spread * self._timeout_ns)

@@ -1,0 +1,134 @@
+"""Samples that came to a replica and that no log has ordered yet [QS 7.1.1.1], and those that it refused.
+
+Decides: how long such a sample waits, and that a refused attempt is never taken up again: its producer may have been
+refused by all replicas, and must be able to rely on it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from qsctl.core.messages import Write
+from qsctl.core.records import Enqueued, QueueRecord
+from qsctl.identity import SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds, later
+
+REMEMBERED_MAX: Final = 65_536
+"""Refused identities that are remembered, and attempts: far more than producers have unanswered."""
+
+WITHOUT_PAYLOAD_OVER_BYTES: Final = 64
+"""Payloads of more bytes than this are not sent again to a replica that had them from the producer."""
+
+Key = tuple[str, SampleIdentity]
+"""A queue, by its full name, and a sample."""
+
+
+class Staged(NamedTuple):
+    """A sample that waits, and since when."""
+
+    write: Write
+    received_at_ns: Nanoseconds
+
+
+class Staging:
+    """What one replica was sent and has not in its log.
+
+    Args:
+        sample_timeout_ns: how long a sample waits.
+    """
+
+    def __init__(self, sample_timeout_ns: Nanoseconds) -> None:
+        self._sample_timeout_ns = sample_timeout_ns
+        self._staged: OrderedDict[Key, Staged] = OrderedDict()
+        self._refused: OrderedDict[Key, int] = OrderedDict()
+        self._attempts: OrderedDict[Key, int] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._staged)
+
+    def note_attempt(self, queue: str, write: Write) -> None:
+        """Remember how often a producer wrote a sample."""
+        if write.attempt:
+            key = (queue, write.identity)
+            self._attempts[key] = max(write.attempt, self._attempts.pop(key, 0))
+            _bound(self._attempts)
+
+    def attempt_of(self, queue: str, identity: SampleIdentity) -> int:
+        """Return the latest attempt that came; 0: not known."""
+        return self._attempts.get((queue, identity), 0)
+
+    def stage(self, now: Nanoseconds, queue: str, write: Write) -> None:
+        """Let a sample wait; a second time changes nothing."""
+        self._staged.setdefault((queue, write.identity), Staged(write, now))
+
+    def unstage(self, queue: str, identity: SampleIdentity) -> Write | None:
+        """Let a sample go that is in the log now; None: it did not wait."""
+        staged = self._staged.pop((queue, identity), None)
+        return None if staged is None else staged.write
+
+    def unstage_all(self) -> list[tuple[str, Write]]:
+        """Let all go, in the order in which they came; give them with their queues."""
+        staged, self._staged = self._staged, OrderedDict()
+        return [(queue, each.write) for (queue, _), each in staged.items()]
+
+    def refuse(self, queue: str, identity: SampleIdentity) -> int:
+        """Never take up a sample again as far as it was written by now; return the latest attempt."""
+        key = (queue, identity)
+        self._staged.pop(key, None)
+        attempt = self._attempts.get(key, 0)
+        if attempt:
+            self._refused[key] = max(attempt, self._refused.pop(key, 0))
+            _bound(self._refused)
+        return attempt
+
+    def is_refused(self, queue: str, write: Write) -> bool:
+        """Whether this attempt was refused before: a copy of it that came late."""
+        return 0 < write.attempt <= self._refused.get((queue, write.identity), 0)
+
+    def next_deadline(self) -> Nanoseconds:
+        """When the next sample has waited long enough."""
+        for staged in self._staged.values():
+            return later(staged.received_at_ns, self._sample_timeout_ns)
+        return INFINITE_NS
+
+    def overdue(self, now: Nanoseconds) -> list[tuple[str, Write]]:
+        """Let go what has waited `sample_timeout`; give it."""
+        late: list[tuple[str, Write]] = []
+        while self._staged and self.next_deadline() <= now:
+            (queue, _), staged = self._staged.popitem(last=False)
+            late.append((queue, staged.write))
+        return late
+
+    def fill(self, records: Sequence[QueueRecord]) -> list[QueueRecord]:
+        """Put the payloads that wait here into records that lack them; the records up to the first that is not here."""
+        filled: list[QueueRecord] = []
+        for record in records:
+            if type(record) is Enqueued and record.payload_from is not None:
+                staged = self._staged.get((record.queue, record.identity))
+                if staged is None:
+                    break
+                filled.append(msgspec.structs.replace(record, payload=staged.write.payload, payload_from=None))
+            else:
+                filled.append(record)
+        return filled
+
+
+def without_payloads(records: Sequence[QueueRecord]) -> tuple[QueueRecord, ...]:
+    """Return the records less the payloads that replicas had from the producers."""
+    return tuple(
+        msgspec.structs.replace(record, payload=b"", payload_from=(record.queue, record.position))
+        if type(record) is Enqueued
+        and record.dead_letter_reason is None
+        and len(record.payload) > WITHOUT_PAYLOAD_OVER_BYTES
+        else record
+        for record in records
+    )
+
+
+def _bound(remembered: OrderedDict[Key, int]) -> None:
+    if len(remembered) > REMEMBERED_MAX:
+        remembered.popitem(last=False)
