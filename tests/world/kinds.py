@@ -87,3 +87,13 @@ def replicated(instances: int, *, synchronized: bool = True, **replaced: object)
         True, instances, 400 * MILLISECOND_NS, synchronized, sample_timeout_ns=1200 * MILLISECOND_NS
     )
     return dataclasses.replace(QUEUE, replication=replication, **replaced)  # type: ignore[arg-type]
+
+
+def three(seed: int) -> Scenario:
+    """Three replicas, assignments synchronized."""
+    return world(replicated(3), seed=seed, loss=0.01, duplication=0.01)
+
+
+def three_unsynchronized(seed: int) -> Scenario:
+    """Three replicas, assignments sent at once: the manual's default."""
+    return world(replicated(3, synchronized=False), seed=seed, loss=0.01, duplication=0.01)

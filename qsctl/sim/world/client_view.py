@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from qsctl.core.messages import AckResponse, Delivery, SampleFlag, Write
+from qsctl.core.messages import AckResponse, Delivery, SampleFlag, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
@@ -58,10 +58,10 @@ class ClientView(Invariant):
         """A producer writes."""
         self._written.setdefault(write.identity, (self._clock(), write.lifespan_ns < INFINITE_NS))
 
-    def answered(self, service: int, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
+    def answered(self, service: int, answer: WriteAcknowledgment) -> None:
         """A producer is told."""
-        history = self._histories.setdefault((queue, identity), _History())
-        if response == AckResponse.ACCEPTED and history.accepted_ns < 0:
+        history = self._histories.setdefault((answer.queue, answer.identity), _History())
+        if answer.response == AckResponse.ACCEPTED and history.accepted_ns < 0:
             history.accepted_ns = self._clock()
 
     def delivered(self, service: int, delivery: Delivery) -> None:

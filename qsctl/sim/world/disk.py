@@ -13,9 +13,9 @@ from enum import StrEnum
 from random import Random
 from typing import TypeAlias, assert_never
 
+from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.records import Record
 from qsctl.instant import Nanoseconds
-from qsctl.storage.base import HardState
 
 
 class DiskState(StrEnum):
@@ -63,6 +63,15 @@ class Compact:
 
 
 @dataclass(frozen=True, slots=True)
+class Install:
+    """A whole stream is replaced by a snapshot that stands for its records up to an index."""
+
+    stream: str
+    up_to: int
+    snapshot: Sequence[Record]
+
+
+@dataclass(frozen=True, slots=True)
 class SetHardState:
     """The epoch and the vote of a replica."""
 
@@ -77,7 +86,7 @@ class Drop:
     stream: str
 
 
-Operation: TypeAlias = Append | Truncate | Compact | SetHardState | Drop
+Operation: TypeAlias = Append | Truncate | Compact | Install | SetHardState | Drop
 
 
 @dataclass(slots=True)
@@ -115,7 +124,7 @@ class Disk:
         self.streams: dict[str, StreamFile] = {}
         self._in_progress: list[Operation] = []
         self.was_lost = False
-        """Whether everything was lost since the service last started."""
+        """Whether everything was lost once: a stream that is not there was there before."""
 
     def write(self, operations: Sequence[Operation]) -> None:
         """Begin to write a group.
@@ -185,6 +194,9 @@ class Disk:
                 stream = self.stream(name)
                 stream.records = stream.records[max(0, up_to - stream.snapshot_index) :]
                 stream.snapshot, stream.snapshot_index = list(snapshot), up_to
+            case Install(name, up_to, snapshot):
+                stream = self.stream(name)
+                stream.snapshot, stream.snapshot_index, stream.records = list(snapshot), up_to, []
             case SetHardState(name, state):
                 self.stream(name).hard_state = state
             case Drop(name):

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from qsctl.core.events import Event
-from qsctl.core.messages import AckResponse, Delivery, Outbound, Write
+from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
 from qsctl.identity import Guid, SampleIdentity
 
 if TYPE_CHECKING:
+    from qsctl.core.high_availability.replica import RoleChanged
     from qsctl.sim.world.disk import Operation
     from qsctl.sim.world.world import World
 
@@ -23,11 +24,8 @@ class Observer:
     def written(self, service: int, write: Write) -> None:
         """A producer sends a sample to a service."""
 
-    def answered(self, service: int, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
+    def answered(self, service: int, answer: WriteAcknowledgment) -> None:
         """A service's answer reached the sample's producer."""
-
-    def answer_lost(self, service: int, identity: SampleIdentity) -> None:
-        """A producer lost its session with a service: what that may have answered never comes."""
 
     def released(self, service: int, message: Outbound) -> None:
         """A message leaves a service."""
@@ -58,6 +56,15 @@ class Observer:
 
     def started(self, service: int) -> None:
         """A service was started, and has restored what it found."""
+
+    def paused(self, service: int) -> None:
+        """A service is stopped for a while."""
+
+    def resumed(self, service: int) -> None:
+        """A service goes on after a pause."""
+
+    def changed(self, service: int, change: RoleChanged) -> None:
+        """A replica of a service has another role."""
 
     def stepped(self, service: int) -> None:
         """A service did one pass."""

@@ -30,10 +30,11 @@ WINDOW_COUNT: Final = 64
 
 @dataclass(slots=True)
 class _Open:
-    """A sample without an answer: its payload, when it was sent last, and who refused that attempt."""
+    """A sample without an answer: its last attempt, when and to whom that was sent, and who refused it, by queue."""
 
     write: Write
     sent_ns: Nanoseconds
+    sent_to: set[int] = field(default_factory=set)
     refused_by: dict[str, set[int]] = field(default_factory=dict)
 
 
@@ -86,6 +87,8 @@ class ProducerProgram:
         self.sessions: dict[int, Session] = {}
         self._backlog: deque[tuple[bytes, SampleIdentity | None]] = deque()
         self._open: dict[SampleIdentity, _Open] = {}
+        self._attempts: dict[SampleIdentity, int] = {}
+        """How often a sample was written: each attempt is answered for itself."""
         self._relayed_count = 0
         self._state = self._new_producer()
         self.is_up = True
@@ -118,7 +121,7 @@ class ProducerProgram:
     def matched(self, service: int) -> None:
         """A service has discovered the producer: it is sent what has no answer."""
         if self.is_up and not self._relays:
-            self._send([each.write for each in self._open.values()], [service])
+            self._send(list(self._open.values()), [service])
         self._write()
 
     def receive(self, service: int, answer: WriteAcknowledgment) -> None:
@@ -127,9 +130,11 @@ class ProducerProgram:
         if not self.is_up or each is None:
             return
         if answer.response == AckResponse.REJECTED:
+            if answer.attempt != each.write.attempt:
+                return
             refused_by = each.refused_by.setdefault(answer.queue, set())
             refused_by.add(service)
-            if len(refused_by) < len(self.sessions):
+            if not (set(self.sessions) if self._relays else each.sent_to) <= refused_by:
                 return  # a negative acknowledgment is local [QS 7.1.1.2]
         self._state.receive(answer)
         for outcome in self._state.pop_outcomes():
@@ -185,11 +190,14 @@ class ProducerProgram:
                 identity = SampleIdentity(self.guid, self.written_count)
             state.write(payload, identity=identity, lifespan_ns=self._lifespan_ns)
         writes = [structs.replace(write, participant=self.participant) for write in state.pop_writes()]
+        opened = []
         for write in writes:
-            self._open[write.identity] = _Open(write, self._agenda.now)
+            attempt = self._attempts[write.identity] = self._attempts.get(write.identity, 0) + 1
+            each = self._open[write.identity] = _Open(structs.replace(write, attempt=attempt), self._agenda.now)
+            opened.append(each)
         for outcome in state.pop_outcomes():  # of queues that acknowledge nothing
             self._open.pop(outcome.identity, None)
-        self._send(writes, self._targets())
+        self._send(opened, self._targets())
         self._look_later()
 
     def _targets(self) -> list[int]:
@@ -200,14 +208,16 @@ class ProducerProgram:
         self._relayed_count += 1
         return [known[self._relayed_count % len(known)]]
 
-    def _send(self, writes: Sequence[Write], services: Sequence[int]) -> None:
+    def _send(self, samples: Sequence[_Open], services: Sequence[int]) -> None:
         for service in services:
             session = self.sessions[service]
             if not session.is_open:
                 continue
-            for write in writes:
+            for each in samples:
+                write = each.write
                 if self._relays:
                     write = structs.replace(write, flags=write.flags | SampleFlag.REPLICATE)
+                each.sent_to.add(service)
                 self._on_write(service, write)
                 session.send_to_service([write])
 
@@ -224,8 +234,11 @@ class ProducerProgram:
         now = self._agenda.now
         late = [each for each in self._open.values() if now - each.sent_ns >= self._writes_again_ns]
         for each in late:
+            attempt = self._attempts[each.write.identity] = self._attempts[each.write.identity] + 1
+            each.write = structs.replace(each.write, attempt=attempt)
             each.sent_ns = now
+            each.sent_to.clear()
             each.refused_by.clear()
         if late and not self.is_held:
-            self._send([each.write for each in late], self._targets())
+            self._send(late, self._targets())
         self._look_later()

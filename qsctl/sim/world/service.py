@@ -1,36 +1,37 @@
 """One simulated service instance: a driver of `core.turn` on virtual time, with a disk that it can lose its power over.
 
-Decides: what a driver does, in the order that `core.turn` demands, and where in it a crash may fall. One sync is in
-progress at a time; what gathers meanwhile is the next group. A service whose disk refuses ends itself: a sync that
-failed is never tried again.
+Decides: what a driver does, in the order that `core.turn` and `core.high_availability.member` demand, and where in it a
+crash may fall. One sync is in progress at a time; what gathers meanwhile is the next group. A sync that failed is never
+tried again: replicas fall silent until the service starts again, and a service that stores for itself alone ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from functools import partial
+from random import Random
 
-from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.high_availability.frames import Frame, Vote
 from qsctl.core.messages import Inbound, Outbound
-from qsctl.core.ready import SERVICE_STREAM
-from qsctl.core.records import QueueDeleted, Record, SubscriberDeleted
 from qsctl.core.settings import ServiceSettings
-from qsctl.core.turn import Group, Turn
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.agenda import Agenda, Trace
-from qsctl.sim.world.disk import Append, Compact, Disk, DiskRefuses, Drop, Operation
+from qsctl.sim.world.configuration import instance_name
+from qsctl.sim.world.disk import Disk, DiskRefuses
 from qsctl.sim.world.history import Observer
+from qsctl.sim.world.life import Life, WriteGroup
 from qsctl.sim.world.vocabulary import CrashPoint
-
-NEVER_COMPACTED: Final = 0
 
 
 class Surroundings:
-    """What a service reaches: programs, by their sessions. The world gives them."""
+    """What a service reaches: programs by their sessions, and other services. The world gives them."""
 
     def send(self, service: int, message: Outbound) -> None:
         """Carry a message to the program that it is for."""
+
+    def send_frame(self, service: int, recipient: str, frame: Frame) -> None:
+        """Carry a frame to another service."""
 
     def service_started(self, service: int) -> None:
         """Let programs be discovered."""
@@ -45,9 +46,11 @@ class SimulatedService:
     Args:
         number: its number, from 1.
         settings: its configuration.
+        names: the application names of the cluster's members.
         agenda: the clock of the world.
         trace: where everything is noted.
         disk: what outlives it.
+        random: draws how long it waits before elections.
         surroundings: where its messages go.
         observers: who see what it does.
         compact_records: after so many records a stream is compacted; 0: never.
@@ -57,23 +60,30 @@ class SimulatedService:
         self,
         number: int,
         settings: ServiceSettings,
+        names: Sequence[str],
         *,
         agenda: Agenda,
         trace: Trace,
         disk: Disk,
+        random: Random,
         surroundings: Surroundings,
         observers: Sequence[Observer],
-        compact_records: int = NEVER_COMPACTED,
+        compact_records: int,
     ) -> None:
         self.number = number
         self.settings = settings
+        self._names = names
         self._agenda = agenda
         self._trace = trace
         self.disk = disk
+        self._random = random
         self._surroundings = surroundings
         self._observers = observers
         self._compact_records = compact_records
-        self.is_up = False
+        self.life: Life | None = None
+        """None: it is down."""
+        self.life_count = 0
+        """How often it was started or ended: what was planned in an earlier life never happens."""
         self.is_paused = False
         self.crash_at: CrashPoint | None = None
         """Where the next crash falls; None: no crash waits."""
@@ -82,46 +92,54 @@ class SimulatedService:
         self.jitter: float | None = None
         """What it draws for each wait before an election; None: random."""
         self._is_to_compact = False
-        self._life = 0
         self._inbox: list[Inbound] = []
-        self._is_planned_at: Nanoseconds | None = None
-        self._syncing: Group | None = None
+        self._frames: list[Frame] = []
+        self._planned_at: Nanoseconds | None = None
+        self._syncing: WriteGroup | None = None
         self._is_synced = False
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it runs, or is paused."""
+        return self.life is not None
 
     @property
     def now(self) -> Nanoseconds:
         """The instant by its own clock."""
         return max(0, self._agenda.now + self.skew_ns)
 
+    # What can be done to it.
+
     def start(self) -> None:
         """Begin with what the disk holds."""
-        if self.is_up:
+        if self.life is not None:
             return
-        self.is_up, self.is_paused = True, False
-        self.crash_at = None
         self._trace.note("start", self.number)
-        self.engine = ServiceEngine(self.settings, started_at=self.now, journal=Journal.PERSISTENT_ONLY)
-        for record in self._found():
-            self.engine.replay(record)
+        self.is_paused = False
+        self.crash_at = None
+        self.life_count += 1
+        self.life = life = Life(
+            self.settings, self._names, self.disk, self.now, self._draw_jitter, self._compact_records
+        )
+        life.restore()
         for observer in self._observers:
             observer.started(self.number)
-        self.engine.finish_restore(self.now)
-        self._turn = Turn(self.engine)
-        self._syncing, self._is_synced = None, False
-        self.disk.was_lost = False
+        life.begin(self.now)
         self._surroundings.service_started(self.number)
-        self.receive(())
+        self._plan(self._agenda.now)
 
     def end(self) -> None:
         """Lose the power."""
-        if not self.is_up:
+        if self.life is None:
             return
         self._trace.note("end", self.number)
-        self.is_up = self.is_paused = False
-        self._life += 1
-        self._inbox = []
-        self._is_planned_at = None
+        self.life = None
+        self.life_count += 1
+        self.is_paused = False
         self.crash_at = None
+        self._inbox, self._frames = [], []
+        self._planned_at = None
+        self._syncing, self._is_synced = None, False
         kept = self.disk.crash()
         for observer in self._observers:
             observer.stored(self.number, kept)
@@ -131,21 +149,19 @@ class SimulatedService:
 
     def pause(self) -> None:
         """Do nothing, as a process that is stopped (SIGSTOP); the network and the disk go on."""
-        if self.is_up:
+        if self.is_up and not self.is_paused:
             self._trace.note("pause", self.number)
             self.is_paused = True
+            for observer in self._observers:
+                observer.paused(self.number)
 
     def resume(self) -> None:
         """Go on after a pause."""
         if self.is_paused:
             self._trace.note("resume", self.number)
             self.is_paused = False
-            self._plan(self._agenda.now)
-
-    def receive(self, messages: Sequence[Inbound]) -> None:
-        """Take messages that have come."""
-        if self.is_up:
-            self._inbox += messages
+            for observer in self._observers:
+                observer.resumed(self.number)
             self._plan(self._agenda.now)
 
     def crash_when(self, point: CrashPoint) -> None:
@@ -163,106 +179,102 @@ class SimulatedService:
         self._is_to_compact = True
         self.receive(())
 
+    # What reaches it.
+
+    def receive(self, messages: Sequence[Inbound]) -> None:
+        """Take messages that have come."""
+        if self.is_up:
+            self._inbox += messages
+            self._plan(self._agenda.now)
+
+    def receive_frame(self, life_count: int, frame: Frame) -> None:
+        """Take a frame of another service that was sent to this life."""
+        if self.is_up and life_count == self.life_count:
+            self._trace.note("frame", self.number, frame)
+            self._frames.append(frame)
+            self._plan(self._agenda.now)
+
+    # What can be seen of it.
+
     def held(self) -> set[tuple[str, SampleIdentity]]:
         """What its queues hold, where it decides about them."""
-        if not self.is_up:
-            return set()
-        return {
-            (name, sample.identity)
-            for name, queue in self.engine.hosted.by_name.items()
-            if self.is_master(name)
-            for sample in queue.held
-        }
+        return set() if self.life is None else set(self.life.held())
 
     def is_master(self, queue: str) -> bool:
         """Whether it decides about a queue."""
-        return self.is_up and queue in self.engine.hosted.by_name
+        return self.life is not None and self.life.is_master(queue)
 
     def epoch(self, queue: str) -> int:
-        """The epoch in which it is master."""
-        return 0
+        """The epoch of a queue's replica; 0 where there is none."""
+        replica = None if self.life is None else self.life.replica(queue)
+        return 0 if replica is None else replica.epoch
 
     def has_voted_for(self, number: int) -> bool:
         """Whether its vote for another is durable."""
-        return False
+        return any(stream.hard_state.vote == instance_name(number) for stream in self.disk.streams.values())
 
-    def _found(self) -> Iterable[Record]:
-        streams = self.disk.streams
-        yield from self.disk.stream(SERVICE_STREAM).load()
-        for name in sorted(streams):
-            if name != SERVICE_STREAM:
-                yield from streams[name].load()
+    # Its loop.
+
+    def _draw_jitter(self) -> float:
+        drawn = self._random.random()
+        return drawn if self.jitter is None else self.jitter
 
     def _plan(self, instant: Nanoseconds) -> None:
         """Do a pass at an instant, unless one is planned before."""
-        if self._is_planned_at is not None and self._is_planned_at <= instant:
+        if self._planned_at is not None and self._planned_at <= instant:
             return
-        self._is_planned_at = instant
-        life = self._life
-        self._agenda.at(instant, lambda: self._pass_if(life, instant))
+        self._planned_at = instant
+        life_count = self.life_count
+        self._agenda.at(instant, lambda: self._pass_if(life_count, instant))
 
-    def _pass_if(self, life: int, instant: Nanoseconds) -> None:
-        if life == self._life and instant == self._is_planned_at:
-            self._is_planned_at = None
-            if self.is_up and not self.is_paused:
-                self._pass()
+    def _pass_if(self, life_count: int, instant: Nanoseconds) -> None:
+        if life_count == self.life_count and instant == self._planned_at:
+            self._planned_at = None
+            if self.life is not None and not self.is_paused:
+                self._pass(self.life)
 
-    def _pass(self) -> None:
+    def _pass(self, life: Life) -> None:
         """Do one pass of the driver's loop."""
-        turn = self._turn
         if self._is_synced:
-            self._report_durable()
-        if self._inbox or not turn.waits_for_disk:
-            turn.receive(self._inbox)
-            self._inbox = []
-        while turn.step(self.now):
-            pass
-        if not (self._store() and self._send()):
+            self._report(life)
+        messages, self._inbox = self._inbox, []
+        frames, self._frames = self._frames, []
+        life.receive(self.now, messages, frames)
+        self._store(life)
+        if self.life is not life or not self._send(life):
             return
+        for change in life.member.pop_changes():
+            self._trace.note("role", self.number, change)
+            for observer in self._observers:
+                observer.changed(self.number, change)
         for observer in self._observers:
             observer.stepped(self.number)
-        deadline = turn.next_deadline()
+        deadline = life.turn.next_deadline()
         if deadline is not None:
             self._plan(max(self._agenda.now, deadline - self.skew_ns))
 
-    def _store(self) -> bool:
-        """Write what gathered, unless a sync is in progress; False: the service has ended."""
-        while self._syncing is None and (group := self._turn.to_write()) is not None:
-            operations = list(_operations(group, self.disk))
+    def _store(self, life: Life) -> None:
+        """Write what gathered, unless a sync is in progress."""
+        while self._syncing is None and self.life is life:
+            group = life.to_write()
+            if group is None:
+                group = life.to_compact(is_wanted=self._is_to_compact)
+                self._is_to_compact = False
+                if group is None:
+                    return
             self._syncing = group
-            if not operations:
-                self._report_durable()
-            elif not self._write(operations):
-                return False
-        if self._syncing is None and self._turn.is_idle:
-            return self._compact()
-        return True
+            if not group.operations:
+                self._report(life)
+                continue
+            try:
+                self.disk.write(group.operations)
+            except DiskRefuses as refusal:
+                self._refused(life, group, refusal)
+                continue
+            self._agenda.after(self.disk.sync_ns, partial(self._synced, self.life_count, life, group))
 
-    def _compact(self) -> bool:
-        """Replace a stream that has grown by what its queue holds; False: the service has ended."""
-        least = 1 if self._is_to_compact else self._compact_records
-        self._is_to_compact = False
-        if least == NEVER_COMPACTED:
-            return True
-        for name in sorted(self.disk.streams):
-            stream = self.disk.streams[name]
-            if name in self.engine.hosted.by_name and len(stream.records) >= least:
-                self._syncing = Group([])
-                return self._write([Compact(name, stream.last_index, tuple(self.engine.snapshot_queue(name)))])
-        return True
-
-    def _write(self, operations: list[Operation]) -> bool:
-        try:
-            self.disk.write(operations)
-        except DiskRefuses as refusal:
-            self._fail(refusal)
-            return False
-        life = self._life
-        self._agenda.after(self.disk.sync_ns, lambda: self._synced(life, operations))
-        return True
-
-    def _synced(self, life: int, operations: Sequence[Operation]) -> None:
-        if life != self._life:
+    def _synced(self, life_count: int, life: Life, group: WriteGroup) -> None:
+        if life_count != self.life_count:
             return
         if self.crash_at is CrashPoint.BEFORE_SYNC:
             self.end()
@@ -270,11 +282,15 @@ class SimulatedService:
         try:
             self.disk.sync()
         except DiskRefuses as refusal:
-            self._fail(refusal)
+            kept = self.disk.crash()
+            for observer in self._observers:
+                observer.stored(self.number, kept)
+            self._refused(life, group, refusal)
+            self._plan(self._agenda.now)
             return
-        self._trace.note("synced", self.number, len(operations))
+        self._trace.note("synced", self.number, len(group.operations))
         for observer in self._observers:
-            observer.stored(self.number, operations)
+            observer.stored(self.number, group.operations)
         if self.crash_at is CrashPoint.AFTER_SYNC:
             self.end()
             return
@@ -282,15 +298,19 @@ class SimulatedService:
         if not self.is_paused:
             self._plan(self._agenda.now)
 
-    def _report_durable(self) -> None:
+    def _report(self, life: Life) -> None:
         group, self._syncing, self._is_synced = self._syncing, None, False
-        for ready in group.turns if group is not None else ():
-            for batch in ready.batches:
-                self._turn.durable(batch.stream, batch.last_index)
+        if group is not None:
+            life.report(self.now, group)
 
-    def _send(self) -> bool:
+    def _send(self, life: Life) -> bool:
         """Let everything leave that may; False: the service has ended."""
-        for released in self._turn.to_send():
+        for recipient, frame in life.member.pop_frames():
+            self._surroundings.send_frame(self.number, recipient, frame)
+            if self.crash_at is CrashPoint.AFTER_VOTE and isinstance(frame, Vote):
+                self.end()
+                return False
+        for released in life.turn.to_send():
             for event in released.events:
                 for observer in self._observers:
                     observer.happened(self.number, event)
@@ -304,26 +324,11 @@ class SimulatedService:
                     return False
         return True
 
-    def _fail(self, refusal: DiskRefuses) -> None:
-        """End: the disk refuses."""
+    def _refused(self, life: Life, group: WriteGroup, refusal: DiskRefuses) -> None:
+        """The disk refuses: what is replicated falls silent, what is not ends the service."""
         self._trace.note("disk", self.number, refusal.reason)
-        self.end()
-
-
-def _operations(group: Group, disk: Disk) -> Iterable[Operation]:
-    """What a group writes; a deleted queue's stream goes with it.
-
-    An engine that was restored numbers its records behind those that it was given, a store behind those that it ever
-    had: a compaction made them fewer.
-    """
-    next_indexes: dict[str, int] = {}
-    for ready in group.turns:
-        for batch in ready.batches:
-            first_index = next_indexes.get(batch.stream) or disk.stream(batch.stream).last_index + 1
-            next_indexes[batch.stream] = first_index + len(batch.records)
-            yield Append(batch.stream, first_index, tuple(batch.records))
-        for record in ready.service_records:
-            if isinstance(record, QueueDeleted):
-                yield Drop(f"{record.participant}/{record.subscriber}/{record.name}")
-            elif isinstance(record, SubscriberDeleted):
-                yield Drop(f"{record.participant}/{record.subscriber}")
+        self._syncing, self._is_synced = None, False
+        if group.is_replicated_alone:
+            life.fail(self.now, group)
+        else:
+            self.end()

@@ -16,6 +16,7 @@ from qsctl.sim.world.figures import Counts, Figures
 from qsctl.sim.world.invariants.base import Invariant, Ledger
 from qsctl.sim.world.invariants.deliveries import AttemptsAsConfigured, OneDeliveryWithoutTheFlag, ThresholdHolds
 from qsctl.sim.world.invariants.liveness import QueuesDrain
+from qsctl.sim.world.invariants.replicas import CommittedIsNeverOverwritten, OneMasterAnEpoch
 from qsctl.sim.world.invariants.samples import (
     AcceptedIsNeverLost,
     Answers,
@@ -153,6 +154,8 @@ def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
         DeliveredWasSent(clock),
         RefusedIsNeverDelivered(clock, len(world.services)),
         OneDeliveryWithoutTheFlag(clock),
+        OneMasterAnEpoch(clock),
+        CommittedIsNeverOverwritten(clock, world.services),
         DurableBeforeAccepted(clock, ledger, quorums),
         ThresholdHolds(clock, settings),
         AttemptsAsConfigured(clock, settings, ledger),

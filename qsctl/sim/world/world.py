@@ -12,6 +12,7 @@ from random import Random
 from typing import TypeAlias
 
 from qsctl.core.admin.command import FlushQueue
+from qsctl.core.high_availability.frames import Frame
 from qsctl.core.messages import (
     AckResponse,
     CommandRequest,
@@ -31,7 +32,7 @@ from qsctl.sim.scenario.intervals import occurrences
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.service.peers import arrivals_scenario, guid_of, hosted_queues
 from qsctl.sim.world.agenda import Agenda, Trace
-from qsctl.sim.world.configuration import instance_count, instance_settings
+from qsctl.sim.world.configuration import instance_count, instance_name, instance_settings
 from qsctl.sim.world.consuming import ConsumerProgram
 from qsctl.sim.world.disk import Disk
 from qsctl.sim.world.history import Observer
@@ -81,13 +82,17 @@ class World(Surroundings):
         self.queues = hosted_queues(settings[0])
         self.consumed_queues: set[str] = set()
         """Queues that somebody consumes: these must drain."""
+        names = [instance_name(number) for number in range(1, count + 1)]
+        self._numbers = {name: number for number, name in enumerate(names, 1)}
         self.services = {
             number: SimulatedService(
                 number,
                 settings[number - 1],
+                names,
                 agenda=self.agenda,
                 trace=self.trace,
                 disk=Disk(self.random(f"disk-{number}"), workload.sync_ns),
+                random=self.random(f"jitter-{number}"),
                 surroundings=self,
                 observers=self.observers,
                 compact_records=declared.compact_records,
@@ -187,6 +192,12 @@ class World(Surroundings):
         if program is not None and program.guid in {getattr(message, "consumer_guid", program.guid)}:
             program.sessions[service].send_to_program(message)
 
+    def send_frame(self, service: int, recipient: str, frame: Frame) -> None:
+        """Carry a frame to another service, in its present life."""
+        receiver = self.services[self._numbers[recipient]]
+        life_count = receiver.life_count
+        self.network.send(str(service), str(receiver.number), lambda: receiver.receive_frame(life_count, frame))
+
     def service_started(self, service: int) -> None:
         """Let a service discover the programs."""
         for program in self.programs.values():
@@ -267,7 +278,7 @@ class World(Surroundings):
         else:
             assert isinstance(message, WriteAcknowledgment)
             for observer in self.observers:
-                observer.answered(service, message.queue, message.identity, message.response)
+                observer.answered(service, message)
             program.receive(service, message)
 
     def _network_changed(self) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from qsctl.core.records import Enqueued, Record, Remembered, Removed
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.disk import Append, Compact, Drop, Operation, Truncate
+from qsctl.sim.world.disk import Append, Compact, Drop, Install, Operation, Truncate
 from qsctl.sim.world.history import Observer
 
 VIOLATIONS_KEPT: Final = 20
@@ -63,7 +63,7 @@ class Ledger(Observer):
                 stream = streams.setdefault(operation.stream, {})
                 for index in sorted(index for index in stream if index >= operation.from_index):
                     self._strike(service, stream.pop(index))
-            elif isinstance(operation, Compact):
+            elif isinstance(operation, Compact | Install):
                 for record in operation.snapshot:
                     self._enter(service, record)
             elif isinstance(operation, Drop):
@@ -120,3 +120,12 @@ def removals(records: Iterator[tuple[int, str, int, Record]]) -> dict[tuple[str,
             if identity is not None:
                 removed[record.queue, identity] = record
     return removed
+
+
+def dead_letters(records: Iterator[tuple[int, str, int, Record]]) -> set[SampleIdentity]:
+    """The identities of the samples that are dead letters, or were once, from what is stored."""
+    return {
+        record.identity
+        for _, _, _, record in records
+        if isinstance(record, Enqueued) and record.dead_letter_reason is not None
+    }

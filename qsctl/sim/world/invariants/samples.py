@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from qsctl.core.events import Event, SampleDeadLettered
-from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
+from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag, Write, WriteAcknowledgment
 from qsctl.core.records import Enqueued, RemovalCause
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.history import Observer
-from qsctl.sim.world.invariants.base import Invariant, Ledger, removals
+from qsctl.sim.world.invariants.base import Invariant, Ledger, dead_letters, removals
 
 if TYPE_CHECKING:
     from qsctl.sim.world.world import World
@@ -28,7 +27,6 @@ class AcceptedIsNeverLost(Invariant):
         self._ledger = ledger
         self._accepted: dict[tuple[str, SampleIdentity], Nanoseconds] = {}
         self._processed: set[tuple[str, SampleIdentity]] = set()
-        self._dead: set[tuple[str, SampleIdentity]] = set()
 
     def released(self, service: int, message: Outbound) -> None:
         """Note what a service accepts."""
@@ -40,19 +38,15 @@ class AcceptedIsNeverLost(Invariant):
         if response == AckResponse.ACCEPTED:
             self._processed.add((queue, identity))
 
-    def happened(self, service: int, event: Event) -> None:
-        """Note what went to the dead letters."""
-        if isinstance(event, SampleDeadLettered):
-            self._dead.add((event.queue, event.identity))
-
     def concluded(self, world: World) -> None:
         """Look for what is nowhere."""
         removed = removals(self._ledger.records())
+        dead = dead_letters(self._ledger.records())
         held = world.held()
         for (queue, identity), since in self._accepted.items():
             self.checked_count += 1
             key = (queue, identity)
-            if key in self._processed or key in self._dead or key in held:
+            if key in self._processed or key in held or identity in dead:
                 continue
             removal = removed.get(key)
             if removal is None or removal.cause is RemovalCause.DELIVERED:
@@ -85,44 +79,47 @@ class DeliveredWasSent(Invariant):
 
 
 class RefusedIsNeverDelivered(Invariant):
-    """P3. A sample is refused once every copy that was sent to any service was answered 0."""
+    """P3. A sample is refused once each attempt to write it was answered 0 by every service that it was sent to.
+
+    One that is relayed is sent to all by way of one.
+    """
 
     name = "P3"
     rule = "what every service has refused is never delivered"
 
     def __init__(self, clock: Callable[[], Nanoseconds], service_count: int) -> None:
         super().__init__(clock)
-        self._service_count = service_count
-        self._sent: dict[SampleIdentity, dict[int, int]] = {}
-        self._refused: dict[tuple[str, SampleIdentity], dict[int, int]] = {}
-        self._is_refused: set[tuple[str, SampleIdentity]] = set()
+        self._services = frozenset(range(1, service_count + 1))
+        self._sent: dict[SampleIdentity, set[tuple[int, int]]] = {}
+        self._refused: dict[tuple[str, SampleIdentity], set[tuple[int, int]]] = {}
         self._released: set[tuple[str, SampleIdentity]] = set()
 
     def written(self, service: int, write: Write) -> None:
-        """Count the copies; one more makes what was refused possible again."""
-        sent = self._sent.setdefault(write.identity, {})
-        sent[service] = sent.get(service, 0) + 1
-        self._is_refused -= {key for key in self._is_refused if key[1] == write.identity}
+        """Note who is sent which attempt."""
+        receivers = self._services if write.flags & SampleFlag.REPLICATE else {service}
+        self._sent.setdefault(write.identity, set()).update((write.attempt, each) for each in receivers)
 
-    def answered(self, service: int, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        """Count the refusals."""
-        if response != AckResponse.REJECTED:
-            return
-        refused = self._refused.setdefault((queue, identity), {})
-        refused[service] = refused.get(service, 0) + 1
-        if len(refused) == self._service_count and refused == self._sent.get(identity):
-            self.checked_count += 1
-            self._is_refused.add((queue, identity))
-            if (queue, identity) in self._released:
-                self.violate(f"{queue}: {identity} was delivered, and is refused by every service")
+    def answered(self, service: int, answer: WriteAcknowledgment) -> None:
+        """Note the refusals."""
+        if answer.response == AckResponse.REJECTED:
+            key = (answer.queue, answer.identity)
+            self._refused.setdefault(key, set()).add((answer.attempt, service))
+            if self._is_refused(key):
+                self.checked_count += 1
+                if key in self._released:
+                    self.violate(f"{key[0]}: {key[1]} was delivered, and is refused by every service")
 
     def released(self, service: int, message: Outbound) -> None:
         """Look for what was refused."""
-        if isinstance(message, Delivery):
-            key = (message.queue, message.original_identity)
+        if isinstance(message, Delivery) and message.dead_letter_reason is None:
+            key = (message.queue, message.identity)
             self._released.add(key)
-            if key in self._is_refused:
-                self.violate(f"{message.queue}: {key[1]} is delivered by {service}, though every service refused it")
+            if self._is_refused(key):
+                self.violate(f"{key[0]}: {key[1]} is delivered by {service}, though every service refused it")
+
+    def _is_refused(self, key: tuple[str, SampleIdentity]) -> bool:
+        sent, refused = self._sent.get(key[1]), self._refused.get(key)
+        return sent is not None and refused is not None and sent <= refused
 
 
 class WritingAgainChangesNothing(Invariant):
@@ -157,10 +154,10 @@ class Answers(Observer):
         self.accepted: set[SampleIdentity] = set()
         self.delivered_identities: set[SampleIdentity] = set()
 
-    def answered(self, service: int, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
+    def answered(self, service: int, answer: WriteAcknowledgment) -> None:
         """Note what is accepted."""
-        if response == AckResponse.ACCEPTED:
-            self.accepted.add(identity)
+        if answer.response == AckResponse.ACCEPTED:
+            self.accepted.add(answer.identity)
 
     def delivered(self, service: int, delivery: Delivery) -> None:
         """Note what reached a consumer."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from qsctl.core.messages import AckResponse, Outbound, WriteAcknowledgment
 from qsctl.core.records import Enqueued, Removed
-from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.invariants.base import Invariant, Ledger
 
@@ -53,17 +52,29 @@ class RestartGivesAPrefix(Invariant):
     def started(self, service: int) -> None:
         """Compare what was restored."""
         simulated = self._services[service]
-        for name, queue in simulated.engine.hosted.by_name.items():
-            if not queue.journaled:
+        life = simulated.life
+        assert life is not None
+        for name, queue in life.engine.hosted.by_name.items():
+            if queue.journaled and queue.stream.name not in life.member.replicas:
+                self._check_held(service, name, {sample.position for sample in queue.held}, simulated)
+        for name, replica in life.member.replicas.items():
+            stored = simulated.disk.streams.get(name)
+            if stored is None:
                 continue
             self.checked_count += 1
-            stored: dict[int, SampleIdentity] = {}
-            for record in simulated.disk.stream(name).load():
-                if isinstance(record, Enqueued):
-                    stored[record.position] = record.identity
-                elif isinstance(record, Removed):
-                    stored.pop(record.position, None)
-            held = {sample.position: sample.identity for sample in queue.held}
-            extra = held.keys() - stored.keys()
-            if extra:
-                self.violate(f"{name}: {service} holds positions {sorted(extra)[:5]} that are not in its records")
+            log = replica.log
+            found = [log.entry(index)[1] for index in range(log.base.index + 1, log.last_index + 1)]
+            if found != stored.records or log.base.index != stored.snapshot_index:
+                self.violate(f"{name}: {service} restored {len(found)} entries of {len(stored.records)} stored ones")
+
+    def _check_held(self, service: int, name: str, held: set[int], simulated: SimulatedService) -> None:
+        self.checked_count += 1
+        stored: set[int] = set()
+        for record in simulated.disk.stream(name).load():
+            if isinstance(record, Enqueued):
+                stored.add(record.position)
+            elif isinstance(record, Removed):
+                stored.discard(record.position)
+        extra = held - stored
+        if extra:
+            self.violate(f"{name}: {service} holds positions {sorted(extra)[:5]} that are not in its records")

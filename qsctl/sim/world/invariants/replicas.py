@@ -1,0 +1,70 @@
+"""P5 and P6: who is master, and what is committed, seen from outside of every replica."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from qsctl.core.high_availability.replica import Role, RoleChanged
+from qsctl.core.records import Record
+from qsctl.instant import Nanoseconds
+from qsctl.sim.world.invariants.base import Invariant
+
+if TYPE_CHECKING:
+    from qsctl.sim.world.service import SimulatedService
+
+
+class OneMasterAnEpoch(Invariant):
+    """P5."""
+
+    name = "P5"
+    rule = "an epoch has one master"
+
+    def __init__(self, clock: Callable[[], Nanoseconds]) -> None:
+        super().__init__(clock)
+        self._masters: dict[tuple[str, int], int] = {}
+
+    def changed(self, service: int, change: RoleChanged) -> None:
+        """Compare a new master with that of its epoch."""
+        if change.role is Role.MASTER:
+            self.checked_count += 1
+            master = self._masters.setdefault((change.stream, change.epoch), service)
+            if master != service:
+                self.violate(f"{change.stream}: {master} and {service} are masters in epoch {change.epoch}")
+
+
+class CommittedIsNeverOverwritten(Invariant):
+    """P6: every entry that any replica takes for committed is the same in all of them, for ever."""
+
+    name = "P6"
+    rule = "a committed entry is never overwritten"
+
+    def __init__(self, clock: Callable[[], Nanoseconds], services: Mapping[int, SimulatedService]) -> None:
+        super().__init__(clock)
+        self._services = services
+        self._committed: dict[tuple[str, int], tuple[int, Record]] = {}
+        self._seen: dict[tuple[int, str], int] = {}
+
+    def started(self, service: int) -> None:
+        """What it takes for committed is compared again."""
+        for number, stream in self._seen:
+            if number == service:
+                self._seen[number, stream] = 0
+
+    def stepped(self, service: int) -> None:
+        """Compare what a replica has committed since it was looked at last."""
+        life = self._services[service].life
+        for stream, replica in life.member.replicas.items() if life is not None else ():
+            log = replica.log
+            seen = self._seen.get((service, stream), 0)
+            for index in range(max(seen, log.base.index) + 1, log.commit_index + 1):
+                self.checked_count += 1
+                entry = log.entry(index)
+                found = (entry[0], entry[1])
+                first = self._committed.setdefault((stream, index), found)
+                if first != found:
+                    self.violate(
+                        f"{stream}: entry {index} is {found[1]} of epoch {found[0]} at {service}, and was committed as "
+                        f"{first[1]} of epoch {first[0]}"
+                    )
+            self._seen[service, stream] = max(seen, log.commit_index)

@@ -1,0 +1,207 @@
+"""One life of a simulated service: its engine, its replicas and their turn, from what the disk holds to its end.
+
+Decides: what is written for a group of turns and for the logs of replicas, and what is reported once it is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability.member import Member
+from qsctl.core.high_availability.outgoing import LogWrite
+from qsctl.core.high_availability.replica import COMPACTED_OVER_COUNT, Replica, Role, StoredLog
+from qsctl.core.messages import Inbound
+from qsctl.core.queue.settings import PersistenceKind
+from qsctl.core.ready import SERVICE_STREAM
+from qsctl.core.records import QueueDeleted, QueueRecord, Record
+from qsctl.core.settings import ServiceSettings
+from qsctl.core.turn import Group, Turn
+from qsctl.identity import SampleIdentity
+from qsctl.instant import Nanoseconds
+from qsctl.sim.world.disk import Append, Compact, Disk, Drop, Install, Operation, SetHardState, Truncate
+
+NEVER_COMPACTED: Final = 0
+
+
+@dataclass(slots=True)
+class WriteGroup:
+    """What is written and synced together, and whom to report it to."""
+
+    operations: list[Operation]
+    turns: Group = field(default_factory=lambda: Group([]))
+    replicated: dict[str, int] = field(default_factory=dict)
+    """The number of the last write of each replica's stream."""
+
+    @property
+    def is_replicated_alone(self) -> bool:
+        """Whether only logs of replicas are in it."""
+        return not self.turns.turns and bool(self.replicated)
+
+
+class Life:
+    """A service from its start to its end.
+
+    Args:
+        settings: the configuration.
+        names: the application names of all members of the cluster; its own alone where nothing is replicated.
+        disk: what an earlier life left.
+        now: the start, by the service's own clock.
+        jitter: gives the next number in [0, 1), to spread elections.
+        compact_records: after so many records a stream is compacted; 0: never, but logs of replicas by their own rule.
+    """
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        names: Sequence[str],
+        disk: Disk,
+        now: Nanoseconds,
+        jitter: Callable[[], float],
+        compact_records: int,
+    ) -> None:
+        self._disk = disk
+        self._compact_records = compact_records
+        self.engine = ServiceEngine(settings, started_at=now, journal=Journal.REPLICATED)
+        self.member = Member(
+            self.engine,
+            names,
+            started_at=now,
+            jitter=jitter,
+            compacted_over_count=compact_records or COMPACTED_OVER_COUNT,
+        )
+        self.turn = Turn(self.member)
+
+    def restore(self) -> None:
+        """Take up what the disk holds."""
+        streams = self._disk.streams
+        for name in sorted(streams, key=lambda each: (each != SERVICE_STREAM, each)):
+            if name not in self.member.streams:
+                for record in streams[name].load():
+                    self.engine.replay(record)
+        for name in self.member.streams:
+            if not self._is_stored(name):
+                continue
+            stream = streams.get(name)
+            if stream is not None:
+                stored = StoredLog(
+                    stream.hard_state,
+                    stream.snapshot_index,
+                    cast("list[QueueRecord]", stream.snapshot),
+                    cast("list[QueueRecord]", stream.records),
+                )
+                self.member.restore(name, stored)
+            elif self._disk.was_lost:
+                self.member.restore(name, StoredLog(), is_lost=True)
+
+    def begin(self, now: Nanoseconds) -> None:
+        """End the restore; timers run."""
+        self.member.start(now)
+        self.turn.receive(())
+
+    def receive(self, now: Nanoseconds, messages: Sequence[Inbound], frames: Sequence[Frame]) -> None:
+        """Let the engine receive what has come, and do what is due."""
+        turn = self.turn
+        self.member.receive_frames(now, frames)
+        if messages or not turn.waits_for_disk:
+            turn.receive(messages)
+        while turn.step(now):
+            pass
+
+    def to_write(self) -> WriteGroup | None:
+        """Return what is to be written next, all of it; None: nothing."""
+        turns = self.turn.to_write()
+        operations = [] if turns is None else list(self._operations(turns))
+        replicated: dict[str, int] = {}
+        for write in self.member.pop_writes():
+            replicated[write.stream] = write.number
+            operations += _operations_of(write)
+        if turns is None and not replicated:
+            return None
+        return WriteGroup(operations, turns if turns is not None else Group([]), replicated)
+
+    def to_compact(self, *, is_wanted: bool) -> WriteGroup | None:
+        """Return what compacts a stream that has grown, or any if that is wanted; None: nothing, or not now.
+
+        The logs of replicas are compacted by the replicas.
+        """
+        least = 1 if is_wanted else self._compact_records
+        if least == NEVER_COMPACTED or not self.turn.is_idle:
+            return None
+        for name, stream in sorted(self._disk.streams.items()):
+            if name in self.member.streams or name not in self.engine.hosted.by_name or len(stream.records) < least:
+                continue
+            return WriteGroup([Compact(name, stream.last_index, tuple(self.engine.snapshot_queue(name)))])
+        return None
+
+    def report(self, now: Nanoseconds, group: WriteGroup) -> None:
+        """Report that a group is durable."""
+        for ready in group.turns.turns:
+            for batch in ready.batches:
+                self.turn.durable(batch.stream, batch.last_index)
+        for stream, number in group.replicated.items():
+            self.member.stored(now, stream, number)
+
+    def fail(self, now: Nanoseconds, group: WriteGroup) -> None:
+        """Report that a group of logs of replicas was not stored: the replicas fall silent."""
+        for stream in group.replicated:
+            self.member.store_failed(now, stream)
+
+    def replica(self, queue: str) -> Replica | None:
+        """The replica that a queue belongs to; None: it is not replicated, or not hosted."""
+        hosted = self.engine.hosted.by_name.get(queue)
+        return None if hosted is None else self.member.replicas.get(hosted.stream.name)
+
+    def is_master(self, queue: str) -> bool:
+        """Whether this service decides about a queue."""
+        replica = self.replica(queue)
+        return queue in self.engine.hosted.by_name and (replica is None or replica.role is Role.MASTER)
+
+    def held(self) -> Iterator[tuple[str, SampleIdentity]]:
+        """What the queues hold that this service decides about."""
+        for name, queue in self.engine.hosted.by_name.items():
+            if self.is_master(name):
+                for sample in queue.held:
+                    yield name, sample.identity
+
+    def _is_stored(self, stream: str) -> bool:
+        return any(
+            queue.settings.persistence.kind is PersistenceKind.PERSISTENT
+            for queue in self.engine.hosted.by_name.values()
+            if queue.stream.name == stream
+        )
+
+    def _operations(self, group: Group) -> Iterator[Operation]:
+        """What turns write; a deleted queue's stream goes with it.
+
+        An engine that was restored numbers its records behind those that it was given, a store behind those that it
+        ever had: a compaction made them fewer.
+        """
+        next_indexes: dict[str, int] = {}
+        for ready in group.turns:
+            for batch in ready.batches:
+                name = batch.stream
+                first_index = next_indexes.get(name) or self._disk.stream(name).last_index + 1
+                next_indexes[name] = first_index + len(batch.records)
+                yield Append(name, first_index, tuple(batch.records))
+            for record in ready.service_records:
+                if isinstance(record, QueueDeleted):
+                    yield Drop(f"{record.participant}/{record.subscriber}/{record.name}")
+
+
+def _operations_of(write: LogWrite) -> Iterator[Operation]:
+    """What a write of a replica's log does, in its order."""
+    name = write.stream
+    if write.hard_state is not None:
+        yield SetHardState(name, write.hard_state)
+    if write.snapshot is not None:
+        records: tuple[Record, ...] = tuple(write.snapshot.records)
+        kind = Install if write.snapshot.installs else Compact
+        yield kind(name, write.snapshot.index, records)
+    if write.truncate_from:
+        yield Truncate(name, write.truncate_from)
+    if write.records:
+        yield Append(name, write.first_index, tuple(write.records))
