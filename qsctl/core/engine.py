@@ -31,22 +31,15 @@ from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Ready
 from qsctl.core.records import (
-    Assigned,
     Enqueued,
-    EpochBegan,
     QueueCreated,
     QueueDeleted,
     QueueRecord,
     Record,
-    Remembered,
-    Removed,
-    ReplicaRejoined,
-    Returned,
     ServiceRecord,
     ServiceStarted,
     SubscriberCreated,
     SubscriberDeleted,
-    Undeliverable,
 )
 from qsctl.core.settings import ServiceSettings
 from qsctl.identity import SampleIdentity
@@ -216,24 +209,13 @@ class ServiceEngine:
         (`<restore>`), are passed over.
         """
         match record:
-            case (
-                Enqueued()
-                | Assigned()
-                | Returned()
-                | Undeliverable()
-                | Removed()
-                | Remembered()
-                | EpochBegan()
-                | ReplicaRejoined()
-            ):
-                self._replay_queue(record)
             case ServiceStarted():
                 self._has_stored_configuration = True
                 self.hosted.replay(self._now, record)
             case SubscriberCreated() | SubscriberDeleted() | QueueCreated() | QueueDeleted():
                 self.hosted.replay(self._now, record)
             case _:
-                assert_never(record)
+                self._replay_queue(record)
 
     def rollback(self, name: str) -> None:
         """Forget all that a queue holds: its records are to be replayed, up to any of them, and perhaps others.

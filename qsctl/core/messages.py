@@ -55,8 +55,8 @@ class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False)
     """A producer's sample for every queue of a topic.
 
     `lifespan_ns`, when finite, takes precedence over the queue's [QS 2.9]. `participant` is the name of the
-    domain participant whose domain it arrived in. `related_*` route and correlate a reply [QS 2.11]. `attempt` counts how
-    often the producer wrote the sample; 0: not known.
+    domain participant whose domain it arrived in. `related_*` route and correlate a reply [QS 2.11]. `attempt` counts
+    how often the producer wrote the sample; 0: not known.
     """
 
     participant: str

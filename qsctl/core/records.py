@@ -108,7 +108,7 @@ class Remembered(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
     identities: tuple[SampleIdentity, ...]
 
 
-class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
+class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=20, gc=False):
     """A replica became master of a replicated stream; each later record is of this epoch, up to the next of this kind.
 
     What was assigned returns to Enqueued as redelivered: its consumer may have processed it [QS 7.1.1.3]. With
@@ -121,7 +121,7 @@ class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=6, gc=False):
     flags_all: bool
 
 
-class ReplicaRejoined(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False):
+class ReplicaRejoined(msgspec.Struct, frozen=True, array_like=True, tag=21, gc=False):
     """A replica that had lost its log holds it again up to here, and votes from then on.
 
     `incarnation` is the start of the process, in nanoseconds of its own clock.

@@ -12,6 +12,6 @@ replica is put together from `log`, `ballot` (elections), `progress` (the other 
 `staging` (samples that no log has ordered yet), `clients` (answers that wait), `follower` (the queues) and `outgoing`
 (writes and the frames that rest on them); `frames` is what travels between replicas.
 
-The protocol is that of Ongaro and Ousterhout, "In Search of an Understandable Consensus Algorithm" (Raft, 2014), with its
-pre-vote; the names are those of the manual.
+The protocol is that of Ongaro and Ousterhout, "In Search of an Understandable Consensus Algorithm" (Raft, 2014), with
+its pre-vote; the names are those of the manual.
 """

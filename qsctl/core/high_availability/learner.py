@@ -11,12 +11,14 @@ and what was only with those that lost their logs is gone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from qsctl.core.high_availability.frames import Roll
 from qsctl.core.high_availability.log import LastEntry
 from qsctl.instant import Nanoseconds
+
+if TYPE_CHECKING:
+    from qsctl.core.high_availability.replica import Replica
 
 
 class Formation(NamedTuple):
@@ -27,31 +29,50 @@ class Formation(NamedTuple):
 
 
 class Learner:
-    """What a learner heard of the others.
+    """What a learner asks the others, and what they answer.
 
     Args:
-        others: their names.
-        quorum: how many replicas commit an entry.
-        incarnation: the start of this process: answers to an earlier one count for nothing.
+        replica: the learner; any other replica only answers.
         valid_ns: how long an answer counts.
     """
 
-    def __init__(self, others: Sequence[str], quorum: int, incarnation: int, valid_ns: Nanoseconds) -> None:
-        self._others = others
-        self._quorum = quorum
-        self._incarnation = incarnation
+    def __init__(self, replica: Replica, valid_ns: Nanoseconds) -> None:
+        self._replica = replica
         self._valid_ns = valid_ns
         self._answers: dict[str, tuple[Nanoseconds, Roll]] = {}
 
+    def call_the_roll(self) -> None:
+        """Ask the others what they have."""
+        for other in self._replica.others:
+            self._send(other, 0)
+
     def receive(self, now: Nanoseconds, roll: Roll) -> None:
-        """Note what another replica has."""
-        if roll.answers == self._incarnation and roll.sender in self._others:
+        """Answer another replica, or note its answer; one to an earlier process of this name counts for nothing."""
+        if not roll.answers:
+            self._send(roll.sender, roll.incarnation)
+        elif roll.answers == self._replica.incarnation:
             self._answers[roll.sender] = (now, roll)
 
     def formation(self, now: Nanoseconds) -> Formation | None:
-        """Return how the group forms anew; None: it does not, for somebody is missing or enough remember."""
+        """Return how the group forms anew; None: it does not, for a replica is missing or enough remember."""
+        replica = self._replica
         rolls = [roll for at_ns, roll in self._answers.values() if now - at_ns <= self._valid_ns]
-        if len(rolls) < len(self._others) or sum(not roll.is_learner for roll in rolls) >= self._quorum:
+        if len(rolls) < len(replica.others) or sum(not roll.is_learner for roll in rolls) >= replica.quorum:
             return None
         last = max((LastEntry(roll.last_epoch, roll.last_index) for roll in rolls), default=LastEntry(0, 0))
         return Formation(max((roll.epoch for roll in rolls), default=0), last)
+
+    def _send(self, recipient: str, answers: int) -> None:
+        replica = self._replica
+        last = replica.log.last
+        frame = Roll(
+            replica.stream,
+            replica.name,
+            replica.epoch,
+            replica.incarnation,
+            last.epoch,
+            last.index,
+            replica.ballot.is_learner,
+            answers,
+        )
+        replica.outgoing.send(recipient, frame, rests_on_writes=True)

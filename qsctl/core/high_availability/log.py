@@ -157,7 +157,10 @@ class ReplicatedLog:
         return self._uncommitted.get((queue, identity), 0)
 
     def was_taken_back(self, queue: str, identity: SampleIdentity) -> bool:
-        """Whether a sample was in an entry that was taken back: another replica may have it still, and become master."""
+        """Whether a sample was in an entry that was taken back.
+
+        Another replica may have that entry still, and become master.
+        """
         return (queue, identity) in self._taken_back
 
     def compact(self, index: int, records: Sequence[QueueRecord]) -> None:

@@ -24,9 +24,10 @@ from typing import cast
 
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.events import Event
+from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.outgoing import LogWrite
-from qsctl.core.high_availability.replica import COMPACTED_OVER_COUNT, Jitter, Replica, RoleChanged, StoredLog
+from qsctl.core.high_availability.replica import Jitter, Replica, RoleChanged, StoredLog
 from qsctl.core.messages import Acknowledgment, Inbound, Outbound, Write
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Batch, Ready, StreamName
@@ -71,6 +72,7 @@ class Member:
         self.replicas: dict[StreamName, Replica] = {}
         """One a replication group, by the name of its stream."""
         self._started_at = started_at
+        self._now = started_at
         self._jitter = jitter
         self._compacted_over_count = compacted_over_count
         self._by_queue: dict[str, Replica] = {}
@@ -102,6 +104,7 @@ class Member:
 
     def start(self, now: Nanoseconds) -> None:
         """End the restore: the engine's, and that of every replica. Timers run from now on."""
+        now = self._no_earlier(now)
         self.engine.finish_restore(now)
         for replica in self.replicas.values():
             replica.start(now)
@@ -111,6 +114,7 @@ class Member:
 
     def receive_all(self, now: Nanoseconds, messages: Iterable[Inbound]) -> None:
         """Process messages in order, as `ServiceEngine.receive_all` does."""
+        now = self._no_earlier(now)
         if not self._by_queue:
             self.engine.receive_all(now, messages)
             return
@@ -130,6 +134,7 @@ class Member:
 
     def advance(self, now: Nanoseconds) -> None:
         """Do everything that is due at `now`."""
+        now = self._no_earlier(now)
         self.engine.advance(now)
         self._collect(now)
         for replica in self.replicas.values():
@@ -161,6 +166,7 @@ class Member:
 
     def receive_frames(self, now: Nanoseconds, frames: Iterable[Frame]) -> None:
         """Process what other members sent. What is of no stream or no member here has no effect."""
+        now = self._no_earlier(now)
         for frame in frames:
             if (replica := self.replicas.get(frame.stream)) is not None:
                 replica.receive(now, frame)
@@ -172,12 +178,14 @@ class Member:
 
     def stored(self, now: Nanoseconds, stream: StreamName, number: int) -> None:
         """Report that the writes of a stream up to this number are durable."""
+        now = self._no_earlier(now)
         if (replica := self.replicas.get(stream)) is not None:
             replica.stored(now, number)
             self._collect(now)
 
     def store_failed(self, now: Nanoseconds, stream: StreamName) -> None:
         """Report that a write or sync failed: the replica is silent until the process starts again."""
+        now = self._no_earlier(now)
         if (replica := self.replicas.get(stream)) is not None:
             replica.fail(now)
             self._collect(now)
@@ -193,6 +201,11 @@ class Member:
             changes += replica.changes
             replica.changes.clear()
         return changes
+
+    def _no_earlier(self, now: Nanoseconds) -> Nanoseconds:
+        """Take a clock that runs backwards as standing still."""
+        self._now = max(now, self._now)
+        return self._now
 
     def _host(self) -> None:
         """Have a replica for each replication group."""

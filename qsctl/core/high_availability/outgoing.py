@@ -26,8 +26,8 @@ class SnapshotWrite(msgspec.Struct, frozen=True, gc=False):
 class LogWrite(msgspec.Struct, frozen=True, gc=False):
     """What a driver does to a store, in this order: hard state, snapshot, truncation, records.
 
-    Each of the four is whole or not at all, but of the records any prefix may be found after a crash. `number` counts the
-    writes of a stream; they are durable in this order.
+    Each of the four is whole or not at all, but of the records any prefix may be found after a crash. `number` counts
+    the writes of a stream; they are durable in this order.
     """
 
     stream: str

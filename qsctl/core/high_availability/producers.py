@@ -1,11 +1,11 @@
 """What a replica answers to producers, and what it does with their samples until the master's log has them [QS 7.1.1].
 
-Decides: 1, 0 or silence. A 1 rests on the sample's entry, and holds for all replicas. A 0 says that this attempt is in no
-entry of this log, never was, and will never come from here; a producer that hears it from all replicas knows that the
-sample is not enqueued. Wherever neither is sure there is no answer, and the producer writes again.
+Decides: 1, 0 or silence. A 1 rests on the sample's entry, and holds for all replicas. A 0 says that this attempt is in
+no entry of this log, never was, and will never come from here; a producer that hears it from all replicas knows that
+the sample is not enqueued. Wherever neither is sure there is no answer, and the producer writes again.
 
-Our reading of `sample_timeout` [QS Table 7.3]: it bounds the wait of a sample that the master has not ordered. What is in
-the log cannot be taken out of it by one replica alone. The master need not be told, for it gives a replica whatever
+Our reading of `sample_timeout` [QS Table 7.3]: it bounds the wait of a sample that the master has not ordered. What is
+in the log cannot be taken out of it by one replica alone. The master need not be told, for it gives a replica whatever
 payload that lacks.
 """
 
@@ -46,9 +46,8 @@ class Producers:
         replica = self._replica
         if write.flags & _REPLICATE and write.identity not in queue.held.known:
             frame = Relayed(replica.stream, replica.name, replica.epoch, queue.name, write)
-            for other in replica.names:
-                if other != replica.name:
-                    replica.outgoing.send(other, frame, rests_on_writes=False)
+            for other in replica.others:
+                replica.outgoing.send(other, frame, rests_on_writes=False)
         self._receive(now, queue, write)
 
     def receive_relayed(self, now: Nanoseconds, queue: str, write: Write) -> None:

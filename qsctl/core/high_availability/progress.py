@@ -1,7 +1,7 @@
 """What a master knows of the other replicas of its group, and which of its entries are at a quorum.
 
-Decides: what is sent to a replica next, and how far the log is committed: only an entry of the master's own epoch commits
-by counting, and those before it with it.
+Decides: how far the log is committed: only an entry of the master's own epoch commits by counting, and those before it
+with it.
 """
 
 from __future__ import annotations

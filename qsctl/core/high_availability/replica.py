@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Final, assert_never
+from typing import assert_never
 
 import msgspec
 
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.clients import Clients
+from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, Compaction
+from qsctl.core.high_availability.election import Election
 from qsctl.core.high_availability.follower import Follower
 from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Relayed, Roll, Snapshot, Vote
 from qsctl.core.high_availability.learner import Learner
-from qsctl.core.high_availability.log import LastEntry, LogSnapshot, ReplicatedLog
+from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability.mastery import HEARTBEATS_PER_TIMEOUT, Mastery
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.producers import Producers
+from qsctl.core.high_availability.slave import Slave
 from qsctl.core.messages import AckResponse, Delivery, Outbound, WriteAcknowledgment
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined
 from qsctl.instant import INFINITE_NS, Nanoseconds
-
-COMPACTED_OVER_COUNT: Final = 8_192
-"""Entries that a log keeps before the state of its queues takes their place, or twice what the queues hold."""
 
 Jitter = Callable[[], float]
 """Gives the next number in [0, 1): the only thing about a replica that is random, and the driver's."""
@@ -92,7 +92,9 @@ class Replica:
         settings = queues[0].settings
         self.stream = stream
         self.name = name
-        self.names = tuple(names)
+        self.others = tuple(each for each in names if each != name)
+        self.incarnation = now
+        """Tells this process from those before it."""
         self.is_persistent = settings.persistence.kind is PersistenceKind.PERSISTENT
         self.role = Role.SLAVE
         self.master = ""
@@ -104,21 +106,20 @@ class Replica:
         self.clients = Clients(synchronizes=settings.replication.synchronize_consumer_assignment)
         self.follower = Follower(stream, queues)
         self.producers = Producers(self, settings.replication.sample_timeout_ns)
+        self.compaction = Compaction(self.log, self.follower, self.outgoing, compacted_over_count)
+        self.election = Election(self)
+        self.slave = Slave(self)
         self.mastery: Mastery | None = None
         self.changes: list[RoleChanged] = []
         self._settings = settings.replication
         self._timeout_ns = settings.replication.master_timeout_ns
-        self._others = tuple(each for each in names if each != name)
-        self._incarnation = now
-        self._learner = Learner(self._others, self.quorum, now, 2 * self._timeout_ns)
+        self._learner = Learner(self, 2 * self._timeout_ns)
         self._jitter = jitter
         self._heard_at_ns: Nanoseconds | None = None
         """When there was a sign of a master."""
         self._spread = jitter()
         self._wakes_at_ns: Nanoseconds = INFINITE_NS
         """When it asks for votes, or as a learner for the others."""
-        self._compacted_over_count = compacted_over_count
-        self._capture: LogSnapshot | None = None
         if not self.is_persistent:
             self.ballot.lose_vote()
 
@@ -151,7 +152,7 @@ class Replica:
     def start(self, now: Nanoseconds) -> None:
         """Begin to wait for a master."""
         self._become(now, Role.LEARNER if self.ballot.is_learner else Role.SLAVE, "", "the process started")
-        self._sleep(now)
+        self.sleep(now)
 
     # Time.
 
@@ -174,12 +175,13 @@ class Replica:
                 else:
                     self._follow(now, "", "no quorum of replicas answered within master_timeout")
         elif self._wakes_at_ns <= now:
-            self._sleep(now, is_retry=True)
+            self.sleep(now, is_retry=True)
             if self.role is Role.LEARNER:
-                self._call_the_roll(now)
+                self._learner.call_the_roll()
+                self._form(now)
             else:
                 self._become(now, Role.CANDIDATE, "", "no sign of a master within master_timeout")
-                self._canvass(now, self.ballot.try_out(), is_trial=True)
+                self.election.begin(now)
 
     def has_lost_master(self, now: Nanoseconds) -> bool:
         """Whether there was no sign of a master for `master_timeout`."""
@@ -196,17 +198,16 @@ class Replica:
         self.outgoing.write_records(first_index, records, truncates=False)
         self.follower.applied_index = self.log.last_index
         self.mastery.replicate(now)
-        self._commit_own(now)
-        self._capture_own()
+        self._commit_own()
+        self.compaction.capture()
 
     def stored(self, now: Nanoseconds, number: int) -> None:
         """Note that the writes up to this number are durable."""
         if self.role is Role.FAILED:
             return
         self.outgoing.stored(number)
-        if self.role is Role.CANDIDATE and self.ballot.is_elected:
-            self._try_to_lead(now)
-        self._commit_own(now)
+        self.lead_if_elected(now)
+        self._commit_own()
 
     def fail(self, now: Nanoseconds) -> None:
         """Be silent from now on: the store failed, and nobody knows what is in it."""
@@ -219,38 +220,41 @@ class Replica:
 
     def receive(self, now: Nanoseconds, frame: Frame) -> None:
         """Process what another replica sent."""
-        if self.role is Role.FAILED or frame.sender not in self._others:
+        if self.role is Role.FAILED or frame.sender not in self.others:
             return
         if self.ballot.observe(frame.epoch):
             self.outgoing.write_hard_state(self.ballot.state)
             self._follow(now, "", f"{frame.sender} is in epoch {frame.epoch}")
         match frame:
             case Canvass():
-                self._answer(now, frame)
+                self.election.answer(now, frame)
             case Vote():
-                self._count(now, frame)
+                if self.role is Role.CANDIDATE:
+                    self.election.count(now, frame)
             case Entries() | Snapshot():
                 if frame.epoch < self.epoch:
-                    self._confirm(frame.sender, self.log.commit_index, agreed=False)
+                    self.slave.confirm(frame.sender, self.log.commit_index, agreed=False)
                     return
                 assert self.mastery is None, f"{frame.sender} and {self.name} are both masters of epoch {self.epoch}"
                 self._heard_at_ns = now
                 if self.master != frame.sender or self.role is Role.CANDIDATE:
                     self._follow(now, frame.sender, f"{frame.sender} is the master of epoch {frame.epoch}")
-                self._sleep(now)
+                self.sleep(now)
                 if isinstance(frame, Entries):
-                    self._extend(now, frame)
+                    self.slave.extend(now, frame)
                 else:
-                    self._install(now, frame)
+                    self.slave.install(now, frame)
             case Confirmed():
                 if self.mastery is not None and frame.epoch == self.epoch:
                     if (learner := self.mastery.receive(now, frame)) is not None:
                         learner.rejoins_at_index = self.log.last_index + 1
                         rejoined = ReplicaRejoined(self.stream, frame.sender, frame.incarnation)
                         self.follower.queues[0].stream.record(rejoined)
-                    self._commit_own(now)
+                    self._commit_own()
             case Roll():
-                self._answer_roll(now, frame)
+                self._learner.receive(now, frame)
+                if self.role is Role.LEARNER:
+                    self._form(now)
             case Relayed(_, _, _, queue, write):
                 self.producers.receive_relayed(now, queue, write)
             case _:
@@ -258,51 +262,9 @@ class Replica:
 
     # Elections.
 
-    def _canvass(self, now: Nanoseconds, epoch: int, *, is_trial: bool) -> None:
-        last = self.log.last
-        frame = Canvass(self.stream, self.name, self.epoch, epoch, last.epoch, last.index, is_trial)
-        for other in self._others:
-            self.outgoing.send(other, frame, rests_on_writes=not is_trial)
-        if self.ballot.has_quorum:  # alone
-            self._win(now, is_trial=is_trial)
-
-    def _answer(self, now: Nanoseconds, canvass: Canvass) -> None:
-        last = LastEntry(canvass.last_epoch, canvass.last_index)
-        if canvass.is_trial:
-            granted = (
-                self.mastery is None
-                and self.has_lost_master(now)
-                and self.ballot.would_vote(last, canvass.candidate_epoch, self.log.last)
-            )
-        else:
-            before = self.ballot.state
-            granted = self.ballot.vote(canvass.sender, last, canvass.candidate_epoch, self.log.last)
-            if granted:
-                self._sleep(now)
-                if self.ballot.state != before:
-                    self.outgoing.write_hard_state(self.ballot.state)
-        vote = Vote(self.stream, self.name, self.epoch, canvass.candidate_epoch, canvass.is_trial, granted)
-        self.outgoing.send(canvass.sender, vote, rests_on_writes=True)
-
-    def _count(self, now: Nanoseconds, vote: Vote) -> None:
-        if (
-            vote.granted
-            and self.role is Role.CANDIDATE
-            and self.ballot.gather(vote.sender, vote.candidate_epoch, is_trial=vote.is_trial)
-        ):
-            self._win(now, is_trial=vote.is_trial)
-
-    def _win(self, now: Nanoseconds, *, is_trial: bool) -> None:
-        if is_trial:
-            epoch = self.ballot.stand()
-            self.outgoing.write_hard_state(self.ballot.state)
-            self._canvass(now, epoch, is_trial=False)
-        else:
-            self._try_to_lead(now)
-
-    def _try_to_lead(self, now: Nanoseconds) -> None:
-        """Become master once the own vote is durable too, for it counts."""
-        if not self.outgoing.is_durable:
+    def lead_if_elected(self, now: Nanoseconds) -> None:
+        """Become master, once a quorum voted for it and its own vote, which counts, is durable."""
+        if self.role is not Role.CANDIDATE or not self.ballot.is_elected or not self.outgoing.is_durable:
             return
         self.master = self.name
         entry_count = len(self.log)
@@ -319,7 +281,7 @@ class Replica:
         self.mastery = Mastery(
             self.stream,
             self.name,
-            self._others,
+            self.others,
             self.quorum,
             self.epoch,
             self.log,
@@ -331,94 +293,17 @@ class Replica:
         self.follower.take_over(now, index, assigned)
         self.producers.take_over(now)
         self.mastery.beat(now)
-        self._commit_own(now)
-
-    # Following.
-
-    def _extend(self, now: Nanoseconds, entries: Entries) -> None:
-        """Make the log agree with the master's, as far as it was sent and its payloads are here."""
-        log, first_index = self.log, entries.previous_index + 1
-        if not log.agrees(entries.previous_index, entries.previous_epoch):
-            self._confirm(entries.sender, min(log.last_index, entries.previous_index - 1), agreed=False)
-            return
-        conflict = log.first_conflict(first_index, entries.records, entries.previous_epoch)
-        lacking = entries.records[conflict - first_index :]
-        records = self.producers.staging.fill(lacking)
-        if records:
-            truncates = conflict <= log.last_index
-            if truncates:
-                log.truncate(conflict)
-                self.clients.forget_from(conflict)
-            log.append(records)
-            self.outgoing.write_records(conflict, records, truncates=truncates)
-            self.producers.note_entries(conflict, records)
-        matched = conflict - 1 + len(records)
-        self._commit(now, min(entries.commit_index, matched))
-        self._confirm(
-            entries.sender, max(matched, log.commit_index), agreed=True, lacks_payload=len(records) < len(lacking)
-        )
-
-    def _install(self, now: Nanoseconds, frame: Snapshot) -> None:
-        """Begin again from the master's snapshot, if it reaches further."""
-        if frame.index > self.log.commit_index:
-            self.log.install(LogSnapshot(frame.index, frame.index_epoch, frame.records))
-            self.clients.forget_from(0)
-            self.outgoing.write_snapshot(frame.index, frame.records, installs=True)
-            self.follower.roll_back(now, self.log)
-        self._confirm(frame.sender, self.log.commit_index, agreed=True)
-
-    def _confirm(self, master: str, match_index: int, *, agreed: bool, lacks_payload: bool = False) -> None:
-        frame = Confirmed(
-            self.stream,
-            self.name,
-            self.epoch,
-            self._incarnation,
-            match_index,
-            agreed,
-            lacks_payload,
-            self.ballot.is_learner,
-        )
-        self.outgoing.send(master, frame, rests_on_writes=True)
-
-    def _commit(self, now: Nanoseconds, index: int) -> None:
-        """Let a slave's queues follow to what the master says is committed."""
-        if index <= self.log.commit_index:
-            return
-        records = self.log.commit(index)
-        self.follower.follow(self.log, index)
-        self.clients.commit(index)
-        for record in records:
-            if isinstance(record, ReplicaRejoined) and record.replica == self.name:
-                self._rejoin(now, record)
-        if self._is_worth_compacting(index):
-            self._compact(
-                LogSnapshot(index, self.log.epoch_at(index), self.follower.snapshot(self.log.epoch_at(index)))
-            )
+        self._commit_own()
 
     # Leading.
 
-    def _commit_own(self, now: Nanoseconds) -> None:
+    def _commit_own(self) -> None:
         """Find out how far the master's log is committed."""
         if self.mastery is None or (index := self.mastery.committable()) <= self.log.commit_index:
             return
         self.clients.note_commit(self.log.commit(index))
         self.clients.commit(index)
-        if self._capture is not None and self._capture.index <= index:
-            self._compact(self._capture)
-            self._capture = None
-
-    def _capture_own(self) -> None:
-        """Keep the state of the master's queues until the log is committed up to here, and may be compacted."""
-        last = self.log.last
-        if self._capture is None and self._is_worth_compacting(last.index):
-            self._capture = LogSnapshot(last.index, last.epoch, self.follower.snapshot(last.epoch))
-
-    def _is_worth_compacting(self, index: int) -> bool:
-        return index - self.log.base.index > max(self._compacted_over_count, 2 * self.follower.held_count())
-
-    def _compact(self, snapshot: LogSnapshot) -> None:
-        self.log.compact(snapshot.index, snapshot.records)
-        self.outgoing.write_snapshot(snapshot.index, snapshot.records, installs=False)
+        self.compaction.use_capture()
 
     def hold(self, message: Outbound) -> None:
         """Let a message of a queue leave once it may."""
@@ -432,49 +317,33 @@ class Replica:
 
     # Learning.
 
-    def _call_the_roll(self, now: Nanoseconds) -> None:
-        for other in self._others:
-            self._send_roll(other, 0)
-        self._form(now)
-
-    def _answer_roll(self, now: Nanoseconds, roll: Roll) -> None:
-        if not roll.answers:
-            self._send_roll(roll.sender, roll.incarnation)
-        elif self.role is Role.LEARNER:
-            self._learner.receive(now, roll)
-            self._form(now)
-
-    def _send_roll(self, recipient: str, answers: int) -> None:
-        last = self.log.last
-        is_learner = self.ballot.is_learner
-        frame = Roll(self.stream, self.name, self.epoch, self._incarnation, last.epoch, last.index, is_learner, answers)
-        self.outgoing.send(recipient, frame, rests_on_writes=True)
-
     def _form(self, now: Nanoseconds) -> None:
         formation = self._learner.formation(now)
         if formation is not None:
             self.ballot.floor = formation.floor
             self._vote_again(now, formation.epoch, self.name, "the group forms anew: too few replicas have a log")
 
-    def _rejoin(self, now: Nanoseconds, rejoined: ReplicaRejoined) -> None:
-        if self.role is Role.LEARNER and rejoined.incarnation == self._incarnation:
+    def rejoin(self, now: Nanoseconds, rejoined: ReplicaRejoined) -> None:
+        """Have a vote again: a quorum without this replica committed an entry since it lost its log."""
+        if self.role is Role.LEARNER and rejoined.incarnation == self.incarnation:
             self._vote_again(now, self.epoch, self.master, "it holds the log again")
 
     def _vote_again(self, now: Nanoseconds, epoch: int, spent_on: str, reason: str) -> None:
         self.ballot.regain_vote(epoch, spent_on)
         self.outgoing.write_hard_state(self.ballot.state)
         self._become(now, Role.SLAVE, self.master, reason)
-        self._sleep(now)
+        self.sleep(now)
 
     # Roles.
 
     def _follow(self, now: Nanoseconds, master: str, reason: str) -> None:
         """Be a slave, or the learner that it is."""
         if self.mastery is not None:
-            self.mastery = self._capture = self._heard_at_ns = None
+            self.mastery = self._heard_at_ns = None
+            self.compaction.forget_capture()
             self.clients.step_down()
             self.producers.stage_again(now, self.follower.step_down(now, self.log))
-            self._sleep(now)
+            self.sleep(now)
         self._become(now, Role.LEARNER if self.ballot.is_learner else Role.SLAVE, master, reason)
 
     def _become(self, now: Nanoseconds, role: Role, master: str, reason: str) -> None:
@@ -482,7 +351,7 @@ class Replica:
             self.changes.append(RoleChanged(now, self.stream, role, self.epoch, master, reason))
         self.role, self.master = role, master
 
-    def _sleep(self, now: Nanoseconds, *, is_retry: bool = False) -> None:
+    def sleep(self, now: Nanoseconds, *, is_retry: bool = False) -> None:
         """Wait for a sign of a master, or for the others."""
         if self.ballot.is_learner:
             self._wakes_at_ns = now + max(1, self._timeout_ns // HEARTBEATS_PER_TIMEOUT)

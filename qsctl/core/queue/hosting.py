@@ -312,5 +312,5 @@ def _check_replication(hosted: HostedSubscriber, settings: SharedReaderQueueSett
     if (settings.replication.enabled or target.replication.enabled) and own != other:
         raise Refused(
             f"{where}: {settings.name!r} and its dead-letter queue {target.name!r} are not replicated alike",
-            remedy="Give both the same <replication> and the same <persistence><kind>: a dead letter moves in one step.",
+            remedy="Give both the same <replication> and <persistence><kind>: a dead letter moves in one step.",
         )

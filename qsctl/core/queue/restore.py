@@ -187,8 +187,8 @@ def resume(
     """Make of a replayed state a queue that works [QS 2.14.2.1].
 
     A delivery that was in progress is void, and nobody knows what became of it. What expired meanwhile, or has spent
-    its attempts, goes to the dead letters or is removed. A sample of `assigned`, which names consumers by position, goes
-    to that consumer again before any other is sent, if it is there and has room [QS 7.1.1.3].
+    its attempts, goes to the dead letters or is removed. A sample of `assigned`, which names consumers by position,
+    goes to that consumer again before any other is sent, if it is there and has room [QS 7.1.1.3].
     """
     context = queue.context
     samples = list(queue.held)
@@ -217,9 +217,9 @@ def _resume_sample(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample, a
         if queue.journaled:
             queue.stream.record(Returned(queue.name, sample.position, sample.attempts, redelivered=True))
     is_spent = queue.deliveries.redelivery.are_attempts_spent(sample)
-    if assigned is not None and now < sample.expires_at_ns and not is_spent:
-        if queue.deliveries.send_again(now, sample, assigned):
-            return
+    lives_on = now < sample.expires_at_ns and not is_spent
+    if lives_on and assigned is not None and queue.deliveries.send_again(now, sample, assigned):
+        return
     queue.deliveries.groups.of_sample(sample).append(sample)
     if sample.expires_at_ns <= now:
         queue.removal.end(now, sample, Cause.EXPIRE, RemovalCause.EXPIRED)

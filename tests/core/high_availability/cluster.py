@@ -31,7 +31,9 @@ TIMEOUT_NS = SECOND_NS
 STEP_NS = 20 * MILLISECOND_NS
 
 
-def queue(name: str = "orders", *, instances: int = 3, volatile: bool = False, **given: Any) -> SharedReaderQueueSettings:
+def queue(
+    name: str = "orders", *, instances: int = 3, volatile: bool = False, **given: Any
+) -> SharedReaderQueueSettings:
     replication = {"synchronize_consumer_assignment": True} | given.pop("replication", {})
     return SharedReaderQueueSettings(
         name,

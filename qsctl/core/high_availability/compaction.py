@@ -1,0 +1,65 @@
+"""When the state of a group's queues takes the place of the entries that led to it.
+
+Decides: how many entries are kept, and which state. A slave's queues are in the state of what is committed; a master's
+are ahead of it, so that their state is captured and used once the log is committed up to there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qsctl.core.high_availability.follower import Follower
+from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
+from qsctl.core.high_availability.outgoing import Outgoing
+
+COMPACTED_OVER_COUNT: Final = 8_192
+"""Entries that a log keeps before it is compacted, or twice what the queues hold if that is more."""
+
+
+class Compaction:
+    """The compaction of one replica's log.
+
+    Args:
+        log: what is compacted.
+        follower: the queues.
+        outgoing: where the store is told.
+        over_count: entries that are kept.
+    """
+
+    def __init__(self, log: ReplicatedLog, follower: Follower, outgoing: Outgoing, over_count: int) -> None:
+        self._log = log
+        self._follower = follower
+        self._outgoing = outgoing
+        self._over_count = over_count
+        self._capture: LogSnapshot | None = None
+
+    def compact(self, index: int) -> None:
+        """Compact the log up to a committed entry, in whose state the queues are, if that is worth it."""
+        if self._is_worth_it(index):
+            self._replace(self._snapshot(index))
+
+    def capture(self) -> None:
+        """Keep the state of a master's queues, which is that of the last entry."""
+        if self._capture is None and self._is_worth_it(self._log.last_index):
+            self._capture = self._snapshot(self._log.last_index)
+
+    def use_capture(self) -> None:
+        """Compact the log up to the captured state, if it is committed."""
+        if self._capture is not None and self._capture.index <= self._log.commit_index:
+            self._replace(self._capture)
+            self._capture = None
+
+    def forget_capture(self) -> None:
+        """The replica is no master any more: the state may never be committed."""
+        self._capture = None
+
+    def _is_worth_it(self, index: int) -> bool:
+        return index - self._log.base.index > max(self._over_count, 2 * self._follower.held_count())
+
+    def _snapshot(self, index: int) -> LogSnapshot:
+        epoch = self._log.epoch_at(index)
+        return LogSnapshot(index, epoch, self._follower.snapshot(epoch))
+
+    def _replace(self, snapshot: LogSnapshot) -> None:
+        self._log.compact(snapshot.index, snapshot.records)
+        self._outgoing.write_snapshot(snapshot.index, snapshot.records, installs=False)
