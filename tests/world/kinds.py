@@ -97,3 +97,57 @@ def three(seed: int) -> Scenario:
 def three_unsynchronized(seed: int) -> Scenario:
     """Three replicas, assignments sent at once: the manual's default."""
     return world(replicated(3, synchronized=False), seed=seed, loss=0.01, duplication=0.01)
+
+
+def five(seed: int) -> Scenario:
+    """Five replicas, some producers relayed by one of them."""
+    return world(replicated(5), seed=seed, loss=0.01, duplication=0.01, relayed=0.3)
+
+
+def two(seed: int) -> Scenario:
+    """Two replicas: no fault is survived, and nothing is lost."""
+    return world(replicated(2), seed=seed, loss=0.01)
+
+
+def four(seed: int) -> Scenario:
+    """Four replicas: as many faults as with three."""
+    return world(replicated(4), seed=seed, loss=0.01, duplication=0.01)
+
+
+def volatile(seed: int) -> Scenario:
+    """Three replicas in memory alone: a minority may lose its memory."""
+    return world(replicated(3, persistence=PersistenceSettings()), seed=seed, loss=0.01)
+
+
+def compacting(seed: int) -> Scenario:
+    """Three replicas that compact their logs: who lags behind gets a snapshot."""
+    return world(replicated(3, synchronized=seed % 2 == 0), seed=seed, loss=0.02, compact_records=12)
+
+
+def lifespans(seed: int) -> Scenario:
+    """Three replicas; samples expire."""
+    return world(replicated(3, lifespan_ns=2 * SECOND_NS), seed=seed, lifespan_ns=1500 * MILLISECOND_NS, silent=0.1)
+
+
+def dead_letters(seed: int) -> Scenario:
+    """Three replicas with a dead-letter queue in the same log."""
+    return _with_dead_letters(seed)
+
+
+def dead_letters_compacting(seed: int) -> Scenario:
+    """The same, with snapshots of both queues, and assignments that are sent at once."""
+    return _with_dead_letters(seed, synchronized=False, compact_records=12)
+
+
+def _with_dead_letters(seed: int, *, synchronized: bool = True, **declared: object) -> Scenario:
+    dead = dataclasses.replace(
+        replicated(3, synchronized=synchronized), name="Dead", topic_name="Dead", type_name="", is_dead_letter=True
+    )
+    few = replicated(
+        3,
+        synchronized=synchronized,
+        dead_letter_queue="Dead",
+        redelivery=RedeliverySettings(2, 300 * MILLISECOND_NS),
+        lifespan_ns=3 * SECOND_NS,
+    )
+    return world(dead, few, seed=seed, rejects=0.3, silent=0.1, **declared)

@@ -225,6 +225,8 @@ class Director:
             service.crash_at = None
             service.disk.repair()
             service.resume()
+            if service.has_failed:
+                service.end()
             service.start()
         for node, program in world.programs.items():
             world.start_program(node)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Final, cast
 
 from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.outgoing import LogWrite
-from qsctl.core.high_availability.replica import COMPACTED_OVER_COUNT, Replica, Role, StoredLog
+from qsctl.core.high_availability.replica import Replica, Role, StoredLog
 from qsctl.core.messages import Inbound
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.ready import SERVICE_STREAM
@@ -66,6 +67,8 @@ class Life:
         self._disk = disk
         self._compact_records = compact_records
         self.engine = ServiceEngine(settings, started_at=now, journal=Journal.REPLICATED)
+        for record in disk.stream(SERVICE_STREAM).load():
+            self.engine.replay(record)  # before there are replicas: it makes other queues
         self.member = Member(
             self.engine,
             names,
@@ -78,8 +81,8 @@ class Life:
     def restore(self) -> None:
         """Take up what the disk holds."""
         streams = self._disk.streams
-        for name in sorted(streams, key=lambda each: (each != SERVICE_STREAM, each)):
-            if name not in self.member.streams:
+        for name in sorted(streams):
+            if name not in self.member.streams and name != SERVICE_STREAM:
                 for record in streams[name].load():
                     self.engine.replay(record)
         for name in self.member.streams:

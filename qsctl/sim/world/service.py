@@ -12,6 +12,7 @@ from functools import partial
 from random import Random
 
 from qsctl.core.high_availability.frames import Frame, Vote
+from qsctl.core.high_availability.replica import Role
 from qsctl.core.messages import Inbound, Outbound
 from qsctl.core.settings import ServiceSettings
 from qsctl.identity import SampleIdentity
@@ -203,6 +204,11 @@ class SimulatedService:
     def is_master(self, queue: str) -> bool:
         """Whether it decides about a queue."""
         return self.life is not None and self.life.is_master(queue)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a replica is silent, because its store failed, until the service starts again."""
+        return self.life is not None and any(each.role is Role.FAILED for each in self.life.member.replicas.values())
 
     def epoch(self, queue: str) -> int:
         """The epoch of a queue's replica; 0 where there is none."""

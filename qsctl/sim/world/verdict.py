@@ -78,6 +78,7 @@ class JudgedWorld:
         world.begin()
         self._director.go_on()
         self._is_over = False
+        self._failed: list[tuple[Nanoseconds, str]] = []
 
     @property
     def counts(self) -> Counts:
@@ -91,7 +92,10 @@ class JudgedWorld:
 
     def step(self) -> None:
         """Do what is due next."""
-        self.world.agenda.step()
+        try:
+            self.world.agenda.step()
+        except AssertionError as error:
+            self._failed.append((self.world.now, str(error) or "an assertion without a message"))
         self._director.go_on()
         self._figures.look()
 
@@ -104,7 +108,7 @@ class JudgedWorld:
 
     @property
     def _is_broken(self) -> bool:
-        return any(each.violation_count for each in self.invariants)
+        return bool(self._failed) or any(each.violation_count for each in self.invariants)
 
     def conclude(self) -> None:
         """Judge what it has come to; once."""
@@ -119,6 +123,9 @@ class JudgedWorld:
             Verdict(each.name, each.rule, each.checked_count, each.violation_count, tuple(each.violations))
             for each in sorted(self.invariants, key=lambda each: (len(each.name), each.name))
         ]
+        found.append(
+            Verdict("core", "no service finds itself in an impossible state", 1, len(self._failed), tuple(self._failed))
+        )
         if self._director.unmet:
             at_ns = self.world.now
             lines = tuple((at_ns, line) for line in self._director.unmet)

@@ -49,6 +49,7 @@ class Ledger(Observer):
         self._streams: dict[int, dict[str, dict[int, Record]]] = {}
         self._holding: dict[tuple[str, SampleIdentity], set[int]] = {}
         """Services whose stored records say that a queue enqueued a sample."""
+        self._most: dict[tuple[str, SampleIdentity], int] = {}
 
     def stored(self, service: int, operations: Sequence[Operation]) -> None:
         """Enter what is durable now."""
@@ -76,9 +77,9 @@ class Ledger(Observer):
         for holding in self._holding.values():
             holding.discard(service)
 
-    def holders(self, queue: str, identity: SampleIdentity) -> int:
-        """How many services have it durable that the queue enqueued this sample, or that it did once."""
-        return len(self._holding.get((queue, identity), ()))
+    def most_holders(self, queue: str, identity: SampleIdentity) -> int:
+        """At how many services it was durable at once that the queue enqueued this sample."""
+        return self._most.get((queue, identity), 0)
 
     def is_held_at(self, service: int, identity: SampleIdentity) -> bool:
         """Whether a service has it durable that a queue enqueued this sample."""
@@ -93,7 +94,9 @@ class Ledger(Observer):
 
     def _enter(self, service: int, record: Record) -> None:
         for queue, identity in _enqueued(record):
-            self._holding.setdefault((queue, identity), set()).add(service)
+            holding = self._holding.setdefault((queue, identity), set())
+            holding.add(service)
+            self._most[queue, identity] = max(self._most.get((queue, identity), 0), len(holding))
 
     def _strike(self, service: int, record: Record) -> None:
         for queue, identity in _enqueued(record):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from qsctl.core.events import Event, SampleRemoved, SampleReturned, SampleSent
+from qsctl.core.high_availability.replica import Role, RoleChanged
 from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.records import Enqueued
@@ -78,6 +79,11 @@ class ThresholdHolds(Invariant):
                 f"{event.queue}: {count} samples of {service} are unacknowledged at {event.consumer_guid.hex()[-4:]}, "
                 f"whose threshold is {threshold}"
             )
+
+    def changed(self, service: int, change: RoleChanged) -> None:
+        """A replica that is deposed forgets what it had sent."""
+        if change.role is not Role.MASTER:
+            self.ended(service)
 
     def ended(self, service: int) -> None:
         """A service that starts again knows nothing of what it had sent."""

@@ -31,11 +31,11 @@ class DurableBeforeAccepted(Invariant):
             quorum = self._quorums.get(message.queue, 0)
             if quorum:
                 self.checked_count += 1
-                count = self._ledger.holders(message.queue, message.identity)
+                count = self._ledger.most_holders(message.queue, message.identity)
                 if count < quorum:
                     self.violate(
-                        f"{message.queue}: {service} accepts {message.identity}, which is durable at {count} of the "
-                        f"{quorum} services of a quorum"
+                        f"{message.queue}: {service} accepts {message.identity}, which was never durable at more than "
+                        f"{count} of the {quorum} services of a quorum"
                     )
 
 
