@@ -86,7 +86,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag="snapshot", gc=
 
 
 class Roll(msgspec.Struct, frozen=True, array_like=True, tag="roll", gc=False):
-    """A learner without a master asks who is there; `answers` is the incarnation of the one asked for, else 0."""
+    """A learner without a master asks who is there; `answers` is the incarnation that asked, in an answer."""
 
     stream: str
     sender: str
@@ -95,7 +95,7 @@ class Roll(msgspec.Struct, frozen=True, array_like=True, tag="roll", gc=False):
     last_epoch: int
     last_index: int
     is_learner: bool
-    answers: int = 0
+    answers: int | None = None
 
 
 class Relayed(msgspec.Struct, frozen=True, array_like=True, tag="relayed", gc=False):

@@ -97,6 +97,13 @@ class ReplicatedLog:
             return True  # committed, and so the same in every log
         return index <= self.last_index and self.epoch_at(index) == epoch
 
+    def last_before(self, index: int) -> int:
+        """Return the last index below a given one at which the log may agree with one that has another entry there."""
+        if index > self.last_index:
+            return self.last_index
+        at = bisect_right(self._epoch_starts, index) - 1
+        return max(self._epoch_starts[at] - 1 if at >= 0 else self.base.index, self.commit_index)
+
     def append(self, records: Sequence[QueueRecord]) -> None:
         """Put records behind the last one."""
         index = self.last_index

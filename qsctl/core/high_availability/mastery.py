@@ -91,11 +91,14 @@ class Mastery:
             peer.match_index = max(peer.match_index, confirmed.match_index)
             peer.next_index = max(peer.next_index, peer.match_index + 1)
             peer.is_probed = False
-            if confirmed.lacks_payload:
-                peer.wants_payloads_to = confirmed.match_index + ENTRIES_MAX
+            if confirmed.lacks_payload and peer.wants_payloads_to <= peer.match_index:
+                peer.wants_payloads_to = peer.match_index + ENTRIES_MAX
                 peer.next_index = peer.match_index + 1
         else:
-            peer.next_index = max(peer.match_index, min(confirmed.match_index, self._log.last_index)) + 1
+            next_index = max(peer.match_index, min(confirmed.match_index, self._log.last_index)) + 1
+            if peer.is_probed and next_index >= peer.next_index:
+                return None  # a copy, or the answer to an earlier frame: to answer each would never end
+            peer.next_index = next_index
             peer.is_probed = True
         if peer.next_index <= self._log.last_index:
             self._replicate(now, peer)

@@ -41,7 +41,7 @@ class Member:
 
     Args:
         engine: the service; it journals replicated queues (`Journal.REPLICATED`) and has received nothing. Its
-            application name is the member's.
+            application name is the member's. The service's own stream is replayed into it before: it makes the queues.
         names: the application names of all members of the cluster.
         started_at: the start of the process, on its own clock.
         jitter: gives the next number in [0, 1), to spread elections.

@@ -32,7 +32,7 @@ class Slave:
         replica = self._replica
         log, first_index = replica.log, entries.previous_index + 1
         if not log.agrees(entries.previous_index, entries.previous_epoch):
-            self.confirm(entries.sender, min(log.last_index, entries.previous_index - 1), agreed=False)
+            self.confirm(entries.sender, log.last_before(entries.previous_index), agreed=False)
             return
         conflict = log.first_conflict(first_index, entries.records, entries.previous_epoch)
         lacking = entries.records[conflict - first_index :]
@@ -53,7 +53,9 @@ class Slave:
     def install(self, now: Nanoseconds, frame: Snapshot) -> None:
         """Begin again from the master's snapshot, if it reaches further."""
         replica = self._replica
-        if frame.index > replica.log.commit_index:
+        if frame.index <= replica.log.last_index and replica.log.agrees(frame.index, frame.index_epoch):
+            self._commit(now, frame.index)  # what is behind it was confirmed, perhaps, and must stay
+        elif frame.index > replica.log.commit_index:
             replica.log.install(LogSnapshot(frame.index, frame.index_epoch, frame.records))
             replica.clients.forget_from(0)
             replica.outgoing.write_snapshot(frame.index, frame.records, installs=True)
