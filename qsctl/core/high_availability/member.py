@@ -261,12 +261,16 @@ class Member:
                 earlier.records.extend(batch.records)
             else:
                 self._batches.append(batch)
+        held: dict[StreamName, Replica] = {}
         for message in ready.messages:
             replica = self._by_queue.get(message.queue)
             if replica is not None:
                 replica.hold(message)
+                held[replica.stream] = replica
             else:
                 self._messages.append(message)
+        for replica in held.values():
+            replica.commit(now)
         self._events += ready.events
         self._may_lack_payloads |= ready.may_lack_payloads
 

@@ -114,4 +114,6 @@ class Producers:
         """Answer 1 once an entry is committed."""
         if queue.context.acknowledges:
             answer = WriteAcknowledgment(queue.name, identity, AckResponse.ACCEPTED, rests_on)
-            self._replica.clients.hold(answer, self._replica.log.commit_index)
+            self._replica.clients.hold(answer)
+            if self._replica.mastery is None:
+                self._replica.clients.commit(self._replica.log.commit_index)
