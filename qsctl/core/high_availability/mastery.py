@@ -75,7 +75,7 @@ class Mastery:
                 self._send(now, peer, ())
 
     def replicate(self, now: Nanoseconds) -> None:
-        """Send what was appended."""
+        """Send what became durable."""
         for peer in self.progress:
             if not peer.is_probed:
                 self._replicate(now, peer)
@@ -103,7 +103,7 @@ class Mastery:
                 return None  # a copy, or the answer to an earlier frame: to answer each would never end
             peer.next_index = next_index
             peer.is_probed = True
-        if peer.next_index <= self._log.last_index:
+        if peer.next_index <= self._outgoing.durable_index:
             self._replicate(now, peer)
         if peer.rejoins_at_index <= self._log.base.index:
             peer.rejoins_at_index = 0  # it may have got a snapshot in the place of that entry
@@ -111,13 +111,16 @@ class Mastery:
         return peer if is_due else None
 
     def _replicate(self, now: Nanoseconds, peer: Peer) -> bool:
-        """Send a replica what it lacks, as much as may be under way; whether anything was sent."""
-        log = self._log
+        """Send a replica what it lacks, as much as may be under way; whether anything was sent.
+
+        Only what is durable here: a master that crashes must not have given away what it then knows nothing of.
+        """
+        log, last_index = self._log, self._outgoing.durable_index
         if peer.next_index <= log.base.index:
             return self._send_snapshot(now, peer)
         has_sent = False
-        while peer.next_index <= log.last_index and peer.next_index - peer.match_index <= UNCONFIRMED_MAX:
-            records = log.records_from(peer.next_index, ENTRIES_MAX)
+        while peer.next_index <= last_index and peer.next_index - peer.match_index <= UNCONFIRMED_MAX:
+            records = log.records_from(peer.next_index, min(ENTRIES_MAX, last_index - peer.next_index + 1))
             self._send(now, peer, records)
             has_sent = True
             if peer.is_probed:

@@ -118,6 +118,7 @@ class Replica:
         self._heard_at_ns: Nanoseconds | None = None
         """When there was a sign of a master."""
         self._spread = jitter()
+        self._remembers_from_epoch = 0
         self._wakes_at_ns: Nanoseconds = INFINITE_NS
         """When it asks for votes, or as a learner for the others."""
         if not self.is_persistent:
@@ -143,6 +144,7 @@ class Replica:
             assert isinstance(began, EpochBegan), "a snapshot begins with the epoch of its last entry"
             self.log.install(LogSnapshot(stored.snapshot_index, began.epoch, stored.snapshot_records))
         self.log.append(stored.records)
+        self._remembers_from_epoch = self.log.last.epoch
         self.outgoing.durable_index = self.log.last_index
         self.follower.roll_back(now, self.log)
         if is_lost:
@@ -192,6 +194,15 @@ class Replica:
             return self.mastery.has_quorum(now)
         return self.master not in ("", candidate) and not self.has_lost_master(now)
 
+    @property
+    def remembers(self) -> bool:
+        """Whether it knows of every entry that others may have from it, and that may still be committed.
+
+        What it gave away before its start and took back is dead once an entry of the epoch is committed in which it was
+        taken back; that is the epoch of the log's last entry, or an earlier one.
+        """
+        return not self.ballot.is_learner and (self.log.epoch_at(self.log.commit_index) >= self._remembers_from_epoch)
+
     # What the queues recorded, as the master's.
 
     def append(self, now: Nanoseconds, first_index: int, records: Sequence[QueueRecord]) -> None:
@@ -212,6 +223,8 @@ class Replica:
             return
         self.outgoing.stored(number)
         self.lead_if_elected(now)
+        if self.mastery is not None:
+            self.mastery.replicate(now)
         self.commit(now)
 
     def fail(self, now: Nanoseconds) -> None:
@@ -333,6 +346,7 @@ class Replica:
         formation = self._learner.formation(now)
         if formation is not None:
             self.ballot.floor = formation.floor
+            self._remembers_from_epoch = formation.floor.epoch
             self._vote_again(now, formation.epoch, self.name, "the group forms anew: too few replicas have a log")
 
     def rejoin(self, now: Nanoseconds, rejoined: ReplicaRejoined) -> None:
