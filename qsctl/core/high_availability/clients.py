@@ -45,18 +45,15 @@ class Clients:
             if type(record) is Enqueued:
                 self._enqueued_at.pop((record.queue, record.position), None)
 
-    def hold(self, message: Outbound, commit_index: int) -> None:
+    def hold(self, message: Outbound) -> None:
         """Keep a message until what it rests on is committed."""
         rests_on = message.rests_on
         if type(message) is Delivery:
             if not self._synchronizes:
                 rests_on = self._enqueued_at.get((message.queue, message.position), 0)
             rests_on = max(rests_on, self.own_epoch_index)
-        if rests_on <= commit_index:
-            self.release(message)
-        else:
-            self._serial += 1
-            heappush(self._waiting, (rests_on, self._serial, message))
+        self._serial += 1
+        heappush(self._waiting, (rests_on, self._serial, message))
 
     def release(self, message: Outbound) -> None:
         """Let a message leave."""
@@ -76,6 +73,7 @@ class Clients:
 
         An accepted sample is in this log. Whatever becomes of the entry, the answer follows it.
         """
+        self._released = [each for each in self._released if type(each) is not Delivery]
         self._enqueued_at.clear()
         self._keep(
             [

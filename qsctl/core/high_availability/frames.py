@@ -12,6 +12,7 @@ import msgspec
 
 from qsctl.core.messages import Write
 from qsctl.core.records import QueueRecord
+from qsctl.instant import Nanoseconds
 
 
 class Canvass(msgspec.Struct, frozen=True, array_like=True, tag="canvass", gc=False):
@@ -44,7 +45,7 @@ class Entries(msgspec.Struct, frozen=True, array_like=True, tag="entries", gc=Fa
     """Entries of the master's log behind `previous_index`; without any it only says that the master is there.
 
     With `lacks_payloads` the payloads of samples are left out that their producers send to all replicas directly; a
-    receiver that lacks one says so.
+    receiver that lacks one says so. `sent_at_ns` is the instant on the master's clock.
     """
 
     stream: str
@@ -54,6 +55,7 @@ class Entries(msgspec.Struct, frozen=True, array_like=True, tag="entries", gc=Fa
     previous_epoch: int
     records: tuple[QueueRecord, ...]
     commit_index: int
+    sent_at_ns: Nanoseconds
     lacks_payloads: bool = False
 
 
@@ -62,6 +64,7 @@ class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed", g
 
     Not `agreed`: it does not agree with what came, and `match_index` is where the master should try next. With
     `lacks_payload` the entry behind `match_index` needs its payload. A learner's confirmation counts for no quorum.
+    `sent_at_ns` is that of the frame that is confirmed: then at the earliest the sender heard of its master.
     """
 
     stream: str
@@ -69,6 +72,7 @@ class Confirmed(msgspec.Struct, frozen=True, array_like=True, tag="confirmed", g
     epoch: int
     incarnation: int
     match_index: int
+    sent_at_ns: Nanoseconds
     agreed: bool = True
     lacks_payload: bool = False
     is_learner: bool = False
@@ -83,10 +87,11 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag="snapshot", gc=
     index: int
     index_epoch: int
     records: tuple[QueueRecord, ...]
+    sent_at_ns: Nanoseconds
 
 
 class Roll(msgspec.Struct, frozen=True, array_like=True, tag="roll", gc=False):
-    """A learner without a master asks who is there; `answers` is the incarnation of the one asked for, else 0."""
+    """A learner without a master asks who is there; `answers` is the incarnation that asked, in an answer."""
 
     stream: str
     sender: str
@@ -95,7 +100,7 @@ class Roll(msgspec.Struct, frozen=True, array_like=True, tag="roll", gc=False):
     last_epoch: int
     last_index: int
     is_learner: bool
-    answers: int = 0
+    answers: int | None = None
 
 
 class Relayed(msgspec.Struct, frozen=True, array_like=True, tag="relayed", gc=False):

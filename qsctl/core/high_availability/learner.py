@@ -44,11 +44,11 @@ class Learner:
     def call_the_roll(self) -> None:
         """Ask the others what they have."""
         for other in self._replica.others:
-            self._send(other, 0)
+            self._send(other, None)
 
     def receive(self, now: Nanoseconds, roll: Roll) -> None:
         """Answer another replica, or note its answer; one to an earlier process of this name counts for nothing."""
-        if not roll.answers:
+        if roll.answers is None:
             self._send(roll.sender, roll.incarnation)
         elif roll.answers == self._replica.incarnation:
             self._answers[roll.sender] = (now, roll)
@@ -62,7 +62,7 @@ class Learner:
         last = max((LastEntry(roll.last_epoch, roll.last_index) for roll in rolls), default=LastEntry(0, 0))
         return Formation(max((roll.epoch for roll in rolls), default=0), last)
 
-    def _send(self, recipient: str, answers: int) -> None:
+    def _send(self, recipient: str, answers: int | None) -> None:
         replica = self._replica
         last = replica.log.last
         frame = Roll(

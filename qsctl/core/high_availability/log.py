@@ -46,7 +46,7 @@ class ReplicatedLog:
     """
 
     def __init__(self, base: LogSnapshot = EMPTY) -> None:
-        self._taken_back: OrderedDict[tuple[str, SampleIdentity], None] = OrderedDict()
+        self._taken_back: OrderedDict[tuple[str, SampleIdentity], int] = OrderedDict()
         self._begin(base)
 
     def _begin(self, base: LogSnapshot) -> None:
@@ -97,6 +97,13 @@ class ReplicatedLog:
             return True  # committed, and so the same in every log
         return index <= self.last_index and self.epoch_at(index) == epoch
 
+    def last_before(self, index: int) -> int:
+        """Return the last index below a given one at which the log may agree with one that has another entry there."""
+        if index > self.last_index:
+            return self.last_index
+        at = bisect_right(self._epoch_starts, index) - 1
+        return max(self._epoch_starts[at] - 1 if at >= 0 else self.base.index, self.commit_index)
+
     def append(self, records: Sequence[QueueRecord]) -> None:
         """Put records behind the last one."""
         index = self.last_index
@@ -130,14 +137,11 @@ class ReplicatedLog:
             raise AssertionError(
                 f"entry {from_index} is committed, up to {self.commit_index}, and cannot be taken back"
             )
-        at = from_index - self.base.index - 1
-        for record in self._records[at:]:
-            if type(record) is Enqueued:
-                self._uncommitted.pop((record.queue, record.identity), None)
-                self._taken_back[record.queue, record.identity] = None
-        del self._records[at:]
-        while len(self._taken_back) > TAKEN_BACK_MAX:
-            self._taken_back.popitem(last=False)
+        for key, index in list(self._uncommitted.items()):
+            if index >= from_index:
+                del self._uncommitted[key]
+                self._take_back(key, index)
+        del self._records[from_index - self.base.index - 1 :]
         while self._epoch_starts and self._epoch_starts[-1] >= from_index:
             self._epoch_starts.pop()
             self._epochs.pop()
@@ -157,11 +161,15 @@ class ReplicatedLog:
         return self._uncommitted.get((queue, identity), 0)
 
     def was_taken_back(self, queue: str, identity: SampleIdentity) -> bool:
-        """Whether a sample was in an entry that was taken back.
+        """Whether a sample was in an entry that was taken back here, and that another replica may have still.
 
-        Another replica may have that entry still, and become master.
+        Once an entry of a later epoch is committed, no replica that has the former can become master.
         """
-        return (queue, identity) in self._taken_back
+        epoch = self._taken_back.get((queue, identity))
+        if epoch is not None and epoch < self.epoch_at(self.commit_index):
+            del self._taken_back[queue, identity]
+            return False
+        return epoch is not None
 
     def compact(self, index: int, records: Sequence[QueueRecord]) -> None:
         """Let records stand for the entries up to an index that is committed."""
@@ -173,6 +181,12 @@ class ReplicatedLog:
 
     def install(self, base: LogSnapshot) -> None:
         """Begin again with another replica's snapshot, which reaches further than what is committed here."""
-        for key in self._uncommitted:
-            self._taken_back[key] = None
+        for key, index in self._uncommitted.items():
+            self._take_back(key, index)
         self._begin(base)
+
+    def _take_back(self, key: tuple[str, SampleIdentity], index: int) -> None:
+        self._taken_back.pop(key, None)
+        self._taken_back[key] = self.epoch_at(index)
+        if len(self._taken_back) > TAKEN_BACK_MAX:
+            self._taken_back.popitem(last=False)

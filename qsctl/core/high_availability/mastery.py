@@ -57,7 +57,10 @@ class Mastery:
         self.heartbeat_at_ns = now
 
     def has_quorum(self, now: Nanoseconds) -> bool:
-        """Whether a quorum was heard of within `master_timeout`."""
+        """Whether a quorum confirmed what was sent to it within `master_timeout`.
+
+        As long as it did there is no other master: none of these votes for one before its own `master_timeout` is over.
+        """
         return now - self.progress.quorum_heard_at_ns() <= self._master_timeout_ns
 
     def committable(self) -> int:
@@ -69,10 +72,10 @@ class Mastery:
         self.heartbeat_at_ns = now + self._heartbeat_ns
         for peer in self.progress:
             if not self._replicate(now, peer):
-                self._send(peer, ())
+                self._send(now, peer, ())
 
     def replicate(self, now: Nanoseconds) -> None:
-        """Send what was appended."""
+        """Send what became durable."""
         for peer in self.progress:
             if not peer.is_probed:
                 self._replicate(now, peer)
@@ -82,7 +85,7 @@ class Mastery:
         peer = self.progress[confirmed.sender]
         if confirmed.incarnation < peer.incarnation:
             return None  # from before it lost its log
-        peer.heard_at_ns = now
+        peer.heard_at_ns = max(peer.heard_at_ns, confirmed.sent_at_ns)
         if confirmed.is_learner and (not peer.is_learner or confirmed.incarnation > peer.incarnation):
             peer.begin_again(confirmed.incarnation)
         peer.incarnation = confirmed.incarnation
@@ -91,13 +94,16 @@ class Mastery:
             peer.match_index = max(peer.match_index, confirmed.match_index)
             peer.next_index = max(peer.next_index, peer.match_index + 1)
             peer.is_probed = False
-            if confirmed.lacks_payload:
-                peer.wants_payloads_to = confirmed.match_index + ENTRIES_MAX
+            if confirmed.lacks_payload and peer.wants_payloads_to <= peer.match_index:
+                peer.wants_payloads_to = peer.match_index + ENTRIES_MAX
                 peer.next_index = peer.match_index + 1
         else:
-            peer.next_index = max(peer.match_index, min(confirmed.match_index, self._log.last_index)) + 1
+            next_index = max(peer.match_index, min(confirmed.match_index, self._log.last_index)) + 1
+            if peer.is_probed and next_index >= peer.next_index:
+                return None  # a copy, or the answer to an earlier frame: to answer each would never end
+            peer.next_index = next_index
             peer.is_probed = True
-        if peer.next_index <= self._log.last_index:
+        if peer.next_index <= self._outgoing.durable_index:
             self._replicate(now, peer)
         if peer.rejoins_at_index <= self._log.base.index:
             peer.rejoins_at_index = 0  # it may have got a snapshot in the place of that entry
@@ -105,21 +111,24 @@ class Mastery:
         return peer if is_due else None
 
     def _replicate(self, now: Nanoseconds, peer: Peer) -> bool:
-        """Send a replica what it lacks, as much as may be under way; whether anything was sent."""
-        log = self._log
+        """Send a replica what it lacks, as much as may be under way; whether anything was sent.
+
+        Only what is durable here: a master that crashes must not have given away what it then knows nothing of.
+        """
+        log, last_index = self._log, self._outgoing.durable_index
         if peer.next_index <= log.base.index:
             return self._send_snapshot(now, peer)
         has_sent = False
-        while peer.next_index <= log.last_index and peer.next_index - peer.match_index <= UNCONFIRMED_MAX:
-            records = log.records_from(peer.next_index, ENTRIES_MAX)
-            self._send(peer, records)
+        while peer.next_index <= last_index and peer.next_index - peer.match_index <= UNCONFIRMED_MAX:
+            records = log.records_from(peer.next_index, min(ENTRIES_MAX, last_index - peer.next_index + 1))
+            self._send(now, peer, records)
             has_sent = True
             if peer.is_probed:
                 break
             peer.next_index += len(records)
         return has_sent
 
-    def _send(self, peer: Peer, records: Sequence[QueueRecord]) -> None:
+    def _send(self, now: Nanoseconds, peer: Peer, records: Sequence[QueueRecord]) -> None:
         log, first_index = self._log, peer.next_index
         previous_index = max(first_index - 1, log.base.index)
         lacks_payloads = first_index > peer.wants_payloads_to
@@ -131,6 +140,7 @@ class Mastery:
             log.epoch_at(previous_index),
             without_payloads(records) if lacks_payloads else tuple(records),
             log.commit_index,
+            now,
             lacks_payloads,
         )
         self._outgoing.send(peer.name, frame, rests_on_writes=False)
@@ -140,6 +150,6 @@ class Mastery:
             return False
         peer.snapshot_sent_at_ns = now
         base = self._log.base
-        frame = Snapshot(self._stream, self._name, self._epoch, base.index, base.epoch, tuple(base.records))
+        frame = Snapshot(self._stream, self._name, self._epoch, base.index, base.epoch, tuple(base.records), now)
         self._outgoing.send(peer.name, frame, rests_on_writes=False)
         return True

@@ -41,7 +41,7 @@ class Member:
 
     Args:
         engine: the service; it journals replicated queues (`Journal.REPLICATED`) and has received nothing. Its
-            application name is the member's.
+            application name is the member's. The service's own stream is replayed into it before: it makes the queues.
         names: the application names of all members of the cluster.
         started_at: the start of the process, on its own clock.
         jitter: gives the next number in [0, 1), to spread elections.
@@ -261,12 +261,16 @@ class Member:
                 earlier.records.extend(batch.records)
             else:
                 self._batches.append(batch)
+        held: dict[StreamName, Replica] = {}
         for message in ready.messages:
             replica = self._by_queue.get(message.queue)
             if replica is not None:
                 replica.hold(message)
+                held[replica.stream] = replica
             else:
                 self._messages.append(message)
+        for replica in held.values():
+            replica.commit(now)
         self._events += ready.events
         self._may_lack_payloads |= ready.may_lack_payloads
 

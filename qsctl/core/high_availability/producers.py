@@ -84,7 +84,7 @@ class Producers:
         """Answer 0, if that is sure."""
         replica = self._replica
         if (
-            replica.ballot.is_learner
+            not replica.remembers
             or replica.log.uncommitted_index(queue, identity)
             or replica.log.was_taken_back(queue, identity)
         ):
@@ -105,7 +105,7 @@ class Producers:
             self._accept(queue, identity, 0)
         elif index := replica.log.uncommitted_index(name, identity):
             self._accept(queue, identity, index)
-        elif replica.has_lost_master(now) and not replica.ballot.is_learner:
+        elif replica.has_lost_master(now) and replica.remembers:
             self.reject(name, identity)
         else:
             self.staging.stage(now, name, write)
@@ -114,4 +114,6 @@ class Producers:
         """Answer 1 once an entry is committed."""
         if queue.context.acknowledges:
             answer = WriteAcknowledgment(queue.name, identity, AckResponse.ACCEPTED, rests_on)
-            self._replica.clients.hold(answer, self._replica.log.commit_index)
+            self._replica.clients.hold(answer)
+            if self._replica.mastery is None:
+                self._replica.clients.commit(self._replica.log.commit_index)

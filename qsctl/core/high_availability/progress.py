@@ -43,6 +43,7 @@ class Peer:
         self.is_probed = True
         """Whether it is not known yet where the logs agree: one frame at a time."""
         self.heard_at_ns = now
+        """When the latest frame was sent that it confirmed: since then it waits for another sign of the master."""
         self.incarnation = 0
         self.is_learner = False
         self.rejoins_at_index = 0
@@ -97,7 +98,7 @@ class Progress:
         return sum(not each.is_learner and each.match_index >= commit_index for each in self)
 
     def quorum_heard_at_ns(self) -> Nanoseconds:
-        """Return the latest instant by which a quorum had been heard of since, the master itself being one."""
+        """Return the latest instant since which a quorum confirmed something, the master itself being one."""
         heard = sorted((each.heard_at_ns for each in self if not each.is_learner), reverse=True)
         wanted = self._quorum - 1
         if not wanted:

@@ -118,6 +118,7 @@ class Replica:
         self._heard_at_ns: Nanoseconds | None = None
         """When there was a sign of a master."""
         self._spread = jitter()
+        self._remembers_from_epoch = 0
         self._wakes_at_ns: Nanoseconds = INFINITE_NS
         """When it asks for votes, or as a learner for the others."""
         if not self.is_persistent:
@@ -143,6 +144,7 @@ class Replica:
             assert isinstance(began, EpochBegan), "a snapshot begins with the epoch of its last entry"
             self.log.install(LogSnapshot(stored.snapshot_index, began.epoch, stored.snapshot_records))
         self.log.append(stored.records)
+        self._remembers_from_epoch = self.log.last.epoch
         self.outgoing.durable_index = self.log.last_index
         self.follower.roll_back(now, self.log)
         if is_lost:
@@ -187,6 +189,20 @@ class Replica:
         """Whether there was no sign of a master for `master_timeout`."""
         return self._heard_at_ns is None or now - self._heard_at_ns > self._timeout_ns
 
+    def _has_master(self, now: Nanoseconds, candidate: str) -> bool:
+        if self.mastery is not None:
+            return self.mastery.has_quorum(now)
+        return self.master not in ("", candidate) and not self.has_lost_master(now)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it knows of every entry that others may have from it, and that may still be committed.
+
+        What it gave away before its start and took back is dead once an entry of the epoch is committed in which it was
+        taken back; that is the epoch of the log's last entry, or an earlier one.
+        """
+        return not self.ballot.is_learner and (self.log.epoch_at(self.log.commit_index) >= self._remembers_from_epoch)
+
     # What the queues recorded, as the master's.
 
     def append(self, now: Nanoseconds, first_index: int, records: Sequence[QueueRecord]) -> None:
@@ -198,7 +214,7 @@ class Replica:
         self.outgoing.write_records(first_index, records, truncates=False)
         self.follower.applied_index = self.log.last_index
         self.mastery.replicate(now)
-        self._commit_own()
+        self.commit(now)
         self.compaction.capture()
 
     def stored(self, now: Nanoseconds, number: int) -> None:
@@ -207,7 +223,9 @@ class Replica:
             return
         self.outgoing.stored(number)
         self.lead_if_elected(now)
-        self._commit_own()
+        if self.mastery is not None:
+            self.mastery.replicate(now)
+        self.commit(now)
 
     def fail(self, now: Nanoseconds) -> None:
         """Be silent from now on: the store failed, and nobody knows what is in it."""
@@ -222,6 +240,8 @@ class Replica:
         """Process what another replica sent."""
         if self.role is Role.FAILED or frame.sender not in self.others:
             return
+        if isinstance(frame, Canvass) and not frame.is_trial and self._has_master(now, frame.sender):
+            return  # a quorum was asked before, and this replica heard of its master since: the candidate is late
         if self.ballot.observe(frame.epoch):
             self.outgoing.write_hard_state(self.ballot.state)
             self._follow(now, "", f"{frame.sender} is in epoch {frame.epoch}")
@@ -233,7 +253,7 @@ class Replica:
                     self.election.count(now, frame)
             case Entries() | Snapshot():
                 if frame.epoch < self.epoch:
-                    self.slave.confirm(frame.sender, self.log.commit_index, agreed=False)
+                    self.slave.confirm(frame, self.log.commit_index, agreed=False)
                     return
                 assert self.mastery is None, f"{frame.sender} and {self.name} are both masters of epoch {self.epoch}"
                 self._heard_at_ns = now
@@ -250,7 +270,7 @@ class Replica:
                         learner.rejoins_at_index = self.log.last_index + 1
                         rejoined = ReplicaRejoined(self.stream, frame.sender, frame.incarnation)
                         self.follower.queues[0].stream.record(rejoined)
-                    self._commit_own()
+                    self.commit(now)
             case Roll():
                 self._learner.receive(now, frame)
                 if self.role is Role.LEARNER:
@@ -293,17 +313,22 @@ class Replica:
         self.follower.take_over(now, index, assigned)
         self.producers.take_over(now)
         self.mastery.beat(now)
-        self._commit_own()
+        self.commit(now)
 
     # Leading.
 
-    def _commit_own(self) -> None:
-        """Find out how far the master's log is committed."""
-        if self.mastery is None or (index := self.mastery.committable()) <= self.log.commit_index:
+    def commit(self, now: Nanoseconds) -> None:
+        """Find out how far the master's log is committed, and let leave what rests on that."""
+        mastery = self.mastery
+        if mastery is None:
             return
-        self.clients.note_commit(self.log.commit(index))
-        self.clients.commit(index)
-        self.compaction.use_capture()
+        index = mastery.committable()
+        if index > self.log.commit_index:
+            self.clients.note_commit(self.log.commit(index))
+            self.compaction.use_capture()
+        if mastery.has_quorum(now):
+            # Else another may be master by now, and have sent the same to a consumer, marked as redelivered.
+            self.clients.commit(self.log.commit_index)
 
     def hold(self, message: Outbound) -> None:
         """Let a message of a queue leave once it may."""
@@ -313,7 +338,7 @@ class Replica:
             assert type(message) is not Delivery, f"{self.name} is {self.role} of {self.stream} and delivers"
             self.clients.release(message)
         else:
-            self.clients.hold(message, self.log.commit_index)
+            self.clients.hold(message)
 
     # Learning.
 
@@ -321,6 +346,7 @@ class Replica:
         formation = self._learner.formation(now)
         if formation is not None:
             self.ballot.floor = formation.floor
+            self._remembers_from_epoch = formation.floor.epoch
             self._vote_again(now, formation.epoch, self.name, "the group forms anew: too few replicas have a log")
 
     def rejoin(self, now: Nanoseconds, rejoined: ReplicaRejoined) -> None:

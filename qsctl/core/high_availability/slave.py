@@ -32,7 +32,7 @@ class Slave:
         replica = self._replica
         log, first_index = replica.log, entries.previous_index + 1
         if not log.agrees(entries.previous_index, entries.previous_epoch):
-            self.confirm(entries.sender, min(log.last_index, entries.previous_index - 1), agreed=False)
+            self.confirm(entries, log.last_before(entries.previous_index), agreed=False)
             return
         conflict = log.first_conflict(first_index, entries.records, entries.previous_epoch)
         lacking = entries.records[conflict - first_index :]
@@ -48,32 +48,37 @@ class Slave:
         matched = conflict - 1 + len(records)
         self._commit(now, min(entries.commit_index, matched))
         lacks_payload = len(records) < len(lacking)
-        self.confirm(entries.sender, max(matched, log.commit_index), agreed=True, lacks_payload=lacks_payload)
+        self.confirm(entries, max(matched, log.commit_index), agreed=True, lacks_payload=lacks_payload)
 
     def install(self, now: Nanoseconds, frame: Snapshot) -> None:
         """Begin again from the master's snapshot, if it reaches further."""
         replica = self._replica
-        if frame.index > replica.log.commit_index:
+        if frame.index <= replica.log.last_index and replica.log.agrees(frame.index, frame.index_epoch):
+            self._commit(now, frame.index)  # what is behind it was confirmed, perhaps, and must stay
+        elif frame.index > replica.log.commit_index:
             replica.log.install(LogSnapshot(frame.index, frame.index_epoch, frame.records))
             replica.clients.forget_from(0)
             replica.outgoing.write_snapshot(frame.index, frame.records, installs=True)
             replica.follower.roll_back(now, replica.log)
-        self.confirm(frame.sender, replica.log.commit_index, agreed=True)
+        self.confirm(frame, replica.log.commit_index, agreed=True)
 
-    def confirm(self, master: str, match_index: int, *, agreed: bool, lacks_payload: bool = False) -> None:
+    def confirm(
+        self, frame: Entries | Snapshot, match_index: int, *, agreed: bool, lacks_payload: bool = False
+    ) -> None:
         """Report how far the log is durable and agrees, or where it may."""
         replica = self._replica
-        frame = Confirmed(
+        confirmed = Confirmed(
             replica.stream,
             replica.name,
             replica.epoch,
             replica.incarnation,
             match_index,
+            frame.sent_at_ns,
             agreed,
             lacks_payload,
             replica.ballot.is_learner,
         )
-        replica.outgoing.send(master, frame, rests_on_writes=True)
+        replica.outgoing.send(frame.sender, confirmed, rests_on_writes=True)
 
     def _commit(self, now: Nanoseconds, index: int) -> None:
         """Let the queues follow to what the master says is committed."""
