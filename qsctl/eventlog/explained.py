@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from qsctl.eventlog.run_folder import Happening, ReplicationInfo
+from qsctl.eventlog.run_folder import Happening, ReplicationInfo, RuleVerdict
 
 REASONS: Final = {
     "slow-subscriber": "data could not be sent for too much of the last minute: the client reads too slowly",
@@ -23,6 +23,10 @@ REASONS: Final = {
     "spool-usage-set": "the endpoint holds 80 % of its max-messages: its consumers are slower than its publishers",
     "subscriptions-set": "a client has 80 % of the subscriptions that its profile allows",
     "too-many-subscriptions": "topics beyond the profile's max-subscriptions: refused, their messages do not come",
+    "master-elected": "a service instance became master of a replicated queue; peak: the longest time without one",
+    "instance-ended": "a service instance lost its power, or ended itself because its disk refused",
+    "rule-broken": "something that the cluster must keep does not hold: see the verdicts",
+    "longest-stall": "samples waited, and nothing was accepted or delivered",
     "returned": "G-1 was full and its oldest message went back to its endpoint (guaranteed-overflow redeliver)",
 }
 """By event; one that is not named is shown without a reason, or not at all (`QUIET`)."""
@@ -30,13 +34,15 @@ REASONS: Final = {
 QUIET: Final = frozenset(
     {
         "slow-subscriber-cleared", "spool-usage-cleared", "connected", "paused", "resumed", "depth-changed",
-        "burst-changed", "congestion-discards", "not-connected-discards", "disconnect-discards", "spool-discards",
+        "burst-changed", "instance-started", "congestion-discards", "not-connected-discards", "disconnect-discards",
+        "spool-discards",
     }
 )  # fmt: skip
 """Events that follow from another one or from the scenario, and totals that the losses show: in the log alone."""
 
 _PERCENT_TIMES_100: Final = frozenset({"slow-subscriber", "slow-percent"})
 _PERCENT: Final = frozenset({"buffer-load-set", "buffer-load-cleared", "spool-usage-set", "subscriptions-set"})
+_NANOSECONDS: Final = frozenset({"master-elected", "longest-stall"})
 _BYTES: Final = frozenset({"message-too-big", "ingress-discard", "large-message"})
 
 
@@ -69,9 +75,33 @@ def peak_text(happening: Happening) -> str:
         return f"{happening.peak / 100:g} %"
     if happening.event in _PERCENT:
         return f"{happening.peak} %"
+    if happening.event in _NANOSECONDS:
+        return f"{happening.peak / 1e6:,.0f} ms"
     return f"{happening.peak:,} B" if happening.event in _BYTES else ""
 
 
 def reason_of(happening: Happening) -> str:
     """Return why it was raised."""
     return REASONS.get(happening.event, "")
+
+
+def merged_verdicts(replications: Iterable[ReplicationInfo]) -> tuple[RuleVerdict, ...]:
+    """Return the verdicts of all replications: counts added, and the first violation of each rule."""
+    found: dict[str, RuleVerdict] = {}
+    for replication in replications:
+        for each in replication.verdicts:
+            other = found.get(each.rule)
+            if other is None:
+                found[each.rule] = each
+                continue
+            shown = other if other.violations else each
+            found[each.rule] = RuleVerdict(
+                rule=each.rule,
+                meaning=each.meaning,
+                checked=other.checked + each.checked,
+                violations=other.violations + each.violations,
+                first_ns=shown.first_ns,
+                first=shown.first,
+                replay=shown.replay,
+            )
+    return tuple(found.values())

@@ -60,6 +60,23 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     """The largest value, in the event's unit."""
 
 
+class RuleVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What a simulated cluster made of one rule that it must keep."""
+
+    rule: str
+    """Its short name, as P1."""
+    meaning: str
+    checked: int
+    """How often it was tested."""
+    violations: int
+    first_ns: int = 0
+    """The first violation."""
+    first: str = ""
+    """What was found there."""
+    replay: str = ""
+    """A schedule of faults that breaks it, as short as was found."""
+
+
 class ReplicationInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One replication: how far it came and what it wrote."""
 
@@ -72,6 +89,8 @@ class ReplicationInfo(msgspec.Struct, frozen=True, kw_only=True):
     event_rows: int = 0
     happenings: tuple[Happening, ...] = ()
     """In the order in which they first happened."""
+    verdicts: tuple[RuleVerdict, ...] = ()
+    """Of a world."""
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):

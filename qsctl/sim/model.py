@@ -91,6 +91,15 @@ class Event(IntEnum):
     """Value: messages that it found in the recovery database."""
     FAILED_MESSAGES = 31
     """Total at the end: messages of this thread that went to the error database."""
+    MASTER_ELECTED = 32
+    """Of a world; value: nanoseconds since there was none. `queue` is -1."""
+    INSTANCE_ENDED = 33
+    """A service instance lost its power, or ended itself."""
+    INSTANCE_STARTED = 34
+    RULE_BROKEN = 35
+    """Value: which of the rules of a world, from 1 in the order of the verdicts."""
+    LONGEST_STALL = 36
+    """At the end; value: nanoseconds in which samples waited and nothing moved."""
 
 
 EVENT_NAMES: Final[tuple[str, ...]] = tuple(event.name.lower().replace("_", "-") for event in Event)

@@ -66,6 +66,10 @@ def model_of(scenario: Scenario) -> CompiledModel:
             from qsctl.sim.engine import run as integration
 
             return integration
+        case Model.WORLD:
+            from qsctl.sim.world import run as world
+
+            return world
 
 
 def queue_names(run: ModelRun) -> Sequence[str]:
@@ -137,6 +141,7 @@ def simulate_replication(
         message_rows=writer.message_rows,
         event_rows=writer.event_rows,
         happenings=getattr(run, "happenings", ()),
+        verdicts=getattr(run, "verdicts", ()),
     )
     return Outcome(info, writer.files, compile_s())
 

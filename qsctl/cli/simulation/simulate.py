@@ -131,7 +131,7 @@ def simulate(
         start_early(cluster.spark_options(), brief=True)
     folder = location(out) if out is not None else new_folder(read.name)
     began = time.perf_counter()
-    compiled = read.model not in {Model.SHARED_READER_QUEUE, Model.INTEGRATION}
+    compiled = read.model not in {Model.SHARED_READER_QUEUE, Model.INTEGRATION, Model.WORLD}
     with (
         run_progress(read.name, replications or read.replications, compiled=compiled) as progress,
         stop_on_interrupt() as stopped,
@@ -189,7 +189,7 @@ def _result(
     notes: tuple[str, ...], spark: bool,
 ) -> Simulated:  # fmt: skip
     from qsctl.cli.simulation.figures import client_count
-    from qsctl.eventlog.explained import merged_happenings
+    from qsctl.eventlog.explained import merged_happenings, merged_verdicts
 
     info = report.info
     return Simulated(
@@ -217,6 +217,7 @@ def _result(
         queues=figures,
         notes=notes,
         happenings=merged_happenings(info.done),
+        verdicts=merged_verdicts(info.done),
     )
 
 

@@ -18,10 +18,11 @@ from qsctl.cli.simulation.summarize_results import (
     short_duration,
     waiting_blocks,
 )
+from qsctl.cli.simulation.verdict_results import verdict_blocks, verdict_rows
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.eventlog.run_folder import Happening
+    from qsctl.eventlog.run_folder import Happening, RuleVerdict
     from qsctl.summary.run_summary import QueueFigures
 
 MODEL_NAMES = {
@@ -29,6 +30,7 @@ MODEL_NAMES = {
     "tibco": "TIBCO egress queues",
     "shared_reader_queue": "shared reader queues",
     "integration": "an integration engine",
+    "world": "a cluster of queuing services under faults",
 }
 
 
@@ -41,6 +43,7 @@ OWN_NAMES = {
         "discarded_messages": "Transmit Congestion--Slow Consumer",
     },
     "integration": {"discards": "Thrown away (Msgs)", "discarded_messages": "Thrown away"},
+    "world": {"discards": "Refused (Msgs)", "discarded_messages": "Refused"},
 }
 """A model's own words for columns [CLOVERLEAF]. An integration engine throws results of failed route details away."""
 
@@ -59,6 +62,7 @@ class SimulateResult(Result):
         "simulated_messages": "messages that arrived, warm-up included",
         "elapsed_s": "seconds that the simulation took, without those of compile_s",
         "compile_s": "seconds that compiling the simulator for this machine took: of a first run",
+        "verdicts": "of model world: what was made of each rule, the first violation and a schedule that replays it",
         "queues": "one entry a line of the table, as csv and jsonl print them",
         **{name: text for name, text in Summary.field_help.items() if name not in {"tables", "run_id"}},
     }
@@ -92,10 +96,13 @@ class Simulated(SimulateResult):
     queues: tuple[QueueFigures, ...]
     notes: tuple[str, ...] = ()
     happenings: tuple[Happening, ...] = ()
+    verdicts: tuple[RuleVerdict, ...] = ()
 
     @property
     def exit_status(self) -> ExitStatus:
-        """A run that was stopped is interrupted."""
+        """A run that was stopped is interrupted; a cluster that broke a rule is an answer of no."""
+        if any(each.violations for each in self.verdicts):
+            return ExitStatus.NO
         return ExitStatus.DONE if self.status == "complete" else ExitStatus.INTERRUPTED
 
     def document(self) -> Plain:
@@ -103,7 +110,7 @@ class Simulated(SimulateResult):
         fields: dict[str, Plain] = {
             name: getattr(self, name)
             for name in self.__dataclass_fields__
-            if name not in {"queues", "notes", "elapsed_s", "compile_s", "happenings"}
+            if name not in {"queues", "notes", "elapsed_s", "compile_s", "happenings", "verdicts"}
         }
         times: dict[str, Plain] = {name: round(getattr(self, name), 3) for name in ("elapsed_s", "compile_s")}
         return {
@@ -111,6 +118,7 @@ class Simulated(SimulateResult):
             **times,
             "queues": self.rows(),
             "events": happening_rows(self.happenings),
+            **({"verdicts": verdict_rows(self.verdicts)} if self.verdicts else {}),
             "notes": list(self.notes),
         }
 
@@ -135,6 +143,7 @@ class Simulated(SimulateResult):
         blocks += loss_blocks(self.queues, OWN_NAMES.get(self.model))
         blocks += waiting_blocks(self.queues)
         blocks += happening_blocks(self.happenings)
+        blocks += verdict_blocks(self.verdicts)
         blocks += self._repeats()
         blocks += [TextBlock(note, "faint") for note in self.notes]
         blocks.append(TextBlock(f"Run folder: {self.folder}"))

@@ -11,7 +11,8 @@ from qsctl.sim.scenario import scenario as s
 SOLACE: Final = frozenset({s.Model.SOLACE})
 TIBCO: Final = frozenset({s.Model.TIBCO})
 EGRESS: Final = SOLACE | TIBCO
-SERVICE: Final = frozenset({s.Model.SHARED_READER_QUEUE})
+SERVICE: Final = frozenset({s.Model.SHARED_READER_QUEUE, s.Model.WORLD})
+CLUSTER: Final = frozenset({s.Model.WORLD})
 INTEGRATION: Final = frozenset({s.Model.INTEGRATION})
 EVERY_MODEL: Final = frozenset(s.Model)
 

@@ -13,6 +13,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.profiles.ranges import BY_FIELD
 from qsctl.sim.scenario import scenario as s
 from qsctl.sim.scenario.engine_forms import engine_form
+from qsctl.sim.scenario.form import CLUSTER as CLUSTER
 from qsctl.sim.scenario.form import EGRESS as EGRESS
 from qsctl.sim.scenario.form import SERVICE as SERVICE
 from qsctl.sim.scenario.form import SOLACE as SOLACE
@@ -38,6 +39,7 @@ from qsctl.sim.scenario.values import (
     size,
     whole_number_of,
 )
+from qsctl.sim.scenario.world import RandomFaults, World
 
 _MESSAGE_BYTES: Final = size(1, 2**31 - 1)
 
@@ -321,6 +323,43 @@ WORKLOAD = Form(
     models=SERVICE,
 )
 
+RANDOM_FAULTS = Form(
+    "random-faults",
+    RandomFaults,
+    (
+        Attribute("every", "every_ns", DURATION),
+        Attribute("crashes", "crashes", REAL),
+        Attribute("cuts", "cuts", REAL),
+        Attribute("pauses", "pauses", REAL),
+        Attribute("disks", "disks", REAL),
+        Attribute("lost-disks", "lost_disks", REAL),
+        Attribute("clocks", "clocks", REAL),
+        Attribute("programs", "programs", REAL),
+        Attribute("administration", "administration", REAL),
+        Attribute("power-cuts", "power_cuts", REAL),
+    ),
+)
+WORLD = Form(
+    "world",
+    World,
+    (
+        Attribute("instances", "instances", integer(0, 99)),
+        Attribute("master-timeout", "master_timeout_ns", FINITE_DURATION),
+        Attribute("delay-variation", "delay_variation_ns", FINITE_DURATION),
+        Attribute("loss", "loss", PROBABILITY),
+        Attribute("duplication", "duplication", PROBABILITY),
+        Attribute("lease", "lease_ns", POSITIVE_DURATION),
+        Attribute("write-again", "write_again_ns", POSITIVE_DURATION),
+        Attribute("persistence", "persistence", PROBABILITY),
+        Attribute("relayed", "relayed", PROBABILITY),
+        Attribute("compact-records", "compact_records", integer(0, 1_000_000)),
+        Attribute("recovery", "recovery_ns", POSITIVE_DURATION),
+        Attribute("schedule", "schedule", TEXT),
+    ),
+    (Child("faults", (RANDOM_FAULTS,)),),
+    models=CLUSTER,
+)
+
 ENGINE = engine_form(ARRIVALS, SIZES, (POISSON, CONSTANT))
 
 SCENARIO = Form(
@@ -345,6 +384,7 @@ SCENARIO = Form(
         Child("changes", (CHANGE,), many=True),
         Child("workload", (WORKLOAD,)),
         Child("engine", (ENGINE,)),
+        Child("world", (WORLD,)),
     ),
     foreign=("description",),
 )

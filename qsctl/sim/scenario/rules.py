@@ -43,6 +43,7 @@ from qsctl.sim.scenario.scenario import (
     Workload,
     WorkloadProducer,
 )
+from qsctl.sim.scenario.world import World
 
 PARQUET_SUFFIXES: Final = frozenset({".parquet", ".pq"})
 """Trace files with these endings are Parquet; CSV ends in `.csv`."""
@@ -114,6 +115,8 @@ def breaches_of(scenario: Scenario) -> Iterator[Breach]:
         )
     if scenario.workload is not None:
         yield from _workload(scenario.workload, scenario.horizon_ns)
+    if scenario.world is not None:
+        yield from _world(scenario, scenario.world)
     if scenario.engine is not None:
         yield from (Breach(*each) for each in engine_breaches(scenario.engine))
         for interval in _engine_intervals(scenario.engine):
@@ -154,9 +157,11 @@ def _parts(scenario: Scenario) -> Iterator[Breach]:
                 form.element,
                 " or ".join(f'model="{model}"' for model in sorted(form.models)),
             )
-    if scenario.model is Model.SHARED_READER_QUEUE:
+    if scenario.model in {Model.SHARED_READER_QUEUE, Model.WORLD}:
         if scenario.workload is None:
-            yield Breach(scenario, "there is no <workload>", allowed="a <workload> in a shared_reader_queue scenario")
+            yield Breach(scenario, "there is no <workload>", allowed=f"a <workload> in a {scenario.model} scenario")
+        if scenario.model is Model.WORLD and scenario.world is None:
+            yield Breach(scenario, "there is no <world>", allowed="a <world> in a world scenario")
         return
     if scenario.model is Model.INTEGRATION:
         if scenario.engine is None:
@@ -310,6 +315,22 @@ def _change(scenario: Scenario, change: TimedChange) -> Iterator[Breach]:
         read_changes(dataclasses.replace(scenario, changes=(change,)))
     except InvalidInput as error:
         yield Breach(change, error.message, f"{change.path} = {change.value}", error.remedy)
+
+
+def _world(scenario: Scenario, world: World) -> Iterator[Breach]:
+    if world.recovery_ns >= scenario.horizon_ns:
+        yield Breach(
+            world,
+            "the time without faults takes up the whole run: nothing would be written",
+            format_duration(world.recovery_ns),
+            f"recovery: less than the horizon, {format_duration(scenario.horizon_ns)}",
+        )
+    if scenario.warm_up_ns:
+        yield Breach(
+            scenario, "a world has no warm-up: all of it is judged", format_duration(scenario.warm_up_ns), "warm-up: 0"
+        )
+    if world.schedule and not is_trace_file(Path(world.schedule)):
+        yield Breach(world, "there is no such schedule", shown(world.schedule), "a file of lines")
 
 
 def _workload(workload: Workload, horizon_ns: Nanoseconds) -> Iterator[Breach]:

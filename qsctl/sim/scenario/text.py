@@ -30,9 +30,14 @@ def scenario_text(scenario: Scenario) -> str:
 def scenario_digest(scenario: Scenario) -> str:
     """Sixteen hexadecimal digits that are the same wherever the same scenario is run with the same seed.
 
-    Traces count by their content, not by where they lie; how much is logged and how often it is repeated do not count.
+    Traces and schedules count by their content, not by where they lie; how much is logged and how often it is repeated
+    do not count.
     """
     plain = dataclasses.replace(scenario, log_level="messages", replications=1, description="")
+    if plain.world is not None and plain.world.schedule:
+        lines = Path(plain.world.schedule).read_bytes()
+        content = hashlib.blake2b(lines, digest_size=8).hexdigest()
+        plain = dataclasses.replace(plain, world=dataclasses.replace(plain.world, schedule=content))
     digest = hashlib.blake2b(_text(plain, portable=True).encode(), digest_size=8)
     if scenario.workload is not None:
         digest.update(msgspec.json.encode(scenario.workload.service, order="deterministic"))

@@ -107,7 +107,7 @@ def _read(path: Path, variables: dict[str, str], environment: dict[str, str]) ->
     for extra in root.findall("description")[1:]:
         reading.add(extra, "a second <description>", allowed="one <description>")
     if scenario is not None:
-        scenario = _with_absolute_traces(scenario, path.parent, reading)
+        scenario = _with_absolute_paths(scenario, path.parent, reading)
         for breach in breaches_of(scenario):
             place = reading.place_of(breach.owner)
             at = root if place is None else place
@@ -138,8 +138,8 @@ def schema_problems(root: etree._Element, name: str) -> list[Problem]:
     return [Problem(Severity.ERROR, name, entry.line, "", shown(entry.message)) for entry in entries]
 
 
-def _with_absolute_traces(scenario: Scenario, folder: Path, reading: Reading) -> Scenario:
-    """Trace files are named relative to the scenario; from here on the working directory does not matter."""
+def _with_absolute_paths(scenario: Scenario, folder: Path, reading: Reading) -> Scenario:
+    """Traces and schedules are named relative to the scenario; from here on the working directory does not matter."""
 
     def absolute(stream: Traffic | WorkloadProducer) -> Traffic | WorkloadProducer:
         if not isinstance(stream.arrivals, TraceArrivals):
@@ -161,7 +161,14 @@ def _with_absolute_traces(scenario: Scenario, folder: Path, reading: Reading) ->
         if place is not None:
             reading.remember(moved, place)
         workload = moved
-    absolute_scenario = dataclasses.replace(scenario, traffic=traffic, workload=workload)
+    world = scenario.world
+    if world is not None and world.schedule:
+        faulted = dataclasses.replace(world, schedule=str((folder / world.schedule).resolve()))
+        place = reading.place_of(world)
+        if place is not None:
+            reading.remember(faulted, place)
+        world = faulted
+    absolute_scenario = dataclasses.replace(scenario, traffic=traffic, workload=workload, world=world)
     place = reading.place_of(scenario)
     if place is not None:
         reading.remember(absolute_scenario, place)

@@ -32,6 +32,9 @@ from qsctl.sim.world.world import World
 SCHEDULE_UNMET: Final = "schedule"
 """The verdict of a schedule that waited for what never came."""
 
+STEPS_AT_INSTANT_MAX: Final = 20_000
+"""More are an endless loop of something that is due at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -54,15 +57,14 @@ class JudgedWorld:
 
     Args:
         scenario: of model `world`.
-        replication: its number.
         faults: in place of the random ones that the scenario asks for.
 
     Raises:
         InvalidInput: the scenario or the schedule cannot be simulated.
     """
 
-    def __init__(self, scenario: Scenario, replication: int = 0, faults: Schedule | None = None) -> None:
-        self.world = world = World(scenario, replication)
+    def __init__(self, scenario: Scenario, faults: Schedule | None = None) -> None:
+        self.world = world = World(scenario)
         self.faults = random_schedule(world) if faults is None else faults
         """The random faults, as a schedule."""
         declared = world.declared
@@ -70,15 +72,20 @@ class JudgedWorld:
         if declared.schedule:
             schedules.append(read_schedule(Path(declared.schedule)))
         clock = self._clock
-        ledger, answers = Ledger(), Answers()
+        self.ledger = ledger = Ledger()
+        answers = Answers()
         self._figures = Figures(clock, lambda: any(each.open_count for each in world.producers))
         self.invariants: list[Invariant] = invariants_of(world, ledger)
         world.observers += [ledger, answers, self._figures, *self.invariants]
         self._director = Director(world, schedules, ledger, answers)
-        world.begin()
-        self._director.go_on()
         self._is_over = False
         self._failed: list[tuple[Nanoseconds, str]] = []
+        self._steps_at_instant = 0
+
+    def begin(self) -> None:
+        """Start everything."""
+        self.world.begin()
+        self._director.go_on()
 
     @property
     def counts(self) -> Counts:
@@ -92,29 +99,35 @@ class JudgedWorld:
 
     def step(self) -> None:
         """Do what is due next."""
+        instant = self.world.now
         try:
             self.world.agenda.step()
         except AssertionError as error:
             self._failed.append((self.world.now, str(error) or "an assertion without a message"))
+        self._steps_at_instant = self._steps_at_instant + 1 if self.world.now == instant else 0
+        if self._steps_at_instant > STEPS_AT_INSTANT_MAX:
+            self._failed.append((self.world.now, "something is due again and again, and time stands still"))
         self._director.go_on()
         self._figures.look()
 
     def run(self) -> None:
-        """Step to the horizon, and judge."""
+        """Begin, step to the horizon, and judge."""
+        self.begin()
         horizon_ns = self.world.scenario.horizon_ns
-        while self.next_instant < horizon_ns and not self._is_broken:
+        while self.next_instant < horizon_ns and not self.is_broken:
             self.step()
         self.conclude()
 
     @property
-    def _is_broken(self) -> bool:
+    def is_broken(self) -> bool:
+        """Whether something does not hold: nothing that comes after says more."""
         return bool(self._failed) or any(each.violation_count for each in self.invariants)
 
     def conclude(self) -> None:
         """Judge what it has come to; once."""
         if not self._is_over:
             self._is_over = True
-            if not self._is_broken:
+            if not self.is_broken:
                 self.world.conclude()
 
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -198,14 +211,14 @@ def random_schedule(world: World) -> Schedule:
     ).schedule()
 
 
-def judge(scenario: Scenario, replication: int = 0, faults: Schedule | None = None) -> JudgedWorld:
+def judge(scenario: Scenario, faults: Schedule | None = None) -> JudgedWorld:
     """Run a world to its end and return it, judged. See `JudgedWorld`."""
-    judged = JudgedWorld(scenario, replication, faults)
+    judged = JudgedWorld(scenario, faults)
     judged.run()
     return judged
 
 
-def shrink(scenario: Scenario, replication: int, faults: Schedule, broken: Sequence[str]) -> Schedule:
+def shrink(scenario: Scenario, faults: Schedule, broken: Sequence[str]) -> Schedule:
     """Return a shorter schedule that breaks one of the same invariants: parts are left out as long as it does.
 
     A schedule of random faults has times only, so that any part of it is one too. Halves first, then smaller parts
@@ -218,7 +231,7 @@ def shrink(scenario: Scenario, replication: int, faults: Schedule, broken: Seque
         is_shorter = False
         while at < len(steps):
             fewer = steps[:at] + steps[at + part :]
-            if set(judge(scenario, replication, replace(faults, steps=tuple(fewer))).broken()) & set(broken):
+            if set(judge(scenario, replace(faults, steps=tuple(fewer))).broken()) & set(broken):
                 steps = fewer
                 is_shorter = True
             else:

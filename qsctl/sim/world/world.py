@@ -52,14 +52,13 @@ class World(Surroundings):
     """One repetition of a scenario of model `world`.
 
     Args:
-        scenario: with a workload and a world.
-        replication: its number: random numbers are its own.
+        scenario: with a workload and a world; random numbers are its seed's own.
 
     Raises:
         InvalidInput: the scenario cannot be simulated.
     """
 
-    def __init__(self, scenario: Scenario, replication: int = 0) -> None:
+    def __init__(self, scenario: Scenario) -> None:
         workload, declared = scenario.workload, scenario.world
         if workload is None or declared is None:
             raise InvalidInput(
@@ -68,7 +67,7 @@ class World(Surroundings):
             )
         self.scenario = scenario
         self.declared = declared
-        self._seed = f"{scenario.seed}/{replication}"
+        self._seed = scenario.seed
         self.agenda = Agenda()
         self.trace = Trace(self.agenda)
         conditions = Conditions(
@@ -109,7 +108,7 @@ class World(Surroundings):
         self._by_guid: dict[Guid, Program] = {each.guid: each for each in self.programs.values()}
         self.load_until_ns = max(0, scenario.horizon_ns - declared.recovery_ns)
         """When the time without faults and new samples begins."""
-        self._arrivals = ArrivalCursor(arrivals_scenario(scenario), replication, self.load_until_ns)
+        self._arrivals = ArrivalCursor(arrivals_scenario(scenario), 0, self.load_until_ns)
         self._command_count = 0
         self.was_flushed = False
         """Whether a queue was flushed: accepted samples may be gone."""
@@ -214,6 +213,11 @@ class World(Surroundings):
         for service in self.services.values():
             found |= service.held()
         return found
+
+    def replicated_streams(self) -> list[str]:
+        """The streams that replicas keep."""
+        life = self.services[1].life
+        return [] if life is None else list(life.member.streams)
 
     def has_master(self, queue: str) -> bool:
         """Whether a service decides about a queue."""

@@ -1,0 +1,226 @@
+"""The event log of a world: a row for each sample as its programs saw it, and what happened to the cluster.
+
+A row is written at the end, when nothing more can come: waiting counts from the first writing to the first delivery,
+and the acknowledgment is the first that accepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qsctl.core.high_availability.replica import Role, RoleChanged
+from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
+from qsctl.core.records import RemovalCause
+from qsctl.eventlog.outcomes import Outcome
+from qsctl.eventlog.run_folder import Happening
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import Nanoseconds
+from qsctl.sim.model import EVENT_ROW, NEVER, Event, Rows
+from qsctl.sim.recording.happenings import Happenings
+from qsctl.sim.recording.queue_counts import counter_columns
+from qsctl.sim.recording.queue_log import QueueLog
+from qsctl.sim.service.peers import HostedQueue, number_of
+from qsctl.sim.world.history import Observer
+from qsctl.sim.world.invariants.base import Ledger, dead_letters, removals
+
+
+@dataclass(slots=True)
+class _Sample:
+    """A sample in one queue."""
+
+    written_ns: Nanoseconds
+    size_bytes: int
+    accepted_ns: Nanoseconds = NEVER
+    sent_ns: Nanoseconds = NEVER
+    received_ns: Nanoseconds = NEVER
+    processed_ns: Nanoseconds = NEVER
+    attempts: int = 0
+
+
+class WorldLog(Observer):
+    """What is logged of one world.
+
+    Args:
+        queues: in the order of the configuration; those of no topic of a producer, such as dead letters, have no rows.
+        clock: gives the instant.
+        ledger: knows what was stored.
+        keeps_rows: whether there are rows, or counters only.
+        rows_max: how many rows make the log full.
+    """
+
+    def __init__(
+        self,
+        queues: list[HostedQueue],
+        clock: Callable[[], Nanoseconds],
+        ledger: Ledger,
+        *,
+        keeps_rows: bool,
+        rows_max: int,
+    ) -> None:
+        self._queues = queues
+        self._clock = clock
+        self._ledger = ledger
+        self._log = QueueLog[str](0, keeps_rows=keeps_rows, rows_max=rows_max)
+        self._index = {queue.full_name: index for index, queue in enumerate(queues)}
+        self._by_topic: dict[tuple[str, str], list[str]] = {}
+        for queue in queues:
+            self._by_topic.setdefault((queue.participant, queue.topic_name), []).append(queue.full_name)
+        self._samples: dict[tuple[str, SampleIdentity], _Sample] = {}
+        self._events: list[tuple[int, ...]] = []
+        self._happenings = Happenings()
+        self._masters: dict[str, set[int]] = {}
+        self._masterless_since: dict[str, Nanoseconds] = {}
+        self.without_master_ns: list[Nanoseconds] = []
+        """How long each time a replicated queue had no master that ran."""
+        self._rest: Iterator[None] | None = None
+
+    def watch(self, stream: str) -> None:
+        """Count how long a replicated queue has no master, from now on."""
+        self._masterless_since[stream] = self._clock()
+
+    def written(self, service: int, write: Write) -> None:
+        """A sample is written, perhaps again."""
+        for queue in self._by_topic.get((write.participant, write.topic_name), ()):
+            if (queue, write.identity) not in self._samples:
+                self._samples[queue, write.identity] = _Sample(self._clock(), len(write.payload))
+
+    def released(self, service: int, message: Outbound) -> None:
+        """A sample is accepted, or on its way to a consumer."""
+        if isinstance(message, WriteAcknowledgment) and message.response == AckResponse.ACCEPTED:
+            sample = self._samples.get((message.queue, message.identity))
+            if sample is not None and sample.accepted_ns == NEVER:
+                sample.accepted_ns = self._clock()
+                self._log.of(message.queue).grow(sample.size_bytes)
+        elif isinstance(message, Delivery):
+            sample = self._samples.get((message.queue, message.identity))
+            if sample is not None:
+                sample.attempts += 1
+                if sample.sent_ns == NEVER:
+                    sample.sent_ns = self._clock()
+                if sample.attempts > 1:
+                    self._log.of(message.queue).redelivered += 1
+
+    def delivered(self, service: int, delivery: Delivery) -> None:
+        """A sample reached a consumer."""
+        sample = self._samples.get((delivery.queue, delivery.identity))
+        if sample is not None and sample.received_ns == NEVER:
+            sample.received_ns = self._clock()
+
+    def processed(self, consumer_guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
+        """A sample was accepted by a consumer."""
+        sample = self._samples.get((queue, identity))
+        if sample is not None and sample.processed_ns == NEVER and response == AckResponse.ACCEPTED:
+            sample.processed_ns = self._clock()
+            if sample.accepted_ns != NEVER:
+                self._log.of(queue).shrink(sample.size_bytes)
+
+    def ended(self, service: int) -> None:
+        """A service is gone."""
+        self.note(Event.INSTANCE_ENDED, service, 0)
+        self._lose_master(service)
+
+    def started(self, service: int) -> None:
+        """A service runs."""
+        self.note(Event.INSTANCE_STARTED, service, 0)
+
+    def changed(self, service: int, change: RoleChanged) -> None:
+        """A replica has another role."""
+        masters = self._masters.setdefault(change.stream, set())
+        if change.role is not Role.MASTER:
+            self._lose_master(service, change.stream)
+            return
+        since = self._masterless_since.pop(change.stream, None)
+        masters.add(service)
+        if since is not None:
+            self.without_master_ns.append(self._clock() - since)
+        self.note(Event.MASTER_ELECTED, service, 0 if since is None else self._clock() - since)
+
+    def note(self, event: Event, service: int, value: int) -> None:
+        """Log an event of an instance; 0: of the whole cluster."""
+        client = service - 1
+        self._events.append((self._clock(), value, client, -1, int(event)))
+        self._happenings.note(self._clock(), client, value, int(event))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rows are to be collected."""
+        return self._log.is_full
+
+    def collect(self) -> Rows:
+        """Return the rows since the last call."""
+        return self._log.collect()
+
+    def collect_events(self) -> Rows:
+        """Return the events since the last call."""
+        rows = np.array(self._events, EVENT_ROW)
+        self._events = []
+        return rows
+
+    def happenings(self, names: list[str]) -> tuple[Happening, ...]:
+        """Return each kind of event once."""
+        return self._happenings.summed(names)
+
+    def finish(self, held: set[tuple[str, SampleIdentity]]) -> bool:
+        """Write the rows; true: the log is full, collect it and call again."""
+        if self._rest is None:
+            self._rest = self._end_all(held)
+        return next(self._rest, "over") is None
+
+    def counters(self, client: str, names: list[str], observed_ns: Nanoseconds) -> dict[str, Any]:
+        """Return the columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue."""
+        counts = [self._log.of(queue.full_name) for queue in self._queues]
+        depths = [max(0, queue.max_count) for queue in self._queues]
+        return counter_columns(counts, [0] * len(counts), [client] * len(counts), names, depths, observed_ns)
+
+    def _lose_master(self, service: int, stream: str | None = None) -> None:
+        for name, masters in self._masters.items():
+            if (stream is None or stream == name) and service in masters:
+                masters.discard(service)
+                if not masters:
+                    self._masterless_since.setdefault(name, self._clock())
+
+    def _end_all(self, held: set[tuple[str, SampleIdentity]]) -> Iterator[None]:
+        removed = removals(self._ledger.records())
+        dead = dead_letters(self._ledger.records())
+        for (queue, identity), sample in self._samples.items():
+            outcome = self._outcome(queue, identity, sample, held, removed, dead)
+            wait_ns = send_ns = ack_ns = NEVER
+            if outcome is Outcome.DELIVERED:
+                sent_ns = sample.sent_ns if sample.sent_ns != NEVER else sample.processed_ns
+                wait_ns = sent_ns - sample.written_ns
+                send_ns = sample.received_ns - sample.written_ns
+                ack_ns = sample.processed_ns - sample.written_ns
+            elif outcome not in {Outcome.HELD, Outcome.WAITING}:
+                wait_ns = 0
+            self._log.end(
+                queue, self._index[queue], outcome, sample.written_ns, 0 if outcome is not Outcome.WAITING else NEVER,
+                wait_ns, send_ns, ack_ns, 0, number_of(identity.writer_guid), sample.size_bytes, sample.attempts,
+            )  # fmt: skip
+            if self._log.is_full:
+                yield None
+
+    @staticmethod
+    def _outcome(
+        queue: str,
+        identity: SampleIdentity,
+        sample: _Sample,
+        held: set[tuple[str, SampleIdentity]],
+        removed: dict[tuple[str, SampleIdentity], Any],
+        dead: set[SampleIdentity],
+    ) -> Outcome:
+        if sample.processed_ns != NEVER:
+            return Outcome.DELIVERED
+        if (queue, identity) in held:
+            return Outcome.HELD
+        if identity in dead:
+            return Outcome.DEAD
+        removal = removed.get((queue, identity))
+        if removal is not None and removal.cause is RemovalCause.EXPIRED:
+            return Outcome.EXPIRED
+        if removal is not None and removal.cause is RemovalCause.FAILED_DELIVERY:
+            return Outcome.DEAD
+        return Outcome.DISCARDED
