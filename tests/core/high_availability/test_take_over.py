@@ -77,7 +77,7 @@ def test_nothing_is_delivered_before_the_first_entry_of_the_own_epoch_is_committ
     master.crash()
     for process in cluster:
         process.run(cluster.now, [join()])
-    cluster.run_until(lambda: cluster.masters())
+    cluster.run_until(cluster.masters)
     successor = cluster[cluster.masters()[0]]
     assert held(successor) == ["1 sent"]
     cluster.cut(successor.name)
