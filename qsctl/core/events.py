@@ -146,6 +146,21 @@ class LateAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="late
     retired: bool
 
 
+class SamplesPassed(msgspec.Struct, array_like=True, tag="passed", gc=False):
+    """How many samples took the usual steps at one instant, where nobody wants to hear of each.
+
+    It stands for so many `SampleReceived`, `SampleEnqueued`, `SampleSent` (for the first time, at the instant at which
+    it was enqueued) and `SampleRemoved` (delivered). It grows until it is read, see `Outbox.end_counts`.
+    """
+
+    at_ns: Nanoseconds
+    queue: str
+    received_count: int = 0
+    enqueued_count: int = 0
+    sent_count: int = 0
+    delivered_count: int = 0
+
+
 class HighWatermarkPassed(msgspec.Struct, frozen=True, array_like=True, tag="high_watermark", gc=False):
     """The queue rose above its high watermark [QS 2.15.3]."""
 
@@ -179,6 +194,7 @@ Event: TypeAlias = (
     | DeadLetterDeferred
     | SamplesRestored
     | LateAcknowledgment
+    | SamplesPassed
     | HighWatermarkPassed
     | LowWatermarkPassed
     | QueueFilled

@@ -62,6 +62,7 @@ class HostedService:
         self._replicates = replicates
         self._stops_on_command = stops_on_command
         self._share_count = INFINITE_NS
+        self._reports_each_step = True
         self.shutting_down = False
         """A SHUTDOWN was accepted [QS 5.4.9]."""
         self._host(now, settings)
@@ -70,6 +71,7 @@ class HostedService:
         """Begin with a configuration, and with nothing in its queues."""
         self.outbox = Outbox()
         self.outbox.share_count = self._share_count
+        self.outbox.reports_each_step = self._reports_each_step
         self._hosting = Hosting(
             settings, self.outbox, journals_everything=self._journals_everything, replicates=self._replicates
         )
@@ -92,6 +94,17 @@ class HostedService:
     @share_count.setter
     def share_count(self, share_count: int) -> None:
         self._share_count = self.outbox.share_count = share_count
+
+    @property
+    def reports_each_step(self) -> bool:
+        """Whether each step of a sample is an event, as by default; else the usual ones are counted, see
+        `SamplesPassed`: for drivers that only count.
+        """
+        return self._reports_each_step
+
+    @reports_each_step.setter
+    def reports_each_step(self, reports: bool) -> None:
+        self._reports_each_step = self.outbox.reports_each_step = reports
 
     def take_ready(self) -> Ready:
         """Hand over what happened since the last time, counted."""

@@ -75,6 +75,7 @@ class Daemon:
         self.engine, stores = open_service(configuration, options)
         hosted = self.engine.hosted
         hosted.share_count = SHARE_COUNT
+        hosted.reports_each_step = log.traces or options.metrics_port is not None or report_figures is not None
         self.transport = ServiceTransport(
             hosted.application_name, options.places, ConfigSnippets(configuration, hosted), commands
         )

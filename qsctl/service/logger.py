@@ -25,6 +25,7 @@ from qsctl.core.events import (
     QueueFilled,
     SampleBounced,
     SampleDeadLettered,
+    SamplesPassed,
     SamplesRestored,
 )
 from qsctl.errors import InvalidInput
@@ -190,6 +191,8 @@ class ServiceLog:
                     self.info("low_watermark", queue=event.queue)
                 case SampleDeadLettered():
                     self.info("dead_lettered", queue=event.queue, to=event.to_queue, sample=str(event.identity))
+                case SamplesPassed():
+                    pass  # where each step is traced, none is counted
                 case _:
                     self.trace(type(event).__name__, queue=event.queue, sample=str(event.identity))
 

@@ -106,6 +106,9 @@ class _RememberedHead(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=Fa
     position: int
 
 
+_ABOUT_A_SAMPLE: Final = frozenset({Enqueued, Assigned, Returned, Undeliverable, Removed})
+"""The records that have a sample's position."""
+
 _Metadata: TypeAlias = Record | _SentMetadata | _RemovedRun
 
 
@@ -170,9 +173,7 @@ class _QueueCodec:
 
     def position_of(self, record: Record) -> int | None:
         """See `Codec.position_of`."""
-        if isinstance(record, Enqueued | Assigned | Returned | Undeliverable | Removed):
-            return record.position
-        return None
+        return record.position if type(record) in _ABOUT_A_SAMPLE else None  # type: ignore[union-attr]
 
     def ended_by(self, record: Record) -> int | None:
         """See `Codec.ended_by`."""

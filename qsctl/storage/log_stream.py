@@ -7,7 +7,7 @@ when the file is to go. Reading the log once more gives the same.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -95,7 +95,7 @@ class LogStream:
         return Part(self.number, self.next_index, encoded.counts, bodies, data)
 
     def note(
-        self, part: Part, records: Sequence[Record], encoded: Encoded, place: tuple[int, int], own: Collection[int]
+        self, part: Part, records: Sequence[Record], encoded: Encoded, place: tuple[int, int], own: Set[int]
     ) -> None:
         """Take note of records that the log has now.
 
@@ -121,8 +121,7 @@ class LogStream:
         if encoded.ended:
             self._note_ended(first_index, records, encoded.ended, file, usage)
         if own and not usage.is_touched:
-            position_of = self.codec.position_of
-            usage.is_touched = any(position_of(each) in own for each in records)
+            usage.is_touched = not own.isdisjoint(map(self.codec.position_of, records))
 
     def _note_ended(
         self, first_index: int, records: Sequence[Record], ended: Sequence[int], file: int, usage: FileUsage

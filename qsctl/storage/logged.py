@@ -6,7 +6,7 @@ the checkpoints, and behind them the records of the log whose index is higher th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -274,7 +274,7 @@ class LoggedStorage(WritesThenSyncs):
             self._own.follow(records)
 
     @property
-    def checkpointed_positions(self) -> Collection[int]:
+    def checkpointed_positions(self) -> KeysView[int]:
         """The positions whose payload is in its own files."""
         return self._own.held
 

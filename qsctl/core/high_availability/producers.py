@@ -44,6 +44,8 @@ class Producers:
     def receive(self, now: Nanoseconds, queue: SharedReaderQueue, write: Write) -> None:
         """Process a sample that its producer sent here; with the flag REPLICATE, pass it on to the others."""
         replica = self._replica
+        if replica.is_failed:
+            return
         if write.flags & _REPLICATE and write.identity not in queue.held.known:
             frame = Relayed(replica.stream, replica.name, replica.epoch, queue.name, write)
             for other in replica.others:

@@ -134,6 +134,11 @@ class Replica:
         """Whether it decides what becomes of samples."""
         return self.role is Role.MASTER
 
+    @property
+    def is_failed(self) -> bool:
+        """Whether its store failed: it says nothing any more."""
+        return self.role is Role.FAILED
+
     # Start.
 
     def restore(self, now: Nanoseconds, stored: StoredLog, *, is_lost: bool) -> None:
@@ -160,14 +165,14 @@ class Replica:
 
     def next_deadline(self) -> Nanoseconds:
         """When `advance` next has something to do."""
-        if self.role is Role.FAILED:
+        if self.is_failed:
             return INFINITE_NS
         own = self._wakes_at_ns if self.mastery is None else self.mastery.heartbeat_at_ns
         return min(own, self.producers.next_deadline())
 
     def advance(self, now: Nanoseconds) -> None:
         """Do what is due."""
-        if self.role is Role.FAILED:
+        if self.is_failed:
             return
         self.producers.advance(now)
         if self.mastery is not None:
@@ -219,7 +224,7 @@ class Replica:
 
     def stored(self, now: Nanoseconds, number: int) -> None:
         """Note that the writes up to this number are durable."""
-        if self.role is Role.FAILED:
+        if self.is_failed:
             return
         self.outgoing.stored(number)
         self.lead_if_elected(now)
@@ -229,7 +234,7 @@ class Replica:
 
     def fail(self, now: Nanoseconds) -> None:
         """Be silent from now on: the store failed, and nobody knows what is in it."""
-        if self.role is not Role.FAILED:
+        if not self.is_failed:
             self._follow(now, "", "the store failed")
             self._become(now, Role.FAILED, "", "the store failed")
             self.outgoing.fall_silent()
@@ -238,7 +243,7 @@ class Replica:
 
     def receive(self, now: Nanoseconds, frame: Frame) -> None:
         """Process what another replica sent."""
-        if self.role is Role.FAILED or frame.sender not in self.others:
+        if self.is_failed or frame.sender not in self.others:
             return
         if isinstance(frame, Canvass) and not frame.is_trial and self._has_master(now, frame.sender):
             return  # a quorum was asked before, and this replica heard of its master since: the candidate is late

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qsctl.core.events import BounceReason, SampleBounced
+from qsctl.core.events import BounceReason, SampleBounced, SamplesPassed
 from qsctl.core.messages import AckResponse, WriteAcknowledgment
 from qsctl.core.queue.agenda import Sleeper
 from qsctl.core.queue.held import Held
@@ -18,6 +18,7 @@ from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _REJECTED: Final = AckResponse.REJECTED
+_NO_INSTANT: Final[Nanoseconds] = -1
 
 
 class QueueContext:
@@ -45,6 +46,7 @@ class QueueContext:
         "name",
         "on_disk_over_bytes",
         "outbox",
+        "passed",
         "refused_count",
         "refuses",
         "settings",
@@ -74,6 +76,8 @@ class QueueContext:
         self.held = Held()
         self.acknowledges = settings.app_ack_sample_to_producer
         self.on_disk_over_bytes = INFINITE_NS if keeps_payloads else on_disk_over_bytes(settings)
+        self.passed = SamplesPassed(_NO_INSTANT, name)
+        """What counts the usual steps, where they are counted: see `count_at`."""
         self.refused_count = 0
         """Messages without effect: the peers' mistakes."""
         self.is_shut = False
@@ -94,6 +98,21 @@ class QueueContext:
         if self.acknowledges:
             rests_on = self.stream.last_index
             self.outbox.messages.append(WriteAcknowledgment(self.name, identity, response, rests_on))
+
+    def count_at(self, now: Nanoseconds) -> SamplesPassed:
+        """Return what counts the usual steps of this instant: the same one until it is read.
+
+        On a hot path ask only where `passed.at_ns` is another instant.
+        """
+        if self.passed.at_ns != now:
+            self.passed = SamplesPassed(now, self.name)
+            self.outbox.events.append(self.passed)
+            self.outbox.counting.append(self)
+        return self.passed
+
+    def end_count(self) -> None:
+        """Begin anew with the next step."""
+        self.passed = SamplesPassed(_NO_INSTANT, self.name)
 
     def bounce(self, now: Nanoseconds, identity: SampleIdentity, reason: BounceReason) -> None:
         """Refuse a sample."""

@@ -281,9 +281,13 @@ class Deliveries:
             )
         )
         outbox.messages.append(delivery)
-        outbox.events.append(
-            SampleSent(now, name, sample.identity, guid, attempt, sample.enqueued_at_ns, sample.redelivered)
-        )
+        if outbox.reports_each_step or sample.enqueued_at_ns != now or attempt > 1 or sample.redelivered:
+            outbox.events.append(
+                SampleSent(now, name, sample.identity, guid, attempt, sample.enqueued_at_ns, sample.redelivered)
+            )
+        else:
+            passed = self._context.passed
+            (passed if passed.at_ns == now else self._context.count_at(now)).sent_count += 1
 
     def _put_back(self, sample: Sample) -> None:
         if self._journaled:

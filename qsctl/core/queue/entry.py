@@ -85,7 +85,11 @@ class Entry:
         """
         identity = write.identity
         size_bytes = len(write.payload)
-        self._outbox.events.append(SampleReceived(now, self._name, identity, size_bytes))
+        if self._outbox.reports_each_step:
+            self._outbox.events.append(SampleReceived(now, self._name, identity, size_bytes))
+        else:
+            passed = self._context.passed
+            (passed if passed.at_ns == now else self._context.count_at(now)).received_count += 1
         if identity in self._held.known:
             self._outbox.events.append(DuplicateDropped(now, self._name, identity))
             self._context.answer(identity, _ACCEPTED)
@@ -211,7 +215,11 @@ class Entry:
             (stream.records or stream.begin()).append(enqueued_record(self._name, sample, payload_from))
             if size_bytes > self._context.on_disk_over_bytes:
                 outbox.spilling.append(sample)
-        outbox.events.append(SampleEnqueued(now, self._name, sample.identity, size_bytes, received_at_ns))
+        if outbox.reports_each_step:
+            outbox.events.append(SampleEnqueued(now, self._name, sample.identity, size_bytes, received_at_ns))
+        else:
+            passed = self._context.passed
+            (passed if passed.at_ns == now else self._context.count_at(now)).enqueued_count += 1
         if self._is_limited:
             self._limits.grow(now, self._context.in_memory_bytes(size_bytes))
         if sample.expires_at_ns < INFINITE_NS:

@@ -5,6 +5,8 @@ Decides: that records are gathered by stream, and that all queues share one sequ
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from qsctl.core.events import Event
 from qsctl.core.messages import Outbound
 from qsctl.core.queue.agenda import Agenda
@@ -52,6 +54,13 @@ class Stream:
         return batch
 
 
+class Counting(Protocol):
+    """A queue that counts usual steps, see `SamplesPassed`."""
+
+    def end_count(self) -> None:
+        """Begin anew with the next step."""
+
+
 class Outbox:
     """The open batch, and the service's agenda."""
 
@@ -59,8 +68,10 @@ class Outbox:
         "_begun",
         "_has_spilled",
         "agenda",
+        "counting",
         "events",
         "messages",
+        "reports_each_step",
         "service_stream",
         "share_count",
         "spilling",
@@ -69,6 +80,10 @@ class Outbox:
     def __init__(self) -> None:
         self.share_count = INFINITE_NS
         """How many samples a queue moves in a row for one cause; the rest follows in the next turn."""
+        self.reports_each_step = True
+        """Whether each step of a sample is an event; else the usual ones are counted, see `SamplesPassed`."""
+        self.counting: list[Counting] = []
+        """The queues that do so in the open batch."""
         self._begun: list[Stream] = []
         self.service_stream = self.open_stream(SERVICE_STREAM)
         self.messages: list[Outbound] = []
@@ -92,6 +107,12 @@ class Outbox:
             ]
             stream.records = []
         stream.base_index = 0
+
+    def end_counts(self) -> None:
+        """Let the counts of usual steps grow no more: they are being read."""
+        for queue in self.counting:
+            queue.end_count()
+        self.counting.clear()
 
     def take(self) -> Ready:
         """Close the batch and open the next one. Payloads that are on disk only leave the memory here."""

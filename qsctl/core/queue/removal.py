@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _DEAD_LETTER: Final = Cause.DEAD_LETTER
 _ENQUEUED: Final = SampleState.ENQUEUED
+_DELIVERED: Final = RemovalCause.DELIVERED
 
 
 class Removal:
@@ -103,11 +104,15 @@ class Removal:
         if self._journaled and not (self._undeliverables.are_moves_one_record and removal in REASONS):
             stream = self._stream
             (stream.records or stream.begin()).append(Removed(self._name, sample.position, removal))
-        self._outbox.events.append(
-            SampleRemoved(
-                now, self._name, sample.identity, removal, sample.size_bytes, sample.enqueued_at_ns, sent_at_ns
+        if self._outbox.reports_each_step or removal is not _DELIVERED:
+            self._outbox.events.append(
+                SampleRemoved(
+                    now, self._name, sample.identity, removal, sample.size_bytes, sample.enqueued_at_ns, sent_at_ns
+                )
             )
-        )
+        else:
+            passed = self._context.passed
+            (passed if passed.at_ns == now else self._context.count_at(now)).delivered_count += 1
         self._held.retire(sample)
         if self._is_limited:
             self._limits.shrink(now, self._context.in_memory_bytes(sample.size_bytes))

@@ -28,6 +28,7 @@ from qsctl.core.events import (
     SampleRemoved,
     SampleReturned,
     SampleSent,
+    SamplesPassed,
     SamplesRestored,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -351,6 +352,15 @@ class QueueStatistics:
     def _count_late(self, _event: LateAcknowledgment) -> None:
         self._late_acknowledgment += 1
 
+    def _count_passed(self, event: SamplesPassed) -> None:
+        self._received += event.received_count
+        self._enqueued_in_period += event.enqueued_count
+        self._sent += event.sent_count
+        self._sent_in_period += event.sent_count
+        self._latency.add_zeros(event.sent_count)
+        self._dequeued_in_period += event.delivered_count
+        self._acknowledged += event.delivered_count
+
     def _count_high_watermark(self, _event: HighWatermarkPassed) -> None:
         self._high_watermark += 1
 
@@ -383,6 +393,7 @@ _COUNT: Final[dict[type, Callable[[QueueStatistics, Any], None]]] = {
     DeadLetterDeferred: QueueStatistics._count_nothing,
     SamplesRestored: QueueStatistics._count_restored,
     LateAcknowledgment: QueueStatistics._count_late,
+    SamplesPassed: QueueStatistics._count_passed,
     HighWatermarkPassed: QueueStatistics._count_high_watermark,
     LowWatermarkPassed: QueueStatistics._count_low_watermark,
     QueueFilled: QueueStatistics._count_queue_full,

@@ -85,6 +85,7 @@ class Monitors:
 
     def count_events(self) -> None:
         """Count what happened since the last call."""
+        self._outbox.end_counts()
         events = self._outbox.events
         new = events[self._counted_events :] if self._counted_events else events
         self._counted_events = len(events)

@@ -1,8 +1,25 @@
-"""Elections and commits of a cluster of three [QS 7.1.1 and 7.1.2]."""
+"""Elections of a cluster of three and more [QS 7.1.2]."""
 
 from __future__ import annotations
 
-from tests.core.high_availability.cluster import Cluster, acknowledge, held, join, write
+import pytest
+
+from qsctl.core.high_availability.ballot import HardState
+from qsctl.core.high_availability.frames import Canvass, Vote
+from qsctl.core.high_availability.replica import Role
+from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, Process, acknowledge, held, join, queue, write
+
+
+def ask(cluster: Cluster, voter: Process, candidate: str, epoch: int, last: tuple[int, int], *, trial: bool) -> bool:
+    """Whether a voter grants its vote, once that is durable."""
+    stream = voter.replica.stream
+    voter.run(cluster.now, frames=[Canvass(stream, candidate, epoch - trial, epoch, *last, trial)])
+    (granted,) = [
+        frame.granted
+        for recipient, frame in voter.member.pop_frames()
+        if isinstance(frame, Vote) and recipient == candidate
+    ]
+    return granted
 
 
 def test_one_of_three_becomes_master_and_commits_a_sample_at_a_quorum() -> None:
@@ -18,17 +35,149 @@ def test_one_of_three_becomes_master_and_commits_a_sample_at_a_quorum() -> None:
     cluster.run_until(lambda: all(held(process) == [] for process in cluster))
 
 
-def test_a_slave_takes_over_and_redelivers_what_was_assigned_to_the_same_consumer() -> None:
-    cluster = Cluster()
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_a_cluster_of_any_size_elects_one_master(size: int) -> None:
+    cluster = Cluster(size)
+    master = cluster.elect()
+    cluster.run_for(5 * TIMEOUT_NS)
+    assert cluster.masters() == [master.name]
+    assert {process.replica.master for process in cluster} == {master.name}
+    assert {process.replica.epoch for process in cluster} == {1}
+
+
+def test_less_than_a_quorum_elects_no_master() -> None:
+    cluster = Cluster(4)
+    cluster.cut("a", "b")
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert cluster.masters() == []
+    assert {process.replica.epoch for process in cluster} == {0}, "trials change no epoch"
+
+
+def test_a_voter_votes_once_an_epoch_also_after_a_restart() -> None:
+    cluster = Cluster(3)
+    voter = cluster["c"]
+    assert ask(cluster, voter, "a", 1, (0, 0), trial=False)
+    assert ask(cluster, voter, "a", 1, (0, 0), trial=False), "the same again, for its answer may be lost"
+    assert not ask(cluster, voter, "b", 1, (0, 0), trial=False)
+    voter.crash()
+    voter.start(cluster.now)
+    assert voter.stores["P/S/orders"].hard_state == HardState(1, "a")
+    assert not ask(cluster, voter, "b", 1, (0, 0), trial=False)
+    assert ask(cluster, voter, "b", 2, (0, 0), trial=False)
+
+
+def test_a_vote_leaves_once_it_is_durable() -> None:
+    cluster = Cluster(3)
+    voter = cluster["c"]
+    voter.syncs = False
+    voter.run(0, frames=[Canvass(voter.replica.stream, "a", 1, 1, 0, 0, False)])
+    assert voter.member.pop_frames() == []
+    voter.syncs = True
+    voter.run(0)
+    assert [(recipient, type(frame)) for recipient, frame in voter.member.pop_frames()] == [("a", Vote)]
+
+
+def test_a_candidate_with_a_log_less_up_to_date_gets_no_vote() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.send_all(write(1), write(2))
+    cluster.run_until(lambda: master.answers() == [(1, 1), (2, 1)])
+    cluster.run_for(TIMEOUT_NS)
+    master.crash()
+    cluster.run_for(TIMEOUT_NS + TIMEOUT_NS // 5)
+    voter = next(process for process in cluster if process.replica.role is Role.SLAVE)
+    last = voter.replica.log.last
+    for trial in (True, False):
+        assert not ask(cluster, voter, master.name, 7, (last.epoch, last.index - 1), trial=trial)
+        assert not ask(cluster, voter, master.name, 8, (last.epoch - 1, last.index + 9), trial=trial), (
+            "longer, but older"
+        )
+    assert ask(cluster, voter, master.name, 9, (last.epoch, last.index), trial=False)
+
+
+def test_who_hears_its_master_votes_for_no_other() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.run_for(TIMEOUT_NS)
+    voter, other = (process for process in cluster if process is not master)
+    assert not ask(cluster, voter, other.name, 2, (9, 9), trial=True)
+    voter.run(cluster.now, frames=[Canvass(voter.replica.stream, other.name, 2, 2, 9, 9, False)])
+    assert voter.replica.epoch == 1
+    assert voter.replica.ballot.state.vote == master.name
+
+
+def test_a_replica_that_was_cut_off_comes_back_without_deposing_the_master() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    lonely = next(process for process in cluster if process is not master)
+    cluster.cut(lonely.name)
+    cluster.run_for(10 * TIMEOUT_NS)
+    assert lonely.replica.role is Role.CANDIDATE
+    cluster.heal()
+    cluster.run_for(3 * TIMEOUT_NS)
+    assert cluster.masters() == [master.name]
+    assert master.replica.epoch == 1
+
+
+def test_a_master_without_a_quorum_steps_down_and_its_samples_are_taken_back() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.send_all(join())
+    cluster.cut(master.name)
+    cluster.send(master.name, write(1))
+    cluster.run_for(2 * TIMEOUT_NS)
+    assert not master.replica.is_master
+    assert master.answers() == [], "its log has the sample, and another may get it from there"
+    assert master.deliveries() == []
+    successor = next(process for process in cluster if process.replica.is_master)
+    cluster.heal()
+    cluster.run_until(lambda: master.replica.master == successor.name)
+    cluster.run_until(lambda: master.replica.log.last == successor.replica.log.last)
+    assert held(master) == held(successor) == []
+    cluster.send_all(write(1, attempt=2))
+    cluster.run_until(lambda: (1, 1) in successor.answers())
+
+
+def test_a_paused_master_delivers_nothing_when_it_goes_on() -> None:
+    """What confirmed its entries is in its inbox, before the news that there is another master."""
+    cluster = Cluster(3)
     master = cluster.elect()
     cluster.send_all(join())
     cluster.send_all(write(1))
-    cluster.run_until(master.deliveries)
-    master.crash()
-    successor = cluster.elect()
+    slaves = [process for process in cluster if process is not master]
+    inbox = []
+    while not inbox or not any(process.replica.is_master for process in slaves):
+        arriving, cluster.frames = cluster.frames, []
+        cluster.now += TIMEOUT_NS // 50
+        inbox += [frame for _, recipient, frame in arriving if recipient == master.name]
+        for process in slaves:
+            process.run(cluster.now, frames=[frame for _, to, frame in arriving if to == process.name])
+            cluster.gather(process)
+    sent_before = len(master.deliveries())
+    for frame in inbox:
+        master.run(cluster.now, frames=[frame])
+    assert len(master.deliveries()) == sent_before
+    assert not master.replica.is_master
+
+
+def test_a_store_that_fails_silences_its_replica_and_another_takes_over() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    master.member.store_failed(cluster.now, master.replica.stream)
+    cluster.gather(master)
+    assert master.replica.role is Role.FAILED
+    successor = next(iter([cluster.elect()]))
     assert successor is not master
-    cluster.run_until(successor.deliveries)
-    assert [(each.consumer_guid, each.flags) for each in successor.deliveries()] == [(b"r" * 16, 1)]
-    master.start(cluster.now)
-    cluster.send_all(join())
-    cluster.run_until(lambda: held(master) == ["1 sent redelivered"])
+    master.run(cluster.now, [write(1)])
+    assert master.member.pop_frames() == []
+    assert master.answers() == []
+
+
+def test_changes_of_roles_say_why() -> None:
+    cluster = Cluster(3, queue())
+    master = cluster.elect()
+    changes = master.member.pop_changes()
+    assert [change.role for change in changes] == [Role.SLAVE, Role.CANDIDATE, Role.MASTER]
+    assert changes[1].reason == "no sign of a master within master_timeout"
+    assert (changes[2].epoch, changes[2].master) == (1, master.name)
+    assert master.member.pop_changes() == []

@@ -1,0 +1,131 @@
+"""Replicas that lost their logs: new disks, and the restarts of volatile ones."""
+
+from __future__ import annotations
+
+from qsctl.core.high_availability.ballot import NO_VOTER
+from qsctl.core.high_availability.frames import Canvass, Confirmed, Vote
+from qsctl.core.high_availability.replica import Role
+from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, Process, held, queue, write
+
+
+def filled(cluster: Cluster, count: int = 3) -> Process:
+    """Have a master, and so many samples at all."""
+    master = cluster.elect()
+    for number in range(1, count + 1):
+        cluster.send_all(write(number))
+    cluster.run_until(lambda: all(len(held(process)) == count for process in cluster))
+    return master
+
+
+def test_a_replica_with_a_new_disk_has_no_vote_until_a_quorum_without_it_committed_an_entry() -> None:
+    cluster = Cluster(3)
+    master = filled(cluster)
+    lost = next(process for process in cluster if process is not master)
+    lost.crash()
+    cluster.run_for(TIMEOUT_NS)
+    lost.start(cluster.now, is_lost=True)
+    assert lost.replica.role is Role.LEARNER
+    assert lost.stores[lost.replica.stream].hard_state.vote in ("", NO_VOTER)
+    cluster.run_until(lambda: lost.replica.role is Role.SLAVE)
+    assert held(lost) == held(master)
+    assert lost.stores[lost.replica.stream].hard_state.vote == master.name
+    master.crash()
+    cluster.elect()
+
+
+def test_a_learner_votes_for_nobody_and_confirms_nothing_that_counts() -> None:
+    cluster = Cluster(3)
+    master = filled(cluster)
+    lost, other = (process for process in cluster if process is not master)
+    other.crash()
+    lost.crash()
+    lost.start(cluster.now, is_lost=True)
+    commit_index = master.replica.log.commit_index
+    cluster.send(master.name, write(9))
+    for _ in range(40):
+        cluster.tick()
+        for _, _, frame in cluster.frames:
+            assert not (isinstance(frame, Vote) and frame.sender == lost.name and frame.granted)
+            assert not (isinstance(frame, Confirmed) and frame.sender == lost.name) or frame.is_learner
+    assert master.replica.log.commit_index == commit_index
+    assert (9, 1) not in master.answers()
+    lost.run(cluster.now, frames=[Canvass(lost.replica.stream, other.name, 9, 9, 99, 99, False)])
+    assert not any(isinstance(frame, Vote) and frame.granted for _, frame in lost.member.pop_frames())
+    other.start(cluster.now)
+    cluster.run_until(lambda: cluster.masters() and lost.replica.role is Role.SLAVE)
+    cluster.run_until(lambda: len({tuple(held(process)) for process in cluster}) == 1)
+    assert "1 enqueued" in held(lost)
+
+
+def test_confirmations_from_before_the_loss_count_for_nothing() -> None:
+    cluster = Cluster(3)
+    master = filled(cluster)
+    lost = next(process for process in cluster if process is not master)
+    before = lost.replica.incarnation
+    lost.crash()
+    cluster.run_for(TIMEOUT_NS // 2)
+    lost.start(cluster.now, is_lost=True)
+    cluster.run_until(lambda: master.replica.mastery and master.replica.mastery.progress[lost.name].is_learner)
+    stale = Confirmed(lost.replica.stream, lost.name, master.replica.epoch, before, 999, cluster.now)
+    master.run(cluster.now, frames=[stale])
+    assert master.replica.mastery is not None
+    assert master.replica.mastery.progress[lost.name].match_index < 999
+
+
+def test_volatile_replicas_form_a_group_when_all_are_there() -> None:
+    cluster = Cluster(3, queue(volatile=True))
+    assert {process.replica.role for process in cluster} == {Role.LEARNER}
+    cluster["c"].crash()
+    cluster.run_for(5 * TIMEOUT_NS)
+    assert cluster.masters() == []
+    cluster["c"].start(cluster.now)
+    cluster.elect()
+
+
+def test_a_volatile_replica_that_restarts_learns_what_the_others_have() -> None:
+    cluster = Cluster(3, queue(volatile=True))
+    master = filled(cluster)
+    master.crash()
+    cluster.run_for(TIMEOUT_NS // 5)
+    master.start(cluster.now)
+    assert held(master) == []
+    successor = cluster.elect()
+    assert successor is not master
+    cluster.run_until(lambda: master.replica.role is Role.SLAVE)
+    assert held(master) == ["1 enqueued", "2 enqueued", "3 enqueued"]
+
+
+def test_what_one_of_two_volatile_replicas_has_is_kept_when_the_other_restarts() -> None:
+    cluster = Cluster(2, queue(volatile=True, instances=2))
+    master = filled(cluster)
+    master.crash()
+    cluster.run_for(2 * TIMEOUT_NS)
+    master.start(cluster.now)
+    cluster.elect()
+    cluster.run_until(lambda: held(master) == ["1 enqueued", "2 enqueued", "3 enqueued"])
+
+
+def test_after_the_loss_of_a_majority_the_best_that_is_left_is_kept_and_it_is_said() -> None:
+    cluster = Cluster(3, queue(volatile=True))
+    filled(cluster)
+    for name in "ab":
+        cluster[name].crash()
+    cluster.run_for(TIMEOUT_NS)
+    for name in "ab":
+        cluster[name].start(cluster.now)
+    cluster.elect()
+    cluster.run_until(lambda: all(len(held(process)) == 3 for process in cluster))
+    reasons = [change.reason for process in cluster for change in process.member.pop_changes()]
+    assert "the group forms anew: too few replicas have a log" in reasons
+
+
+def test_if_all_volatile_replicas_restart_nothing_is_left() -> None:
+    cluster = Cluster(3, queue(volatile=True))
+    filled(cluster)
+    for process in list(cluster):
+        process.crash()
+    cluster.run_for(TIMEOUT_NS)
+    for process in cluster.processes.values():
+        process.start(cluster.now)
+    cluster.elect()
+    assert all(held(process) == [] for process in cluster)

@@ -1,0 +1,183 @@
+"""What producers are answered, and how samples get to all replicas [QS 7.1.1.1 and 7.1.1.2]."""
+
+from __future__ import annotations
+
+import pytest
+
+from qsctl.core.high_availability.frames import Entries, Relayed
+from qsctl.core.messages import SampleFlag
+from qsctl.core.records import Enqueued
+from tests.core.high_availability.cluster import STREAM, TIMEOUT_NS, Cluster, Process, held, join, queue, write
+
+LARGE = b"x" * 1_000
+
+
+def slave_of(cluster: Cluster, master: Process) -> Process:
+    return next(process for process in cluster if process is not master)
+
+
+def test_a_slave_accepts_too_once_it_knows_that_the_sample_is_committed() -> None:
+    cluster = Cluster()
+    master = cluster.elect()
+    cluster.send_all(write(1))
+    cluster.run_until(lambda: all(process.answers() == [(1, 1)] for process in cluster))
+    slave = slave_of(cluster, master)
+    cluster.send(slave.name, write(1, attempt=2))
+    assert slave.answers() == [(1, 1), (1, 1)]
+
+
+def test_a_payload_that_replicas_have_from_the_producer_is_not_sent_again() -> None:
+    cluster = Cluster()
+    master = cluster.elect()
+    cluster.send_all(write(1, LARGE))
+    payloads = []
+    for _ in range(20):
+        payloads += [
+            record.payload
+            for _, _, frame in cluster.frames
+            if isinstance(frame, Entries)
+            for record in frame.records
+            if isinstance(record, Enqueued)
+        ]
+        cluster.tick()
+    assert payloads
+    assert set(payloads) == {b""}
+    for process in cluster:
+        assert [sample.payload for sample in process.member.engine.hosted.by_name[STREAM].held] == [LARGE]
+    assert master.answers() == [(1, 1)]
+
+
+def test_a_replica_that_lacks_a_payload_gets_it_and_confirms_only_then() -> None:
+    cluster = Cluster()
+    master = cluster.elect()
+    cluster.send(master.name, write(1, LARGE))
+    cluster.tick()
+    cluster.tick()
+    assert all(process.replica.log.last_index == 1 for process in cluster if process is not master)
+    cluster.run_until(lambda: master.answers() == [(1, 1)])
+    cluster.run_until(lambda: all(held(process) == ["1 enqueued"] for process in cluster))
+    slave = slave_of(cluster, master)
+    assert [sample.payload for sample in slave.member.engine.hosted.by_name[STREAM].held] == [LARGE]
+
+
+def test_a_sample_with_the_flag_replicate_is_passed_on_by_whoever_gets_it() -> None:
+    cluster = Cluster()
+    master = cluster.elect()
+    slave = slave_of(cluster, master)
+    cluster.send(slave.name, write(1, flags=SampleFlag.REPLICATE))
+    assert [recipient for _, recipient, frame in cluster.frames if isinstance(frame, Relayed)] == [
+        name for name in "abc" if name != slave.name
+    ]
+    cluster.run_until(lambda: (1, 1) in master.answers())
+    cluster.run_until(lambda: (1, 1) in slave.answers())
+
+
+def test_a_sample_that_reached_a_slave_only_is_rejected_after_sample_timeout() -> None:
+    cluster = Cluster()
+    slave = slave_of(cluster, cluster.elect())
+    cluster.send(slave.name, write(1))
+    cluster.run_for(2 * TIMEOUT_NS - TIMEOUT_NS // 10)
+    assert slave.answers() == []
+    cluster.run_until(slave.answers, TIMEOUT_NS)
+    assert slave.answers() == [(1, 0)]
+
+
+def test_a_refused_attempt_is_refused_again_and_the_next_is_not() -> None:
+    cluster = Cluster()
+    slave = slave_of(cluster, cluster.elect())
+    cluster.send(slave.name, write(1))
+    cluster.run_until(slave.answers, 3 * TIMEOUT_NS)
+    cluster.send(slave.name, write(1))
+    assert slave.answers() == [(1, 0), (1, 0)]
+    assert len(slave.replica.producers.staging) == 0
+    cluster.send(slave.name, write(1, attempt=2))
+    assert len(slave.replica.producers.staging) == 1
+
+
+def test_without_a_master_every_replica_rejects_what_it_never_had() -> None:
+    cluster = Cluster()
+    cluster.send_all(write(1))
+    assert [process.answers() for process in cluster] == [[(1, 0)]] * 3
+    assert [message.attempt for message in cluster["a"].sent] == [1]  # type: ignore[union-attr]
+
+
+def test_two_instances_with_one_dead_reject_and_accept_again_when_it_is_back() -> None:
+    cluster = Cluster(2)
+    master = cluster.elect()
+    other = slave_of(cluster, master)
+    other.crash()
+    cluster.run_for(2 * TIMEOUT_NS)
+    cluster.send(master.name, write(1))
+    assert master.answers() == [(1, 0)]
+    other.start(cluster.now)
+    cluster.elect()
+    cluster.send_all(write(1, attempt=2))
+    cluster.run_until(lambda: (1, 1) in master.answers())
+
+
+def test_a_replica_is_silent_on_what_is_in_its_log_and_not_committed() -> None:
+    cluster = Cluster()
+    master = cluster.elect()
+    cluster.cut(master.name)
+    cluster.send(master.name, write(1))
+    cluster.run_for(5 * TIMEOUT_NS)
+    cluster.send(master.name, write(1, attempt=2), write(2))
+    assert not master.replica.is_master
+    assert master.answers() == [(2, 0)]
+
+
+def test_a_replica_is_silent_on_what_was_taken_back_until_that_entry_is_dead() -> None:
+    cluster = Cluster(5)
+    master = cluster.elect()
+    friend = slave_of(cluster, master)
+    cluster.cut(master.name, friend.name)
+    cluster.send(master.name, write(1))
+    cluster.run_for(TIMEOUT_NS // 5)
+    assert friend.replica.log.last_index == 2
+    cluster.run_until(lambda: len(cluster.masters()) == 1 and cluster.masters() != [master.name])
+    cluster.heal()
+    taken_back = (STREAM, write(1).identity)
+    cluster.run_until(lambda: friend.replica.log.last_index == 2 and friend.replica.log.last.epoch == 2)
+    cluster.run_until(lambda: not friend.replica.log.was_taken_back(*taken_back))
+    assert friend.replica.log.epoch_at(friend.replica.log.commit_index) == 2
+    assert friend.answers() == []
+
+
+def test_a_restarted_replica_rejects_nothing_before_it_knows_what_is_committed() -> None:
+    cluster = Cluster()
+    master = cluster.elect()
+    cluster.send_all(write(1))
+    cluster.run_until(lambda: master.answers() == [(1, 1)])
+    master.crash()
+    cluster.cut(master.name)
+    master.start(cluster.now)
+    cluster.send(master.name, write(2), write(1, attempt=2))
+    cluster.run_for(4 * TIMEOUT_NS)
+    assert master.answers() == [(1, 1)]
+    cluster.heal()
+    cluster.run_until(lambda: (1, 1) in master.answers()[1:] or held(master) == ["1 enqueued"])
+    assert master.replica.remembers
+
+
+def test_samples_that_waited_for_a_master_are_enqueued_by_the_next_one() -> None:
+    cluster = Cluster()
+    master = cluster.elect()
+    cluster.send_all(join())
+    master.crash()
+    cluster.send_all(write(1))
+    successor = cluster.elect()
+    cluster.run_until(lambda: (1, 1) in successor.answers())
+    cluster.run_until(successor.deliveries)
+
+
+@pytest.mark.parametrize("volatile", [False, True])
+def test_all_replicas_hold_the_same_after_a_busy_time(volatile: bool) -> None:
+    cluster = Cluster(3, queue(volatile=volatile))
+    master = cluster.elect()
+    for number in range(1, 200):
+        cluster.send_all(write(number, LARGE if number % 3 else b""))
+        if number % 10 == 0:
+            cluster.tick()
+    cluster.run_until(lambda: len(master.answers()) == 199)
+    cluster.run_until(lambda: len({tuple(held(process)) for process in cluster}) == 1)
+    assert len(held(master)) == 199

@@ -1,0 +1,162 @@
+"""What a new master makes of its predecessor's deliveries [QS 7.1.1.3], and what a deposed one takes back."""
+
+from __future__ import annotations
+
+import pytest
+
+from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerLeft, SampleFlag
+from qsctl.core.queue.settings import DistributionSettings, RedeliverySettings
+from tests.core.high_availability.cluster import (
+    OTHER_READER,
+    READER,
+    STREAM,
+    TIMEOUT_NS,
+    Cluster,
+    Process,
+    acknowledge,
+    held,
+    join,
+    queue,
+    write,
+)
+
+ONE_AT_A_TIME = {"distribution": DistributionSettings(unacked_threshold=0)}
+
+
+def successor_of(cluster: Cluster, master: Process) -> Process:
+    master.crash()
+    return cluster.elect()
+
+
+def numbers(process: Process) -> list[tuple[int, bytes, bool]]:
+    """What was delivered: sample, consumer, flag."""
+    return [
+        (each.identity.sequence_number, each.consumer_guid[:1], bool(each.flags & SampleFlag.REDELIVERED))
+        for each in process.deliveries()
+    ]
+
+
+def test_what_was_assigned_goes_to_the_same_consumers_before_anything_else() -> None:
+    cluster = Cluster(3, queue(**ONE_AT_A_TIME))
+    master = cluster.elect()
+    cluster.send_all(join(), join(OTHER_READER))
+    for number in range(1, 5):
+        cluster.send_all(write(number))
+    cluster.run_until(lambda: len(master.deliveries()) == 2)
+    assert numbers(master) == [(1, b"r", False), (2, b"s", False)]
+    cluster.run_for(TIMEOUT_NS)
+    successor = successor_of(cluster, master)
+    cluster.run_until(lambda: len(successor.deliveries()) >= 2)
+    assert numbers(successor) == [(1, b"r", True), (2, b"s", True)]
+    cluster.send(successor.name, acknowledge(2, OTHER_READER))
+    cluster.run_until(lambda: len(successor.deliveries()) == 3)
+    assert numbers(successor)[2] == (3, b"s", False), "it was never assigned"
+
+
+def test_what_was_assigned_to_a_consumer_that_is_gone_goes_to_another() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.send_all(join())
+    cluster.send_all(write(1))
+    cluster.run_until(master.deliveries)
+    cluster.run_for(TIMEOUT_NS)
+    master.crash()
+    cluster.send_all(ConsumerLeft(STREAM, READER), join(OTHER_READER))
+    successor = cluster.elect()
+    cluster.run_until(successor.deliveries)
+    assert numbers(successor) == [(1, b"s", True)]
+    cluster.send(successor.name, acknowledge(1, READER))
+    cluster.run_until(lambda: held(successor) == [])
+
+
+def test_nothing_is_delivered_before_the_first_entry_of_the_own_epoch_is_committed() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.send_all(write(1))
+    cluster.run_until(lambda: all(held(process) for process in cluster))
+    master.crash()
+    for process in cluster:
+        process.run(cluster.now, [join()])
+    cluster.run_until(cluster.masters)
+    successor = cluster[cluster.masters()[0]]
+    assert held(successor) == ["1 sent"]
+    cluster.cut(successor.name)
+    cluster.run_for(TIMEOUT_NS // 2)
+    assert successor.deliveries() == []
+    cluster.heal()
+    cluster.run_until(lambda: len(cluster.masters()) == 1 and cluster[cluster.masters()[0]].deliveries())
+
+
+@pytest.mark.parametrize("synchronizes", [True, False])
+def test_a_delivery_waits_for_its_assignment_only_where_that_is_synchronized(synchronizes: bool) -> None:
+    cluster = Cluster(3, queue(replication={"synchronize_consumer_assignment": synchronizes}))
+    master = cluster.elect()
+    cluster.send_all(write(1))
+    cluster.run_until(lambda: all(held(process) for process in cluster))
+    cluster.cut(master.name)
+    cluster.send(master.name, join())
+    assert len(master.deliveries()) == (0 if synchronizes else 1)
+
+
+def test_without_synchronized_assignment_everything_held_is_flagged_after_a_take_over() -> None:
+    cluster = Cluster(3, queue(replication={"synchronize_consumer_assignment": False}))
+    master = cluster.elect()
+    cluster.send_all(write(1), write(2))
+    cluster.run_until(lambda: all(len(held(process)) == 2 for process in cluster))
+    cluster.cut(master.name)
+    cluster.send(master.name, join())
+    assert numbers(master) == [(1, b"r", False), (2, b"r", False)]
+    master.crash()
+    cluster.heal()
+    cluster.send_all(join())
+    successor = cluster.elect()
+    cluster.run_until(lambda: len(successor.deliveries()) == 2)
+    assert numbers(successor) == [(1, b"r", True), (2, b"r", True)]
+
+
+def test_a_deposed_master_takes_back_what_was_not_committed_and_follows() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.send_all(join())
+    cluster.send_all(write(1))
+    cluster.run_until(master.deliveries)
+    cluster.run_for(TIMEOUT_NS)
+    cluster.cut(master.name)
+    cluster.send(master.name, acknowledge(1), write(2))
+    assert held(master) == ["2 sent"], "it decides at once, and says nothing yet"
+    cluster.run_until(lambda: len(cluster.masters()) == 1 and cluster.masters() != [master.name])
+    successor = cluster[cluster.masters()[0]]
+    cluster.run_until(lambda: not master.replica.is_master)
+    cluster.heal()
+    cluster.run_until(lambda: held(master) == held(successor) == ["1 sent redelivered"])
+    assert (2, 1) not in master.answers()
+
+
+def test_time_outs_are_the_masters_and_go_through_the_log() -> None:
+    redelivery = RedeliverySettings(max_delivery_retries=3, response_timeout_ns=TIMEOUT_NS // 2)
+    cluster = Cluster(3, queue(redelivery=redelivery))
+    master = cluster.elect()
+    cluster.send_all(join())
+    cluster.send_all(write(1))
+    cluster.run_until(lambda: len(master.deliveries()) == 2)
+    assert numbers(master) == [(1, b"r", False), (1, b"r", True)]
+    cluster.run_until(lambda: all(held(process) == ["1 sent redelivered"] for process in cluster))
+    attempts = {sample.attempts for process in cluster for sample in process.member.engine.hosted.by_name[STREAM].held}
+    assert attempts == {1}
+
+
+def test_a_rejection_counts_as_an_attempt_after_a_take_over_too() -> None:
+    cluster = Cluster(3, queue(redelivery=RedeliverySettings(max_delivery_retries=1)))
+    master = cluster.elect()
+    cluster.send_all(join())
+    cluster.send_all(write(1))
+    cluster.run_until(master.deliveries)
+    reject = Acknowledgment(STREAM, READER, write(1).identity, AckResponse.REJECTED)
+    cluster.send(master.name, reject)
+    cluster.run_until(lambda: len(master.deliveries()) == 2)
+    cluster.run_for(TIMEOUT_NS)
+    successor = successor_of(cluster, master)
+    cluster.run_until(successor.deliveries)
+    cluster.send(successor.name, reject)
+    cluster.run_until(lambda: all(held(process) == [] for process in cluster))
+    assert len(successor.deliveries()) == 1
