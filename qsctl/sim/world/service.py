@@ -313,7 +313,8 @@ class SimulatedService:
         """Let everything leave that may; False: the service has ended."""
         for recipient, frame in life.member.pop_frames():
             self._surroundings.send_frame(self.number, recipient, frame)
-            if self.crash_at is CrashPoint.AFTER_VOTE and isinstance(frame, Vote):
+            is_vote = isinstance(frame, Vote) and frame.granted and not frame.is_trial
+            if self.crash_at is CrashPoint.AFTER_VOTE and is_vote:
                 self.end()
                 return False
         for released in life.turn.to_send():

@@ -84,6 +84,7 @@ class JudgedWorld:
 
     def begin(self) -> None:
         """Start everything."""
+        self._director.go_on()  # what is set before the services start
         self.world.begin()
         self._director.go_on()
 
