@@ -12,6 +12,7 @@ from typing import assert_never
 
 import msgspec
 
+from qsctl.core.high_availability import progress
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.clients import Clients
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, Compaction
@@ -100,7 +101,7 @@ class Replica:
         self.master = ""
         """The present master, as far as it is known."""
         self.log = ReplicatedLog()
-        self.quorum = len(names) // 2 + 1
+        self.quorum = progress.quorum_of(len(names))
         self.ballot = Ballot(name, self.quorum, HardState())
         self.outgoing = Outgoing(stream, is_stored=self.is_persistent)
         self.clients = Clients(synchronizes=settings.replication.synchronize_consumer_assignment)
