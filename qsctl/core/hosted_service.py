@@ -203,6 +203,14 @@ class HostedService:
         """
         return self.queue(queue).is_shut
 
+    def is_following(self, queue: ResourceIdentifier) -> bool:
+        """Whether a queue is a replica whose samples only its master removes.
+
+        Raises:
+            NotFound: there is no such queue.
+        """
+        return self.queue(queue).is_following
+
     def delete_queue(self, now: Nanoseconds, queue: ResourceIdentifier) -> None:
         """Remove a queue, its samples and its implicit reply queue [QS 5.4.2].
 
@@ -270,7 +278,7 @@ class HostedService:
             Refused: it is a replicated queue without a master here.
         """
         found = self.queue(queue)
-        if found.is_replicated and found.context.is_suspended:
+        if found.is_following:
             raise Refused(
                 f"this service is not the master of the replicated queue {queue.bare}",
                 remedy="Send the command to all services of the cluster by a common target pattern: the master obeys.",

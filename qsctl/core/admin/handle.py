@@ -149,6 +149,7 @@ def _empty(
     """Take no more samples into queues, and remove what they hold before they are deleted."""
     for queue in queues:
         host.shut(now, queue)
+    queues = [queue for queue in queues if not host.is_following(queue)]
     return Removal(host, queues, lambda then, _count: finish(then))
 
 

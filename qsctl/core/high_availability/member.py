@@ -19,21 +19,25 @@ A store that fails is reported by `store_failed`; it must not be tried again bef
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import cast
+from collections.abc import Container, Iterable, Sequence
+from typing import Final, cast
 
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.events import Event
+from qsctl.core.high_availability.changes import check_size, refuse_change
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Jitter, Replica, RoleChanged, StoredLog
-from qsctl.core.messages import Acknowledgment, Inbound, Outbound, Write
+from qsctl.core.messages import Acknowledgment, CommandReply, CommandRequest, Inbound, Outbound, Write
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Batch, Ready, StreamName
 from qsctl.core.records import QueueRecord
 from qsctl.errors import Refused
 from qsctl.instant import INFINITE_NS, Nanoseconds
+
+_WRITES_MAX: Final = 2**40
+"""More writes than a replica ever asks for."""
 
 
 class Member:
@@ -72,10 +76,12 @@ class Member:
         self.replicas: dict[StreamName, Replica] = {}
         """One a replication group, by the name of its stream."""
         self._started_at = started_at
+        self._is_started = False
         self._now = started_at
         self._jitter = jitter
         self._compacted_over_count = compacted_over_count
         self._by_queue: dict[str, Replica] = {}
+        self._replica_count = 0
         self._host()
         self._batches: list[Batch] = []
         self._messages: list[Outbound] = []
@@ -109,6 +115,7 @@ class Member:
         for replica in self.replicas.values():
             replica.start(now)
         self._collect(now)
+        self._is_started = True
 
     # As an engine.
 
@@ -162,6 +169,10 @@ class Member:
         self._batches, self._messages, self._events = [], [], []
         return ready
 
+    def admit(self, request: CommandRequest) -> CommandReply | None:
+        """Return the refusal of a command that the cluster could not follow; `Turn` asks before the engine does it."""
+        return refuse_change(self.engine.hosted, len(self.names), request)
+
     # As a member.
 
     def receive_frames(self, now: Nanoseconds, frames: Iterable[Frame]) -> None:
@@ -207,30 +218,42 @@ class Member:
         self._now = max(now, self._now)
         return self._now
 
-    def _host(self) -> None:
-        """Have a replica for each replication group."""
+    def _host(self) -> list[Replica]:
+        """Have a replica for each replication group that is hosted, and for no other; return the new ones."""
         groups: dict[StreamName, list[SharedReaderQueue]] = {}
         for queue in self.engine.hosted.by_name.values():
             if queue.is_replicated:
                 groups.setdefault(queue.stream.name, []).append(queue)
+        former, self.replicas, self._by_queue = self.replicas, {}, {}
+        added: list[Replica] = []
         for stream, queues in groups.items():
-            instances = queues[0].settings.replication.queue_instances
-            if instances != len(self.names):
-                raise Refused(
-                    f"{stream} has queue_instances {instances}, and the cluster has {len(self.names)} members",
-                    remedy="Give queue_instances the number of members.",
-                )
-            replica = Replica(
-                stream,
-                sorted(queues, key=lambda queue: not queue.settings.is_dead_letter),
-                self.name,
-                self.names,
-                self._started_at,
-                self._jitter,
-                self._compacted_over_count,
-            )
+            queues.sort(key=lambda queue: not queue.settings.is_dead_letter)
+            replica = former.get(stream)
+            if replica is None or replica.follower.queues != queues:
+                check_size((queue.settings for queue in queues), len(self.names))
+                replica = self._replica(stream, queues)
+                added.append(replica)
             self.replicas[stream] = replica
             self._by_queue |= dict.fromkeys((queue.name for queue in queues), replica)
+        return added
+
+    def _replica(self, stream: StreamName, queues: Sequence[SharedReaderQueue]) -> Replica:
+        number = self._replica_count * _WRITES_MAX
+        self._replica_count += 1
+        return Replica(
+            stream, queues, self.name, self.names, self._now, self._jitter, self._compacted_over_count, number
+        )
+
+    def _change(self, now: Nanoseconds) -> Container[StreamName]:
+        """Follow a change of the configuration; return the streams that went.
+
+        What is new has no vote at first: the others may know it from before.
+        """
+        former = self.replicas
+        for replica in self._host():
+            replica.restore(now, StoredLog(), is_lost=True)
+            replica.start(now)
+        return former.keys() - self.replicas.keys()
 
     def _takers(self, write: Write) -> Sequence[SharedReaderQueue]:
         """Return the queues of a sample's topic, where one of them is replicated."""
@@ -253,10 +276,13 @@ class Member:
     def _collect(self, now: Nanoseconds) -> None:
         """Give the replicas what the engine did of theirs, and keep the rest for the turn."""
         ready = self.engine.take_ready()
+        gone = self._change(now) if self._is_started and ready.service_records else ()
         for batch in ready.batches:
             replica = self.replicas.get(batch.stream)
             if replica is not None:
                 replica.append(now, batch.first_index, cast("list[QueueRecord]", batch.records))
+            elif batch.stream in gone:
+                pass  # it goes with its queues
             elif self._batches and (earlier := self._batch_of(batch.stream)) is not None:
                 earlier.records.extend(batch.records)
             else:

@@ -46,13 +46,13 @@ class Outgoing:
     Args:
         stream: its stream.
         is_stored: whether there is a store at all; without one everything counts as durable at once.
+        number: what the writes are counted from: a stream that is created anew goes on behind its former self.
     """
 
-    def __init__(self, stream: str, *, is_stored: bool) -> None:
+    def __init__(self, stream: str, *, is_stored: bool, number: int) -> None:
         self._stream = stream
         self._is_stored = is_stored
-        self._number = 0
-        self._durable = 0
+        self._number = self._durable = number
         self._writes: list[LogWrite] = []
         self._frames: deque[tuple[int, str, Frame]] = deque()
         self._free: list[tuple[str, Frame]] = []

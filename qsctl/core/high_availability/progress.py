@@ -19,6 +19,11 @@ UNCONFIRMED_MAX: Final = 8 * ENTRIES_MAX
 """Entries that are sent ahead of a replica's confirmations."""
 
 
+def quorum_of(replica_count: int) -> int:
+    """Return how many replicas are a quorum: the lowest number higher than half [QS 7.1.1.2]."""
+    return replica_count // 2 + 1
+
+
 class Peer:
     """One other replica, as the master knows it."""
 

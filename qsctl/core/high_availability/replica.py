@@ -12,6 +12,7 @@ from typing import assert_never
 
 import msgspec
 
+from qsctl.core.high_availability import progress
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.clients import Clients
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, Compaction
@@ -77,6 +78,7 @@ class Replica:
         now: the start of the process.
         jitter: spreads elections.
         compacted_over_count: entries that the log keeps before it is compacted.
+        number: what its writes are counted from.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Replica:
         now: Nanoseconds,
         jitter: Jitter,
         compacted_over_count: int = COMPACTED_OVER_COUNT,
+        number: int = 0,
     ) -> None:
         settings = queues[0].settings
         self.stream = stream
@@ -100,9 +103,9 @@ class Replica:
         self.master = ""
         """The present master, as far as it is known."""
         self.log = ReplicatedLog()
-        self.quorum = len(names) // 2 + 1
+        self.quorum = progress.quorum_of(len(names))
         self.ballot = Ballot(name, self.quorum, HardState())
-        self.outgoing = Outgoing(stream, is_stored=self.is_persistent)
+        self.outgoing = Outgoing(stream, is_stored=self.is_persistent, number=number)
         self.clients = Clients(synchronizes=settings.replication.synchronize_consumer_assignment)
         self.follower = Follower(stream, queues)
         self.producers = Producers(self, settings.replication.sample_timeout_ns)

@@ -138,6 +138,11 @@ class SharedReaderQueue:
         return self.context.stream
 
     @property
+    def is_following(self) -> bool:
+        """Whether it follows the log of a replication group, and decides nothing itself."""
+        return self.is_replicated and self.context.is_suspended
+
+    @property
     def is_shut(self) -> bool:
         """Whether it is being deleted: it accepts no more samples."""
         return self.context.is_shut
@@ -216,9 +221,12 @@ class SharedReaderQueue:
         self._entry.shut(now)
 
     def close(self, now: Nanoseconds) -> None:
-        """Shut a queue that is deleted, and flush what is held."""
+        """Shut a queue that is deleted, and flush what is held; a replica that follows just forgets it."""
         self.shut(now)
-        self.flush(now, list(self.held))
+        if self.is_following:
+            self.forget(now)
+        else:
+            self.flush(now, list(self.held))
 
     def refuse_samples(self) -> None:
         """Enqueue nothing new, answering 0: it could not be stored."""

@@ -110,7 +110,7 @@ class Process:
             else:
                 self.stores[stream] = Store()
         self.member.start(now)
-        self.turn = Turn(self.member)
+        self.turn = Turn(self.member, self.member.admit)
         self.is_up = True
         self._unsynced: list[LogWrite] = []
 
@@ -126,10 +126,12 @@ class Process:
         self.turn.receive(messages)
         while self.turn.step(now):
             pass
+        for stream in self.stores.keys() - set(self.member.streams):
+            del self.stores[stream]
         self._unsynced += self.member.pop_writes()
         if self.syncs:
             for write in self._unsynced:
-                self.stores[write.stream].do(write)
+                self.stores.setdefault(write.stream, Store()).do(write)
                 self.member.stored(now, write.stream, write.number)
             self._unsynced = []
         while (group := self.turn.to_write()) is not None:

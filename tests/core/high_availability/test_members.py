@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from qsctl.core.admin.command import FlushQueue
+from qsctl.core.admin.command import Command, CreateQueue, DeleteQueue, FlushQueue
+from qsctl.core.high_availability.replica import Role
 from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.errors import Refused
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
-from tests.core.high_availability.cluster import STREAM, Cluster, held, join, queue, write
+from tests.core.high_availability.cluster import STREAM, TIMEOUT_NS, Cluster, Process, held, join, queue, write
 
 PLAIN = replace(queue("plain"), replication=ReplicationSettings())
 RESOURCE = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/orders")
@@ -67,7 +68,7 @@ def test_the_reply_of_a_command_waits_until_what_it_did_is_committed() -> None:
 
 
 def test_a_cluster_has_as_many_members_as_a_queue_has_instances() -> None:
-    with pytest.raises(Refused, match=f"{STREAM} has queue_instances 5, and the cluster has 3 members"):
+    with pytest.raises(Refused, match="queue 'orders' has queue_instances 5, and the cluster has 3 members"):
         Cluster(3, queue(instances=5))
 
 
@@ -77,3 +78,63 @@ def test_a_clock_that_runs_backwards_stands_still() -> None:
     for process in cluster:
         process.run(cluster.now - 10**9)
         assert process.replica.next_deadline() > cluster.now - 10**9
+
+
+SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
+NEW = "P/S/new"
+
+
+def command(number: int, given: Command) -> CommandRequest:
+    return CommandRequest(SampleIdentity(Guid(b"q" * 16), number), "*", given)
+
+
+def texts(process: Process) -> list[str]:
+    return [each.reply.text for each in process.sent if isinstance(each, CommandReply)]
+
+
+def test_a_queue_that_is_created_at_all_members_is_replicated_and_goes_again() -> None:
+    cluster = Cluster(3)
+    cluster.elect()
+    cluster.send_all(command(1, CreateQueue(SUBSCRIBER, queue("new"))))
+    assert {process.member.streams for process in cluster} == {(STREAM, NEW)}
+    replicas = [process.member.replicas[NEW] for process in cluster]
+    assert {replica.role for replica in replicas} == {Role.LEARNER}
+    cluster.run_until(lambda: any(replica.is_master for replica in replicas))
+    cluster.send_all(join(name=NEW), write(1, topic="New"))
+    cluster.run_until(lambda: any((1, 1) in process.answers() for process in cluster))
+    cluster.run_until(lambda: all(held(process, NEW) == ["1 sent"] for process in cluster))
+    resource = parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/new")
+    cluster.send_all(command(2, DeleteQueue(resource)))
+    for process in cluster:
+        assert "new is deleted" in texts(process)[-1]
+        assert process.member.streams == (STREAM,)
+    cluster.run_for(TIMEOUT_NS)
+    assert len(cluster.masters()) == 1
+
+
+def test_a_queue_that_one_member_creates_anew_learns_what_the_others_have() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.send_all(write(1))
+    cluster.run_until(lambda: all(held(process) for process in cluster))
+    slave = next(process for process in cluster if process is not master)
+    cluster.send(slave.name, command(1, DeleteQueue(RESOURCE)))
+    assert slave.member.streams == ()
+    cluster.run_for(TIMEOUT_NS)
+    cluster.send(slave.name, command(2, CreateQueue(SUBSCRIBER, queue())))
+    assert slave.replica.role is Role.LEARNER
+    cluster.run_until(lambda: held(slave) == ["1 enqueued"] and slave.replica.role is Role.SLAVE)
+
+
+def test_a_part_of_a_group_neither_comes_nor_goes_alone() -> None:
+    letters = queue("dead", is_dead_letter=True)
+    cluster = Cluster(3, letters, queue(dead_letter_queue="dead"))
+    cluster.elect()
+    cluster.send_all(command(1, DeleteQueue(RESOURCE)), command(2, CreateQueue(SUBSCRIBER, queue("new", instances=5))))
+    cluster.send_all(command(3, CreateQueue(SUBSCRIBER, queue("new", dead_letter_queue="dead"))))
+    for process in cluster:
+        gone, small, joins = texts(process)
+        assert "is in a replication group with its dead-letter queue" in gone
+        assert "queue 'new' has queue_instances 5, and the cluster has 3 members" in small
+        assert "'new' would join the replication group of 'dead'" in joins
+        assert len(process.member.replicas) == 1

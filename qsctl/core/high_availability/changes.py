@@ -1,0 +1,69 @@
+"""Which changes of a configuration a member of a cluster can make by itself [QS 5.4 and 7.2].
+
+Decides: what is refused. Commands are not ordered among the members here, and each makes a change when the command
+comes to it. That is safe for a replication group as a whole: a group that is new at a member learns what the others
+have. It is not for a part of one, whose log the others would follow without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from qsctl.core.admin.command import Command, CreateQueue, CreateSubscriber, DeleteQueue
+from qsctl.core.admin.reply import refusal
+from qsctl.core.hosted_service import HostedService
+from qsctl.core.messages import CommandReply, CommandRequest
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.errors import NotFound, Refused
+
+
+def refuse_change(hosted: HostedService, member_count: int, request: CommandRequest) -> CommandReply | None:
+    """Return the refusal of a command that would change a part of a replication group, or make one of another size."""
+    try:
+        _check(hosted, member_count, request.command)
+    except NotFound:
+        return None  # the engine says so
+    except Refused as error:
+        return CommandReply(request.request, hosted.application_name, refusal(error))
+    return None
+
+
+def check_size(queues: Iterable[SharedReaderQueueSettings], member_count: int) -> None:
+    """Compare `queue_instances` with the members that there are.
+
+    Raises:
+        Refused: names the first queue that has another number.
+    """
+    for queue in queues:
+        instances = queue.replication.queue_instances
+        if queue.replication.enabled and instances != member_count:
+            raise Refused(
+                f"queue {queue.name!r} has queue_instances {instances}, and the cluster has {member_count} members",
+                remedy="Give queue_instances the number of members.",
+            )
+
+
+def _check(hosted: HostedService, member_count: int, command: Command) -> None:
+    match command:
+        case CreateQueue(_, settings):
+            check_size((settings,), member_count)
+            if settings.replication.enabled and settings.dead_letter_queue:
+                raise Refused(
+                    f"{settings.name!r} would join the replication group of {settings.dead_letter_queue!r}",
+                    remedy="Create both with a shared subscriber of their own: a group comes and goes as a whole.",
+                )
+        case CreateSubscriber(_, subscriber):
+            check_size(subscriber.queues, member_count)
+        case DeleteQueue(resource):
+            queue = hosted.queue(resource.bare)
+            if queue.is_replicated and len(_group(hosted, queue.stream.name)) > 1:
+                raise Refused(
+                    f"{resource.bare} is in a replication group with its dead-letter queue",
+                    remedy="Delete the shared subscriber: a group comes and goes as a whole.",
+                )
+        case _:
+            pass
+
+
+def _group(hosted: HostedService, stream: str) -> Sequence[str]:
+    return [name for name, queue in hosted.by_name.items() if queue.is_replicated and queue.stream.name == stream]

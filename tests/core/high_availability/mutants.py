@@ -1,0 +1,318 @@
+"""Replicas that are broken on purpose, each in one rule: what tests of the protocol must catch.
+
+Nine of them are the classical ones, which random faults find soon; the next four need a schedule of their own; the
+others are mistakes that were made, or nearly. `MUTANTS` names them; each is applied by a `MonkeyPatch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from qsctl.core.high_availability import learner, log, mastery, producers, progress, staging
+from qsctl.core.high_availability.ballot import Ballot, HardState
+from qsctl.core.high_availability.clients import Clients
+from qsctl.core.high_availability.follower import Follower
+from qsctl.core.high_availability.frames import Confirmed, Entries, Frame
+from qsctl.core.high_availability.log import LastEntry, LogSnapshot, ReplicatedLog
+from qsctl.core.high_availability.outgoing import Outgoing
+from qsctl.core.high_availability.replica import Replica
+from qsctl.core.high_availability.slave import Slave
+from qsctl.core.messages import AckResponse, Delivery, WriteAcknowledgment
+from qsctl.core.queue.restore import Replay
+from qsctl.core.records import Assigned, Enqueued, QueueRecord
+
+Mutant = Callable[[pytest.MonkeyPatch], None]
+
+
+def acknowledges_on_append(patch: pytest.MonkeyPatch) -> None:
+    """The master accepts a sample once it is in its own log."""
+    hold = Clients.hold
+
+    def hold_deliveries(self: Clients, message: Any) -> None:
+        if type(message) is WriteAcknowledgment:
+            self.release(message)
+        else:
+            hold(self, message)
+
+    patch.setattr(Clients, "hold", hold_deliveries)
+
+
+def acknowledges_before_the_sync(patch: pytest.MonkeyPatch) -> None:
+    """What is written counts as durable."""
+    write_records, send = Outgoing.write_records, Outgoing.send
+
+    def write(self: Outgoing, first_index: int, records: Sequence[QueueRecord], *, truncates: bool) -> None:
+        write_records(self, first_index, records, truncates=truncates)
+        self.durable_index = first_index + len(records) - 1
+
+    def send_at_once(self: Outgoing, recipient: str, frame: Frame, *, rests_on_writes: bool) -> None:
+        send(self, recipient, frame, rests_on_writes=rests_on_writes and not isinstance(frame, Confirmed))
+
+    patch.setattr(Outgoing, "write_records", write)
+    patch.setattr(Outgoing, "send", send_at_once)
+
+
+def acknowledges_on_receipt_by_a_slave(patch: pytest.MonkeyPatch) -> None:
+    """A slave accepts a sample that no log has."""
+    stage = staging.Staging.stage
+    owners: dict[int, Any] = {}
+    init = producers.Producers.__init__
+
+    def remember(self: producers.Producers, replica: Replica, sample_timeout_ns: int) -> None:
+        init(self, replica, sample_timeout_ns)
+        owners[id(self.staging)] = replica
+
+    def stage_and_accept(self: staging.Staging, now: int, queue: str, write: Any) -> None:
+        stage(self, now, queue, write)
+        owners[id(self)].clients.release(WriteAcknowledgment(queue, write.identity, AckResponse.ACCEPTED))
+
+    patch.setattr(producers.Producers, "__init__", remember)
+    patch.setattr(staging.Staging, "stage", stage_and_accept)
+
+
+def votes_without_comparing_logs(patch: pytest.MonkeyPatch) -> None:
+    """Whoever asks first gets the vote."""
+    _compare(patch, lambda last: LastEntry(0, 0))
+
+
+def compares_by_length(patch: pytest.MonkeyPatch) -> None:
+    """The longer log counts as more up to date, of whatever epoch its last entry is."""
+    _compare(patch, lambda last: LastEntry(0, last.index))
+
+
+def _compare(patch: pytest.MonkeyPatch, key: Callable[[LastEntry], LastEntry]) -> None:
+    vote, would_vote = Ballot.vote, Ballot.would_vote
+
+    def voted(self: Ballot, candidate: str, last: LastEntry, epoch: int, own: LastEntry) -> bool:
+        return vote(self, candidate, key(last), epoch, key(own))
+
+    def would(self: Ballot, candidate: LastEntry, epoch: int, own: LastEntry) -> bool:
+        return would_vote(self, key(candidate), epoch, key(own))
+
+    patch.setattr(Ballot, "vote", voted)
+    patch.setattr(Ballot, "would_vote", would)
+
+
+def accepts_a_stale_master(patch: pytest.MonkeyPatch) -> None:
+    """Frames of an older epoch count as of the present one."""
+    receive = Replica.receive
+
+    def accept(self: Replica, now: int, frame: Any) -> None:
+        if isinstance(frame, Entries) and frame.epoch < self.epoch and self.mastery is None:
+            frame = msgspec.structs.replace(frame, epoch=self.epoch)
+        receive(self, now, frame)
+
+    patch.setattr(Replica, "receive", accept)
+
+
+def forgets_the_flag_on_take_over(patch: pytest.MonkeyPatch) -> None:
+    """What was assigned is delivered again as if for the first time."""
+    begin = Replay._begin_epoch
+
+    def forget(self: Replay, *, flags_all: bool) -> None:
+        flags = {sample.position: sample.redelivered for sample in self._held}
+        begin(self, flags_all=flags_all)
+        for sample in self._held:
+            sample.redelivered = flags[sample.position]
+
+    patch.setattr(Replay, "_begin_epoch", forget)
+
+
+def forgets_the_flag_without_synchronization(patch: pytest.MonkeyPatch) -> None:
+    """A new master takes for undelivered what its predecessor sent before the assignment was committed."""
+    begin = Replay._begin_epoch
+    patch.setattr(Replay, "_begin_epoch", lambda self, *, flags_all: begin(self, flags_all=False))
+
+
+def forgets_identities(patch: pytest.MonkeyPatch) -> None:
+    """A sample that left its queue is enqueued when it is written again."""
+    patch.setattr("qsctl.core.queue.held.RETIRED_IDENTITIES_MAX", 0)
+
+
+def counts_half_as_a_quorum(patch: pytest.MonkeyPatch) -> None:
+    """Two of four, and one of two or three, elect and commit."""
+    patch.setattr(progress, "quorum_of", lambda replica_count: max(1, replica_count // 2))
+
+
+def rejects_a_logged_sample(patch: pytest.MonkeyPatch) -> None:
+    """A replica that lost its master rejects a sample that is in its log and not committed."""
+    receive = producers.Producers._receive
+
+    def reject(self: producers.Producers, now: int, queue: Any, write: Any) -> None:
+        replica = self._replica
+        if (
+            replica.mastery is None
+            and replica.has_lost_master(now)
+            and write.identity not in queue.held.known
+            and replica.log.uncommitted_index(queue.name, write.identity)
+        ):
+            self.staging.note_attempt(queue.name, write)
+            answer = WriteAcknowledgment(queue.name, write.identity, AckResponse.REJECTED, 0, write.attempt)
+            replica.clients.release(answer)
+        else:
+            receive(self, now, queue, write)
+
+    patch.setattr(producers.Producers, "_receive", reject)
+
+
+def commits_older_epochs_by_counting(patch: pytest.MonkeyPatch) -> None:
+    """An entry is committed as soon as a quorum has it, of whatever epoch it is."""
+
+    def committable(self: progress.Progress, replicated: ReplicatedLog, own_index: int, _epoch: int) -> int:
+        return max(self.quorum_index(own_index), replicated.commit_index)
+
+    patch.setattr(progress.Progress, "committable", committable)
+
+
+def forgets_its_vote(patch: pytest.MonkeyPatch) -> None:
+    """A restart finds the epoch, and not for whom the replica voted in it."""
+    write = Outgoing.write_hard_state
+
+    def write_epoch(self: Outgoing, state: HardState) -> None:
+        write(self, HardState(state.epoch))
+
+    patch.setattr(Outgoing, "write_hard_state", write_epoch)
+
+
+def dispatches_before_its_own_entry(patch: pytest.MonkeyPatch) -> None:
+    """A new master delivers at once what it knows to be committed, whatever its predecessor assigned since."""
+    lead, hold = Replica.lead_if_elected, Clients.hold
+
+    def lead_from_committed(self: Replica, now: int) -> None:
+        follow = self.follower.follow
+
+        def without_assignments(replicated: ReplicatedLog, index: int) -> None:
+            records = replicated.records_from(self.follower.applied_index + 1, index - self.follower.applied_index)
+            self.follower._play([record for record in records if not isinstance(record, Assigned)])
+            self.follower.applied_index = index
+
+        self.follower.follow = without_assignments  # type: ignore[method-assign]
+        lead(self, now)
+        self.follower.follow = follow  # type: ignore[method-assign]
+
+    def hold_answers(self: Clients, message: Any) -> None:
+        if type(message) is Delivery:
+            self.release(message)
+        else:
+            hold(self, message)
+
+    patch.setattr(Replica, "lead_if_elected", lead_from_committed)
+    patch.setattr(Clients, "hold", hold_answers)
+
+
+def confirms_without_the_payload(patch: pytest.MonkeyPatch) -> None:
+    """A slave takes an entry for whole whose payload it never got."""
+    fill = staging.Staging.fill
+
+    def fill_with_nothing(self: staging.Staging, records: Sequence[QueueRecord]) -> list[QueueRecord]:
+        filled = fill(self, records)
+        return filled + [
+            msgspec.structs.replace(record, payload_from=None) if isinstance(record, Enqueued) else record
+            for record in records[len(filled) :]
+        ]
+
+    patch.setattr(staging.Staging, "fill", fill_with_nothing)
+    patch.setattr(staging, "WITHOUT_PAYLOAD_OVER_BYTES", 0)
+
+
+def forgets_that_it_forgot(patch: pytest.MonkeyPatch) -> None:
+    """A replica rejects a sample whose entry was taken back here, and that another replica has still."""
+    patch.setattr(log.ReplicatedLog, "was_taken_back", lambda self, queue, identity: False)
+    patch.setattr(Replica, "remembers", True)
+
+
+def sends_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
+    """A master gives away entries that it forgets when it crashes."""
+    replicate = mastery.Mastery._replicate
+
+    def replicate_all(self: mastery.Mastery, now: int, peer: progress.Peer) -> bool:
+        durable_index, self._outgoing.durable_index = self._outgoing.durable_index, self._log.last_index
+        try:
+            return replicate(self, now, peer)
+        finally:
+            self._outgoing.durable_index = durable_index
+
+    append = Replica.append
+
+    def append_and_send(self: Replica, now: int, first_index: int, records: Sequence[QueueRecord]) -> None:
+        append(self, now, first_index, records)
+        if self.mastery is not None:
+            self.mastery.replicate(now)
+
+    patch.setattr(mastery.Mastery, "_replicate", replicate_all)
+    patch.setattr(Replica, "append", append_and_send)
+
+
+def delivers_without_its_quorum(patch: pytest.MonkeyPatch) -> None:
+    """A master that was paused delivers what was confirmed long ago."""
+    patch.setattr(mastery.Mastery, "has_quorum", lambda self, now: True)
+
+
+def a_snapshot_throws_away_the_rest(patch: pytest.MonkeyPatch) -> None:
+    """A slave that gets a snapshot late forgets entries behind it that it had confirmed."""
+
+    def install(self: Slave, now: int, frame: Any) -> None:
+        replica = self._replica
+        if frame.index > replica.log.commit_index:
+            replica.log.install(LogSnapshot(frame.index, frame.index_epoch, frame.records))
+            replica.clients.forget_from(0)
+            replica.outgoing.write_snapshot(frame.index, frame.records, installs=True)
+            replica.follower.roll_back(now, replica.log)
+        self.confirm(frame, replica.log.commit_index, agreed=True)
+
+    patch.setattr(Slave, "install", install)
+
+
+def votes_after_the_loss_of_its_log(patch: pytest.MonkeyPatch) -> None:
+    """A replica with a new disk votes and confirms as if it had never had another."""
+    patch.setattr(Ballot, "lose_vote", lambda self: None)
+    patch.setattr(learner.Learner, "formation", lambda self, now: None)
+
+
+def moves_dead_letters_in_two_steps(patch: pytest.MonkeyPatch) -> None:
+    """A slave keeps a sample in its queue that became a dead letter."""
+    play = Follower._play
+
+    def play_without_moves(self: Follower, records: Iterable[QueueRecord]) -> None:
+        labels, self._labels = self._labels, {}
+        play(self, records)
+        self._labels = labels
+
+    patch.setattr(Follower, "_play", play_without_moves)
+
+
+FOUND_BY_RANDOM_FAULTS: Final[dict[str, Mutant]] = {
+    "acknowledges on append": acknowledges_on_append,
+    "acknowledges before the sync": acknowledges_before_the_sync,
+    "acknowledges on receipt by a slave": acknowledges_on_receipt_by_a_slave,
+    "votes without comparing logs": votes_without_comparing_logs,
+    "accepts a stale master": accepts_a_stale_master,
+    "forgets the flag on take-over": forgets_the_flag_on_take_over,
+    "forgets identities": forgets_identities,
+    "counts half as a quorum": counts_half_as_a_quorum,
+    "rejects a logged sample": rejects_a_logged_sample,
+}
+
+FOUND_BY_SCHEDULES: Final[dict[str, Mutant]] = {
+    "commits older epochs by counting": commits_older_epochs_by_counting,
+    "forgets its vote": forgets_its_vote,
+    "dispatches before its own entry": dispatches_before_its_own_entry,
+    "compares by length": compares_by_length,
+}
+
+OTHERS: Final[dict[str, Mutant]] = {
+    "forgets the flag without synchronization": forgets_the_flag_without_synchronization,
+    "confirms without the payload": confirms_without_the_payload,
+    "forgets that it forgot": forgets_that_it_forgot,
+    "sends before it is durable": sends_before_it_is_durable,
+    "delivers without its quorum": delivers_without_its_quorum,
+    "a snapshot throws away the rest": a_snapshot_throws_away_the_rest,
+    "votes after the loss of its log": votes_after_the_loss_of_its_log,
+    "moves dead letters in two steps": moves_dead_letters_in_two_steps,
+}
+
+MUTANTS: Final[dict[str, Mutant]] = FOUND_BY_RANDOM_FAULTS | FOUND_BY_SCHEDULES | OTHERS
