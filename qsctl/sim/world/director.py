@@ -80,6 +80,13 @@ class Director:
             while self._go_on(reader):
                 pass
 
+    def conclude(self) -> None:
+        """Note the lines that were still waited for when the faults ended."""
+        for reader in self._readers:
+            if reader.position < len(reader.steps) and reader.awaited_since is not None:
+                self.unmet.append(reader.steps[reader.position].text)
+                reader.position = len(reader.steps)
+
     def _go_on(self, reader: _Reader) -> bool:
         """Do the present line if it is due; whether it was done."""
         if reader.position >= len(reader.steps) or self._world.now >= self._world.load_until_ns:
@@ -209,6 +216,8 @@ class Director:
                 return self._identity(arguments[0]) in self._answers.accepted
             case Condition.DELIVERED:
                 return self._identity(arguments[0]) in self._answers.delivered_identities
+            case Condition.DOWN:
+                return not self._numbered(arguments[0]).is_up
             case Condition.VOTED:
                 return self._numbered(arguments[0]).has_voted_for(int(arguments[1]))
             case _:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from qsctl.core.high_availability.replica import Role, RoleChanged
 from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag, WriteAcknowledgment
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
@@ -13,15 +14,13 @@ from qsctl.sim.world.history import Observer
 
 @dataclass(slots=True)
 class Counts:
-    """Of one world, or of several together."""
+    """Of one world."""
 
     accepted: int = 0
     delivered: int = 0
     redelivered: int = 0
     crashes: int = 0
     elections: int = 0
-    without_master_ns: list[Nanoseconds] = field(default_factory=list)
-    """How long each time from the end of a master to the next one."""
     longest_stall_ns: Nanoseconds = 0
     """The longest time, while samples were open, without an acceptance or a delivery."""
 
@@ -62,6 +61,10 @@ class Figures(Observer):
     def ended(self, service: int) -> None:
         """Count crashes."""
         self.counts.crashes += 1
+
+    def changed(self, service: int, change: RoleChanged) -> None:
+        """Count elections."""
+        self.counts.elections += change.role is Role.MASTER
 
     def look(self) -> None:
         """Notice how long nothing has moved."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -128,6 +129,7 @@ class JudgedWorld:
         """Judge what it has come to; once."""
         if not self._is_over:
             self._is_over = True
+            self._director.conclude()
             if not self.is_broken:
                 self.world.conclude()
 
@@ -170,13 +172,14 @@ def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
     }
     stored = {name: each for name, each in settings.items() if each.persistence.kind is PersistenceKind.PERSISTENT}
     quorums = {name: len(world.services) // 2 + 1 if each.replication.enabled else 1 for name, each in stored.items()}
+    committed = CommittedIsNeverOverwritten(clock, world.services)
     return [
-        AcceptedIsNeverLost(clock, ledger),
+        AcceptedIsNeverLost(clock, lambda: chain(ledger.records(), committed.records())),
         DeliveredWasSent(clock),
         RefusedIsNeverDelivered(clock, len(world.services)),
         OneDeliveryWithoutTheFlag(clock),
         OneMasterAnEpoch(clock),
-        CommittedIsNeverOverwritten(clock, world.services),
+        committed,
         DurableBeforeAccepted(clock, ledger, quorums),
         ThresholdHolds(clock, settings),
         AttemptsAsConfigured(clock, settings, ledger),

@@ -73,6 +73,8 @@ class Condition(StrEnum):
     """The sample's producer was told that it is enqueued."""
     DELIVERED = "delivered"
     """A consumer received the sample."""
+    DOWN = "down"
+    """The service does not run."""
     VOTED = "voted"
     """The first service's vote for the second is durable."""
 
@@ -176,5 +178,6 @@ CONDITIONS: Final[dict[Condition, Usage]] = {
     Condition.STORED: Usage((SAMPLE, SERVICES), between="at"),
     Condition.ACCEPTED: Usage((SAMPLE,)),
     Condition.DELIVERED: Usage((SAMPLE,)),
+    Condition.DOWN: Usage((SERVICE,)),
     Condition.VOTED: Usage((SERVICE, SERVICE), between="for"),
 }

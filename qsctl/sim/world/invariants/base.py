@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 
 from qsctl.core.records import Enqueued, Record, Remembered, Removed
@@ -65,6 +65,9 @@ class Ledger(Observer):
                 for index in sorted(index for index in stream if index >= operation.from_index):
                     self._strike(service, stream.pop(index))
             elif isinstance(operation, Compact | Install):
+                if isinstance(operation, Install):
+                    for record in streams.pop(operation.stream, {}).values():
+                        self._strike(service, record)
                 for record in operation.snapshot:
                     self._enter(service, record)
             elif isinstance(operation, Drop):
@@ -111,7 +114,7 @@ def _enqueued(record: Record) -> Iterator[tuple[str, SampleIdentity]]:
             yield record.queue, identity
 
 
-def removals(records: Iterator[tuple[int, str, int, Record]]) -> dict[tuple[str, SampleIdentity], Removed]:
+def removals(records: Iterable[tuple[int, str, int, Record]]) -> dict[tuple[str, SampleIdentity], Removed]:
     """The removal of each sample that a queue has removed for good, from what is stored."""
     identities: dict[tuple[int, str, int], SampleIdentity] = {}
     removed: dict[tuple[str, SampleIdentity], Removed] = {}
@@ -125,7 +128,7 @@ def removals(records: Iterator[tuple[int, str, int, Record]]) -> dict[tuple[str,
     return removed
 
 
-def dead_letters(records: Iterator[tuple[int, str, int, Record]]) -> set[SampleIdentity]:
+def dead_letters(records: Iterable[tuple[int, str, int, Record]]) -> set[SampleIdentity]:
     """The identities of the samples that are dead letters, or were once, from what is stored."""
     return {
         record.identity

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from qsctl.core.high_availability.replica import Role, RoleChanged
@@ -44,6 +44,11 @@ class CommittedIsNeverOverwritten(Invariant):
         self._services = services
         self._committed: dict[tuple[str, int], tuple[int, Record]] = {}
         self._seen: dict[tuple[int, str], int] = {}
+
+    def records(self) -> Iterator[tuple[int, str, int, Record]]:
+        """What was committed, as the records of a service 0: its stream and index."""
+        for (stream, index), (_, record) in sorted(self._committed.items(), key=lambda each: each[0]):
+            yield 0, stream, index, record
 
     def started(self, service: int) -> None:
         """What it takes for committed is compared again."""

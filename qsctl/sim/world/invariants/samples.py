@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag, Write, WriteAcknowledgment
-from qsctl.core.records import Enqueued, RemovalCause
+from qsctl.core.records import Enqueued, Record, RemovalCause
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.history import Observer
@@ -22,9 +22,11 @@ class AcceptedIsNeverLost(Invariant):
     name = "P1"
     rule = "an accepted sample is delivered and acknowledged, or dead, expired or flushed"
 
-    def __init__(self, clock: Callable[[], Nanoseconds], ledger: Ledger) -> None:
+    def __init__(
+        self, clock: Callable[[], Nanoseconds], records: Callable[[], Iterable[tuple[int, str, int, Record]]]
+    ) -> None:
         super().__init__(clock)
-        self._ledger = ledger
+        self._records = records
         self._accepted: dict[tuple[str, SampleIdentity], Nanoseconds] = {}
         self._processed: set[tuple[str, SampleIdentity]] = set()
 
@@ -40,8 +42,8 @@ class AcceptedIsNeverLost(Invariant):
 
     def concluded(self, world: World) -> None:
         """Look for what is nowhere."""
-        removed = removals(self._ledger.records())
-        dead = dead_letters(self._ledger.records())
+        removed = removals(self._records())
+        dead = dead_letters(self._records())
         held = world.held()
         for (queue, identity), since in self._accepted.items():
             self.checked_count += 1

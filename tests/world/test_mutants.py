@@ -1,0 +1,79 @@
+"""Mutation: each broken variant of a replica is caught, by random search or by its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
+from qsctl.sim.world.schedule import parse_schedule, read_schedule
+from qsctl.sim.world.verdict import judge, shrink
+from tests.world import kinds, mutants
+
+SCHEDULES = Path(__file__).parents[2] / "fixtures" / "schedules"
+SEEDS_MAX = 1000
+
+BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
+    (mutants.accepts_on_append, kinds.three),
+    (mutants.confirms_before_the_sync, kinds.three),
+    (mutants.accepts_on_receipt_by_a_slave, kinds.three),
+    (mutants.votes_without_comparing_logs, kinds.three),
+    (mutants.accepts_an_old_master, kinds.three),
+    (mutants.forgets_the_flag_on_take_over, kinds.three),
+    (mutants.forgets_the_flag_without_synchronization, kinds.three_unsynchronized),
+    (mutants.forgets_identities, kinds.three),
+    (mutants.takes_half_for_a_quorum, kinds.four),
+    (mutants.keeps_its_vote_without_a_log, kinds.three),
+    (mutants.sends_assignments_at_once, kinds.three),
+]
+
+BY_SCHEDULE = [
+    (mutants.commits_older_epochs_by_counting, "older-epoch-committed-by-counting", "P6"),
+    (mutants.forgets_its_vote, "vote-not-durable", "P5"),
+    (mutants.forgets_the_flag_on_take_over, "dispatched-before-own-entry", "P4"),
+    (mutants.compares_logs_by_length, "longest-log-is-not-latest", "P6"),
+]
+
+
+def broken_by_schedule(path: Path) -> list[str]:
+    schedule = read_schedule(path)
+    scenario = apply_overrides(read_scenario(find_scenario("world")), schedule.overrides)
+    return judge(scenario, schedule).broken()
+
+
+@pytest.mark.parametrize("path", sorted(SCHEDULES.glob("*.txt")), ids=lambda path: path.stem)
+def test_a_schedule_is_met_and_breaks_nothing(path: Path) -> None:
+    assert broken_by_schedule(path) == []
+
+
+@pytest.mark.parametrize(("mutant", "kind"), BY_SEARCH, ids=lambda each: each.__name__)
+def test_random_search_catches(
+    mutant: mutants.Mutant, kind: Callable[[int], Scenario], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    assert any(judge(kind(seed)).broken() for seed in range(1, SEEDS_MAX + 1)), "the mutant survives"
+
+
+@pytest.mark.parametrize(
+    ("mutant", "schedule", "rule"), BY_SCHEDULE, ids=lambda each: each if isinstance(each, str) else each.__name__
+)
+def test_its_schedule_catches(
+    mutant: mutants.Mutant, schedule: str, rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    assert broken_by_schedule(SCHEDULES / f"{schedule}.txt") == [rule]
+
+
+def test_what_is_found_is_shortened_and_found_again_from_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutants.votes_without_comparing_logs(monkeypatch)
+    judged = next(each for each in (judge(kinds.three(seed)) for seed in range(1, SEEDS_MAX + 1)) if each.broken())
+    scenario = judged.world.scenario
+    shorter = shrink(scenario, judged.faults, judged.broken())
+    assert 0 < len(shorter.steps) < len(judged.faults.steps)
+    again = parse_schedule(shorter.text.splitlines(), "found.txt")
+    assert again.steps == shorter.steps
+    assert set(judge(scenario, again).broken()) & set(judged.broken())
