@@ -172,7 +172,7 @@ def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
     }
     stored = {name: each for name, each in settings.items() if each.persistence.kind is PersistenceKind.PERSISTENT}
     quorums = {name: len(world.services) // 2 + 1 if each.replication.enabled else 1 for name, each in stored.items()}
-    committed = CommittedIsNeverOverwritten(clock, world.services)
+    committed = CommittedIsNeverOverwritten(clock, world.services, ledger)
     return [
         AcceptedIsNeverLost(clock, lambda: chain(ledger.records(), committed.records())),
         DeliveredWasSent(clock),

@@ -88,6 +88,10 @@ class Ledger(Observer):
         """Whether a service has it durable that a queue enqueued this sample."""
         return any(service in holding for (_, each), holding in self._holding.items() if each == identity)
 
+    def record(self, service: int, stream: str, index: int) -> Record | None:
+        """The record of an index, as far as it is known here."""
+        return self._streams.get(service, {}).get(stream, {}).get(index)
+
     def records(self) -> Iterator[tuple[int, str, int, Record]]:
         """Every record: its service, stream and index."""
         for service, streams in sorted(self._streams.items()):

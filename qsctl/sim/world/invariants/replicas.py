@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from qsctl.core.high_availability.replica import Role, RoleChanged
 from qsctl.core.records import Record
 from qsctl.instant import Nanoseconds
-from qsctl.sim.world.invariants.base import Invariant
+from qsctl.sim.world.invariants.base import Invariant, Ledger
 
 if TYPE_CHECKING:
     from qsctl.sim.world.service import SimulatedService
@@ -39,15 +39,21 @@ class CommittedIsNeverOverwritten(Invariant):
     name = "P6"
     rule = "a committed entry is never overwritten"
 
-    def __init__(self, clock: Callable[[], Nanoseconds], services: Mapping[int, SimulatedService]) -> None:
+    def __init__(
+        self, clock: Callable[[], Nanoseconds], services: Mapping[int, SimulatedService], ledger: Ledger
+    ) -> None:
         super().__init__(clock)
         self._services = services
+        self._ledger = ledger
         self._committed: dict[tuple[str, int], tuple[int, Record]] = {}
+        self._compacted: dict[tuple[str, int], Record] = {}
+        """Entries that nobody looked at before a snapshot replaced them: not compared."""
         self._seen: dict[tuple[int, str], int] = {}
 
     def records(self) -> Iterator[tuple[int, str, int, Record]]:
         """What was committed, as the records of a service 0: its stream and index."""
-        for (stream, index), (_, record) in sorted(self._committed.items(), key=lambda each: each[0]):
+        found = self._compacted | {key: record for key, (_, record) in self._committed.items()}
+        for (stream, index), record in sorted(found.items(), key=lambda each: each[0]):
             yield 0, stream, index, record
 
     def started(self, service: int) -> None:
@@ -62,14 +68,22 @@ class CommittedIsNeverOverwritten(Invariant):
         for stream, replica in life.member.replicas.items() if life is not None else ():
             log = replica.log
             seen = self._seen.get((service, stream), 0)
-            for index in range(max(seen, log.base.index) + 1, log.commit_index + 1):
+            for index in range(seen + 1, log.commit_index + 1):
+                if index <= log.base.index:
+                    self._note_compacted(service, stream, index)
+                    continue
                 self.checked_count += 1
-                entry = log.entry(index)
-                found = (entry[0], entry[1])
-                first = self._committed.setdefault((stream, index), found)
-                if first != found:
+                epoch, record = log.entry(index)[:2]
+                first_epoch, first = self._committed.setdefault((stream, index), (epoch, record))
+                if (first_epoch, first) != (epoch, record):
                     self.violate(
-                        f"{stream}: entry {index} is {found[1]} of epoch {found[0]} at {service}, and was committed as "
-                        f"{first[1]} of epoch {first[0]}"
+                        f"{stream}: entry {index} is {record} of epoch {epoch} at {service}, and was committed as "
+                        f"{first} of epoch {first_epoch}"
                     )
             self._seen[service, stream] = max(seen, log.commit_index)
+
+    def _note_compacted(self, service: int, stream: str, index: int) -> None:
+        """Remember what an entry was that a snapshot has replaced since the last look, as the disk has it."""
+        record = self._ledger.record(service, stream, index)
+        if record is not None:
+            self._compacted.setdefault((stream, index), record)
