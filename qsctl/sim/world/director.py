@@ -74,6 +74,16 @@ class Director:
                 self._check(step)
         world.agenda.at(world.load_until_ns, self._recover)
 
+    def set_up(self) -> None:
+        """Do the lines before the first that waits: what is set before the services start."""
+        for reader in self._readers:
+            while reader.position < len(reader.steps):
+                step = reader.steps[reader.position]
+                if step.verb is None or step.at_ns is not None or step.after_ns is not None:
+                    break
+                self._do(step.verb, step.arguments)
+                reader.position += 1
+
     def go_on(self) -> None:
         """Do every line that is due."""
         for reader in self._readers:

@@ -85,7 +85,7 @@ class JudgedWorld:
 
     def begin(self) -> None:
         """Start everything."""
-        self._director.go_on()  # what is set before the services start
+        self._director.set_up()
         self.world.begin()
         self._director.go_on()
 

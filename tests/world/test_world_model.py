@@ -1,0 +1,174 @@
+"""Scenarios of model `world`: what users run, what they read, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from qsctl.cli.app import build_app
+from qsctl.config.problems import ConfigError
+from qsctl.errors import ExitStatus, InvalidInput
+from qsctl.eventlog.reader import open_run
+from qsctl.eventlog.schema import LogLevel
+from qsctl.sim.model import OUTCOMES, Stop
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.scenario import Scenario
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
+from qsctl.sim.world.run import prepare
+from qsctl.sim.world.schedule import parse_schedule
+from qsctl.sim.world.verdict import judge
+from tests.world import mutants
+
+RULES = {f"P{number}" for number in range(1, 13)} | {"clients", "core"}
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def simulate(*arguments: str) -> Result:
+    return CliRunner().invoke(build_app(), ["simulate", *arguments])
+
+
+def ready(**overrides: str) -> Scenario:
+    return apply_overrides(
+        read_scenario(find_scenario("world")), {key.replace("__", "/"): value for key, value in overrides.items()}
+    )
+
+
+def document(result: Result) -> Any:
+    return json.loads(result.stdout)
+
+
+def test_the_ready_scenario_holds_every_rule_and_says_what_happened() -> None:
+    result = simulate("world", "-o", "json")
+    assert result.exit_code == ExitStatus.DONE, result.output
+    found = document(result)
+    assert {each["rule"] for each in found["verdicts"]} == RULES
+    assert all(each["violations"] == 0 and each["checked"] > 0 for each in found["verdicts"])
+    events = {each["event"]: each["count"] for each in found["events"]}
+    assert events["master-elected"] >= 1
+    assert events["instance-ended"] >= 1
+    assert found["queues"][0]["delivered_messages"] > 50
+
+
+def test_the_same_seed_gives_the_same_log_and_another_seed_another(tmp_path: Path) -> None:
+    prints = [
+        document(simulate("world", "-o", "json", "--seed", seed, "--out", str(tmp_path / folder)))["fingerprint"]
+        for folder, seed in (("a", "7"), ("b", "7"), ("c", "8"))
+    ]
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_a_repetition_is_the_world_of_its_own_seed() -> None:
+    rows = [
+        _rows(prepare(scenario, number, LogLevel.MESSAGES)) for scenario, number in ((ready(), 2), (ready(seed="3"), 0))
+    ]
+    assert rows[0] == rows[1]
+
+
+def _rows(run: Any) -> list[tuple[Any, ...]]:
+    while run.step(run._scenario.horizon_ns) is Stop.LOG_FULL:
+        pass
+    rows = []
+    while run.finish() is Stop.LOG_FULL:
+        rows += run.take_log().tolist()
+    return rows + run.take_log().tolist()
+
+
+def test_every_written_sample_has_one_row_and_the_counters_agree() -> None:
+    run = prepare(ready(), 0, LogLevel.EVENTS, 16)
+    rows = _rows(run)
+    counters = run.counters()
+    outcomes = [OUTCOMES[row[10]] for row in rows]
+    assert len(rows) == run.messages == counters["arrived_messages"].sum()
+    assert sum(each == "delivered" for each in outcomes) == counters["delivered_messages"].sum()
+    assert sum(each == "discarded" for each in outcomes) > 0, "refused while there was no master"
+
+
+def test_a_broken_replica_is_reported_with_faults_that_break_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutants.accepts_on_append(monkeypatch)
+    result = simulate("world", "-o", "json")
+    assert result.exit_code == ExitStatus.NO, result.output
+    broken = [each for each in document(result)["verdicts"] if each["violations"]]
+    assert [each["rule"] for each in broken] == ["P7"]
+    Path("found.txt").write_text(broken[0]["replay"] or "set seed=1\n", encoding="utf-8")
+    again = simulate("world", "--set", "world/schedule=found.txt", "-o", "json")
+    assert again.exit_code == ExitStatus.NO, again.output
+    shown = simulate("world")
+    assert "P7, at" in shown.output
+    assert "broken" in shown.output
+
+
+def test_a_schedule_runs_from_the_command_line() -> None:
+    schedule = find_scenario("world").parents[1] / "schedules" / "longest-log-is-not-latest.txt"
+    result = simulate("world", "--set", f"world/schedule={schedule}", "-o", "json", "--out", "run")
+    assert result.exit_code == ExitStatus.DONE, result.output
+    assert open_run(Path("run")).info.status == "complete"
+    assert document(result)["queues"][0]["delivered_messages"] == 12
+
+
+def test_a_schedule_that_is_never_met_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "never.txt"
+    path.write_text("set world/random-faults/every=infinite\nawait down 1 within 1s\ncrash 2\n", encoding="utf-8")
+    result = simulate("world", "--set", f"world/schedule={path}", "-o", "json")
+    assert result.exit_code == ExitStatus.NO
+    found = next(each for each in document(result)["verdicts"] if each["rule"] == "schedule")
+    assert found["first"] == "await down 1 within 1s"
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "allowed"),
+    [
+        ("crush 1", "crush", "crash"),
+        ("crash", "crash", "crash NODE [at POINT]"),
+        ("crash 1 at lunch", "lunch", "before-sync"),
+        ("crash 1 in after-sync", "crash 1 in after-sync", "crash NODE [at POINT]"),
+        ("at noon crash 1", "noon", "250ms"),
+        ("await rain", "rain", "no-master"),
+        ("loss 7", "7", "0 to 1"),
+        ("set horizon", "set horizon", "PATH=VALUE"),
+        ("write consumer-1", "consumer-1", "producer-1"),
+    ],
+)
+def test_a_wrong_line_is_named_with_what_is_allowed(line: str, found: str, allowed: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_schedule(["# one", "heal", line], "faults.txt")
+    problem = caught.value.problems[0]
+    assert (problem.file, problem.line, problem.found) == ("faults.txt", 3, found)
+    assert allowed in problem.allowed
+
+
+@pytest.mark.parametrize("line", ["crash 4", "hold producer-9", "flush Nothing", "cut 1 | 2,7"])
+def test_a_schedule_that_names_what_there_is_not_is_refused(line: str) -> None:
+    with pytest.raises(InvalidInput, match="schedule's line"):
+        judge(ready(), parse_schedule([line], "faults.txt"))
+
+
+def test_a_world_needs_a_workload_and_time_for_faults() -> None:
+    for override, message in (("world/recovery=16s", "takes up the whole run"), ("warm-up=1s", "no warm-up")):
+        result = simulate("world", "--set", override)
+        assert result.exit_code == ExitStatus.NO, result.output
+        assert message in result.output
+    result = simulate("world", "--set", "world/schedule=nowhere.txt")
+    assert "there is no such schedule" in result.output
+    result = simulate("queuing-world.xml")
+    assert result.exit_code == ExitStatus.NOT_FOUND
+
+
+def test_the_time_to_a_new_master_follows_master_timeout() -> None:
+    lines = ["set world/random-faults/every=infinite", "jitter 1 0", "jitter 2 0.5", "jitter 3 0.9", "await master 1"]
+    Path("crash.txt").write_text("\n".join([*lines, "after 1s crash 1", "after 3s start 1", ""]), encoding="utf-8")
+    peaks = []
+    for timeout in ("200ms", "800ms"):
+        changes = ("--set", "world/schedule=crash.txt", "--set", f"world/master-timeout={timeout}")
+        result = simulate("world", *changes, "-o", "json")
+        assert result.exit_code == ExitStatus.DONE, result.output
+        elected = next(each for each in document(result)["events"] if each["event"] == "master-elected")
+        peaks.append(elected["peak"])
+    assert 200e6 < peaks[0] < 450e6 < 800e6 < peaks[1] < 1800e6
