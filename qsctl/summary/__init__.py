@@ -19,15 +19,16 @@ any measure; `job.py` last.
 
 - `cells.py`: messages to cells, the one grouping that counters, losses and the histogram of waits come from.
 - `ranks.py`: messages to the exact waits at given ranks.
-- `throughput.py`, `depth.py`, `littles_law.py`, `slow_subscriber.py`: each a table that Spark finishes by itself.
+- `moves.py`: messages to their movements, the one grouping that all tables over time come from.
+- `throughput.py`, `depth.py`, `littles_law.py`, `slow_subscriber.py`: each a table that Spark makes of the movements.
 - `recorded_counters.py`: the simulator's counters, for a run without a log.
 - `finishing/`: what is small is finished on the driver, in Arrow, and nowhere else.
 - `job.py`: the only reads and writes, and the order of the steps; `output.py` is how tables get into a folder.
 
 Invariants. A measure is a function from frames to a frame with a declared schema (`tables.measured`); it reads
 nothing, writes nothing, changes no setting, and needs no `sparkContext`, so that it runs on Spark Connect. It scans the
-log once; it has no cross join and no sort or running sum without a partition (`tests/summary/test_frames.py` looks at
-the plans). There is one implementation of each, and DuckDB makes the same figures of the same files
+log at most once; it has no cross join and no sort or running sum without a partition (`tests/summary/test_frames.py`
+looks at the plans). There is one implementation of each, and DuckDB makes the same figures of the same files
 (`tests/summary/test_duckdb.py`). The run is one in a frame of messages: several are summarized one after the other. No
 figure depends on the session's settings: sums that could overflow are made in two parts (`observation.exact_sum`).
 
@@ -36,10 +37,11 @@ What `EXPLAIN` shows of each measure; every scan reads the columns that the meas
 - `cells`: one scan, a partial and a final aggregation with one exchange between, by the group, fate and bucket.
 - `ranks`: one scan, with the spans of waits as a filter; a broadcast join with the few places that are looked for, an
   aggregation by cell and wait, a running sum in each cell, a broadcast join with the ranks.
-- `windows`: one scan, an aggregation by the windows of arrival, entry and departure, and one of what that leaves by
-  window. `depth` is a running sum in each group over `windows`, which is computed once for both.
-- `littles_law`: one scan, an aggregation by group and replication, and one of that by group.
-- `slow_subscribers`: one scan, an aggregation by half seconds, running sums and a distinct in each client.
+- `moves`: one scan, a partial and a final aggregation with one exchange between, by the group, outcome, windows and
+  waited half seconds. It is computed once for all that follow, none of which looks at the log.
+- `windows`: an aggregation by window. `depth` is a running sum in each group over `windows`.
+- `littles_law`: an aggregation by group and replication, and one of that by group.
+- `slow_subscribers`: an aggregation by half seconds, running sums and a distinct in each client.
 - The join with the clients' names, at the end of each table that Spark finishes, is a broadcast.
 
 Sweeps, comparisons, sizes and the session are beside: `sweep.py`, `compare.py`, `size.py`, `session.py`. Java starts in

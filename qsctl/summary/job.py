@@ -2,9 +2,9 @@
 
 `summarize` works on a session of the caller's; `summarize_runs`, which the commands call, starts one from options.
 Spark goes through the log once for the counters and the histogram (`cells`), once for the waits at the percentiles'
-ranks (`ranks`), and once for each of `windows`, `littles_law` and `slow_subscribers` that is asked for. What it counted
-for the figures is small and finished here (`finishing/`). A run without a message log is summarized from the
-simulator's counters: then percentiles come from its histograms, and there is nothing in windows of time.
+ranks (`ranks`), and once for all tables over time that are asked for (`moves`). What it counted for the figures is
+small and finished here (`finishing/`). A run without a message log is summarized from the simulator's counters: then
+percentiles come from its histograms, and there is nothing in windows of time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from qsctl.summary.finishing.arrow import with_exact_sums
 from qsctl.summary.finishing.intervals import DEFAULT_CONFIDENCE
 from qsctl.summary.littles_law import littles_law
 from qsctl.summary.materialized import materialized
-from qsctl.summary.observation import Holding, Observation, listed_numbers, literal
+from qsctl.summary.moves import moves
+from qsctl.summary.observation import Observation, listed_numbers, literal
 from qsctl.summary.output import Output, output_folder
 from qsctl.summary.ranks import waits_at_ranks
 from qsctl.summary.recorded_run import RecordedRun, holding_of, marks_of, read_run
@@ -52,6 +53,9 @@ FIGURES: Final = frozenset({"queues", "delays", "losses", "intervals"})
 
 SERIES: Final = frozenset({"windows", "depth"})
 """Tables in time, which grow with the run and not only with what is grouped by."""
+
+OVER_TIME: Final = SERIES | {"littles_law", "slow_subscribers"}
+"""What is made from `moves`."""
 
 ALL: Final = frozenset(tables.SCHEMAS)
 
@@ -255,7 +259,7 @@ def _tables_of_run(
             counters = _read(spark, run, label, "counters").where(chosen)
             made = _figures_of_counters(counters, keys, measures, asked)
         for name in sorted(made.keys() & asked.made):
-            table = tables.arranged(made[name], tables.SCHEMAS[name], asked.by, names)
+            table = tables.arranged(made[name], tables.SCHEMAS[name], asked.by, names, label)
             if output is not None:
                 output.write(name, spark.createDataFrame(table).coalesce(1), tables.SCHEMAS[name])
             yield name, table
@@ -263,7 +267,7 @@ def _tables_of_run(
         messages = _read(spark, run, label, "messages").where(chosen)
         clients = pa.table({"client_id": pa.array(names, pa.int32()), "client": pa.array(names.values(), pa.string())})
         for name, frame in _frames_of_messages(spark, messages, run, label, keys, measures, asked):
-            shaped = tables.shaped(frame, tables.SCHEMAS[name], asked.by, spark.createDataFrame(clients))
+            shaped = tables.shaped(frame, tables.SCHEMAS[name], asked.by, spark.createDataFrame(clients), label)
             if output is not None:
                 shaped = output.write(name, shaped, tables.SCHEMAS[name])
             yield name, shaped.limit(MOST_ROWS_SHOWN + 1).toArrow() if name in SERIES else shaped.toArrow()
@@ -306,24 +310,27 @@ def _frames_of_messages(
     measures: frozenset[str], asked: _Asked,
 ) -> Iterator[tuple[str, DataFrame]]:  # fmt: skip
     """Return the tables that Spark finishes by itself: one row a window or client."""
+    over_time = measures & OVER_TIME
+    if not over_time:
+        return
     observation = Observation(run.warm_up_ns, run.horizon_ns)
-    holding = holding_of(run) if measures & {"windows", "depth", "littles_law"} else Holding()
-    if "littles_law" in measures:
-        yield "littles_law", littles_law(messages, observation, keys, holding)
-    if "slow_subscribers" in measures:
-        of_client = [key for key in keys if key in {"run_id", "client_id"}]
-        slow = slow_subscribers(messages, observation, of_client)
+    moved = moves(messages, observation, keys, asked.window_ns, holding_of(run))
+    if len(over_time) > 1:
+        moved = materialized(moved)
+    if "littles_law" in over_time:
+        yield "littles_law", littles_law(moved, observation, keys)
+    if "slow_subscribers" in over_time:
+        of_client = [key for key in keys if key == "client_id"]
+        slow = slow_subscribers(moved, observation, of_client)
         if run.has_slow_percentages and "client_id" in of_client:
             slow = with_recorded_percentages(slow, _read(spark, run, label, "events"), observation)
         yield "slow_subscribers", slow
-    if measures & SERIES:
-        moved = windows(messages, keys, asked.window_ns, holding)
-        if measures >= SERIES:
-            moved = materialized(moved)
-        if "windows" in measures:
-            yield "windows", moved
-        if "depth" in measures:
-            yield "depth", depth(moved, keys)
+    if over_time & SERIES:
+        in_windows = windows(moved, keys, asked.window_ns)
+        if "windows" in over_time:
+            yield "windows", in_windows
+        if "depth" in over_time:
+            yield "depth", depth(in_windows, keys)
 
 
 def _read(spark: SparkSession, run: RecordedRun, label: str, table: str) -> DataFrame:

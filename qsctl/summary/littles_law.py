@@ -15,29 +15,23 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from qsctl.instant import SECOND_NS
-from qsctl.summary.observation import ENTERED_NS, Holding, Observation, listed
+from qsctl.summary.observation import Observation, listed
 
 
-def littles_law(messages: DataFrame, observation: Observation, keys: Sequence[str], holding: Holding) -> DataFrame:
+def littles_law(moves: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:
     """Return one row a group that had any message: a table of `tables.LITTLES_LAW`, with these keys.
 
     Args:
-        messages: of `tables.MESSAGES`.
+        moves: of `moves.moves`, with these keys.
         observation: the observed part of the run.
         keys: the columns grouped by; several replications count as one long run.
-        holding: which queues hold messages until they are acknowledged.
     """
-    warm_up_ns, horizon_ns = f"{observation.warm_up_ns}L", f"{observation.horizon_ns}L"
     each = listed(*keys, "replication")
-    return messages.sparkSession.sql(
-        f"""with stays as (
-            select {each}, {ENTERED_NS} as entered_ns, {holding.gone_ns} as gone_ns from {{messages}}
-        ), replicated as (
-            select {each}, count_if(entered_ns >= {warm_up_ns}) as entered, count_if(gone_ns >= {warm_up_ns}) as gone,
-                sum(if(gone_ns >= {warm_up_ns}, double(gone_ns - entered_ns), 0d)) as stayed_ns,
-                sum(double(greatest(0L, least(coalesce(gone_ns, {horizon_ns}), {horizon_ns})
-                    - greatest(entered_ns, {warm_up_ns})))) as inside_ns
-            from stays where entered_ns is not null group by {each}
+    return moves.sparkSession.sql(
+        f"""with replicated as (
+            select {each}, sum(counted_entries) as entered, sum(counted_exits) as gone, sum(stayed_ns) as stayed_ns,
+                sum(inside_ns) as inside_ns
+            from {{moves}} where entered_window is not null group by {each}
         ), summed as (
             select {listed(*keys)}, sum(entered) as entered, sum(gone) as gone, sum(stayed_ns) as stayed_ns,
                 sum(inside_ns) as inside_ns, count(1) * {observation.observed_ns}d as observed_ns
@@ -54,5 +48,5 @@ def littles_law(messages: DataFrame, observation: Observation, keys: Sequence[st
             coalesce(abs(mean_depth_messages - expected_depth_messages)
                 / nullif(greatest(mean_depth_messages, expected_depth_messages), 0), 0) as relative_difference
         from both""",
-        messages=messages,
+        moves=moves,
     )

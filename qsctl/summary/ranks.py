@@ -35,8 +35,7 @@ def waits_at_ranks(
         keys: the columns that identify a place, `replication` besides.
         spans: the first and last bucket of ranges that hold all places' buckets; comparing leaves few rows to join.
     """
-    # The run is one; a text that is always the same would only lengthen the key.
-    place = listed(*(key for key in (*keys, "replication", "bucket") if key != "run_id"))
+    place = listed(*keys, "replication", "bucket")
     return messages.sparkSession.sql(
         f"""with near as (
             select {listed(*keys, "replication")}, wait_ns, {COARSE_BUCKET} as bucket from {{messages}}

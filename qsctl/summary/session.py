@@ -109,6 +109,8 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.adaptive.enabled": "true",
+        # Every grouping of the log has more groups than the small map in front of the large one holds.
+        "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.memory": environment.get(MEMORY_VARIABLE, "") or f"{_default_memory_mebibytes()}m",
         "spark.log.level": "ERROR",

@@ -14,17 +14,16 @@ from pyspark.sql import DataFrame
 
 from qsctl.instant import SECOND_NS
 from qsctl.sim.model import EVENT_NAMES, Event
-from qsctl.summary.observation import ENTERED_NS, LEFT_NS, Observation, listed
+from qsctl.summary.observation import Observation, listed
 
 MINUTE_SECONDS: Final = 60
-_HALF_NS: Final = SECOND_NS // 2
 
 
-def slow_subscribers(messages: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:
+def slow_subscribers(moves: DataFrame, observation: Observation, keys: Sequence[str]) -> DataFrame:
     """Return one row a client (or other group) and replication: a table of `tables.SLOW_SUBSCRIBERS`, with these keys.
 
     Args:
-        messages: of `tables.MESSAGES`; one that never entered its queue still names its client.
+        moves: of `moves.moves`, with these keys at least; a message that never entered its queue names its client.
         observation: the percentages are of the last minute before its end, or of all of it when it is shorter.
         keys: the columns grouped by; `replication` is always one of the groups besides.
     """
@@ -34,16 +33,11 @@ def slow_subscribers(messages: DataFrame, observation: Observation, keys: Sequen
     minute = max(1, min(MINUTE_SECONDS, last - first))
     seconds = last - first
     per_cent = 100.0 / minute
-    end = f"coalesce({LEFT_NS}, {observation.horizon_ns}L)"
     # Ins and outs of half seconds, summed up. A message that never blocks has no half: it still names its client.
-    return messages.sparkSession.sql(
-        f"""with spans as (
-            select {each}, ({ENTERED_NS} + {_HALF_NS - 1}L) div {_HALF_NS}L as start, {end} div {_HALF_NS}L as stop
-            from {{messages}}
-        ), counted as (
-            select {each}, if(start < stop, start, null) as start, if(start < stop, stop, null) as stop,
-                count(1) as messages
-            from spans group by all
+    return moves.sparkSession.sql(
+        f"""with counted as (
+            select {each}, waited_from_half as start, waited_until_half as stop, sum(messages) as messages
+            from {{moves}} group by all
         ), steps as (
             select {each}, half, sum(step) as step
             from (select {each},
@@ -66,7 +60,7 @@ def slow_subscribers(messages: DataFrame, observation: Observation, keys: Sequen
             count_if(second >= {last - minute}) * {per_cent!r}d as slow_percent,
             coalesce(max(if(second is null, 0, recent)), 0) * {per_cent!r}d as slow_percent_max
         from recent group by {each}""",
-        messages=messages,
+        moves=moves,
     )
 
 

@@ -25,6 +25,7 @@ from pyspark.sql.types import (
 )
 
 from qsctl.eventlog.outcomes import LOSS_COLUMNS
+from qsctl.summary.observation import literal
 from qsctl.summary.run_summary import COUNTS
 
 _STRING: Final = StringType()
@@ -253,6 +254,33 @@ CELLS: Final = _result(
 else -1; `again`: deliveries after the first.
 """
 
+MOVES: Final = _result(
+    {
+        "outcome": _STRING,
+        "arrived_window": _LONG,
+        "entered_window": _LONG,
+        "left_window": _LONG,
+        "waited_from_half": _LONG,
+        "waited_until_half": _LONG,
+        "messages": _LONG,
+        "work_units": _LONG,
+        "bytes": _LONG,
+        "counted_entries": _LONG,
+        "counted_exits": _LONG,
+        "stayed_ns": _DOUBLE,
+        "inside_ns": _DOUBLE,
+    },
+    nullable=["entered_window", "left_window", "waited_from_half", "waited_until_half", "stayed_ns", "inside_ns"],
+)
+"""Messages that arrived, entered their queue and left it in the same windows (`moves.py`): what `windows`, `depth`,
+`littles_law` and `slow_subscribers` are made of.
+
+Windows count from the start of the run; one is null where the message did not do that. From `waited_from_half` to
+before `waited_until_half` are the half seconds through which the message waited to be sent, null where there is none.
+`counted_entries` and `counted_exits` are those after the warm-up; `stayed_ns` is the time in the queue of those that
+left after it, `inside_ns` the time that all of them were in the queue while it was observed.
+"""
+
 PLACES: Final = _result({"bucket": _INT, "cell": _INT})
 """Buckets that a percentile's rank falls into (`ranks.py`), and the number of the cell that their messages count in."""
 
@@ -290,13 +318,15 @@ def measured(table: StructType, keys: Sequence[str]) -> StructType:
 def key_columns(by: Sequence[str]) -> list[str]:
     """Return the columns of the log that the words of `--by` stand for, in the order of the result.
 
-    The run is always one, so that there is always a group; clients have numbers until a result is `shaped`.
+    The run is always one: it is grouped by only where nothing but the replications would be left, for a text that is
+    always the same lengthens every key. Clients have numbers until a result is `shaped`.
     """
-    columns = {"run_id": True, **{column: word in by for word, (column, _) in KEYS.items() if word != "run"}}
-    return ["client_id" if name == "client" else name for name, wanted in columns.items() if wanted]
+    columns = [column for word, (column, _) in KEYS.items() if word in by and word != "run"]
+    names = ["client_id" if name == "client" else name for name in columns]
+    return names if set(names) - {"replication"} else ["run_id", *names]
 
 
-def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: DataFrame) -> DataFrame:
+def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: DataFrame, run: str) -> DataFrame:
     """Return the frame with exactly the table's columns, order and types; absent key columns become null.
 
     Args:
@@ -304,6 +334,7 @@ def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: DataFr
         table: its declared schema.
         by: the words grouped by; the other key columns are null.
         names: `client_id` and `client`; a client that it does not name keeps its number.
+        run: what the tables call the run.
     """
     present = set(frame.columns)
     wanted = {column for word, (column, _) in KEYS.items() if word in by}
@@ -315,6 +346,8 @@ def shaped(frame: DataFrame, table: StructType, by: Sequence[str], names: DataFr
             value = "coalesce(names.client, string(made.client_id))"
         elif field.name in _KEY_FIELDS and field.name not in wanted and field.name != "replication":
             value = "null"
+        elif field.name == "run_id":
+            value = literal(run)
         else:
             assert field.name in present or field.name in _KEY_FIELDS, f"the frame lacks {field.name}"
         columns.append(f"cast({value} as {field.dataType.simpleString()}) as {field.name}")
@@ -336,7 +369,7 @@ _ARROW: Final[dict[DataType, pa.DataType]] = {
 }
 
 
-def arranged(table: pa.Table, shape: StructType, by: Sequence[str], names: Mapping[int, str]) -> pa.Table:
+def arranged(table: pa.Table, shape: StructType, by: Sequence[str], names: Mapping[int, str], run: str) -> pa.Table:
     """Return a table that was finished on the driver, in its declared shape: what `shaped` does to a frame.
 
     Args:
@@ -344,6 +377,7 @@ def arranged(table: pa.Table, shape: StructType, by: Sequence[str], names: Mappi
         shape: its declared schema.
         by: the words grouped by; the other key columns are null.
         names: clients by number; one that it does not name keeps its number.
+        run: what the tables call the run.
     """
     present = set(table.column_names)
     wanted = {column for word, (column, _) in KEYS.items() if word in by}
@@ -356,6 +390,8 @@ def arranged(table: pa.Table, shape: StructType, by: Sequence[str], names: Mappi
             made["client"] = pc.coalesce(pa.array(names.values(), pa.string()).take(place), numbers.cast(pa.string()))
         elif field.name in _KEY_FIELDS and field.name not in wanted and field.name != "replication":
             made[field.name] = pa.nulls(table.num_rows, kind)
+        elif field.name == "run_id":
+            made[field.name] = pa.array([run] * table.num_rows, kind)
         elif field.name in present:
             made[field.name] = table[field.name].cast(kind)
         else:

@@ -1,8 +1,4 @@
-"""Throughput and discards in windows of time: what arrived, entered and left in each, by one pass over the log.
-
-Messages are first counted by the windows in which they arrived, entered their queue and left it, for most do all of it
-in one; only those few rows are then split by window.
-"""
+"""Throughput and discards in windows of time: what arrived, entered and left in each."""
 
 from __future__ import annotations
 
@@ -12,17 +8,16 @@ from pyspark.sql import DataFrame
 
 from qsctl.eventlog.outcomes import LOSSES, Outcome
 from qsctl.instant import Nanoseconds
-from qsctl.summary.observation import ENTERED_NS, Holding, listed
+from qsctl.summary.observation import listed
 
 
-def windows(messages: DataFrame, keys: Sequence[str], window_ns: Nanoseconds, holding: Holding) -> DataFrame:
+def windows(moves: DataFrame, keys: Sequence[str], window_ns: Nanoseconds) -> DataFrame:
     """Return one row a group, replication and window with any movement: a table of `tables.WINDOWS`, with these keys.
 
     Args:
-        messages: of `tables.MESSAGES`.
+        moves: of `moves.moves`, with these keys and windows of this length.
         keys: the columns grouped by; `replication` is always one of the groups besides.
         window_ns: the windows' length; they count from the start of the run.
-        holding: which queues hold messages until they are acknowledged.
     """
     each = listed(*keys, "replication")
 
@@ -34,18 +29,12 @@ def windows(messages: DataFrame, keys: Sequence[str], window_ns: Nanoseconds, ho
         return f"sum(if(step = '{step}', {of}, 0))"
 
     others = [outcome for outcome in LOSSES if outcome is not Outcome.DISCARDED]
-    # Whole numbers only: a quotient of doubles is inexact beyond 2^53.
-    return messages.sparkSession.sql(
-        f"""with moves as (
-            select {each}, outcome, enqueued_ns div {window_ns}L as came, {ENTERED_NS} div {window_ns}L as entered,
-                {holding.gone_ns} div {window_ns}L as went,
-                count(1) as messages, sum(work_units) as work_units, sum(size_bytes) as bytes
-            from {{messages}} group by all
-        ), steps as (
+    return moves.sparkSession.sql(
+        f"""with steps as (
             select {each}, outcome, messages, work_units, bytes, inline(array(
-                struct('arrived' as step, came as number), struct('entered' as step, entered as number),
-                struct('left' as step, went as number)))
-            from moves
+                struct('arrived' as step, arrived_window as number),
+                struct('entered' as step, entered_window as number), struct('left' as step, left_window as number)))
+            from {{moves}}
         )
         select {each}, number * {window_ns}L as window_start_ns, {window_ns}L as window_ns,
             {moved("arrived")} as arrived_messages, {gone(Outcome.DELIVERED)} as delivered_messages,
@@ -54,5 +43,5 @@ def windows(messages: DataFrame, keys: Sequence[str], window_ns: Nanoseconds, ho
             {moved("entered")} as entered_messages, {moved("entered", "work_units")} as entered_work_units,
             {moved("left")} as left_messages, {moved("left", "work_units")} as left_work_units
         from steps where number is not null group by {each}, number""",
-        messages=messages,
+        moves=moves,
     )

@@ -19,6 +19,7 @@ from qsctl.summary.cells import cells
 from qsctl.summary.depth import depth
 from qsctl.summary.finishing.arrow import with_exact_sums
 from qsctl.summary.littles_law import littles_law
+from qsctl.summary.moves import moves
 from qsctl.summary.observation import Holding, Observation
 from qsctl.summary.ranks import waits_at_ranks
 from qsctl.summary.slow_subscriber import slow_subscribers, with_recorded_percentages
@@ -53,18 +54,20 @@ def picked(found: Any, *names: str) -> set[tuple[Any, ...]]:
 
 def test_every_measure_has_its_declared_schema(spark: Any) -> None:
     messages, seen, holding = frame(spark, [row()]), Observation(S, 2 * S), Holding(frozenset({1}))
-    series = windows(messages, EVERY_KEY, S, holding)
+    moved = moves(messages, seen, EVERY_KEY, S, holding)
+    series = windows(moved, EVERY_KEY, S)
     events = spark.createDataFrame([], tables.EVENTS)
-    slow = slow_subscribers(messages, seen, EVERY_KEY)
+    slow = slow_subscribers(moved, seen, EVERY_KEY)
     places = spark.createDataFrame([], tables.measured(tables.PLACES, EVERY_KEY))
     wanted = spark.createDataFrame([], tables.WANTED_RANKS)
     for found, table in (
         (cells(messages, seen, EVERY_KEY, exact=True), tables.measured(tables.CELLS, EVERY_KEY)),
         (cells(messages, seen, EVERY_KEY, exact=False), tables.measured(tables.CELLS, EVERY_KEY)),
         (waits_at_ranks(messages, places, wanted, seen, EVERY_KEY, [(1, 2)]), tables.RANKED),
+        (moved, tables.measured(tables.MOVES, EVERY_KEY)),
         (series, tables.measured(tables.WINDOWS, EVERY_KEY)),
         (depth(series, EVERY_KEY), tables.measured(tables.DEPTH, EVERY_KEY)),
-        (littles_law(messages, seen, EVERY_KEY, holding), tables.measured(tables.LITTLES_LAW, EVERY_KEY)),
+        (littles_law(moved, seen, EVERY_KEY), tables.measured(tables.LITTLES_LAW, EVERY_KEY)),
         (slow, tables.measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
         (with_recorded_percentages(slow, events, seen), tables.measured(tables.SLOW_SUBSCRIBERS, EVERY_KEY)),
     ):
@@ -78,14 +81,16 @@ def test_every_measure_scans_the_log_once_and_joins_and_sorts_in_groups(spark: A
     seen, keys, holding = Observation(S, 2 * S), ("client_id", "queue"), Holding(frozenset({1}))
     places = spark.createDataFrame([(1, "a", 0, 7, 1)], tables.measured(tables.PLACES, (*keys, "replication")))
     wanted = spark.createDataFrame([(1, 1)], tables.WANTED_RANKS)
-    series = windows(messages, keys, S, holding)
+    moved = moves(messages, seen, keys, S, holding)
+    series = windows(moved, keys, S)
     for name, found in (
         ("cells", cells(messages, seen, keys, exact=True)),
         ("ranks", waits_at_ranks(messages, places, wanted, seen, keys, [(1, 2)])),
+        ("moves", moved),
         ("windows", series),
         ("depth", depth(series, keys)),
-        ("littles_law", littles_law(messages, seen, keys, holding)),
-        ("slow_subscribers", slow_subscribers(messages, seen, ["client_id"])),
+        ("littles_law", littles_law(moved, seen, keys)),
+        ("slow_subscribers", slow_subscribers(moved, seen, ["client_id"])),
     ):
         plan = found._jdf.queryExecution().executedPlan().toString()
         assert plan.count("FileScan") == 1, (name, plan)
@@ -138,7 +143,7 @@ def test_the_wait_at_a_rank_is_found_among_the_messages_of_its_cell(spark: Any) 
     rows = [
         row(queue=queue, replication=number % 2, wait_ns=1000 + number // 2) for number in range(20) for queue in "ab"
     ]
-    bucket = int(24 * 1000**0.125)
+    bucket = int(12 * 1000**0.125)
     places = [("a", 0, bucket, 1), ("a", 1, bucket, 1), ("b", 1, bucket, 2)]
     found = waits_at_ranks(
         frame(spark, rows),
@@ -155,7 +160,7 @@ def test_a_window_counts_what_enters_it_and_what_leaves_it(spark: Any) -> None:
         row(enqueued_ns=S - 1, wait_ns=None, outcome="held", work_units=3),
         row(enqueued_ns=S, wait_ns=3 * S, outcome="discarded"),
     ]
-    moved = windows(frame(spark, rows), ["queue"], S, Holding())
+    moved = windows(moves(frame(spark, rows), Observation(0, 9 * S), ["queue"], S, Holding()), ["queue"], S)
     names = "window_start_ns", "arrived_messages", "left_messages", "delivered_messages", "discarded_messages"
     assert picked(moved, *names) == {(0, 2, 0, 0, 0), (S, 1, 1, 1, 0), (4 * S, 0, 1, 0, 1)}
     assert picked(depth(moved, ["queue"]), "at_ns", "depth_messages", "depth_work_units") == {
@@ -179,7 +184,7 @@ G_1 = [
 
 def test_g_1_holds_what_was_sent_until_it_is_acknowledged_and_not_what_waits_at_its_endpoint(spark: Any) -> None:
     keys = ("client_id", "queue")
-    moved = windows(frame(spark, G_1), keys, S, Holding(frozenset({0})))
+    moved = windows(moves(frame(spark, G_1), Observation(0, 9 * S), keys, S, Holding(frozenset({0}))), keys, S)
     found = depth(moved, keys)
     assert picked(found, "client_id", "queue", "at_ns", "depth_messages", "depth_work_units") == {
         (0, "G-1", S, 2, 12), (0, "G-1", 2 * S, 3, 32), (0, "G-1", 3 * S, 2, 27), (0, "G-1", 5 * S, 1, 7),
@@ -188,8 +193,17 @@ def test_g_1_holds_what_was_sent_until_it_is_acknowledged_and_not_what_waits_at_
     assert picked(moved, "client_id", "queue", "window_start_ns", "delivered_messages") >= {(0, "G-1", 2 * S, 1)}
 
 
+def law_of(messages: Any, seen: Observation, keys: Sequence[str], holding: Holding = Holding()) -> Any:  # noqa: B008
+    return littles_law(moves(messages, seen, keys, S, holding), seen, keys)
+
+
+def slow_of(messages: Any, seen: Observation) -> Any:
+    """Of each client, from movements by queue too, as a summary by client and queue has them."""
+    return slow_subscribers(moves(messages, seen, ["client_id", "queue"], S, Holding()), seen, ["client_id"])
+
+
 def test_little_s_law_counts_the_time_in_the_queue(spark: Any) -> None:
-    law = littles_law(frame(spark, G_1), Observation(0, 10 * S), ["client_id", "queue"], Holding(frozenset({0})))
+    law = law_of(frame(spark, G_1), Observation(0, 10 * S), ["client_id", "queue"], Holding(frozenset({0})))
     found = {(each["client_id"], each["queue"]): each for each in law.toArrow().to_pylist()}
     assert found[0, "G-1"]["mean_depth_messages"] == pytest.approx((2 + 10 + 3) / 10)
     assert found[0, "G-1"]["arrivals_per_second"] == pytest.approx(4 / 10)
@@ -199,14 +213,14 @@ def test_little_s_law_counts_the_time_in_the_queue(spark: Any) -> None:
 
 def test_little_s_law_is_exact_where_the_run_starts_and_ends_empty(spark: Any) -> None:
     rows = [row(enqueued_ns=number * S, wait_ns=number * 1000) for number in range(50)]
-    (law,) = littles_law(frame(spark, rows), Observation(0, 100 * S), ["queue"], Holding()).toArrow().to_pylist()
+    (law,) = law_of(frame(spark, rows), Observation(0, 100 * S), ["queue"]).toArrow().to_pylist()
     assert law["mean_depth_messages"] == pytest.approx(sum(range(50)) * 1000 / (100 * S), rel=1e-12)
     assert law["relative_difference"] < 1e-12
 
 
 def test_little_s_law_shows_what_is_queued_at_the_edges(spark: Any) -> None:
     rows = [row(wait_ns=10 * S), row(enqueued_ns=5 * S, wait_ns=None, outcome="held")]
-    (law,) = littles_law(frame(spark, rows), Observation(0, 20 * S), ["queue"], Holding()).toArrow().to_pylist()
+    (law,) = law_of(frame(spark, rows), Observation(0, 20 * S), ["queue"]).toArrow().to_pylist()
     assert law["mean_depth_messages"] == pytest.approx((10 + 15) / 20)
     assert law["expected_depth_messages"] == pytest.approx(2 / 20 * 10)
 
@@ -226,7 +240,7 @@ def test_a_client_is_slow_in_the_seconds_in_which_a_message_waits_through_half_o
         row(client_id=4, enqueued_ns=0, wait_ns=100 * S),
         row(client_id=5, enqueued_ns=0, wait_ns=None, outcome="waiting"),
     ]
-    slow = slow_subscribers(frame(spark, rows), Observation(0, 100 * S), ["client_id"])
+    slow = slow_of(frame(spark, rows), Observation(0, 100 * S))
     found = {each["client_id"]: each for each in slow.toArrow().to_pylist()}
     assert {name: each["blocked_seconds"] for name, each in found.items()} == {1: 4, 2: 0, 3: 5, 4: 100, 5: 0}
     assert found[1]["slow_percent"] == 0.0
@@ -273,7 +287,7 @@ def test_slow_subscribers_are_what_the_rule_says_second_by_second(
                 )
             )
     seen = Observation(warm_up_s * S, horizon_s * S)
-    found = slow_subscribers(frame(spark, rows), seen, ("client_id",)).toArrow().to_pylist()
+    found = slow_of(frame(spark, rows), seen).toArrow().to_pylist()
     expected = plainly(rows, seen)
     assert {each["client_id"] for each in found} == expected.keys()
     for each in found:
