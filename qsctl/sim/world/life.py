@@ -76,7 +76,7 @@ class Life:
             jitter=jitter,
             compacted_over_count=compact_records or COMPACTED_OVER_COUNT,
         )
-        self.turn = Turn(self.member)
+        self.turn = Turn(self.member, self.member.admit)
 
     def restore(self) -> None:
         """Take up what the disk holds."""

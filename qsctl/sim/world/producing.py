@@ -118,10 +118,13 @@ class ProducerProgram:
         self._backlog.append((payload, None))
         self._write()
 
-    def matched(self, service: int) -> None:
-        """A service has discovered the producer: it is sent what has no answer."""
+    def matched(self) -> None:
+        """A service has discovered the producer: what has no answer is written again, which is another attempt.
+
+        The service may have refused the last one in an earlier life, of which it knows nothing.
+        """
         if self.is_up and not self._relays:
-            self._send(list(self._open.values()), [service])
+            self._write_again(list(self._open.values()))
         self._write()
 
     def receive(self, service: int, answer: WriteAcknowledgment) -> None:
@@ -232,13 +235,18 @@ class ProducerProgram:
         if not self.is_up:
             return
         now = self._agenda.now
-        late = [each for each in self._open.values() if now - each.sent_ns >= self._writes_again_ns]
-        for each in late:
+        self._write_again([each for each in self._open.values() if now - each.sent_ns >= self._writes_again_ns])
+        self._look_later()
+
+    def _write_again(self, samples: Sequence[_Open]) -> None:
+        """Send samples once more, to all: a new attempt, which every service answers for itself."""
+        if self.is_held:
+            return
+        for each in samples:
             attempt = self._attempts[each.write.identity] = self._attempts[each.write.identity] + 1
             each.write = structs.replace(each.write, attempt=attempt)
-            each.sent_ns = now
+            each.sent_ns = self._agenda.now
             each.sent_to.clear()
             each.refused_by.clear()
-        if late and not self.is_held:
-            self._send(late, self._targets())
-        self._look_later()
+        if samples:
+            self._send(samples, self._targets())

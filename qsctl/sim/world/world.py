@@ -255,7 +255,7 @@ class World(Surroundings):
             left = ProducerLeft(producer.participant, producer.topic_name, producer.guid)
 
             def opened() -> None:
-                producer.matched(number)
+                producer.matched()
 
             def lapsed() -> None:
                 service.receive([left])

@@ -49,6 +49,8 @@ class Ledger(Observer):
         self._streams: dict[int, dict[str, dict[int, Record]]] = {}
         self._holding: dict[tuple[str, SampleIdentity], set[int]] = {}
         """Services whose stored records say that a queue enqueued a sample."""
+        self._held_once: dict[tuple[str, SampleIdentity], set[int]] = {}
+        """The same, and those that lost their disks since: what they confirmed they had."""
         self._most: dict[tuple[str, SampleIdentity], int] = {}
 
     def stored(self, service: int, operations: Sequence[Operation]) -> None:
@@ -81,7 +83,7 @@ class Ledger(Observer):
             holding.discard(service)
 
     def most_holders(self, queue: str, identity: SampleIdentity) -> int:
-        """At how many services it was durable at once that the queue enqueued this sample."""
+        """At how many services it was durable that the queue enqueued this sample, before any disk was lost."""
         return self._most.get((queue, identity), 0)
 
     def is_held_at(self, service: int, identity: SampleIdentity) -> bool:
@@ -103,11 +105,14 @@ class Ledger(Observer):
         for queue, identity in _enqueued(record):
             holding = self._holding.setdefault((queue, identity), set())
             holding.add(service)
-            self._most[queue, identity] = max(self._most.get((queue, identity), 0), len(holding))
+            held_once = self._held_once.setdefault((queue, identity), set())
+            held_once.add(service)
+            self._most[queue, identity] = max(self._most.get((queue, identity), 0), len(held_once))
 
     def _strike(self, service: int, record: Record) -> None:
         for queue, identity in _enqueued(record):
             self._holding.get((queue, identity), set()).discard(service)
+            self._held_once.get((queue, identity), set()).discard(service)
 
 
 def _enqueued(record: Record) -> Iterator[tuple[str, SampleIdentity]]:
