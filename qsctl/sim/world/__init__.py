@@ -1,0 +1,21 @@
+"""A cluster of queuing services under faults [QS 7]: what runs live, on a virtual clock, judged by rules.
+
+In: a scenario of model `world`: a workload, a `<world>`, perhaps a schedule of faults. Out: a `sim.model.ModelRun` with
+a row for each sample, the events of the cluster, and a verdict for each rule.
+
+- `agenda.py`: the clock, and the hash of the whole history; `network.py`, `session.py`: between services, and between
+  them and programs; `disk.py`: what survives a crash;
+- `service.py`, `life.py`: a driver of `core.turn` and of `core.high_availability.member`, that can crash anywhere;
+- `producing.py`, `consuming.py`, `programs.py`: programs with the state machines of live clients;
+- `world.py`: who is connected to whom; `configuration.py`: what each instance is configured with;
+- `vocabulary.py`, `schedule.py`, `director.py`: faults as lines of text, and who does them; `random_faults.py`: drawn;
+- `history.py`, `invariants/`, `client_view.py`: observers that judge; `verdict.py`: a world run to its end, and the
+  fewest faults that break it; `figures.py`, `world_log.py`, `run.py`: what users see of it.
+
+Invariants: the seed decides everything; nothing of a protocol is decided here; what is judged is what left a service,
+reached a program or was synced, not what a replica says of itself (but for P5 and P6, which look at roles and logs).
+
+What is not simulated: files and their formats, DDS and its serialization. Disks keep records, networks carry structs.
+
+Read first: `world.py`.
+"""
