@@ -81,10 +81,13 @@ def shortened(name: str) -> Scenario:
         overflow = GuaranteedOverflow.REDELIVER
         profiles = tuple(dataclasses.replace(each, guaranteed_overflow=overflow) for each in scenario.profiles)
         scenario = dataclasses.replace(scenario, profiles=profiles)
-    horizon_ns = {"shared-reader-queue": 4 * SECOND_NS, "guaranteed": 8 * SECOND_NS, "ward": 28 * SECOND_NS}.get(
-        scenario.name, SECOND_NS // 2
-    )
-    horizon_ns = min(horizon_ns, scenario.horizon_ns)
+    horizons_ns = {"shared-reader-queue": 4 * SECOND_NS, "guaranteed": 8 * SECOND_NS, "ward": 28 * SECOND_NS}
+    horizon_ns = min(horizons_ns.get(scenario.name, SECOND_NS // 2), scenario.horizon_ns)
+    if scenario.world is not None:
+        horizon_ns = 4 * SECOND_NS
+        scenario = dataclasses.replace(
+            scenario, world=dataclasses.replace(scenario.world, recovery_ns=horizon_ns // 8, faults=None)
+        )
     return dataclasses.replace(scenario, horizon_ns=horizon_ns, warm_up_ns=3 * horizon_ns // 4, replications=1)
 
 

@@ -25,6 +25,7 @@ HORIZONS_NS = {
     "shared-reader-queue": 3 * SECOND_NS,
     "fan-out-10000": SECOND_NS // 20,
     "slow-subscriber": 75 * SECOND_NS,
+    "world": 16 * SECOND_NS,
 }
 
 

@@ -27,7 +27,12 @@ from tests.summary import recomputed
 pytestmark = pytest.mark.spark
 
 EVERYTHING = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-HORIZONS_NS = {"shared-reader-queue": 3 * SECOND_NS, "guaranteed": 6 * SECOND_NS, "fan-out-10000": SECOND_NS // 20}
+HORIZONS_NS = {
+    "shared-reader-queue": 3 * SECOND_NS,
+    "world": 3 * SECOND_NS,
+    "guaranteed": 6 * SECOND_NS,
+    "fan-out-10000": SECOND_NS // 20,
+}
 BY = (("client", "queue"), ("queue", "replication"), ("queue", "topic"), ("client",))
 WINDOWS_NS = (SECOND_NS, 100_000_000, 7_000_000)
 USUAL = ("guaranteed", "shared-reader-queue", "burst")
@@ -44,6 +49,10 @@ FROM_THE_LOG = [name for name in COUNTS if name != "evicted_messages"]
 def short(name: str) -> Scenario:
     scenario = read_scenario(find_scenario(name))
     horizon_ns = min(scenario.horizon_ns, HORIZONS_NS.get(name, SECOND_NS // 4))
+    if scenario.world is not None:
+        scenario = dataclasses.replace(
+            scenario, world=dataclasses.replace(scenario.world, recovery_ns=horizon_ns // 8, faults=None)
+        )
     changed = {"group[*]/count": "2", "profile[*]/guaranteed-overflow": "hold"} if name == "guaranteed" else {}
     scenario = apply_overrides(scenario, changed)
     return dataclasses.replace(scenario, horizon_ns=horizon_ns, warm_up_ns=horizon_ns // 3, replications=2)
@@ -51,7 +60,7 @@ def short(name: str) -> Scenario:
 
 def held(scenario: Scenario) -> str:
     """Which queues keep a message until it is acknowledged; in these scenarios every G-1 does."""
-    if scenario.model is Model.SHARED_READER_QUEUE:
+    if scenario.model in {Model.SHARED_READER_QUEUE, Model.WORLD}:
         return "true"
     return "queue = 'G-1'" if scenario.model is Model.SOLACE else "false"
 

@@ -24,13 +24,22 @@ pytestmark = pytest.mark.spark
 
 SUMS = COUNTS
 PERCENTILES = {"wait_p50_ns": (50, 100), "wait_p99_ns": (99, 100), "wait_p999_ns": (999, 1000)}
-HORIZONS_NS = {"shared-reader-queue": 3 * SECOND_NS, "guaranteed": 6 * SECOND_NS, "fan-out-10000": SECOND_NS // 20}
+HORIZONS_NS = {
+    "shared-reader-queue": 3 * SECOND_NS,
+    "world": 3 * SECOND_NS,
+    "guaranteed": 6 * SECOND_NS,
+    "fan-out-10000": SECOND_NS // 20,
+}
 
 
 def short(name: str) -> Scenario:
     """A ready scenario that ends soon, with two replications, a third of each before the end of the warm-up."""
     scenario = read_scenario(find_scenario(name))
     horizon_ns = min(scenario.horizon_ns, HORIZONS_NS.get(name, SECOND_NS // 4))
+    if scenario.world is not None:
+        scenario = dataclasses.replace(
+            scenario, world=dataclasses.replace(scenario.world, recovery_ns=horizon_ns // 8, faults=None)
+        )
     return dataclasses.replace(scenario, horizon_ns=horizon_ns, warm_up_ns=horizon_ns // 3, replications=2)
 
 

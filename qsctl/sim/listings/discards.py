@@ -93,7 +93,7 @@ def _command(cause: Cause, folder: Path, scenario: Scenario, worst: _Place, happ
     """Return the command that simulates the same without this cause; empty where nothing of the scenario is it."""
     file = str(folder / SCENARIO_FILE)
     if cause.outcome == "discarded":
-        if scenario.model is Model.SHARED_READER_QUEUE:
+        if scenario.model in {Model.SHARED_READER_QUEUE, Model.WORLD}:
             return ""
         return shlex.join(
             ["qsctl", "size", file, "--target", f"discards({worst.queue})=0", "--vary", f"max-depth({worst.queue})"]

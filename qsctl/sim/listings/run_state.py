@@ -95,7 +95,7 @@ def read_run_state(folder: Path, replication: int = 0) -> RunState:
         ConfigError: its scenario cannot be read again, as when a trace file went away.
     """
     run = open_run(folder)
-    if run.info.model == Model.SHARED_READER_QUEUE:
+    if run.info.model in {Model.SHARED_READER_QUEUE, Model.WORLD}:
         raise Refused(
             f"{folder} is a run of shared reader queues, whose consumers have no egress queues",
             remedy=f"Look at it with `qsctl summarize {folder}`.",

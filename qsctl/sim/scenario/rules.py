@@ -325,10 +325,6 @@ def _world(scenario: Scenario, world: World) -> Iterator[Breach]:
             format_duration(world.recovery_ns),
             f"recovery: less than the horizon, {format_duration(scenario.horizon_ns)}",
         )
-    if scenario.warm_up_ns:
-        yield Breach(
-            scenario, "a world has no warm-up: all of it is judged", format_duration(scenario.warm_up_ns), "warm-up: 0"
-        )
     if world.schedule and not is_trace_file(Path(world.schedule)):
         yield Breach(world, "there is no such schedule", shown(world.schedule), "a file of lines")
 

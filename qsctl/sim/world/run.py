@@ -50,6 +50,7 @@ class WorldRun:
             world.queues,
             lambda: min(world.now, scenario.horizon_ns),
             self._judged.ledger,
+            warm_up_ns=scenario.warm_up_ns,
             keeps_rows=level is not LogLevel.COUNTERS,
             rows_max=chunk_rows,
         )
@@ -113,7 +114,11 @@ class WorldRun:
     def counters(self) -> dict[str, Any]:
         """Return one row a queue: the client is the cluster."""
         assert self._scenario.workload is not None
-        return self._log.counters(self._scenario.workload.service.application_name, self.queue_names, self.now_ns)
+        return self._log.counters(
+            self._scenario.workload.service.application_name,
+            self.queue_names,
+            max(0, self.now_ns - self._scenario.warm_up_ns),
+        )
 
     def _judge(self) -> None:
         broken = self._judged.broken()

@@ -129,8 +129,8 @@ class JudgedWorld:
         """Judge what it has come to; once."""
         if not self._is_over:
             self._is_over = True
-            self._director.conclude()
             if not self.is_broken:
+                self._director.conclude()
                 self.world.conclude()
 
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -7,18 +7,18 @@ and the acknowledgment is the first that accepts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from qsctl.core.high_availability.replica import Role, RoleChanged
-from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
+from qsctl.core.messages import AckResponse, Delivery, Outbound, Write
 from qsctl.core.records import RemovalCause
 from qsctl.eventlog.outcomes import Outcome
 from qsctl.eventlog.run_folder import Happening
 from qsctl.identity import Guid, SampleIdentity
-from qsctl.instant import Nanoseconds
+from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.model import EVENT_ROW, NEVER, Event, Rows
 from qsctl.sim.recording.happenings import Happenings
 from qsctl.sim.recording.queue_counts import counter_columns
@@ -34,11 +34,10 @@ class _Sample:
 
     written_ns: Nanoseconds
     size_bytes: int
-    accepted_ns: Nanoseconds = NEVER
-    sent_ns: Nanoseconds = NEVER
     received_ns: Nanoseconds = NEVER
     processed_ns: Nanoseconds = NEVER
-    attempts: int = 0
+    sent_at_ns: list[Nanoseconds] = field(default_factory=list)
+    """Every delivery."""
 
 
 class WorldLog(Observer):
@@ -48,6 +47,7 @@ class WorldLog(Observer):
         queues: in the order of the configuration; those of no topic of a producer, such as dead letters, have no rows.
         clock: gives the instant.
         ledger: knows what was stored.
+        warm_up_ns: what leaves a queue before is not counted.
         keeps_rows: whether there are rows, or counters only.
         rows_max: how many rows make the log full.
     """
@@ -58,13 +58,15 @@ class WorldLog(Observer):
         clock: Callable[[], Nanoseconds],
         ledger: Ledger,
         *,
+        warm_up_ns: Nanoseconds,
         keeps_rows: bool,
         rows_max: int,
     ) -> None:
+        self._warm_up_ns = warm_up_ns
         self._queues = queues
         self._clock = clock
         self._ledger = ledger
-        self._log = QueueLog[str](0, keeps_rows=keeps_rows, rows_max=rows_max)
+        self._log = QueueLog[str](warm_up_ns, keeps_rows=keeps_rows, rows_max=rows_max)
         self._index = {queue.full_name: index for index, queue in enumerate(queues)}
         self._by_topic: dict[tuple[str, str], list[str]] = {}
         for queue in queues:
@@ -89,20 +91,11 @@ class WorldLog(Observer):
                 self._samples[queue, write.identity] = _Sample(self._clock(), len(write.payload))
 
     def released(self, service: int, message: Outbound) -> None:
-        """A sample is accepted, or on its way to a consumer."""
-        if isinstance(message, WriteAcknowledgment) and message.response == AckResponse.ACCEPTED:
-            sample = self._samples.get((message.queue, message.identity))
-            if sample is not None and sample.accepted_ns == NEVER:
-                sample.accepted_ns = self._clock()
-                self._log.of(message.queue).grow(sample.size_bytes)
-        elif isinstance(message, Delivery):
+        """A sample is on its way to a consumer."""
+        if isinstance(message, Delivery):
             sample = self._samples.get((message.queue, message.identity))
             if sample is not None:
-                sample.attempts += 1
-                if sample.sent_ns == NEVER:
-                    sample.sent_ns = self._clock()
-                if sample.attempts > 1:
-                    self._log.of(message.queue).redelivered += 1
+                sample.sent_at_ns.append(self._clock())
 
     def delivered(self, service: int, delivery: Delivery) -> None:
         """A sample reached a consumer."""
@@ -115,8 +108,6 @@ class WorldLog(Observer):
         sample = self._samples.get((queue, identity))
         if sample is not None and sample.processed_ns == NEVER and response == AckResponse.ACCEPTED:
             sample.processed_ns = self._clock()
-            if sample.accepted_ns != NEVER:
-                self._log.of(queue).shrink(sample.size_bytes)
 
     def ended(self, service: int) -> None:
         """A service is gone."""
@@ -186,22 +177,49 @@ class WorldLog(Observer):
     def _end_all(self, held: set[tuple[str, SampleIdentity]]) -> Iterator[None]:
         removed = removals(self._ledger.records())
         dead = dead_letters(self._ledger.records())
+        outcomes = {key: self._outcome(*key, sample, held, removed, dead) for key, sample in self._samples.items()}
+        self._measure_depths(outcomes)
         for (queue, identity), sample in self._samples.items():
-            outcome = self._outcome(queue, identity, sample, held, removed, dead)
+            outcome = outcomes[queue, identity]
             wait_ns = send_ns = ack_ns = NEVER
             if outcome is Outcome.DELIVERED:
-                sent_ns = sample.sent_ns if sample.sent_ns != NEVER else sample.processed_ns
-                wait_ns = sent_ns - sample.written_ns
+                wait_ns = sample.sent_at_ns[0] - sample.written_ns
                 send_ns = sample.received_ns - sample.written_ns
                 ack_ns = sample.processed_ns - sample.written_ns
-            elif outcome not in {Outcome.HELD, Outcome.WAITING}:
+            elif outcome is not Outcome.HELD:
                 wait_ns = 0
+            attempts = self._attempts(sample)
+            if wait_ns == NEVER or sample.written_ns + wait_ns >= self._warm_up_ns:
+                self._log.of(queue).redelivered += max(0, attempts - 1)
             self._log.end(
-                queue, self._index[queue], outcome, sample.written_ns, 0 if outcome is not Outcome.WAITING else NEVER,
-                wait_ns, send_ns, ack_ns, 0, number_of(identity.writer_guid), sample.size_bytes, sample.attempts,
+                queue, self._index[queue], outcome, sample.written_ns, 0, wait_ns, send_ns, ack_ns, 0,
+                number_of(identity.writer_guid), sample.size_bytes, attempts,
             )  # fmt: skip
             if self._log.is_full:
                 yield None
+
+    def _attempts(self, sample: _Sample) -> int:
+        """How often a sample was sent, those before the end of the warm-up counting for one."""
+        before = sum(at_ns < self._warm_up_ns for at_ns in sample.sent_at_ns)
+        return len(sample.sent_at_ns) - before + min(before, 1)
+
+    def _measure_depths(self, outcomes: dict[tuple[str, SampleIdentity], Outcome]) -> None:
+        """Let samples enter and leave their queues in the order of time, for the marks of the counters."""
+        moves: list[tuple[Nanoseconds, int, str, int]] = []
+        for number, ((queue, identity), sample) in enumerate(self._samples.items()):
+            outcome = outcomes[queue, identity]
+            if outcome in {Outcome.DELIVERED, Outcome.HELD}:
+                moves.append((sample.written_ns, number, queue, sample.size_bytes))
+            if outcome is Outcome.DELIVERED:
+                moves.append((sample.processed_ns, number, queue, -sample.size_bytes))
+        for at_ns, _, queue, size_bytes in sorted(moves):
+            self._log.reach(at_ns)
+            counts = self._log.of(queue)
+            if size_bytes > 0:
+                counts.grow(size_bytes)
+            else:
+                counts.shrink(-size_bytes)
+        self._log.reach(INFINITE_NS)
 
     @staticmethod
     def _outcome(
@@ -212,7 +230,7 @@ class WorldLog(Observer):
         removed: dict[tuple[str, SampleIdentity], Any],
         dead: set[SampleIdentity],
     ) -> Outcome:
-        if sample.processed_ns != NEVER:
+        if sample.processed_ns != NEVER and sample.sent_at_ns:
             return Outcome.DELIVERED
         if (queue, identity) in held:
             return Outcome.HELD
