@@ -83,10 +83,10 @@ class Mastery:
     def receive(self, now: Nanoseconds, confirmed: Confirmed) -> Peer | None:
         """Note what a replica holds, and send it what it lacks; return a learner that holds all that is committed."""
         peer = self.progress[confirmed.sender]
-        if confirmed.incarnation < peer.incarnation:
-            return None  # from before it lost its log
         peer.heard_at_ns = max(peer.heard_at_ns, confirmed.sent_at_ns)
-        if confirmed.is_learner and (not peer.is_learner or confirmed.incarnation > peer.incarnation):
+        if confirmed.is_learner and (not peer.is_learner or confirmed.incarnation != peer.incarnation):
+            # What it confirmed before it lost its log was true then, and may have committed something: it is one of the
+            # faults that a quorum survives. But what it lacks must be sent again. No clock says which process is later.
             peer.begin_again(confirmed.incarnation)
         peer.incarnation = confirmed.incarnation
         peer.is_learner = confirmed.is_learner

@@ -115,11 +115,6 @@ class Outgoing:
         """Whether everything that was asked for is durable."""
         return self._durable == self._number
 
-    @property
-    def has_free_frames(self) -> bool:
-        """Whether a frame may leave."""
-        return bool(self._free)
-
     def fall_silent(self) -> None:
         """Forget everything that was not handed over: the store failed."""
         self._writes.clear()

@@ -98,10 +98,6 @@ class Progress:
         # An entry of an older epoch at a quorum may still be replaced; one of this epoch above it settles it.
         return index if index > log.commit_index and log.epoch_at(index) == epoch else log.commit_index
 
-    def up_to_date_count(self, commit_index: int) -> int:
-        """Return how many other voters hold all that is committed."""
-        return sum(not each.is_learner and each.match_index >= commit_index for each in self)
-
     def quorum_heard_at_ns(self) -> Nanoseconds:
         """Return the latest instant since which a quorum confirmed something, the master itself being one."""
         heard = sorted((each.heard_at_ns for each in self if not each.is_learner), reverse=True)

@@ -57,10 +57,6 @@ class Staging:
             self._attempts[key] = max(write.attempt, self._attempts.pop(key, 0))
             _bound(self._attempts)
 
-    def attempt_of(self, queue: str, identity: SampleIdentity) -> int:
-        """Return the latest attempt that came; 0: not known."""
-        return self._attempts.get((queue, identity), 0)
-
     def stage(self, now: Nanoseconds, queue: str, write: Write) -> None:
         """Let a sample wait; a second time changes nothing."""
         self._staged.setdefault((queue, write.identity), Staged(write, now))

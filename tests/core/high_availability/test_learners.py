@@ -57,7 +57,7 @@ def test_a_learner_votes_for_nobody_and_confirms_nothing_that_counts() -> None:
     assert "1 enqueued" in held(lost)
 
 
-def test_confirmations_from_before_the_loss_count_for_nothing() -> None:
+def test_a_confirmation_from_before_the_loss_hides_nothing_that_the_learner_lacks() -> None:
     cluster = Cluster(3)
     master = filled(cluster)
     lost = next(process for process in cluster if process is not master)
@@ -66,10 +66,37 @@ def test_confirmations_from_before_the_loss_count_for_nothing() -> None:
     cluster.run_for(TIMEOUT_NS // 2)
     lost.start(cluster.now, is_lost=True)
     cluster.run_until(lambda: master.replica.mastery and master.replica.mastery.progress[lost.name].is_learner)
-    stale = Confirmed(lost.replica.stream, lost.name, master.replica.epoch, before, 999, cluster.now)
+    last_index = master.replica.log.last_index
+    stale = Confirmed(lost.replica.stream, lost.name, master.replica.epoch, before, last_index, cluster.now)
     master.run(cluster.now, frames=[stale])
+    cluster.run_until(lambda: lost.replica.role is Role.SLAVE)
+    assert held(lost) == held(master)
+
+
+def test_a_replica_whose_clock_was_set_back_before_it_started_again_is_heard() -> None:
+    cluster = Cluster(3)
+    master = filled(cluster)
+    cluster.run_for(TIMEOUT_NS)
+    slave = next(process for process in cluster if process is not master)
     assert master.replica.mastery is not None
-    assert master.replica.mastery.progress[lost.name].match_index < 999
+    peer = master.replica.mastery.progress[slave.name]
+    for number, start_ns in ((7, cluster.now), (8, 5)):
+        slave.crash()
+        slave.start(start_ns)
+        cluster.send_all(write(number))
+        cluster.run_until(lambda: peer.match_index == master.replica.log.last_index)
+
+
+def test_a_learner_whose_clock_was_set_back_is_known_for_one() -> None:
+    cluster = Cluster(3)
+    master = filled(cluster)
+    cluster.run_for(TIMEOUT_NS)
+    lost = next(process for process in cluster if process is not master)
+    for start_ns in (cluster.now, 5):
+        lost.crash()
+        lost.start(start_ns, is_lost=True)
+        cluster.run_until(lambda: lost.replica.role is Role.SLAVE)
+        assert held(lost) == held(master)
 
 
 def test_volatile_replicas_form_a_group_when_all_are_there() -> None:
