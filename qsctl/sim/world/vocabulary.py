@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from qsctl.errors import UsageError
 from qsctl.instant import INFINITE_NS, parse_duration
 
 MASTER: Final = "master"
@@ -98,7 +99,7 @@ class Argument:
 def _is_finite_duration(text: str) -> bool:
     try:
         return parse_duration(text.removeprefix("-")) < INFINITE_NS
-    except Exception:
+    except UsageError:
         return False
 
 
