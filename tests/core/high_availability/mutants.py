@@ -162,7 +162,8 @@ def rejects_a_logged_sample(patch: pytest.MonkeyPatch) -> None:
 def commits_older_epochs_by_counting(patch: pytest.MonkeyPatch) -> None:
     """An entry is committed as soon as a quorum has it, of whatever epoch it is."""
 
-    def committable(self: progress.Progress, replicated: ReplicatedLog, own_index: int, _epoch: int) -> int:
+    def committable(self: progress.Progress, replicated: ReplicatedLog, own_index: int, epoch: int) -> int:
+        del epoch
         return max(self.quorum_index(own_index), replicated.commit_index)
 
     patch.setattr(progress.Progress, "committable", committable)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qsctl.core.high_availability.ballot import HardState
-from qsctl.core.high_availability.frames import Canvass, Vote
+from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Vote
 from qsctl.core.high_availability.replica import Role
 from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, Process, acknowledge, held, join, queue, write
 
@@ -181,3 +181,35 @@ def test_changes_of_roles_say_why() -> None:
     assert changes[1].reason == "no sign of a master within master_timeout"
     assert (changes[2].epoch, changes[2].master) == (1, master.name)
     assert master.member.pop_changes() == []
+
+
+def test_a_confirmation_leaves_once_the_entry_is_durable() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    slaves = [process for process in cluster if process is not master]
+    for slave in slaves:
+        slave.syncs = False
+    cluster.send_all(write(1))
+    cluster.run_for(TIMEOUT_NS // 2)
+    assert all(slave.replica.log.last_index == 2 for slave in slaves)
+    assert master.replica.log.commit_index == 1
+    assert master.answers() == []
+    slaves[0].syncs = True
+    cluster.run_until(lambda: master.answers() == [(1, 1)])
+
+
+def test_entries_of_a_deposed_master_are_refused() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.cut(master.name)
+    cluster.run_until(lambda: cluster.masters() and cluster.masters()[-1] != master.name)
+    slave = next(process for process in cluster if not process.replica.is_master and process is not master)
+    cluster.run_until(lambda: slave.replica.log.last.epoch == 2)
+    last = slave.replica.log.last
+    stale = Entries(slave.replica.stream, master.name, 1, 1, 1, (), 1, cluster.now)
+    slave.run(cluster.now, frames=[stale])
+    ((recipient, answer),) = slave.member.pop_frames()
+    assert isinstance(answer, Confirmed)
+    assert (recipient, answer.agreed, answer.epoch) == (master.name, False, 2)
+    assert slave.replica.log.last == last
+    assert slave.replica.master != master.name

@@ -181,3 +181,17 @@ def test_all_replicas_hold_the_same_after_a_busy_time(volatile: bool) -> None:
     cluster.run_until(lambda: len(master.answers()) == 199)
     cluster.run_until(lambda: len({tuple(held(process)) for process in cluster}) == 1)
     assert len(held(master)) == 199
+
+
+def test_a_master_gives_away_only_what_is_durable_at_itself() -> None:
+    """If it crashes it knows nothing of the rest, and could reject a sample that others deliver."""
+    cluster = Cluster()
+    master = cluster.elect()
+    cluster.run_for(TIMEOUT_NS)
+    master.syncs = False
+    cluster.send_all(write(1))
+    cluster.run_for(TIMEOUT_NS // 2)
+    assert master.replica.log.last_index == 2
+    assert all(process.replica.log.last_index == 1 for process in cluster if process is not master)
+    master.syncs = True
+    cluster.run_until(lambda: (1, 1) in master.answers())

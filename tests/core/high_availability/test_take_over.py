@@ -106,6 +106,7 @@ def test_without_synchronized_assignment_everything_held_is_flagged_after_a_take
     cluster.cut(master.name)
     cluster.send(master.name, join())
     assert numbers(master) == [(1, b"r", False), (2, b"r", False)]
+    cluster.tick()
     master.crash()
     cluster.heal()
     cluster.send_all(join())
