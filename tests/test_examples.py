@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import qsctl
+from qsctl.summary.session import MASTER_VARIABLE
 
 PUBLIC = ("qsctl", "qsctl.summary", "qsctl.client", "qsctl.client.aio")
 
@@ -35,9 +36,9 @@ def test_a_program_simulates_as_shown(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_notebook_summarizes_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(MASTER_VARIABLE, "local[2]")  # the session of the other tests: Java need not start once more
     run("qsctl.summary")
     assert (tmp_path / "tables" / "losses").is_dir()
 

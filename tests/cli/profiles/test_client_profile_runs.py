@@ -13,6 +13,8 @@ from qsctl.shipped import shipped
 
 FIXTURES = shipped("fixtures/profiles")
 THROTTLED = f"covered={FIXTURES / 'broker.cfg'}#guaranteed"
+SPARK = ("--master", "local[2]")
+"""As in the other tests of commands: with other settings, Java would start once more."""
 COVERED = f"covered={FIXTURES / 'guaranteed.json'}"
 
 
@@ -21,7 +23,7 @@ def test_two_profiles_under_one_load_differ_by_what_their_bursts_admit(tmp_path:
     done = CliRunner().invoke(
         build_app(),
         ["compare", "guaranteed", "--client-profile", COVERED, "--client-profile", THROTTLED, "--set", "horizon=2s",
-         "--replications", "2", "--out", str(tmp_path), "-o", "json"],
+         "--replications", "2", "--out", str(tmp_path), *SPARK, "-o", "json"],
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     document = json.loads(done.stdout)
@@ -43,7 +45,7 @@ def test_size_begins_from_the_profile_and_finds_less_than_the_arithmetic(tmp_pat
         build_app(),
         ["size", str(load), "--target", "waiting_messages(G-1)=0", "--vary", "min-msg-burst(G-1)=9,10,12",
          "--client-profile", THROTTLED.partition("=")[2], "--set", "profile[sized]/queue[G-1]/max-depth=2",
-         "-o", "json"],
+         *SPARK, "-o", "json"],
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     document = json.loads(done.stdout)
