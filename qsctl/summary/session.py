@@ -176,12 +176,11 @@ def _session(options: SparkOptions, *, brief: bool) -> SparkSession:
     folder = Path(tempfile.mkdtemp(prefix="qsctl-spark-"))
     try:
         settings = resolve_settings(options, os.environ, folder)
-        if _running is not None:
-            if _same(settings, _running.settings):
-                shutil.rmtree(folder, ignore_errors=True)
-                return _running.session
-            stop_spark()
-        check_master(settings["spark.master"])
+        if _running is not None and _same(settings, _running.settings):
+            shutil.rmtree(folder, ignore_errors=True)
+            return _running.session
+        check_master(settings["spark.master"])  # before the session of now ends: a misprint shall not cost it
+        stop_spark()
         given = _given(options, os.environ)
         if is_remote(settings["spark.master"]):
             session, gateway = _connect(settings, given), None

@@ -59,6 +59,20 @@ def test_a_python_that_is_none_is_one_message_before_java_starts(monkeypatch: py
     assert caught.value.remedy
 
 
+def test_a_wrong_master_does_not_end_the_session_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Session:
+        def stop(self) -> None:
+            raise AssertionError("the session was ended")
+
+    session = Session()
+    monkeypatch.setattr("qsctl.summary.session._running", None)
+    monkeypatch.setattr("qsctl.summary.session._start", lambda *_, **__: (session, None))
+    assert spark_session(SparkOptions(master="local[1]")) is session
+    with pytest.raises(UsageError, match="is not a Spark master"):
+        spark_session(SparkOptions(master="locl"))
+    assert spark_session(SparkOptions(master="local[1]")) is session
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
