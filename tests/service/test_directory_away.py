@@ -11,8 +11,8 @@ import pytest
 
 from qsctl.core.messages import AckResponse
 from qsctl.errors import Refused
-from qsctl.storage.claim import Claim
 from tests.service.test_disk_full import Trial, refusing, restarted
+from tests.service.test_one_writer import stores
 
 
 @pytest.mark.parametrize("stand_in", ["nothing", "an empty directory"])
@@ -45,10 +45,8 @@ def test_a_directory_that_is_away_for_a_while_is_waited_for(
         shutil.copytree(away, directory)
     trial.recover()
     assert trial.write("segments") is AckResponse.ACCEPTED
-    with monkeypatch.context() as impatient:
-        impatient.setattr(Claim.hold, "__defaults__", (0.2,))  # that it waits for longer: test_one_writer.py
-        with pytest.raises(Refused, match="uses the stores"):
-            Trial(directory)
+    with pytest.raises(Refused, match="uses the stores"):
+        stores(directory)  # which does not wait: that a service does is shown in test_one_writer.py
     trial.close()
     with restarted(directory) as after:
         assert not after.loop.stores.damage
