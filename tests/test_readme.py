@@ -12,10 +12,10 @@ import filelock
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.dumps.states import STATES
 from qsctl.errors import ExitStatus
 from qsctl.profiles.ranges import SETTINGS
+from tests.commands import command_line
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -38,7 +38,7 @@ def run(command: str) -> str:
     """What a person sees: standard output, or the error."""
     program, *arguments = shlex.split(command)
     assert program == "qsctl"
-    done = CliRunner().invoke(build_app(), arguments)
+    done = CliRunner().invoke(command_line(), arguments)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return (done.stdout + done.stderr).rstrip("\n")
 
@@ -108,7 +108,7 @@ def test_the_exit_statuses_of_the_readme_are_the_program_s() -> None:
 
 
 def test_every_command_is_named() -> None:
-    names = {command.name for command in build_app().registered_commands}
+    names = {command.name for command in command_line().registered_commands}
     table = README[README.index("## Commands") : README.index("## Exit statuses")]
     assert {name for name in names if name and f"`{name}" not in table} == set()
 

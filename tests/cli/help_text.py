@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from qsctl.cli.app import build_app
+from tests.commands import command_line
 
 WIDTH = 100
 
@@ -37,7 +37,7 @@ class Parameter:
 
 def leaves(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Each command that does something, with the words that call it."""
-    command = typer.main.get_command(build_app()) if command is None else command
+    command = typer.main.get_command(command_line()) if command is None else command
     children = getattr(command, "commands", None)
     if not children:
         yield path, command

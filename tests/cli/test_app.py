@@ -14,8 +14,8 @@ import typer
 from typer.testing import CliRunner
 
 from qsctl import __version__
-from qsctl.cli.app import build_app
 from qsctl.errors import ExitStatus
+from tests.commands import command_line
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -59,17 +59,17 @@ def leaf_commands() -> list[tuple[str, ...]]:
             return [path]
         return [leaf for name, child in children.items() for leaf in walk(child, (*path, name))]
 
-    return walk(typer.main.get_command(build_app()), ())
+    return walk(typer.main.get_command(command_line()), ())
 
 
 @pytest.mark.parametrize("path", leaf_commands(), ids=" ".join)
 def test_every_command_has_examples_and_names_its_output_fields(path: tuple[str, ...]) -> None:
     runner = CliRunner()
-    help_text = runner.invoke(build_app(), [*path, "--help"])
+    help_text = runner.invoke(command_line(), [*path, "--help"])
     assert help_text.exit_code == 0
     assert "Examples:" in help_text.stdout
     assert f"qsctl {' '.join(path)}" in help_text.stdout
-    fields = runner.invoke(build_app(), [*path, "--format-help"])
+    fields = runner.invoke(command_line(), [*path, "--format-help"])
     assert fields.exit_code == 0
     assert fields.stdout.strip(), "a command's output fields are documented"
 

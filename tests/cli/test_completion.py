@@ -17,17 +17,18 @@ from qsctl.cli import completers
 from qsctl.cli.app import build_app
 from qsctl.cli.completers import COMPLETERS
 from tests.cli.help_text import leaves
+from tests.commands import command_line
 
 
-def offered(line: str, env: dict[str, str] | None = None) -> list[str]:
+def offered(line: str, env: dict[str, str] | None = None, app: typer.Typer | None = None) -> list[str]:
     """What bash is given for the last word of a line."""
     words = line.split(" ")
     asked = {"_QSCTL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), **(env or {})}
-    return CliRunner().invoke(build_app(), [], prog_name="qsctl", env=asked).stdout.split()
+    return CliRunner().invoke(app or command_line(), [], prog_name="qsctl", env=asked).stdout.split()
 
 
 def qsctl(*arguments: str) -> None:
-    done = CliRunner().invoke(build_app(), list(arguments))
+    done = CliRunner().invoke(command_line(), list(arguments))
     assert done.exit_code == 0, done.output
 
 
@@ -138,10 +139,11 @@ def test_a_fault_of_a_completer_is_silent_unless_it_is_looked_for(monkeypatch: p
         raise ZeroDivisionError
 
     monkeypatch.setitem(COMPLETERS, "SCENARIO", fail)
-    assert offered("qsctl simulate b") == []
+    app = build_app()  # with this completer
+    assert offered("qsctl simulate b", app=app) == []
     monkeypatch.setenv("QSCTL_DEBUG", "1")
     done = CliRunner().invoke(
-        build_app(), [], prog_name="qsctl",
+        app, [], prog_name="qsctl",
         env={"_QSCTL_COMPLETE": "complete_bash", "COMP_WORDS": "qsctl simulate b", "COMP_CWORD": "2"},
     )  # fmt: skip
     assert isinstance(done.exception, ZeroDivisionError)

@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.config.load import judge_files
 from qsctl.config.problems import Severity, has_errors
 from qsctl.errors import ExitStatus
 from qsctl.shipped import shipped
+from tests.commands import command_line
 
 ROOT = shipped("fixtures/config")
 VARIABLES = {"QUEUE_NAME": "orders", "DOMAIN": "7"}
@@ -43,7 +43,7 @@ def served(path: Path, name: str | None = None) -> ExitStatus:
     words += [word for key, value in VARIABLES.items() for word in ("--var", f"{key}={value}")]
     from qsctl.cli.rti_options import in_our_spelling
 
-    done = CliRunner().invoke(build_app(), in_our_spelling(words))
+    done = CliRunner().invoke(command_line(), in_our_spelling(words))
     if isinstance(done.exception, Reached):
         return ExitStatus.DONE
     assert isinstance(done.exception, SystemExit), done.exception
@@ -70,8 +70,8 @@ def test_serve_starts_exactly_the_services_that_validate_says(path: Path, tmp_pa
 
 @pytest.mark.parametrize("path", sorted((ROOT / "unserved").glob("*.xml")), ids=lambda path: path.name)
 def test_a_valid_file_that_is_not_served_is_refused_with_the_words_of_validate(path: Path, tmp_path: Path) -> None:
-    validated = CliRunner().invoke(build_app(), ["validate", str(path)])
-    refused = CliRunner().invoke(build_app(), ["serve", str(path)])
+    validated = CliRunner().invoke(command_line(), ["validate", str(path)])
+    refused = CliRunner().invoke(command_line(), ["serve", str(path)])
     judgement = judge_files([path], variables={}, environment={}, working_directory=tmp_path)
     found = [problem for problem in judgement.problems if problem.severity is Severity.UNSUPPORTED]
     assert found
@@ -85,7 +85,7 @@ def test_a_valid_file_that_is_not_served_is_refused_with_the_words_of_validate(p
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_validate_exits_with_0_exactly_where_every_service_would_start(path: Path, tmp_path: Path) -> None:
     words = ["validate", str(path), *(word for each in VARIABLES.items() for word in ("--var", "=".join(each)))]
-    done = CliRunner().invoke(build_app(), words)
+    done = CliRunner().invoke(command_line(), words)
     judgement = judge_files([path], variables=VARIABLES, environment={}, working_directory=tmp_path)
     good = all(judgement.services.values()) and not has_errors(judgement.problems)
     assert done.exit_code == (0 if good else 1)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.errors import ExitStatus
+from tests.commands import command_line
 from tests.dds.service_process import ORDERS, StartService, eventually
 
 REPLICATED = """<shared_reader_queue name="Bills" session="s"><topic_name>Bills</topic_name>
@@ -30,10 +30,10 @@ def test_a_replicated_queue_is_refused_by_a_running_service_as_by_an_embedded_on
     start_service()
     for where in (("--service", f"dds:{domain}"), ("--state-dir", str(tmp_path / "state"))):
         body = REPLICATED if "dds" in where[1] else REPLICATED.replace('session="s"', 'session="Session"')
-        done = CliRunner().invoke(build_app(), ["create-queue", "--xml", body, *where])
+        done = CliRunner().invoke(command_line(), ["create-queue", "--xml", body, *where])
         assert done.exit_code == ExitStatus.REFUSED, done.output
         assert f"UNSUPPORTED: {WORDS}" in done.stderr
-        listed = CliRunner().invoke(build_app(), ["get", "data", "-o", "json", *where])
+        listed = CliRunner().invoke(command_line(), ["get", "data", "-o", "json", *where])
         assert "Bills" not in listed.stdout
 
 

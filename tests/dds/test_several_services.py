@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from qsctl.cli.app import build_app
 from qsctl.client.administration import Administration
 from qsctl.errors import ExitStatus, NoAnswer
 from qsctl.resource import parse_resource
+from tests.commands import command_line
 from tests.dds.service_process import ServiceProcess, StartService
 
 S = "/domain_participant/P/shared_subscriber/S"
@@ -26,7 +26,7 @@ class Shell:
 
     def __init__(self, domain: int) -> None:
         self._service = f"dds:{domain}"
-        self._app = build_app()
+        self._app = command_line()
 
     def __call__(self, *arguments: str) -> Result:
         return CliRunner().invoke(self._app, [*arguments, "--service", self._service])

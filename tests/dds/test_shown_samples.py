@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.errors import ExitStatus
+from tests.commands import command_line
 from tests.dds.domains import descriptors_of
 from tests.dds.service_process import StartService
 from tests.patience import PATIENCE_S
@@ -58,7 +58,7 @@ def rows_of(text: str) -> list[dict[str, Any]]:
 
 def command(domain: int, *arguments: str, stdin: str | None = None) -> str:
     """A command in this process, for what surrounds the one under test; its output."""
-    done = CliRunner().invoke(build_app(), list(arguments), input=stdin, env={"QSCTL_SERVICE": f"dds:{domain}"})
+    done = CliRunner().invoke(command_line(), list(arguments), input=stdin, env={"QSCTL_SERVICE": f"dds:{domain}"})
     assert done.exit_code in (ExitStatus.DONE, ExitStatus.NO), done.stderr
     return done.stdout
 
@@ -205,5 +205,5 @@ def test_late_replies_wait_and_the_error_says_where(start_service: StartService,
     assert qsctl("reply", "Quotes", "--text", "late", "--count", "1", "--timeout", "20s").returncode == 0
     line = next(line for line in done.stderr.splitlines() if "qsctl consume" in line)
     words = line.partition("qsctl consume")[2].split()
-    late = CliRunner().invoke(build_app(), ["consume", *words, "--timeout", "20s", "-o", "json"])
+    late = CliRunner().invoke(command_line(), ["consume", *words, "--timeout", "20s", "-o", "json"])
     assert [row["payload"] for row in json.loads(late.stdout)] == ["late"]

@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from qsctl.cli.app import build_app
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.eventlog.location import RemotePath, location, move, path_within, spark_path
 from qsctl.eventlog.reader import counters_of, open_run
 from qsctl.eventlog.run_folder import read_run_info
 from tests import processes
+from tests.commands import command_line
 from tests.patience import eventually
 
 BUCKET = "runs"
@@ -35,7 +35,7 @@ SMALL = ("--set", "horizon=100ms", "--set", "group[desks]/count=2", "--seed", "3
 
 
 def qsctl(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
+    return CliRunner().invoke(command_line(), [str(argument) for argument in arguments])
 
 
 def moto_server() -> str | None:

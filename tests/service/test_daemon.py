@@ -76,9 +76,9 @@ def test_what_is_a_value_or_ours_is_no_unknown_option() -> None:
     assert len(RTI_OPTIONS) == 16
     from typer.main import get_command
 
-    from qsctl.cli.app import build_app
+    from tests.commands import command_line
 
-    command = get_command(build_app()).commands["serve"]  # type: ignore[attr-defined]
+    command = get_command(command_line()).commands["serve"]  # type: ignore[attr-defined]
     known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
     assert set(RTI_OPTIONS.values()) <= known
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from qsctl.cli.app import build_app
 from qsctl.shipped import shipped
+from tests.commands import command_line
 
 EXAMPLE = shipped("fixtures/config/manual/section_3.1.xml")
 
@@ -21,7 +21,7 @@ def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(build_app(), list(arguments))
+    return CliRunner().invoke(command_line(), list(arguments))
 
 
 def topics(*arguments: str) -> set[str]:

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.errors import ExitStatus
+from tests.commands import command_line
 
 P = "/domain_participant/DomainParticipant"
 S = f"{P}/shared_subscriber/SharedSubscriber"
@@ -49,7 +49,7 @@ class Shell:
 
     def __init__(self, state_dir: Path) -> None:
         self._runner = CliRunner()
-        self._app = build_app()
+        self._app = command_line()
         self._environment = {"QSCTL_STATE_DIR": str(state_dir)}
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> Outcome:

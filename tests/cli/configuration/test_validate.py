@@ -10,9 +10,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.config.dds_library import has_tcp
 from qsctl.shipped import shipped
+from tests.commands import command_line
 
 EXAMPLE = str(shipped("fixtures/config/manual/section_3.1.xml"))
 TRANSPORTS = str(shipped("fixtures/config/manual/section_9.2.xml"))
@@ -23,7 +23,7 @@ WRONG = shipped("fixtures/config/wrong")
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: Any) -> Any:
     monkeypatch.chdir(tmp_path)
-    app = build_app()
+    app = command_line()
     return lambda *arguments: CliRunner().invoke(app, list(arguments))
 
 

@@ -10,12 +10,12 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.cli.engine import dump as engine_dump
 from qsctl.core.integration.database import stored
 from qsctl.core.integration.message import Flag, Message, MessageId, State
 from qsctl.core.integration.records import STREAM, Started
 from qsctl.sim.engine.recovery_store import LOCK_SUFFIX, RecoveryStore, read_recovery_database
+from tests.commands import command_line
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "dumps"
 SECOND_NS = 10**9
@@ -51,7 +51,7 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-APP = build_app()
+APP = command_line()
 
 
 def run(*arguments: object, stdin: bytes | None = None) -> Result:

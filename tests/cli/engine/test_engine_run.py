@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from qsctl.cli.app import build_app
 from qsctl.core.integration.message import Message
 from qsctl.errors import ExitStatus
 from qsctl.sim.engine.recovery_store import read_recovery_database
+from tests.commands import command_line
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import running
 
@@ -43,7 +43,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(build_app(), ["engine", *map(str, arguments)])
+    return CliRunner().invoke(command_line(), ["engine", *map(str, arguments)])
 
 
 def document(*arguments: object) -> dict[str, Any]:
@@ -173,14 +173,14 @@ def test_a_wrong_scenario_is_said_to_be_wrong_with_its_line(small: Path, was: st
 
 def test_an_engine_is_simulated_as_other_models_are(small: Path) -> None:
     runner = CliRunner()
-    done = runner.invoke(build_app(), ["simulate", str(small), "--out", "run", "--level", "events"])
+    done = runner.invoke(command_line(), ["simulate", str(small), "--out", "run", "--level", "events"])
     assert done.exit_code == 0, done.output
     text = " ".join(done.stdout.split())
     assert "small: an integration engine, 4 clients, 20 s" in text
     assert "Messages wait most in slow outbound-post-TPS:" in text
     assert "Thrown away (Msgs)" in text
     for command in (["explain", "discards", "run"], ["show", "client", "slow", "stats", "queue", "--run", "run"]):
-        refused = runner.invoke(build_app(), command)
+        refused = runner.invoke(command_line(), command)
         assert refused.exit_code == ExitStatus.REFUSED, refused.output
         assert "is a run of an integration engine" in " ".join(refused.output.split())
 
@@ -188,6 +188,6 @@ def test_an_engine_is_simulated_as_other_models_are(small: Path) -> None:
 def test_an_engine_of_many_threads_is_shown_thread_by_thread(small: Path) -> None:
     more = "".join(f'<thread name="t{n}"><outbound><constant rate="9/s"/></outbound></thread>' for n in range(9))
     small.write_text(SMALL.replace("</process>", f"{more}</process>").replace("fast slow", "fast slow t1 t8"))
-    done = CliRunner().invoke(build_app(), ["simulate", str(small), "--out", "run"])
+    done = CliRunner().invoke(command_line(), ["simulate", str(small), "--out", "run"])
     assert done.exit_code == 0, done.output
     assert "t8" in done.stdout

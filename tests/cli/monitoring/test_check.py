@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from qsctl.cli.app import build_app
 from qsctl.cli.monitoring.nagios import CheckStatus, Range, number, parse_range, performance, status_of
 from qsctl.errors import UsageError
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.run import run as simulate
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import read_scenario
+from tests.commands import command_line
 
 LISTING = str(Path(__file__).parents[3] / "fixtures" / "listings" / "clients.txt")
 WIDE = str(Path(__file__).parents[3] / "fixtures" / "listings" / "connections_wide.txt")
@@ -28,7 +28,7 @@ LINE = re.compile(
 
 
 def check(*arguments: str) -> Result:
-    done = CliRunner().invoke(build_app(), ["check", *arguments])
+    done = CliRunner().invoke(command_line(), ["check", *arguments])
     assert LINE.fullmatch(done.stdout), done.output
     assert done.exit_code == CheckStatus[done.stdout.partition(":")[0]]
     return done
@@ -139,7 +139,7 @@ def test_whatever_goes_wrong_is_unknown_in_one_line(
 def test_our_own_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for command in (["create-queue", "Orders"], *(["produce", "Orders", "--text", "x"] for _ in range(3))):
-        assert CliRunner().invoke(build_app(), command).exit_code == 0
+        assert CliRunner().invoke(command_line(), command).exit_code == 0
     assert check("queue", "Orders", "-w", "3", "-c", "5").exit_code == CheckStatus.OK
     done = check("queue", "Orders", "-w", "2", "-c", "5")
     assert done.exit_code == CheckStatus.WARNING
@@ -162,5 +162,5 @@ def test_shared_reader_queues_of_a_run(tmp_path: Path) -> None:
 
 def test_json_has_every_value() -> None:
     arguments = ["check", "client", "desk-2", "-w", "1", "--listing", LISTING, "-o", "json"]
-    document = json.loads(CliRunner().invoke(build_app(), arguments).stdout)
+    document = json.loads(CliRunner().invoke(command_line(), arguments).stdout)
     assert (document["status"], len(document["values"])) == ("OK", 5)

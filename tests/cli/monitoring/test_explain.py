@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.cli.monitoring.explain import READY_COMMANDS
 from qsctl.eventlog.outcomes import LOSSES, column_of
 from qsctl.eventlog.reader import open_run
@@ -23,6 +22,7 @@ from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.xml import find_scenario, read_scenario, ready_scenarios
 from qsctl.sim.sizing.targets import parse_setting, parse_target
 from qsctl.summary.points import EVERY_MEASURE
+from tests.commands import command_line
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "listings"
 LOSSY = """<scenario name="lossy" horizon="4s">
@@ -43,7 +43,7 @@ LOSSY = """<scenario name="lossy" horizon="4s">
 
 
 def explained(source: Path | str) -> dict[str, Any]:
-    done = CliRunner().invoke(build_app(), ["explain", "discards", str(source), "-o", "json"])
+    done = CliRunner().invoke(command_line(), ["explain", "discards", str(source), "-o", "json"])
     assert done.exit_code == 0, done.output
     document: dict[str, Any] = json.loads(done.stdout)
     return document
@@ -76,7 +76,7 @@ def test_the_captured_total_is_mostly_not_congestion(name: str) -> None:
     assert {"of": "broker", "side": "egress", "messages": 56_941_183} in document["totals"]
     assert sum(row["messages"] for row in egress.values()) == 56_941_183
     assert egress["transmit_congestion"]["share"] == 893 / 56_941_183
-    table = CliRunner().invoke(build_app(), ["explain", "discards", str(FIXTURES / name)]).stdout
+    table = CliRunner().invoke(command_line(), ["explain", "discards", str(FIXTURES / name)]).stdout
     assert "broker: 56,941,183 egress discards in total." in table
     for row in document["causes"]:
         assert row["lever"]
@@ -85,7 +85,7 @@ def test_the_captured_total_is_mostly_not_congestion(name: str) -> None:
 
 def test_a_total_that_its_causes_do_not_come_to_is_told(tmp_path: Path) -> None:
     (tmp_path / "f.txt").write_text("Total Egress Discards: 10\nTransmit Congestion: 4\n", encoding="utf-8")
-    table = CliRunner().invoke(build_app(), ["explain", "discards", str(tmp_path / "f.txt")]).stdout
+    table = CliRunner().invoke(command_line(), ["explain", "discards", str(tmp_path / "f.txt")]).stdout
     assert "10 egress discards in total; 6 by causes that are not listed" in table
 
 
@@ -138,7 +138,7 @@ def test_queues_of_a_listing_are_congestion() -> None:
 
 
 def test_nothing_discarded_is_said() -> None:
-    done = CliRunner().invoke(build_app(), ["explain", "discards", str(FIXTURES / "client_flowed.txt")])
+    done = CliRunner().invoke(command_line(), ["explain", "discards", str(FIXTURES / "client_flowed.txt")])
     assert "no message was discarded" in done.stdout
 
 

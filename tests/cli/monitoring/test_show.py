@@ -12,7 +12,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner, Result
 
-from qsctl.cli.app import build_app
 from qsctl.cli.monitoring.listing_source import no_match
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.schema import LogLevel
@@ -21,6 +20,7 @@ from qsctl.profiles.listings.model import QueueStatistics
 from qsctl.profiles.listings.read import read_listings
 from qsctl.sim.run import run as simulate
 from qsctl.sim.scenario.xml import read_scenario
+from tests.commands import command_line
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "listings"
 SCENARIO = """<scenario name="shown" horizon="20s" seed="3" replications="2">
@@ -54,7 +54,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def qsctl(*arguments: str) -> Result:
-    return CliRunner().invoke(build_app(), ["show", *arguments])
+    return CliRunner().invoke(command_line(), ["show", *arguments])
 
 
 def shown(*arguments: str) -> str:

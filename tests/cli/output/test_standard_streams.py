@@ -16,8 +16,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.errors import ExitStatus
+from tests.commands import command_line
 from tests.patience import PATIENCE_S
 from tests.processes import run, running
 
@@ -61,7 +61,7 @@ def shell(environment: dict[str, str]) -> Shell:
 
 def command(environment: dict[str, str], *arguments: str, stdin: str | None = None) -> str:
     """A command in this process, for what surrounds the one under test; its output."""
-    done = CliRunner().invoke(build_app(), list(arguments), input=stdin, env=environment)
+    done = CliRunner().invoke(command_line(), list(arguments), input=stdin, env=environment)
     assert done.exit_code in (ExitStatus.DONE, ExitStatus.NO), done.stderr
     return done.stdout
 

@@ -9,18 +9,18 @@ import pytest
 from lxml import etree
 from typer.testing import CliRunner, Result
 
-from qsctl.cli.app import build_app
 from qsctl.profiles.formats.kinds import Format
 from qsctl.shipped import shipped
 from qsctl.sim.scenario.scenario import Queue
 from qsctl.sim.scenario.xml import read_scenario, schema_problems
+from tests.commands import command_line
 
 FIXTURES = shipped("fixtures/profiles")
 WEB, BROKER, LISTING = (str(FIXTURES / name) for name in ("web.json", "broker.cfg", "listing.txt"))
 
 
 def run(*words: str, status: int = 0) -> Result:
-    done = CliRunner().invoke(build_app(), list(words))
+    done = CliRunner().invoke(command_line(), list(words))
     assert done.exit_code == status, done.output
     return done
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.shipped import shipped
+from tests.commands import command_line
 
 FIXTURES = shipped("fixtures/profiles")
 THROTTLED = f"covered={FIXTURES / 'broker.cfg'}#guaranteed"
@@ -21,7 +21,7 @@ COVERED = f"covered={FIXTURES / 'guaranteed.json'}"
 @pytest.mark.spark
 def test_two_profiles_under_one_load_differ_by_what_their_bursts_admit(tmp_path: Path) -> None:
     done = CliRunner().invoke(
-        build_app(),
+        command_line(),
         ["compare", "guaranteed", "--client-profile", COVERED, "--client-profile", THROTTLED, "--set", "horizon=2s",
          "--replications", "2", "--out", str(tmp_path), *SPARK, "-o", "json"],
     )  # fmt: skip
@@ -39,10 +39,10 @@ def test_size_begins_from_the_profile_and_finds_less_than_the_arithmetic(tmp_pat
     """W3: the formula wants flows × window = 12; the load has ten messages in flight."""
     load = tmp_path / "load.xml"
     words = ["client-profile", "size", "--window", "12", "--message-size", "2048", "--round-trip", "100ms"]
-    made = CliRunner().invoke(build_app(), [*words, "--scenario", str(load), "-o", "json"])
+    made = CliRunner().invoke(command_line(), [*words, "--scenario", str(load), "-o", "json"])
     assert json.loads(made.stdout)["burst_needed"] == 12
     done = CliRunner().invoke(
-        build_app(),
+        command_line(),
         ["size", str(load), "--target", "waiting_messages(G-1)=0", "--vary", "min-msg-burst(G-1)=9,10,12",
          "--client-profile", THROTTLED.partition("=")[2], "--set", "profile[sized]/queue[G-1]/max-depth=2",
          *SPARK, "-o", "json"],

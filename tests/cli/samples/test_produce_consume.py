@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.cli.samples.input import MAX_SAMPLE_BYTES
 from qsctl.cli.samples.produce_results import Produced, QueueResult
 from qsctl.errors import ExitStatus
+from tests.commands import command_line
 from tests.patience import PATIENCE_S
 from tests.processes import running
 
@@ -40,7 +40,7 @@ class Shell:
 
     def __init__(self, state_dir: Path) -> None:
         self._runner = CliRunner()
-        self._app = build_app()
+        self._app = command_line()
         self._environment = {"QSCTL_STATE_DIR": str(state_dir)}
 
     def __call__(self, *arguments: str, stdin: bytes | str | None = None) -> Outcome:

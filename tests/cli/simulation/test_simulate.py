@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from qsctl.cli.app import build_app
 from qsctl.errors import ExitStatus
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import RunStatus
 from qsctl.summary import run_summary
+from tests.commands import command_line
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import running
 
@@ -49,7 +49,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(build_app(), ["simulate", *arguments])
+    return CliRunner().invoke(command_line(), ["simulate", *arguments])
 
 
 def document(*arguments: str) -> dict[str, Any]:

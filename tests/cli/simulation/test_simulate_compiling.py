@@ -14,9 +14,9 @@ import pytest
 from numba.core.event import Event, EventStatus, broadcast
 from typer.testing import CliRunner
 
-from qsctl.cli.app import build_app
 from qsctl.sim.kernel import jit
 from qsctl.sim.kernel.jit import compilation_reported, compilation_timed
+from tests.commands import command_line
 from tests.processes import run
 
 SAID = "Compiling the simulator"
@@ -69,7 +69,7 @@ def test_the_rate_of_a_first_run_leaves_compiling_out(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(jit, "compilation_timed", long_compilation)
     arguments = ["simulate", "burst", "--set", "horizon=1ms", "--out"]
-    document = json.loads(CliRunner().invoke(build_app(), [*arguments, str(tmp_path / "a"), "-o", "json"]).stdout)
+    document = json.loads(CliRunner().invoke(command_line(), [*arguments, str(tmp_path / "a"), "-o", "json"]).stdout)
     assert (document["elapsed_s"], document["compile_s"]) == (0.0, 1_000_000.0)
-    shown = CliRunner().invoke(build_app(), [*arguments, str(tmp_path / "b"), "-o", "table"]).stdout
+    shown = CliRunner().invoke(command_line(), [*arguments, str(tmp_path / "b"), "-o", "table"]).stdout
     assert "after 1000000 s of compiling" in " ".join(shown.split())

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from qsctl.cli.app import build_app
 from qsctl.instant import SECOND_NS
 from qsctl.sim.run import run
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
+from tests.commands import command_line
 
 SPARK = ("--master", "local[2]")
 SCENARIO = """<?xml version="1.0" encoding="UTF-8"?>
@@ -33,7 +33,7 @@ DEPTH = "profile[default]/queue[D-1]/max-depth"
 
 
 def qsctl(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
+    return CliRunner().invoke(command_line(), [str(argument) for argument in arguments])
 
 
 def document(*arguments: str | Path) -> Any:
