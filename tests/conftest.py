@@ -36,8 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False
 
 
-ON_REAL_TIME = ("dds", "transport")
-"""Folders whose tests start services and wait for them: they begin first, so that none is left for the end."""
+ON_REAL_TIME = ("dds", "service", "transport")
+"""Folders whose tests wait more than they compute: they begin first, beside Java, and none is left for the end."""
 
 
 @pytest.hookimpl(tryfirst=True)
