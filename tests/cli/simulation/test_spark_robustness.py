@@ -106,7 +106,7 @@ def test_an_interrupt_of_a_sweep_is_one_line_and_what_was_done_stays(tmp_path: P
             assert eventually(lambda: list(points.glob("part-*")) or process.poll() is not None)
             assert process.poll() is None, (tmp_path / "errors").read_text()
             process.send_signal(signal.SIGINT)
-            assert process.wait(PATIENCE_S) == 130
+            assert process.wait(PATIENCE_S) == 130, (tmp_path / "errors").read_text()
         finally:
             end(process)
     said = (tmp_path / "errors").read_text()
