@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from qsctl.cli.administer.answers import SERVICE_HELP, service_column
 from qsctl.cli.output.payloads import PAYLOAD_HELP, ContentReader, shown_in
-from qsctl.cli.output.results import Block, Column, LazyRows, Plain, Result, Row, TableBlock, plain
+from qsctl.cli.output.results import (
+    Block,
+    Column,
+    LazyRows,
+    ListResult,
+    Plain,
+    Result,
+    Row,
+    TableBlock,
+    fields_of,
+    plain,
+)
 
 if TYPE_CHECKING:
     from qsctl.client.administration import FromService
@@ -128,10 +139,7 @@ class QueueDataList(Result):
     def rows(self) -> list[Row]:
         """One row a queue."""
         names = [name for name in self.field_help if name != "service"]
-        return [
-            {**{name: plain(getattr(queue, name)) for name in names}, "service": service}
-            for service, queue in self.queues
-        ]
+        return [{**fields_of(queue, *names), "service": service} for service, queue in self.queues]
 
     def document(self) -> Plain:
         """An object with the queues."""
@@ -190,7 +198,7 @@ def holdings(found: Sequence[FromService[ServiceData]]) -> ServiceHolds:
 
 
 @dataclass(frozen=True)
-class Messages(Result):
+class Messages(ListResult):
     """Samples as they lie in their queue."""
 
     messages: tuple[FromService[MessageData], ...]
@@ -211,10 +219,6 @@ class Messages(Result):
         **PAYLOAD_HELP,
         **SERVICE_HELP,
     }
-
-    def document(self) -> Plain:
-        """A list with one object a sample."""
-        return self.rows()
 
     def rows(self) -> LazyRows[FromService[MessageData]]:
         """One row a sample."""
@@ -245,17 +249,13 @@ class Messages(Result):
     def _row(self, service: str, message: MessageData) -> dict[str, Plain]:
         payload, encoding = self.reader.for_origin(message.dead_letter_from).read(message.payload)
         return {
-            "queue_name": message.queue_name,
-            "position": message.position,
+            **fields_of(message, "queue_name", "position"),
             "status": message.status.name,
             "identity": str(message.identity),
             "size_bytes": message.size_bytes,
             "enqueued_at": instant_text(message.enqueued_at_ns),
             "enqueued_at_ns": message.enqueued_at_ns,
-            "attempts": message.attempts,
-            "redelivered": message.redelivered,
-            "dead_letter_from": message.dead_letter_from,
-            "dead_letter_reason": message.dead_letter_reason,
+            **fields_of(message, "attempts", "redelivered", "dead_letter_from", "dead_letter_reason"),
             "payload": payload,
             "payload_encoding": encoding,
             "service": service,

@@ -10,7 +10,7 @@ import typer
 
 from qsctl.cli.administer.answers import SERVICE_HELP
 from qsctl.cli.command import Commands
-from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock, plain
+from qsctl.cli.output.results import Block, ListResult, Row, TextBlock, plain
 from qsctl.cli.service_options import SERVICE_PANEL, ServiceOptions
 from qsctl.errors import ExitStatus
 
@@ -22,7 +22,7 @@ COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
 
 @dataclass(frozen=True)
-class Replies(Result):
+class Replies(ListResult):
     """All replies of services, whatever the return codes."""
 
     replies: tuple[CommandReply, ...]
@@ -42,10 +42,6 @@ class Replies(Result):
 
         errors = (error_of(each.reply) for each in self.replies)
         return next((error.exit_status for error in errors if error is not None), ExitStatus.DONE)
-
-    def document(self) -> Plain:
-        """A list with one object a reply."""
-        return self.rows()
 
     def rows(self) -> Sequence[Row]:
         """One row a reply."""

@@ -17,7 +17,7 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.options import VariableOption, variables_of
-from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock, plain
+from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock, counted, fields_of
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -86,16 +86,8 @@ class Validation(Result):
 
     def document(self) -> Plain:
         """The counts and the problems."""
-        return {
-            "valid": self.valid,
-            "served": self.served,
-            "file_count": self.file_count,
-            "error_count": self.error_count,
-            "unsupported_count": self.unsupported_count,
-            "warning_count": self.warning_count,
-            "services": self.services,
-            "problems": self.problems,
-        }
+        verdict = fields_of(self, "valid", "served", "file_count", "error_count", "unsupported_count", "warning_count")
+        return {**verdict, "services": self.services, "problems": self.problems}
 
     def rows(self) -> Sequence[Row]:
         """A problem a row."""
@@ -104,8 +96,8 @@ class Validation(Result):
     def blocks(self) -> Sequence[Block]:
         """The problems as a compiler prints them, then a line that sums up."""
         blocks: list[Block] = [TextBlock(text, _STYLES[severity]) for severity, text in self.texts]
-        files = _counted(self.file_count, "file")
-        counts = f"{_counted(self.error_count, 'error')}, {_counted(self.warning_count, 'warning')}"
+        files = counted(self.file_count, "file")
+        counts = f"{counted(self.error_count, 'error')}, {counted(self.warning_count, 'warning')}"
         if not self.valid:
             return [*blocks, TextBlock(f"not valid: {counts} in {files}", "bad")]
         verdict = f"{files} valid ({counts})"
@@ -117,10 +109,6 @@ class Validation(Result):
         )
         verdict += f", and not to be served here: {refused}"
         return [*blocks, TextBlock(f"{verdict}; {started} would be" if started else verdict, "bad")]
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 @COMMANDS.command(
@@ -162,11 +150,6 @@ def validate(
         found.extend(judgement.problems)
         services += [{"name": name, "file": file, "served": served} for name, served in judgement.services.items()]
     problems = list(dict.fromkeys(strictly(found) if strict else found))
-    rows = []
-    for problem in problems:
-        row = plain(problem)
-        assert isinstance(row, Mapping)  # a dataclass is one
-        rows.append(row)
     counts = Counter(problem.severity for problem in problems)
     return Validation(
         valid=not has_errors(problems),
@@ -176,7 +159,7 @@ def validate(
         unsupported_count=counts[Severity.UNSUPPORTED],
         warning_count=counts[Severity.WARNING],
         services=tuple(services),
-        problems=tuple(rows),
+        problems=tuple(fields_of(problem) for problem in problems),
         texts=tuple((str(problem.severity), str(problem)) for problem in problems),
         status=status_of(problems),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from qsctl.cli.output.results import Block, Column, LinesBlock, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.output.results import Block, Column, LinesBlock, ListResult, Row, TableBlock, TextBlock, fields_of
 
 if TYPE_CHECKING:
     from qsctl.core.integration.message import Message
@@ -18,7 +18,7 @@ def counted(messages: int) -> str:
 
 
 @dataclass(frozen=True)
-class Deleted(Result):
+class Deleted(ListResult):
     """Messages that were deleted, or would be."""
 
     database: str
@@ -53,18 +53,12 @@ class Deleted(Result):
                     "mid": str(message.mid).strip("[]"),
                     "state": code,
                     "state_name": meaning_of(code).name,
-                    "source": message.source,
-                    "destination": message.destination,
-                    "size_bytes": message.size_bytes,
+                    **fields_of(message, "source", "destination", "size_bytes"),
                     "stop_first": None if requirement is None else f"{requirement.keeper} {requirement.name}",
                     "deleted": not self.dry_run,
                 }
             )
         return rows
-
-    def document(self) -> Plain:
-        """A list with one object a message."""
-        return self.rows()
 
     def blocks(self) -> Sequence[Block]:
         """Their listing, and what was done."""
@@ -79,7 +73,7 @@ class Deleted(Result):
 
 
 @dataclass(frozen=True)
-class Resent(Result):
+class Resent(ListResult):
     """Messages of the error database that were sent again, or would be: each as it was, and as it is now."""
 
     database: str
@@ -116,10 +110,6 @@ class Resent(Result):
             }
             for old, new in self.pairs
         ]
-
-    def document(self) -> Plain:
-        """A list with one object a message."""
-        return self.rows()
 
     def blocks(self) -> Sequence[Block]:
         """A table, and what was done."""

@@ -9,7 +9,19 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from qsctl.cli.output.payloads import BASE64, TEXT
-from qsctl.cli.output.results import Block, Column, LazyRows, LinesBlock, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.output.results import (
+    Block,
+    Column,
+    LazyRows,
+    LinesBlock,
+    ListResult,
+    Plain,
+    Result,
+    Row,
+    TableBlock,
+    TextBlock,
+    fields_of,
+)
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -105,7 +117,7 @@ def _payload(data: bytes | None) -> tuple[str | None, str | None]:
 
 
 @dataclass(frozen=True)
-class Dumped(Result):
+class Dumped(ListResult):
     """Messages of a database or a listing; with `groups`, how many each has."""
 
     messages: Sequence[ListedMessage]
@@ -128,10 +140,6 @@ class Dumped(Result):
     def exit_status(self) -> ExitStatus:
         """DAMAGED where not everything could be read."""
         return ExitStatus.DAMAGED if self.is_damaged else ExitStatus.DONE
-
-    def document(self) -> Plain:
-        """A list with one object a message, or a group."""
-        return list(self.rows())
 
     def rows(self) -> Sequence[Row]:
         """One row a message, or a group."""
@@ -230,7 +238,7 @@ class Counted(Result):
 
 
 @dataclass(frozen=True)
-class States(Result):
+class States(ListResult):
     """The map from numbers of states to what they mean."""
 
     states: Sequence[StateMeaning]
@@ -253,16 +261,11 @@ class States(Result):
                 "state": each.code,
                 "name": each.name,
                 "database": "errors" if is_error(each.code) else "recovery",
-                "meaning": each.meaning,
-                "remedy": each.remedy,
+                **fields_of(each, "meaning", "remedy"),
                 "stop_before_delete": each.stop_first,
             }
             for each in self.states
         ]
-
-    def document(self) -> Plain:
-        """A list with one object a number."""
-        return self.rows()
 
     def blocks(self) -> Sequence[Block]:
         """A table."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.simulation.summarize_results import short_duration
 from qsctl.errors import ExitStatus
 
@@ -64,18 +64,14 @@ class Ran(Result):
             "from_s": run.from_ns / 1e9,
             "until_s": run.until_ns / 1e9,
             "status": "interrupted" if run.was_interrupted else "complete",
-            **{
-                name: getattr(run, name)
-                for name in (
-                    "offered", "delivered", "failed", "lost", "waiting_at_senders", "recovered", "possible_duplicates",
-                )
-            },
+            **fields_of(run, "offered", "delivered", "failed", "lost", "waiting_at_senders", "recovered"),
+            "possible_duplicates": run.possible_duplicates,
             "left": len(run.left),
             "errors": len(run.errors),
             "records": run.records,
             "down": [{"name": name, "is_process": is_process, "why": why} for name, is_process, why in run.threads],
             "queues": self.rows(),
-        }  # fmt: skip
+        }
 
     def rows(self) -> Sequence[Row]:
         """One row a queue that a message met."""
@@ -197,15 +193,12 @@ class Interrupted(Result):
         return {
             "scenario": report.scenario,
             "inbound_messages": report.sources,
-            "records": report.records,
-            "points": report.points,
+            **fields_of(report, "records", "points"),
             "nested_points": report.nested,
             "rows": self.rows(),
             "violations": [
                 {
-                    "point": each.point,
-                    "nested": each.nested,
-                    "after": each.after,
+                    **fields_of(each, "point", "nested", "after"),
                     "thread": each.source[0],
                     "number": each.source[1],
                     "what": each.what,
@@ -216,7 +209,7 @@ class Interrupted(Result):
 
     def rows(self) -> Sequence[Row]:
         """One row a kind of step."""
-        return [{name: getattr(each, name) for name in self.field_help} for each in self.report.rows]
+        return [fields_of(each, *self.field_help) for each in self.report.rows]
 
     def blocks(self) -> Sequence[Block]:
         """The table, and the verdict."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from qsctl.cli.command import Commands
-from qsctl.cli.output.results import Block, Column, Result, Row, TableBlock, TextBlock, plain
+from qsctl.cli.output.results import Block, Column, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.errors import ExitStatus
 
 COMMANDS: Final = Commands()
@@ -49,18 +49,14 @@ class Health(Result):
 
     def rows(self) -> Sequence[Row]:
         """One row a part."""
-        return [
-            {name: plain(getattr(each, name)) for name in ("part", "good", "needed", "found", "remedy")}
-            for each in self.findings
-        ]
+        return [fields_of(each) for each in self.findings]
 
     def blocks(self) -> Sequence[Block]:
         """The list, then what to do."""
         rows: list[Row] = [
             {
                 "state": "ok" if each.good else "missing" if each.needed else "note",
-                "part": each.part,
-                "found": each.found,
+                **fields_of(each, "part", "found"),
             }
             for each in self.findings
         ]

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock, plain
+from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock, fields_of
 
 if TYPE_CHECKING:
     from qsctl.profiles.client_profile import ClientProfile
-    from qsctl.profiles.listings.model import Listings, QueueStatistics
+    from qsctl.profiles.listings.model import Listings
 
 _QUEUE_HELP: Mapping[str, str] = {
     "queue": "the priority queue: G-1, D-1, D-2, D-3, C-1; egress of a TIBCO client",
@@ -51,12 +51,8 @@ class ShownListing(Result):
 
     def document(self) -> Plain:
         """What is listed, nested."""
-        document: dict[str, Plain] = {
-            name: plain(getattr(self.listings, name))
-            for name in ("clients", "neighbors", "slow_subscribers", "connections")
-            if getattr(self.listings, name)
-        }
-        return {**document, "notes": list(self.notes)}
+        listed = fields_of(self.listings, "clients", "neighbors", "slow_subscribers", "connections")
+        return {**{name: rows for name, rows in listed.items() if rows}, "notes": list(self.notes)}
 
     def rows(self) -> Sequence[Row]:
         """One row a queue, or a client of the other two listings."""
@@ -95,25 +91,16 @@ class ShownListing(Result):
     def _rows(self) -> Iterator[Row]:
         for client in self.listings.clients:
             for queue in client.queues:
-                yield {"client": client.name, "message_vpn": client.message_vpn, **_figures(queue)}
+                yield {"client": client.name, "message_vpn": client.message_vpn, **fields_of(queue)}
         for neighbor in self.listings.neighbors:
             for control in neighbor.control_queues:
-                row = plain(control)
-                assert isinstance(row, Mapping)
-                yield {"neighbor": neighbor.name, "connection": None, **row}
+                yield {"neighbor": neighbor.name, "connection": None, **fields_of(control)}
             for connection in neighbor.connections:
                 for queue in connection.queues:
-                    yield {"neighbor": neighbor.name, "connection": connection.name, **_figures(queue)}
+                    yield {"neighbor": neighbor.name, "connection": connection.name, **fields_of(queue)}
         for one in (*self.listings.slow_subscribers, *self.listings.connections):
-            row = plain(one)
-            assert isinstance(row, Mapping)
-            yield {"client": row["name"], **{name: value for name, value in row.items() if name != "name"}}
-
-
-def _figures(queue: QueueStatistics) -> Mapping[str, Plain]:
-    row = plain(queue)
-    assert isinstance(row, Mapping)
-    return row
+            row = fields_of(one)
+            yield {"client": row.pop("name"), **row}
 
 
 @dataclass(frozen=True)
@@ -140,7 +127,7 @@ class ShownProfiles(Result):
         """A list with one object a profile."""
         return [
             {
-                **_figures_of(each.profile),
+                **fields_of(each.profile),
                 "users": [{"type": kind, "name": name, "active": count} for kind, name, count in each.users],
             }
             for each in self.profiles
@@ -148,7 +135,7 @@ class ShownProfiles(Result):
 
     def rows(self) -> Sequence[Row]:
         """One row a profile."""
-        return [_figures_of(each.profile) for each in self.profiles]
+        return [fields_of(each.profile) for each in self.profiles]
 
     def blocks(self) -> Sequence[Block]:
         """The listings."""
@@ -156,9 +143,3 @@ class ShownProfiles(Result):
 
         texts = [detail(each.profile, users=each.users) for each in self.profiles]
         return [TextBlock("\n".join(texts).rstrip("\n"))]
-
-
-def _figures_of(profile: ClientProfile) -> Mapping[str, Plain]:
-    row = plain(profile)
-    assert isinstance(row, Mapping)
-    return row

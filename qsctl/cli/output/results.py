@@ -114,6 +114,20 @@ def plain(value: object) -> Plain:
     return str(value)
 
 
+def fields_of(item: object, *names: str) -> dict[str, Plain]:
+    """Return attributes of an object as data, by their own names; without names all fields of a dataclass or struct."""
+    if names:
+        return {name: plain(getattr(item, name)) for name in names}
+    found = plain(item)
+    assert isinstance(found, dict), "a dataclass or a struct"
+    return found
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it is not one."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 class Result:
     """Base of every result. Subclasses are frozen dataclasses whose fields are the document.
 
@@ -163,10 +177,22 @@ class Result:
         return [TableBlock([Column(name, name.replace("_", " ")) for name in names], rows)]
 
 
-class PartialResult(Result):
+class ListResult(Result):
+    """Base of results whose document is a list of their rows."""
+
+    @abstractmethod
+    def rows(self) -> Sequence[Row]:
+        """One flat mapping a line, and one object of the list."""
+
+    def document(self) -> Plain:
+        """A list with one object a row."""
+        return self.rows()
+
+
+class PartialResult(ListResult):
     """A part of what a command yields one after the other and what is printed as one: lists whose rows are appended.
 
-    Its document is a list of its rows, and a person sees one table.
+    A person sees one table.
     """
 
     @property
@@ -177,10 +203,6 @@ class PartialResult(Result):
     @abstractmethod
     def table(self) -> TableBlock:
         """What a person sees of this part."""
-
-    def document(self) -> Plain:
-        """A list with one object a row."""
-        return self.rows()
 
     def blocks(self) -> Sequence[Block]:
         """The table alone."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, plain
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, counted, fields_of, plain
 from qsctl.errors import ExitStatus
 from qsctl.profiles.formats.kinds import Format
 
@@ -26,10 +26,6 @@ def shown_value(value: Value) -> Plain:
         unit = " %" if value.is_percent else ""
         return f"{value.set_at}{unit} / {value.clear_at}{unit}"
     return value
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _cell(value: Value) -> Plain:
@@ -62,10 +58,8 @@ class ShownProfile(Result):
     def document(self) -> Plain:
         """The profile with its settings."""
         return {
-            "name": self.profile.name,
-            "message_vpn": self.profile.message_vpn,
-            "file": self.file,
-            "format": self.format,
+            **fields_of(self.profile, "name", "message_vpn"),
+            **fields_of(self, "file", "format"),
             "settings": list(self.rows()),
         }
 
@@ -80,11 +74,7 @@ class ShownProfile(Result):
                 "unit": setting.unit,
                 "default": plain(setting.default),
                 "stated": setting.field in self.stated,
-                "allowed": setting.allowed,
-                "semp_v2": setting.semp_v2,
-                "scenario": setting.scenario,
-                "deprecated": setting.deprecated,
-                "source": setting.source,
+                **fields_of(setting, "allowed", "semp_v2", "scenario", "deprecated", "source"),
             }
             for setting in SETTINGS
             if not self.changed_only or value_of(self.profile, setting) != setting.default
@@ -176,18 +166,11 @@ class ProfileDifference(Result):
 
     def rows(self) -> Sequence[Row]:
         """A setting a row."""
-        found = plain(self.differences)
-        assert isinstance(found, list)
-        return found
+        return [fields_of(each) for each in self.differences]
 
     def document(self) -> Plain:
         """Whether they are the same, and what differs."""
-        return {
-            "same": not self.differences,
-            "first": self.first,
-            "second": self.second,
-            "differences": list(self.rows()),
-        }
+        return {"same": not self.differences, **fields_of(self, "first", "second", "differences")}
 
     def blocks(self) -> Sequence[Block]:
         """A table, or a line."""
@@ -228,13 +211,11 @@ class LintedProfile(Result):
 
     def rows(self) -> Sequence[Row]:
         """A finding a row."""
-        found = plain(self.findings)
-        assert isinstance(found, list)
-        return found
+        return [fields_of(each) for each in self.findings]
 
     def document(self) -> Plain:
         """The profile with its findings."""
-        return {"profile": self.profile, "findings": list(self.rows())}
+        return fields_of(self, "profile", "findings")
 
     def blocks(self) -> Sequence[Block]:
         """Each finding as a compiler prints it, then a line that sums up."""
@@ -245,7 +226,7 @@ class LintedProfile(Result):
             blocks.append(TextBlock("\n".join(lines), "bad" if each.weight == "warning" else "plain"))
         warnings = sum(each.weight == "warning" for each in self.findings)
         notes = len(self.findings) - warnings
-        count = f"{self.profile}: {_counted(warnings, 'warning')}, {_counted(notes, 'note')}"
+        count = f"{self.profile}: {counted(warnings, 'warning')}, {counted(notes, 'note')}"
         return [*blocks, TextBlock(count, "bad" if warnings else "good")]
 
 
@@ -274,23 +255,15 @@ class SizedProfile(Result):
 
     def rows(self) -> Sequence[Row]:
         """A line a row."""
-        found = plain(self.sizing.lines)
-        assert isinstance(found, list)
-        return found
+        return [fields_of(each) for each in self.sizing.lines]
 
     def document(self) -> Plain:
         """The lines, what limits and what to do."""
         return {
             "profile": self.profile,
-            "lines": list(self.rows()),
-            "limit": self.sizing.limit,
-            "is_enough": self.sizing.is_enough,
-            "burst_needed": self.sizing.burst_needed,
-            "depth_needed_work_units": self.sizing.depth_needed_work_units,
-            "memory_bytes": self.sizing.memory_bytes,
-            "levers": list(self.levers),
-            "check": self.check,
-            "why_they_differ": list(self.why_they_differ),
+            **fields_of(self.sizing, "lines", "limit", "is_enough"),
+            **fields_of(self.sizing, "burst_needed", "depth_needed_work_units", "memory_bytes"),
+            **fields_of(self, "levers", "check", "why_they_differ"),
         }
 
     def blocks(self) -> Sequence[Block]:
@@ -301,11 +274,8 @@ class SizedProfile(Result):
         ]  # fmt: skip
         rows: list[Row] = [
             {
-                "quantity": line.quantity,
+                **fields_of(line),
                 "value": f"{int(line.value):,}" if line.value == int(line.value) else f"{line.value:,.6g}",
-                "unit": line.unit,
-                "formula": line.formula,
-                "numbers": line.numbers,
             }
             for line in self.sizing.lines
         ]

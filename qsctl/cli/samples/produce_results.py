@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
+from qsctl.cli.output.results import Block, Result, Row, TextBlock, fields_of
 from qsctl.errors import ExitStatus
 
 
@@ -60,24 +60,8 @@ class Produced(Result):
 
     def rows(self) -> list[Row]:
         """One row a queue."""
-        common: dict[str, Plain] = {
-            "participant": self.participant,
-            "topic_name": self.topic_name,
-            "written": self.written,
-            "first_identity": self.first_identity,
-            "last_identity": self.last_identity,
-        }
-        return [
-            {
-                **common,
-                "queue_name": queue.queue_name,
-                "accepted": queue.accepted,
-                "rejected": queue.rejected,
-                "unanswered": queue.unanswered,
-                "acknowledges": queue.acknowledges,
-            }
-            for queue in self.queues
-        ]
+        common = fields_of(self, "participant", "topic_name", "written", "first_identity", "last_identity")
+        return [{**common, **fields_of(queue)} for queue in self.queues]
 
     def blocks(self) -> list[Block]:
         """A line a queue."""

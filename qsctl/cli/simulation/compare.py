@@ -11,7 +11,7 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, compared_runs
 from qsctl.cli.simulation.summarize_results import MOST_LINES, short_duration
 from qsctl.errors import UsageError
@@ -55,9 +55,7 @@ class Compared(Result):
             "sentence": self.sentence,
             "a": str(self.comparison.a),
             "b": str(self.comparison.b),
-            "confidence": self.comparison.confidence,
-            "only_in_a": list(self.comparison.only_in_a),
-            "only_in_b": list(self.comparison.only_in_b),
+            **fields_of(self.comparison, "confidence", "only_in_a", "only_in_b"),
             "differences": list(self.rows()),
         }
 
@@ -68,11 +66,9 @@ class Compared(Result):
         return [
             {
                 "point": str(each.point),
-                "queue": each.queue,
-                "measure": each.measure,
+                **fields_of(each, "queue", "measure"),
                 "unit": UNITS.get(each.measure, "messages"),
-                "mean_a": each.mean_a,
-                "mean_b": each.mean_b,
+                **fields_of(each, "mean_a", "mean_b"),
                 "difference": each.difference.mean,
                 "half_width": each.difference.half_width if math.isfinite(each.difference.half_width) else None,
                 "replications": each.difference.count,
@@ -127,8 +123,7 @@ class Compared(Result):
 def _line(each: Difference) -> dict[str, Plain]:
     return {
         "point": str(each.point),
-        "queue": each.queue,
-        "measure": each.measure,
+        **fields_of(each, "queue", "measure"),
         "a": _text(each.measure, each.mean_a),
         "b": _text(each.measure, each.mean_b),
         "difference": _difference(each),

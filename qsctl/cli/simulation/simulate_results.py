@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.output.results import Block, Column, ListResult, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.simulation.summarize_results import (
     Summary,
     figures_row,
@@ -185,21 +185,14 @@ class ReadyScenario:
 
 
 @dataclass(frozen=True)
-class ReadyScenarios(SimulateResult):
+class ReadyScenarios(ListResult, SimulateResult):
     """What `--list` shows."""
 
     scenarios: tuple[ReadyScenario, ...]
 
     def rows(self) -> Sequence[Row]:
         """One row a scenario."""
-        return [
-            {"name": each.name, "model": each.model, "description": each.description, "file": each.file}
-            for each in self.scenarios
-        ]
-
-    def document(self) -> Plain:
-        """The rows."""
-        return list(self.rows())
+        return [fields_of(each) for each in self.scenarios]
 
     def blocks(self) -> Sequence[Block]:
         """Names, models and what they show."""

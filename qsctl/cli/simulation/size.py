@@ -11,7 +11,7 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
 from qsctl.cli.simulation.spark_options import ClusterOptions
@@ -60,8 +60,7 @@ class Sized(Result):
             "confidence": self.sizing.confidence,
             "targets": [target.text for target in self.sizing.targets],
             "answer": None if answer is None else self._row(answer),
-            "monotone": self.sizing.monotone,
-            "deterministic": self.sizing.deterministic,
+            **fields_of(self.sizing, "monotone", "deterministic"),
             "max_replications": self.sizing.most_replications,
             "candidates": list(self.rows()),
             "reproduce": self.reproduce,
@@ -78,18 +77,14 @@ class Sized(Result):
             },
             "met": candidate.met,
             "chosen": candidate == self.sizing.answer,
-            "replications": candidate.replications,
-            "memory_bytes": candidate.memory_bytes,
+            **fields_of(candidate, "replications", "memory_bytes"),
             "evidence": [
                 {
                     "target": each.target.text,
                     "mean": _finite(each.interval.mean),
                     "half_width": _finite(each.interval.half_width),
                     "bound": _finite(each.bound),
-                    "runs": each.runs,
-                    "violating_runs": each.violating_runs,
-                    "basis": each.basis.value,
-                    "answer": each.answer.value,
+                    **fields_of(each, "runs", "violating_runs", "basis", "answer"),
                     "statement": statement_of(each),
                     "met": each.met,
                 }

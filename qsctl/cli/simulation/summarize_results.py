@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, plain
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.eventlog.explained import peak_text, reason_of
 
 if TYPE_CHECKING:
@@ -84,18 +83,10 @@ class Summary(Result):
         """Everything, with stable names."""
         summary = self.summary
         return {
-            "runs": list(summary.runs),
-            "facts": [plain(dataclasses.asdict(each)) for each in summary.facts],
-            "complete": summary.complete,
-            "level": summary.level,
-            "by": list(summary.by),
-            "warm_up_ns": summary.warm_up_ns,
-            "horizon_ns": summary.horizon_ns,
-            "replications": summary.replications,
-            "window_ns": summary.window_ns,
-            "queues": [figures_row(each) for each in summary.queues],
-            "tables": plain(summary.tables),
-            "notes": list(summary.notes),
+            **fields_of(summary, "runs", "facts", "complete", "level", "by"),
+            **fields_of(summary, "warm_up_ns", "horizon_ns", "replications", "window_ns"),
+            "queues": self.rows(),
+            **fields_of(summary, "tables", "notes"),
             "events": happening_rows(summary.happenings),
         }
 
@@ -181,13 +172,8 @@ def _interval(row: Mapping[str, Any]) -> str:
 
 def figures_row(figures: QueueFigures) -> dict[str, Plain]:
     """One group's figures under their stable names."""
-    return {
-        **{field.name: getattr(figures, field.name) for field in dataclasses.fields(figures)},
-        "wait_mean_ns": figures.wait_mean_ns,
-        "lost_messages": figures.lost_messages,
-        "loss_ratio": figures.loss_ratio,
-        "delivered_per_second": figures.delivered_per_second,
-    }
+    derived = fields_of(figures, "wait_mean_ns", "lost_messages", "loss_ratio", "delivered_per_second")
+    return {**fields_of(figures), **derived}
 
 
 def place_of(figures: QueueFigures) -> str:
@@ -316,10 +302,7 @@ def happening_rows(happenings: Sequence[Happening]) -> list[Row]:
     """One row a kind of event."""
     return [
         {
-            "event": each.event,
-            "count": each.count,
-            "clients": each.clients,
-            "first_ns": each.first_ns,
+            **fields_of(each, "event", "count", "clients", "first_ns"),
             "first_client": each.first_client or None,
             "peak": each.peak,
             "reason": reason_of(each),

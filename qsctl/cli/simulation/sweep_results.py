@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.simulation.summarize_results import MOST_LINES, short_duration
 
 if TYPE_CHECKING:
@@ -55,11 +55,7 @@ class SweepTable(Result):
         """Everything, with stable names."""
         return {
             "folder": str(self.folder),
-            "scenario": self.scenario,
-            "replications": self.replications,
-            "points": self.points,
-            "reused_replications": self.reused_replications,
-            "confidence": self.confidence,
+            **fields_of(self, "scenario", "replications", "points", "reused_replications", "confidence"),
             "measures": list(self.rows()),
         }
 
@@ -70,8 +66,7 @@ class SweepTable(Result):
         return [
             {
                 "point": str(each.point),
-                "queue": each.queue,
-                "measure": each.measure,
+                **fields_of(each, "queue", "measure"),
                 "unit": UNITS.get(each.measure, "messages"),
                 "mean": each.interval.mean,
                 "half_width": each.interval.half_width if math.isfinite(each.interval.half_width) else None,
