@@ -48,13 +48,11 @@ def serve(
         typer.Argument(metavar="[FILE]...", help="Configuration files, as with --cfg-file.", show_default=False),
     ] = None,
     cfg_file: Annotated[
-        list[str] | None,
-        typer.Option("--cfg-file", help="Configuration file; may be repeated.", rich_help_panel=_CONFIGURATION),
+        list[str] | None, typer.Option(help="Configuration file; may be repeated.", rich_help_panel=_CONFIGURATION)
     ] = None,
     config_name: Annotated[
         str | None,
         typer.Option(
-            "--config-name",
             metavar="NAME",
             help="Name of the <queuing_service> to run (-cfgName).",
             show_default="the only one",
@@ -65,17 +63,13 @@ def serve(
     app_name: Annotated[
         str | None,
         typer.Option(
-            "--app-name",
             help="Application name that commands address the service by.",
             show_default="the configuration's",
             rich_help_panel=_CONFIGURATION,
         ),
     ] = None,
     domain_id_base: Annotated[
-        int,
-        typer.Option(
-            "--domain-id-base", help="Number that is added to every domain id of the file.", rich_help_panel=_DDS
-        ),
+        int, typer.Option(help="Number that is added to every domain id of the file.", rich_help_panel=_DDS)
     ] = 0,
     cfg_remote: Annotated[
         bool,
@@ -86,26 +80,15 @@ def serve(
         ),
     ] = False,
     cfg_remote_timeout: Annotated[
-        int,
-        typer.Option(
-            "--cfg-remote-timeout",
-            min=0,
-            help="Longest wait for --cfg-remote, in seconds.",
-            rich_help_panel=_CONFIGURATION,
-        ),
+        int, typer.Option(min=0, help="Longest wait for --cfg-remote, in seconds.", rich_help_panel=_CONFIGURATION)
     ] = 20,
     remote_administration_domain_id: Annotated[
         int | None,
-        typer.Option(
-            "--remote-administration-domain-id",
-            help="Domain id in which remote administration is turned on.",
-            rich_help_panel=_ADMINISTRATION,
-        ),
+        typer.Option(help="Domain id in which remote administration is turned on.", rich_help_panel=_ADMINISTRATION),
     ] = None,
     metrics_port: Annotated[
         int | None,
         typer.Option(
-            "--metrics-port",
             min=0,
             max=65535,
             help="TCP port of the Prometheus metrics; 0: any free port.",
@@ -113,45 +96,32 @@ def serve(
         ),
     ] = None,
     metrics_address: Annotated[
-        str,
-        typer.Option(
-            "--metrics-address", help="Network address of the Prometheus metrics.", rich_help_panel=_ADMINISTRATION
-        ),
+        str, typer.Option(help="Network address of the Prometheus metrics.", rich_help_panel=_ADMINISTRATION)
     ] = "127.0.0.1",
     persistent_storage_path: Annotated[
         Path | None,
         typer.Option(
-            "--persistent-storage-path",
-            help="Directory of the persistent files.",
-            show_default="the configuration's",
-            rich_help_panel=_PERSISTENCE,
+            help="Directory of the persistent files.", show_default="the configuration's", rich_help_panel=_PERSISTENCE
         ),
     ] = None,
     persistent_file_prefix: Annotated[
         str | None,
         typer.Option(
-            "--persistent-file-prefix",
             help="Prefix of the names of the persistent files.",
             show_default="the configuration's",
             rich_help_panel=_PERSISTENCE,
         ),
     ] = None,
     interface: Annotated[
-        str,
-        typer.Option(
-            "--interface", help="Network interface, by name or address; lo: this machine only.", rich_help_panel=_DDS
-        ),
+        str, typer.Option(help="Network interface, by name or address; lo: this machine only.", rich_help_panel=_DDS)
     ] = "lo",
     peer: Annotated[
         list[str] | None,
-        typer.Option(
-            "--peer", metavar="ADDRESS", help="Address of a node to discover; may be repeated.", rich_help_panel=_DDS
-        ),
+        typer.Option(metavar="ADDRESS", help="Address of a node to discover; may be repeated.", rich_help_panel=_DDS),
     ] = None,
     lease: Annotated[
         str,
         typer.Option(
-            "--lease",
             help="DDS liveliness lease, a duration such as 5s: peers drop this process after this much silence.",
             rich_help_panel=_DDS,
         ),
@@ -163,12 +133,10 @@ def serve(
         ),
     ] = False,
     pid_file: Annotated[
-        Path | None,
-        typer.Option("--pid-file", help="File that the process id is written to.", rich_help_panel=_PROCESS),
+        Path | None, typer.Option(help="File that the process id is written to.", rich_help_panel=_PROCESS)
     ] = None,
     log_file: Annotated[
-        Path | None,
-        typer.Option("--log-file", help="File of the log.", show_default="standard error", rich_help_panel=_PROCESS),
+        Path | None, typer.Option(help="File of the log.", show_default="standard error", rich_help_panel=_PROCESS)
     ] = None,
     log_json: Annotated[
         bool, typer.Option("--log-json", help="Log as one JSON object a line.", rich_help_panel=_PROCESS)
@@ -176,7 +144,6 @@ def serve(
     verbosity: Annotated[
         int,
         typer.Option(
-            "--verbosity",
             min=0,
             max=6,
             help="Verbosity of the log: 0 silent, 1 exceptions, 2 warnings, 3 information, 4 and DDS warnings, "
@@ -187,7 +154,6 @@ def serve(
     heap_snapshot_period: Annotated[
         int,
         typer.Option(
-            "--heap-snapshot-period",
             min=0,
             metavar="SECONDS",
             help="Time between heap snapshots, in seconds; 0: no snapshots.",
@@ -195,12 +161,11 @@ def serve(
         ),
     ] = 0,
     heap_snapshot_dir: Annotated[
-        Path, typer.Option("--heap-snapshot-dir", help="Directory of the heap snapshots.", rich_help_panel=_PROCESS)
+        Path, typer.Option(help="Directory of the heap snapshots.", rich_help_panel=_PROCESS)
     ] = Path(),
     grace: Annotated[
         str,
         typer.Option(
-            "--grace",
             help="Longest wait for acknowledgments of consumers after a stop, a duration such as 2s.",
             rich_help_panel=_PROCESS,
         ),

@@ -45,9 +45,7 @@ def create_subscriber(
             show_default="the only one",
         ),
     ] = "",
-    session: Annotated[
-        str, typer.Option("--session", help="Name of its session; XML has its own.", show_default="Session")
-    ] = "",
+    session: Annotated[str, typer.Option(help="Name of its session; XML has its own.", show_default="Session")] = "",
     file: FileOption = None,
     xml: XmlOption = None,
     idempotent: IdempotentOption = False,

@@ -106,15 +106,13 @@ def render_configuration(
     path: Annotated[
         str | None,
         typer.Option(
-            "--path",
             metavar="GLOB",
             help="Pattern of the paths of the values to show, as in '*redelivery*'.",
             show_default="every value",
         ),
     ] = None,
     domain_id_base: Annotated[
-        int,
-        typer.Option("--domain-id-base", metavar="ID", help="Number that is added to every domain id (-domainIdBase)."),
+        int, typer.Option(metavar="ID", help="Number that is added to every domain id (-domainIdBase).")
     ] = 0,
     default_files: DefaultFilesOption = True,
 ) -> EffectiveConfiguration:

@@ -56,7 +56,6 @@ def resend(
     into: Annotated[
         str,
         typer.Option(
-            "--into",
             metavar="PLACE",
             help="Queue to send into: ib_pre_tps or ib_post_tps, of the source thread; ob_pre_tps or ob_post_tps, of "
             "the destination.",
@@ -65,7 +64,6 @@ def resend(
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data",
             metavar="FILE",
             help="File of corrected data for the message, which must be a single one.",
             show_default="its own data",

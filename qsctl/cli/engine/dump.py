@@ -53,7 +53,6 @@ def dump(
     file: Annotated[
         Path | None,
         typer.Option(
-            "--file",
             metavar="LISTING",
             help="Listing of such a database instead, in short, long or extended form; -: standard input.",
             rich_help_panel=_LISTING,
@@ -102,7 +101,6 @@ def dump(
     now: Annotated[
         str | None,
         typer.Option(
-            "--now",
             metavar="TIME",
             help="Time that ages are counted to, as in 16:52:14 or 2026-11-22T16:52.",
             show_default="the newest one there is",
@@ -112,7 +110,6 @@ def dump(
     encoding: Annotated[
         str | None,
         typer.Option(
-            "--encoding",
             metavar="NAME",
             help="Encoding of the listing, as in cp1252.",
             show_default="by its byte order mark, else UTF-8",

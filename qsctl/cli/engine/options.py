@@ -104,7 +104,6 @@ class MessageOptions(OptionGroup):
     owner: Annotated[
         str | None,
         typer.Option(
-            "--owner",
             metavar="THREAD",
             help="Thread that holds the message; ? stands for one character, * for any.",
             show_default="any",

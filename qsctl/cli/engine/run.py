@@ -50,7 +50,6 @@ def run(
     database: Annotated[
         Path | None,
         typer.Option(
-            "--database",
             metavar="FILE",
             help="Recovery database: created where there is none, continued where there is one.",
             show_default="none: nothing is stored",
@@ -67,25 +66,17 @@ def run(
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option(
-            "--until", metavar="DURATION", help="Virtual time of the end, such as 5min.", show_default="the horizon"
-        ),
+        typer.Option(metavar="DURATION", help="Virtual time of the end, such as 5min.", show_default="the horizon"),
     ] = None,
     drain: Annotated[
         bool, typer.Option("--drain", help="Continuation after the end, without new messages, until nothing happens.")
     ] = False,
     speed: Annotated[
-        float,
-        typer.Option(
-            "--speed", min=0.0, help="Virtual seconds for each second of the wall clock; 0: as fast as possible."
-        ),
+        float, typer.Option(min=0.0, help="Virtual seconds for each second of the wall clock; 0: as fast as possible.")
     ] = 0.0,
     synchronization: Annotated[
         Synchronization,
-        typer.Option(
-            "--synchronization",
-            help="Durability of what is written: full survives a loss of power, normal a killed process.",
-        ),
+        typer.Option(help="Durability of what is written: full survives a loss of power, normal a killed process."),
     ] = Synchronization.NORMAL,
     seed: SeedOption = None,
     *,
@@ -123,9 +114,7 @@ def run(
 )
 def crash_points(
     scenario: ScenarioArgument,
-    every: Annotated[
-        int, typer.Option("--every", min=1, help="Distance between the points that are tried; 1: every point.")
-    ] = 1,
+    every: Annotated[int, typer.Option(min=1, help="Distance between the points that are tried; 1: every point.")] = 1,
     nested: Annotated[bool, typer.Option("--nested/--no-nested", help="Interruption of the recovery, too.")] = True,
     seed: SeedOption = None,
     *,

@@ -156,7 +156,6 @@ def check_client(
     queue: Annotated[
         str,
         typer.Option(
-            "--queue",
             metavar="QUEUE",
             help="Queues to check, by name; ? stands for one character, * for any.",
             rich_help_panel=MEASURE_PANEL,

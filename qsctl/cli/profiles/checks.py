@@ -55,15 +55,12 @@ def lint(
     window: WindowOption = 255,
     message_size: MessageSizeOption = 1024,
     topics: Annotated[
-        int,
-        typer.Option(
-            "--topics", min=0, help="Number of unique topics that one client receives; 0: as many as are elided."
-        ),
+        int, typer.Option(min=0, help="Number of unique topics that one client receives; 0: as many as are elided.")
     ] = 0,
     web: Annotated[bool, typer.Option("--web", help="Web messaging clients instead of ordinary ones.")] = False,
     queued: Annotated[
         list[str] | None,
-        typer.Option("--queued", metavar="QUEUE=N", help="Work units in a queue now, as in D-1=1500; may be repeated."),
+        typer.Option(metavar="QUEUE=N", help="Work units in a queue now, as in D-1=1500; may be repeated."),
     ] = None,
 ) -> LintedProfile:
     """Explain what in a client profile may not be meant: rule, numbers and lever. The exit status is 1 on a warning."""
@@ -118,29 +115,19 @@ def size(
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="File of client profiles; left out: the vendor's defaults.")
     ] = None,
-    flows: Annotated[
-        int, typer.Option("--flows", min=1, max=200_000, help="Number of consumer flows of one client.")
-    ] = 1,
+    flows: Annotated[int, typer.Option(min=1, max=200_000, help="Number of consumer flows of one client.")] = 1,
     window: WindowOption = 255,
     message_size: MessageSizeOption = 1024,
-    clients: Annotated[
-        int, typer.Option("--clients", min=1, max=1_000_000, help="Number of clients with this profile.")
-    ] = 1,
+    clients: Annotated[int, typer.Option(min=1, max=1_000_000, help="Number of clients with this profile.")] = 1,
     round_trip: Annotated[
-        str,
-        typer.Option(
-            "--round-trip", metavar="TIME", help="Time from G-1 to the acknowledgment, a duration such as 100ms."
-        ),
+        str, typer.Option(metavar="TIME", help="Time from G-1 to the acknowledgment, a duration such as 100ms.")
     ] = "0",
     rate: Annotated[
-        str,
-        typer.Option("--rate", metavar="RATE", help="Bit rate wanted for one client, as in 1 Gbit/s; 0: not known."),
+        str, typer.Option(metavar="RATE", help="Bit rate wanted for one client, as in 1 Gbit/s; 0: not known.")
     ] = "0",
     scenario: Annotated[
         Path | None,
-        typer.Option(
-            "--scenario", metavar="FILE", help="Scenario file to write of this load, to check it by simulation."
-        ),
+        typer.Option(metavar="FILE", help="Scenario file to write of this load, to check it by simulation."),
     ] = None,
     name: NameOption = None,
     message_vpn: VpnOption = None,

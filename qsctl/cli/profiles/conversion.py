@@ -72,7 +72,7 @@ def import_profiles(
 )
 def export(
     file: FileArgument,
-    to: Annotated[Format, typer.Option("--to", help="Format to write.")],
+    to: Annotated[Format, typer.Option(help="Format to write.")],
     name: NameOption = None,
     message_vpn: VpnOption = None,
     every: Annotated[bool, typer.Option("--all", help="Export of all profiles of the file.")] = False,
@@ -81,11 +81,7 @@ def export(
     ] = False,
     against: Annotated[
         Path | None,
-        typer.Option(
-            "--against",
-            metavar="FILE",
-            help="Profile to compare with: only settings that differ from it are written.",
-        ),
+        typer.Option(metavar="FILE", help="Profile to compare with: only settings that differ from it are written."),
     ] = None,
     form: FromOption = None,
     out: OutOption = None,

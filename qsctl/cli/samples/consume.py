@@ -32,7 +32,6 @@ class ConsumedService(TargetOptions):
     timeout: Annotated[
         str,
         typer.Option(
-            "--timeout",
             help="Longest wait for the first sample, a duration such as 5s, or infinite; the service has 10s to "
             "answer at least.",
             rich_help_panel="Service",
@@ -77,8 +76,7 @@ def consume(
     ] = False,
     no_ack: Annotated[bool, typer.Option("--no-ack", help="No acknowledgment: the samples are redelivered.")] = False,
     source_guid: Annotated[
-        str,
-        typer.Option("--source-guid", metavar="HEX", help="GUID of the requester whose replies are received."),
+        str, typer.Option(metavar="HEX", help="GUID of the requester whose replies are received.")
     ] = "",
     types: TypesOption = None,
     *,

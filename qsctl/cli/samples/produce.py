@@ -34,11 +34,11 @@ def produce(
         ),
     ],
     text: Annotated[
-        list[str] | None, typer.Option("--text", help="Text of a sample; may be repeated.", rich_help_panel=_CONTENT)
+        list[str] | None, typer.Option(help="Text of a sample; may be repeated.", rich_help_panel=_CONTENT)
     ] = None,
     json: Annotated[
         list[str] | None,
-        typer.Option("--json", help="Sample as JSON, by the queue's type; may be repeated.", rich_help_panel=_CONTENT),
+        typer.Option(help="Sample as JSON, by the queue's type; may be repeated.", rich_help_panel=_CONTENT),
     ] = None,
     file: Annotated[
         Path | None,
@@ -52,10 +52,7 @@ def produce(
     types: Annotated[
         Path | None,
         typer.Option(
-            "--types",
-            metavar="XML_FILE",
-            help="XML file that defines the queue's type, for --json.",
-            rich_help_panel=_CONTENT,
+            metavar="XML_FILE", help="XML file that defines the queue's type, for --json.", rich_help_panel=_CONTENT
         ),
     ] = None,
     count: Annotated[
@@ -64,14 +61,12 @@ def produce(
     lifespan: Annotated[
         str,
         typer.Option(
-            "--lifespan",
-            help="Longest stay of the samples in a queue, a duration such as 1h; a finite one overrides the queue's.",
+            help="Longest stay of the samples in a queue, a duration such as 1h; a finite one overrides the queue's."
         ),
     ] = "infinite",
     writer_guid: Annotated[
         str,
         typer.Option(
-            "--writer-guid",
             metavar="HEX",
             help="GUID of the writer, the first part of each sample's identity.",
             show_default="a random one",
@@ -81,7 +76,6 @@ def produce(
     first_sequence_number: Annotated[
         int,
         typer.Option(
-            "--first-sequence-number",
             min=1,
             max=2**62,
             metavar="N",
@@ -92,7 +86,6 @@ def produce(
     source_guid: Annotated[
         str,
         typer.Option(
-            "--source-guid",
             metavar="HEX",
             help="GUID of the requester that the reply is addressed to.",
             show_default="the writer's",
@@ -102,20 +95,12 @@ def produce(
     related_source_guid: Annotated[
         str,
         typer.Option(
-            "--related-source-guid",
-            metavar="HEX",
-            help="Source GUID of the requester that a reply is for.",
-            rich_help_panel=_IDENTITY,
+            metavar="HEX", help="Source GUID of the requester that a reply is for.", rich_help_panel=_IDENTITY
         ),
     ] = "",
     related_identity: Annotated[
         str,
-        typer.Option(
-            "--related-identity",
-            metavar="GUID:N",
-            help="Identity of the request that a reply is for.",
-            rich_help_panel=_IDENTITY,
-        ),
+        typer.Option(metavar="GUID:N", help="Identity of the request that a reply is for.", rich_help_panel=_IDENTITY),
     ] = "",
     *,
     service: TargetOptions,

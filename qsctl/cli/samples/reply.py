@@ -47,9 +47,7 @@ class Answered(Result):
 )
 def reply(
     queue: QueueArgument,
-    text: Annotated[
-        str | None, typer.Option("--text", help="Text of the reply; {} stands for the request's text.")
-    ] = None,
+    text: Annotated[str | None, typer.Option(help="Text of the reply; {} stands for the request's text.")] = None,
     execute: Annotated[
         str | None,
         typer.Option(
@@ -58,9 +56,7 @@ def reply(
             help="Command that replies: the request on its standard input, the reply on its standard output.",
         ),
     ] = None,
-    reply_topic: Annotated[
-        str, typer.Option("--reply-topic", help="Topic of the reply queue.", show_default="TOPICReply")
-    ] = "",
+    reply_topic: Annotated[str, typer.Option(help="Topic of the reply queue.", show_default="TOPICReply")] = "",
     count: Annotated[int, typer.Option("--count", "-n", min=0, help="Number of requests to answer; 0: no limit.")] = 0,
     *,
     service: DdsOptions,

@@ -47,23 +47,18 @@ class Replies(Result):
 )
 def request(
     queue: QueueArgument,
-    text: Annotated[
-        str | None, typer.Option("--text", help="Text of the request.", show_default="standard input")
-    ] = None,
+    text: Annotated[str | None, typer.Option(help="Text of the request.", show_default="standard input")] = None,
     file: Annotated[
         Path | None,
         typer.Option(
             "--file", "-f", help="File whose content is the request; -: standard input.", show_default="standard input"
         ),
     ] = None,
-    reply_topic: Annotated[
-        str, typer.Option("--reply-topic", help="Topic of the reply queue.", show_default="TOPICReply")
-    ] = "",
+    reply_topic: Annotated[str, typer.Option(help="Topic of the reply queue.", show_default="TOPICReply")] = "",
     replies: Annotated[int, typer.Option("--replies", "-n", min=1, help="Number of replies to wait for.")] = 1,
     source_guid: Annotated[
         str,
         typer.Option(
-            "--source-guid",
             metavar="HEX",
             help="GUID of the requester that replies are addressed to; `qsctl consume --source-guid` gets late ones.",
             show_default="a new one",

@@ -167,26 +167,19 @@ def compare(
         typer.Argument(metavar="[RUN_B]", help="Other folder, of the same kind as RUN_A.", show_default=False),
     ] = None,
     confidence: Annotated[
-        float,
-        typer.Option("--confidence", help="Confidence level of the intervals of the differences, between 0 and 1."),
+        float, typer.Option(help="Confidence level of the intervals of the differences, between 0 and 1.")
     ] = 0.95,
     client_profile: ClientProfileOption = None,
     replications: Annotated[
-        int,
-        typer.Option(
-            "--replications", min=1, max=10_000, help="Number of replications of each side, with --client-profile."
-        ),
+        int, typer.Option(min=1, max=10_000, help="Number of replications of each side, with --client-profile.")
     ] = 5,
     seed: Annotated[
         int | None,
-        typer.Option(
-            "--seed", min=0, help="Seed of the random numbers, with --client-profile.", show_default="the scenario's"
-        ),
+        typer.Option(min=0, help="Seed of the random numbers, with --client-profile.", show_default="the scenario's"),
     ] = None,
     out: Annotated[
         str | None,
         typer.Option(
-            "--out",
             metavar="DIR",
             help="Folder of the runs a and b, by path or URI, with --client-profile.",
             show_default="new ones in qsctl-runs",

@@ -52,9 +52,7 @@ def report(
             help="Run folder or sweep folder, by path or URI, or a file of what compare or size printed with -o json.",
         ),
     ],
-    out: Annotated[
-        str, typer.Option("--out", metavar="FILE", help="HTML file to write, by path or URI.")
-    ] = "report.html",
+    out: Annotated[str, typer.Option(metavar="FILE", help="HTML file to write, by path or URI.")] = "report.html",
     *,
     cluster: ClusterOptions,
 ) -> Written:

@@ -73,24 +73,18 @@ def simulate(
     ] = False,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Run folder, by path or URI.", show_default="a new one in qsctl-runs"
-        ),
+        typer.Option(metavar="DIR", help="Run folder, by path or URI.", show_default="a new one in qsctl-runs"),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Seed of the random numbers.", show_default="the scenario's")
+        int | None, typer.Option(min=0, help="Seed of the random numbers.", show_default="the scenario's")
     ] = None,
     replications: Annotated[
-        int | None, typer.Option("--replications", min=1, help="Number of replications.", show_default="the scenario's")
+        int | None, typer.Option(min=1, help="Number of replications.", show_default="the scenario's")
     ] = None,
-    level: Annotated[
-        Level | None,
-        typer.Option("--level", help="Detail of the event log.", show_default="the scenario's"),
-    ] = None,
+    level: Annotated[Level | None, typer.Option(help="Detail of the event log.", show_default="the scenario's")] = None,
     by: Annotated[
         By | None,
         typer.Option(
-            "--by",
             help="Grouping of the table's lines: client, group or queue.",
             show_default="client; group, with --spark queue, where clients are many",
         ),
@@ -98,9 +92,7 @@ def simulate(
     client_profile: ClientProfileOption = None,
     *,
     changes: ScenarioChanges,
-    workers: Annotated[
-        int, typer.Option("--workers", min=0, help="Number of processes for replications; 0: one a processor.")
-    ] = 0,
+    workers: Annotated[int, typer.Option(min=0, help="Number of processes for replications; 0: one a processor.")] = 0,
     list_ready: Annotated[bool, typer.Option("--list", help="List the ready scenarios and exit.")] = False,
     cluster: ClusterOptions,
 ) -> SimulateResult:

@@ -246,7 +246,6 @@ def size(
     target: Annotated[
         list[str],
         typer.Option(
-            "--target",
             metavar="TARGET",
             help="Condition of a measure: 'latency_p99(G-1)<50ms' of its mean over runs, 'discards(D-1)=0' of every "
             "run, 'P(discards(D-1)>0)<1%' of the share of runs; may be repeated, all must hold.",
@@ -255,14 +254,12 @@ def size(
     vary: Annotated[
         list[str],
         typer.Option(
-            "--vary",
             metavar="SETTING",
             help="Setting to find: 'max-depth(D-1)', 'max-depth(D-1)=100..20000', 'PATH=1,2'; may be repeated.",
         ),
     ],
     confidence: Annotated[
-        float,
-        typer.Option("--confidence", help="Probability that what is stated of the answer is true, between 0 and 1."),
+        float, typer.Option(help="Probability that what is stated of the answer is true, between 0 and 1.")
     ] = 0.95,
     most: Annotated[
         int | None,
@@ -272,9 +269,7 @@ def size(
             show_default="160, or what the targets need",
         ),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Seed of the random numbers.", show_default="the scenario's")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", show_default="the scenario's")] = None,
     client_profile: ClientProfileOption = None,
     *,
     changes: ScenarioChanges,

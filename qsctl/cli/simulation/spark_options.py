@@ -22,7 +22,6 @@ class ClusterOptions(OptionGroup):
     master: Annotated[
         str,
         typer.Option(
-            "--master",
             envvar="QSCTL_SPARK_MASTER",
             help="Spark to compute on: local[*], local[4], spark://host:7077, sc://host, yarn or k8s://….",
             show_default="local[*]",
@@ -32,7 +31,6 @@ class ClusterOptions(OptionGroup):
     conf: Annotated[
         list[str] | None,
         typer.Option(
-            "--conf",
             metavar="NAME=VALUE",
             help="Setting of Spark, as in spark.driver.memory=8g; may be repeated. QSCTL_SPARK_CONF holds several.",
             rich_help_panel=SPARK_PANEL,

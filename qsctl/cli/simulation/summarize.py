@@ -26,25 +26,21 @@ COMMANDS: Final = Commands(panel="Simulate and summarize")
 def summarize(
     runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Run folders of `qsctl simulate`, by path or URI.")],
     by: Annotated[
-        str, typer.Option("--by", help="Grouping of the figures: some of run,replication,client,queue,topic.")
+        str, typer.Option(help="Grouping of the figures: some of run,replication,client,queue,topic.")
     ] = "client,queue",
     window: Annotated[
-        str, typer.Option("--window", help="Length of the windows of throughput and depth, a duration such as 100ms.")
+        str, typer.Option(help="Length of the windows of throughput and depth, a duration such as 100ms.")
     ] = "1s",
     percentiles: Annotated[
         str,
-        typer.Option(
-            "--percentiles",
-            help="Method of the percentiles: exact (a second pass over the log) or histogram (within 0.8 %).",
-        ),
+        typer.Option(help="Method of the percentiles: exact (a second pass over the log) or histogram (within 0.8 %)."),
     ] = "exact",
     confidence: Annotated[
-        float,
-        typer.Option("--confidence", help="Confidence level of the intervals over replications, between 0 and 1."),
+        float, typer.Option(help="Confidence level of the intervals over replications, between 0 and 1.")
     ] = 0.95,
     out: Annotated[
         str | None,
-        typer.Option("--out", metavar="DIR", help="Folder, by path or URI, that every table is written to as Parquet."),
+        typer.Option(metavar="DIR", help="Folder, by path or URI, that every table is written to as Parquet."),
     ] = None,
     *,
     cluster: ClusterOptions,

@@ -31,30 +31,21 @@ def sweep(
     grid: Annotated[
         list[str],
         typer.Option(
-            "--grid",
-            metavar="PATH=V1,V2,…",
-            help="Path with the values it is varied over; may be repeated, to make a grid.",
+            metavar="PATH=V1,V2,…", help="Path with the values it is varied over; may be repeated, to make a grid."
         ),
     ],
-    replications: Annotated[
-        int, typer.Option("--replications", help="Number of repetitions per grid point.")
-    ] = DEFAULT_REPLICATIONS,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Seed of the random numbers.", show_default="the scenario's")
-    ] = None,
+    replications: Annotated[int, typer.Option(help="Number of repetitions per grid point.")] = DEFAULT_REPLICATIONS,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", show_default="the scenario's")] = None,
     common: Annotated[
         bool,
         typer.Option(
             "--common-random-numbers", help="Same arrivals at every point, so that points differ by settings alone."
         ),
     ] = False,
-    confidence: Annotated[
-        float, typer.Option("--confidence", help="Confidence level of the intervals, between 0 and 1.")
-    ] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence level of the intervals, between 0 and 1.")] = 0.95,
     out: Annotated[
         str | None,
         typer.Option(
-            "--out",
             metavar="DIR",
             help="Folder of the results, by path or URI; points that are there are not simulated again.",
             show_default="qsctl-sweeps/SCENARIO",
