@@ -39,6 +39,10 @@ from qsctl.core.statistics.variable import Summary, WindowedVariable
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
 
 _DELIVERED: Final = RemovalCause.DELIVERED
+_TOTALS: Final = tuple(
+    f"_{name.removesuffix('_count').removesuffix('_message')}" for name in Counters.__struct_fields__
+)
+"""The attributes with the counters of a status, in its order."""
 
 
 class QueueStatistics:
@@ -49,41 +53,6 @@ class QueueStatistics:
     a slow consumer does not pass for a slow service; a sample is dequeued when it leaves the queue for good, whatever
     the cause, so that enqueue less dequeue is the queue's growth.
     """
-
-    __slots__ = (
-        "_acknowledged",
-        "_bounced",
-        "_created_at_ns",
-        "_dequeue_throughput",
-        "_dequeued_in_period",
-        "_duplicate",
-        "_enqueue_throughput",
-        "_enqueued_in_period",
-        "_expired",
-        "_failed_delivery",
-        "_flushed",
-        "_high_watermark",
-        "_last_read",
-        "_late_acknowledgment",
-        "_latency",
-        "_low_watermark",
-        "_period_began_at_ns",
-        "_period_ends_at_ns",
-        "_publication_at_ns",
-        "_publication_period_ns",
-        "_publishes",
-        "_queue_full",
-        "_received",
-        "_redelivered",
-        "_restored",
-        "_sampling_period_ns",
-        "_sending_latency",
-        "_sending_throughput",
-        "_sent",
-        "_sent_in_period",
-        "_settings",
-        "_timeout",
-    )
 
     def __init__(self, settings: SharedReaderQueueSettings, created_at_ns: Nanoseconds) -> None:
         self._settings = settings
@@ -168,20 +137,7 @@ class QueueStatistics:
 
     def counters(self) -> Counters:
         """The counters since the queue was created."""
-        return Counters(
-            self._received,
-            self._sent,
-            self._acknowledged,
-            self._failed_delivery,
-            self._late_acknowledgment,
-            self._bounced,
-            self._redelivered,
-            self._expired,
-            self._timeout,
-            self._high_watermark,
-            self._low_watermark,
-            self._queue_full,
-        )
+        return Counters(*(getattr(self, name) for name in _TOTALS))
 
     def _in_period(self) -> tuple[int, int, int]:
         return self._enqueued_in_period, self._dequeued_in_period, self._sent_in_period
@@ -237,20 +193,8 @@ class QueueStatistics:
         stored = decode_statistics(snapshot, self._settings.name)
         if stored.additional.held_count(stored.total) != self._restored:
             return
-        (
-            self._received,
-            self._sent,
-            self._acknowledged,
-            self._failed_delivery,
-            self._late_acknowledgment,
-            self._bounced,
-            self._redelivered,
-            self._expired,
-            self._timeout,
-            self._high_watermark,
-            self._low_watermark,
-            self._queue_full,
-        ) = map(add, msgspec.structs.astuple(self.counters()), msgspec.structs.astuple(stored.total))
+        for name, count in zip(_TOTALS, msgspec.structs.astuple(stored.total), strict=True):
+            setattr(self, name, getattr(self, name) + count)
         self._restored, duplicate, flushed = msgspec.structs.astuple(stored.additional)
         self._duplicate, self._flushed = self._duplicate + duplicate, self._flushed + flushed
         in_period = self._in_period()
@@ -304,16 +248,7 @@ class QueueStatistics:
         self._period_began_at_ns = began + passed * self._sampling_period_ns
         self._period_ends_at_ns = later(self._period_began_at_ns, self._sampling_period_ns)
 
-    # One counting method for each kind of event, found by its type.
-
-    def _count_received(self, _event: SampleReceived) -> None:
-        self._received += 1
-
-    def _count_enqueued(self, _event: SampleEnqueued) -> None:
-        self._enqueued_in_period += 1
-
-    def _count_bounced(self, _event: SampleBounced) -> None:
-        self._bounced += 1
+    # One counting method for each kind of event of which more than the number is counted, found by its type.
 
     def _count_sent(self, event: SampleSent) -> None:
         self._sent += 1
@@ -321,17 +256,7 @@ class QueueStatistics:
         if event.attempt > 1 or event.redelivered:
             self._redelivered += 1
             return
-        waited_ns = event.at_ns - event.enqueued_at_ns
-        latency = self._latency
-        if not latency.count:
-            latency.minimum = latency.maximum = waited_ns
-        elif waited_ns < latency.minimum:
-            latency.minimum = waited_ns
-        elif waited_ns > latency.maximum:
-            latency.maximum = waited_ns
-        latency.count += 1
-        latency.total += waited_ns
-        latency.squares += waited_ns * waited_ns
+        self._latency.add(event.at_ns - event.enqueued_at_ns)
 
     def _count_returned(self, event: SampleReturned) -> None:
         if event.reason is ReturnReason.TIMED_OUT:
@@ -349,9 +274,6 @@ class QueueStatistics:
         else:
             self._flushed += 1
 
-    def _count_late(self, _event: LateAcknowledgment) -> None:
-        self._late_acknowledgment += 1
-
     def _count_passed(self, event: SamplesPassed) -> None:
         self._received += event.received_count
         self._enqueued_in_period += event.enqueued_count
@@ -361,18 +283,6 @@ class QueueStatistics:
         self._dequeued_in_period += event.delivered_count
         self._acknowledged += event.delivered_count
 
-    def _count_high_watermark(self, _event: HighWatermarkPassed) -> None:
-        self._high_watermark += 1
-
-    def _count_low_watermark(self, _event: LowWatermarkPassed) -> None:
-        self._low_watermark += 1
-
-    def _count_queue_full(self, _event: QueueFilled) -> None:
-        self._queue_full += 1
-
-    def _count_duplicate(self, _event: DuplicateDropped) -> None:
-        self._duplicate += 1
-
     def _count_restored(self, event: SamplesRestored) -> None:
         self._restored += event.count
 
@@ -380,21 +290,28 @@ class QueueStatistics:
         """A dead letter is counted as the removal that follows; one that has to wait is still held."""
 
 
+def _counts_in(name: str) -> Callable[[QueueStatistics, Event], None]:
+    def count(statistics: QueueStatistics, _event: Event) -> None:
+        setattr(statistics, name, getattr(statistics, name) + 1)
+
+    return count
+
+
 # A test holds that every kind of `Event` has its entry.
 _COUNT: Final[dict[type, Callable[[QueueStatistics, Any], None]]] = {
-    SampleReceived: QueueStatistics._count_received,
-    SampleEnqueued: QueueStatistics._count_enqueued,
-    SampleBounced: QueueStatistics._count_bounced,
-    DuplicateDropped: QueueStatistics._count_duplicate,
+    SampleReceived: _counts_in("_received"),
+    SampleEnqueued: _counts_in("_enqueued_in_period"),
+    SampleBounced: _counts_in("_bounced"),
+    DuplicateDropped: _counts_in("_duplicate"),
     SampleSent: QueueStatistics._count_sent,
     SampleReturned: QueueStatistics._count_returned,
     SampleRemoved: QueueStatistics._count_removed,
     SampleDeadLettered: QueueStatistics._count_nothing,
     DeadLetterDeferred: QueueStatistics._count_nothing,
     SamplesRestored: QueueStatistics._count_restored,
-    LateAcknowledgment: QueueStatistics._count_late,
+    LateAcknowledgment: _counts_in("_late_acknowledgment"),
     SamplesPassed: QueueStatistics._count_passed,
-    HighWatermarkPassed: QueueStatistics._count_high_watermark,
-    LowWatermarkPassed: QueueStatistics._count_low_watermark,
-    QueueFilled: QueueStatistics._count_queue_full,
+    HighWatermarkPassed: _counts_in("_high_watermark"),
+    LowWatermarkPassed: _counts_in("_low_watermark"),
+    QueueFilled: _counts_in("_queue_full"),
 }
