@@ -6,7 +6,7 @@ Samples are octets, or values when a codec is given. `aio.QueueConsumer` is the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Generic, Self, cast
+from typing import Final, Generic, cast
 
 import msgspec
 
@@ -94,9 +94,6 @@ class QueueConsumer(Wrapper, Generic[Value]):
         self.state = Consumer(self._port.queue, guid, source_guid=source_guid)
         self._session.domain.add(self._port)
         self._is_matched = False
-
-    def __enter__(self) -> Self:
-        return self
 
     @property
     def is_matched(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Generic, Self, TypeAlias, cast
+from typing import Final, Generic, TypeAlias, cast
 
 import msgspec
 
@@ -81,9 +81,6 @@ class QueueProducer(Wrapper, Generic[Value]):
         self._session.domain.add(self._port)
         self._acknowledged: deque[WriteOutcome] = deque(maxlen=ACKNOWLEDGED_KEPT_COUNT)
         self._rejected_count = 0
-
-    def __enter__(self) -> Self:
-        return self
 
     @property
     def matched_queues(self) -> tuple[str, ...]:

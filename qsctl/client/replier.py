@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, Self
+from typing import Any, Generic
 
 from qsctl.client.codec import Codec, RawOctets, Value
 from qsctl.client.consumer import QueueConsumer, ReceivedSample
@@ -44,9 +44,6 @@ class QueueReplier(Wrapper, Generic[Value]):
         self._consumer: QueueConsumer[Value] = QueueConsumer(topic_name, subscriber, codec=codec, session=self._session)
         self._producer: QueueProducer[Any] = QueueProducer(reply_topic or f"{topic_name}Reply", session=self._session)
         self.state = Replier(self._consumer.state, self._producer.state)
-
-    def __enter__(self) -> Self:
-        return self
 
     def has_queues(self) -> bool:
         """Return whether both queues were matched at the last turn."""

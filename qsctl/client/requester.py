@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from qsctl.client.codec import Codec, RawOctets
 from qsctl.client.consumer import QueueConsumer
@@ -61,9 +61,6 @@ class QueueRequester(Wrapper):
         self.state = Requester(self._producer.state, self._consumer.state, acknowledges=acknowledges)
         self._rejected: set[SampleIdentity] = set()
         self._codec: Codec[Any] = codec or RawOctets()
-
-    def __enter__(self) -> Self:
-        return self
 
     @property
     def source_guid(self) -> Guid:

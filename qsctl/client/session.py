@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final
+from typing import Final, Self
 
 from qsctl.errors import NoAnswer
 from qsctl.identity import Guid
@@ -89,7 +89,7 @@ class Wrapper:
         if self._owns_session:
             self._session.close()
 
-    def __enter__(self) -> Wrapper:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -18,7 +18,8 @@ from qsctl.errors import InvalidInput, NotFound, UsageError
 from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.shipped import shipped
 from qsctl.sim.scenario import scenario as s
-from qsctl.sim.scenario.forms import SCENARIO, Form
+from qsctl.sim.scenario.form import Form
+from qsctl.sim.scenario.forms import SCENARIO
 from qsctl.sim.scenario.overrides import apply_overrides, paths_of
 from qsctl.sim.scenario.rules import breaches_of, check_rules
 from qsctl.sim.scenario.text import scenario_digest, scenario_text

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.option_groups import OptionGroup
 from qsctl.cli.samples.produce_results import Produced
 from qsctl.cli.service_options import SAMPLES_PANEL, TargetOptions
 
@@ -15,6 +17,56 @@ COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
 _CONTENT = "Content (left out: standard input)"
 _IDENTITY = "Identity"
+
+
+@dataclass(frozen=True)
+class OriginOptions(OptionGroup):
+    """Who writes the samples, what they relate to, and how long they live."""
+
+    lifespan: Annotated[
+        str,
+        typer.Option(
+            help="Longest stay of the samples in a queue, a duration such as 1h; a finite one overrides the queue's."
+        ),
+    ] = "infinite"
+    writer_guid: Annotated[
+        str,
+        typer.Option(
+            metavar="HEX",
+            help="GUID of the writer, the first part of each sample's identity.",
+            show_default="a random one",
+            rich_help_panel=_IDENTITY,
+        ),
+    ] = ""
+    first_sequence_number: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=2**62,
+            metavar="N",
+            help="Sequence number of the first sample; the others count up from it.",
+            rich_help_panel=_IDENTITY,
+        ),
+    ] = 1
+    source_guid: Annotated[
+        str,
+        typer.Option(
+            metavar="HEX",
+            help="GUID of the requester that the reply is addressed to.",
+            show_default="the writer's",
+            rich_help_panel=_IDENTITY,
+        ),
+    ] = ""
+    related_source_guid: Annotated[
+        str,
+        typer.Option(
+            metavar="HEX", help="Source GUID of the requester that a reply is for.", rich_help_panel=_IDENTITY
+        ),
+    ] = ""
+    related_identity: Annotated[
+        str,
+        typer.Option(metavar="GUID:N", help="Identity of the request that a reply is for.", rich_help_panel=_IDENTITY),
+    ] = ""
 
 
 @COMMANDS.command(
@@ -58,51 +110,8 @@ def produce(
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, help="Number of times that the whole input is written.")
     ] = 1,
-    lifespan: Annotated[
-        str,
-        typer.Option(
-            help="Longest stay of the samples in a queue, a duration such as 1h; a finite one overrides the queue's."
-        ),
-    ] = "infinite",
-    writer_guid: Annotated[
-        str,
-        typer.Option(
-            metavar="HEX",
-            help="GUID of the writer, the first part of each sample's identity.",
-            show_default="a random one",
-            rich_help_panel=_IDENTITY,
-        ),
-    ] = "",
-    first_sequence_number: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=2**62,
-            metavar="N",
-            help="Sequence number of the first sample; the others count up from it.",
-            rich_help_panel=_IDENTITY,
-        ),
-    ] = 1,
-    source_guid: Annotated[
-        str,
-        typer.Option(
-            metavar="HEX",
-            help="GUID of the requester that the reply is addressed to.",
-            show_default="the writer's",
-            rich_help_panel=_IDENTITY,
-        ),
-    ] = "",
-    related_source_guid: Annotated[
-        str,
-        typer.Option(
-            metavar="HEX", help="Source GUID of the requester that a reply is for.", rich_help_panel=_IDENTITY
-        ),
-    ] = "",
-    related_identity: Annotated[
-        str,
-        typer.Option(metavar="GUID:N", help="Identity of the request that a reply is for.", rich_help_panel=_IDENTITY),
-    ] = "",
     *,
+    origin: OriginOptions,
     service: TargetOptions,
 ) -> Produced:
     """Write samples to the topic of a queue; every queue of that topic enqueues its own copy.
@@ -113,16 +122,9 @@ def produce(
     from qsctl.cli.samples.writer import Origin, write_all
     from qsctl.client.topics import topic_named
 
-    origin = Origin.given(
-        writer_guid=writer_guid,
-        first_sequence_number=first_sequence_number,
-        source_guid=source_guid,
-        related_source_guid=related_source_guid,
-        related_identity=related_identity,
-        lifespan=lifespan,
-    )
+    of = Origin.given(origin)
     content = Content(tuple(text or ()), tuple(json or ()), file, lines, types, count)
     content.check()
     with service.open() as administration:
         topic = topic_named(name, administration.hosted())
-        return write_all(administration.connection, topic, payloads(content, topic.type_name), origin)
+        return write_all(administration.connection, topic, payloads(content, topic.type_name), of)

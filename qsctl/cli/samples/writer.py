@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from qsctl.cli.samples.produce import OriginOptions
 from qsctl.cli.samples.produce_results import Produced, QueueResult
 from qsctl.client.connection import Connection
 from qsctl.client.topics import TopicQueues
@@ -41,31 +42,22 @@ class Origin:
     lifespan_ns: Nanoseconds
 
     @classmethod
-    def given(
-        cls,
-        *,
-        writer_guid: str,
-        first_sequence_number: int,
-        source_guid: str,
-        related_source_guid: str,
-        related_identity: str,
-        lifespan: str,
-    ) -> Origin:
+    def given(cls, options: OriginOptions) -> Origin:
         """Read what the command line gave; empty texts mean the defaults.
 
         Raises:
             UsageError: a GUID, an identity or the lifespan is not written as it must be.
         """
-        writer = guid_from_hex(writer_guid) if writer_guid else Guid(os.urandom(GUID_SIZE_BYTES))
-        related = identity_from_text(related_identity) if related_identity else NIL_IDENTITY
-        lifespan_ns = parse_duration(lifespan)
+        writer = guid_from_hex(options.writer_guid) if options.writer_guid else Guid(os.urandom(GUID_SIZE_BYTES))
+        related = identity_from_text(options.related_identity) if options.related_identity else NIL_IDENTITY
+        lifespan_ns = parse_duration(options.lifespan)
         if lifespan_ns == 0:
             raise UsageError("--lifespan 0 leaves no time", remedy="Give a duration such as 30s, or infinite.")
         return cls(
             writer,
-            first_sequence_number,
-            guid_from_hex(source_guid) if source_guid else writer,
-            guid_from_hex(related_source_guid) if related_source_guid else NIL_GUID,
+            options.first_sequence_number,
+            guid_from_hex(options.source_guid) if options.source_guid else writer,
+            guid_from_hex(options.related_source_guid) if options.related_source_guid else NIL_GUID,
             related,
             lifespan_ns,
         )

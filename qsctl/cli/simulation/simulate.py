@@ -6,7 +6,7 @@ import gc
 import os
 import time
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = Commands(panel="Simulate and summarize")
 
+_FROM_THE_RUN: Final = (
+    "scenario", "model", "run_id", "seed", "replications", "log_level", "warm_up_ns", "horizon_ns", "fingerprint",
+    "reproduce",
+)  # fmt: skip
 FEW_CLIENTS = 8
 """Up to this many clients are shown one by one unless `--by` is given."""
 
@@ -184,25 +188,17 @@ def _result(
     from qsctl.eventlog.explained import merged_happenings, merged_verdicts
 
     info = report.info
+    copied: dict[str, Any] = {name: getattr(info, name) for name in _FROM_THE_RUN}
     return Simulated(
-        scenario=info.scenario,
-        model=info.model,
+        **copied,
         description=scenario.description,
         folder=str(report.folder),
         status=str(info.status),
-        run_id=info.run_id,
-        seed=info.seed,
-        replications=info.replications,
         done_replications=len(info.done),
-        log_level=info.log_level,
-        warm_up_ns=info.warm_up_ns,
-        horizon_ns=info.horizon_ns,
         simulated_ns=sum(each.simulated_ns for each in info.done),
         simulated_messages=sum(each.messages for each in info.done),
         elapsed_s=elapsed,
         compile_s=report.compile_s,
-        fingerprint=info.fingerprint,
-        reproduce=info.reproduce,
         computed_by="spark" if spark else "simulator",
         by=str(by),
         clients=client_count(scenario),

@@ -7,7 +7,7 @@ this client, and what happened to one client happened to the first).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -23,14 +23,18 @@ from qsctl.sim.scenario.scenario import QUEUE_ORDER, TIBCO_QUEUE, ClientGroup, M
 from qsctl.sim.scenario.xml import read_scenario
 
 _NAMES: Final = {event: EVENT_NAMES[event] for event in Event}
-_FOLDED: Final = frozenset(
-    _NAMES[event]
-    for event in (
-        Event.SLOW_SUBSCRIBER, Event.SLOW_SUBSCRIBER_CLEARED, Event.SLOW_PERCENT, Event.LARGE_MESSAGE,
-        Event.MAX_ELIDING_TOPICS, Event.CONNECTED, Event.DISCONNECTED, Event.DISCONNECTED_SLOW, Event.RETRANSMISSIONS,
-    )
-)  # fmt: skip
-_GONE: Final = (_NAMES[Event.DISCONNECTED], _NAMES[Event.DISCONNECTED_SLOW])
+_FOLDED: Final[Mapping[str, Callable[[int, int], Mapping[str, Any]]]] = {
+    _NAMES[Event.SLOW_SUBSCRIBER]: lambda _at_ns, _value: {"slow": True},
+    _NAMES[Event.SLOW_SUBSCRIBER_CLEARED]: lambda _at_ns, _value: {"slow": False},
+    _NAMES[Event.SLOW_PERCENT]: lambda _at_ns, value: {"slow_percent": value / 100},
+    _NAMES[Event.LARGE_MESSAGE]: lambda _at_ns, _value: {"large_message": True},
+    _NAMES[Event.MAX_ELIDING_TOPICS]: lambda _at_ns, _value: {"max_eliding_topics": True},
+    _NAMES[Event.RETRANSMISSIONS]: lambda _at_ns, value: {"retransmissions": value},
+    _NAMES[Event.CONNECTED]: lambda at_ns, _value: {"is_connected": True, "connected_at_ns": at_ns},
+    _NAMES[Event.DISCONNECTED]: lambda _at_ns, _value: {"is_connected": False, "connected_at_ns": None},
+    _NAMES[Event.DISCONNECTED_SLOW]: lambda _at_ns, _value: {"is_connected": False, "connected_at_ns": None},
+}
+"""What a client is after an event at its time with its value; all others change nothing that is shown."""
 
 
 @dataclass(slots=True)
@@ -165,27 +169,8 @@ def _add_events(run: RecordedRun, replication: int, clients: list[ClientState]) 
         columns = [batch.column(name).to_pylist() for name in ("event", "client_id", "at_ns", "value", "replication")]
         for event, client, at_ns, value, number in zip(*columns, strict=True):
             if number == replication and client >= 0 and event in _FOLDED:
-                _fold(clients[client], event, at_ns, value)
-
-
-def _fold(client: ClientState, event: str, at_ns: int, value: int) -> None:
-    """Bring a client up to one of its events, which come in the order of their times."""
-    if event == _NAMES[Event.SLOW_SUBSCRIBER]:
-        client.slow = True
-    elif event == _NAMES[Event.SLOW_SUBSCRIBER_CLEARED]:
-        client.slow = False
-    elif event == _NAMES[Event.SLOW_PERCENT]:
-        client.slow_percent = value / 100
-    elif event == _NAMES[Event.LARGE_MESSAGE]:
-        client.large_message = True
-    elif event == _NAMES[Event.MAX_ELIDING_TOPICS]:
-        client.max_eliding_topics = True
-    elif event == _NAMES[Event.RETRANSMISSIONS]:
-        client.retransmissions = value
-    elif event == _NAMES[Event.CONNECTED]:
-        client.is_connected, client.connected_at_ns = True, at_ns
-    elif event in _GONE:
-        client.is_connected, client.connected_at_ns = False, None
+                for field, now in _FOLDED[event](at_ns, value).items():
+                    setattr(clients[client], field, now)
 
 
 def _conclude(client: ClientState, happenings: Iterable[Happening], scenario: Scenario) -> None:

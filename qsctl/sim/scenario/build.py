@@ -18,19 +18,8 @@ from qsctl.errors import InvalidInput
 from qsctl.profiles.names import WRONG_NAMES
 from qsctl.profiles.ranges import BY_FIELD, SETTINGS
 from qsctl.profiles.setting import Setting
-from qsctl.sim.scenario.forms import (
-    CHANGE,
-    PROFILE,
-    QUEUE,
-    SOLACE,
-    TRAFFIC,
-    WORKLOAD,
-    Attribute,
-    Child,
-    Columns,
-    Form,
-    queue_name,
-)
+from qsctl.sim.scenario.form import SOLACE, Attribute, Child, Columns, Form
+from qsctl.sim.scenario.forms import CHANGE, PROFILE, QUEUE, TRAFFIC, WORKLOAD, queue_name
 from qsctl.sim.scenario.scenario import Model, Queue, default_queue_limits
 from qsctl.sim.scenario.values import PORT_RATE
 

@@ -13,14 +13,7 @@ from qsctl.eventlog.schema import LogLevel
 from qsctl.profiles.ranges import BY_FIELD
 from qsctl.sim.scenario import scenario as s
 from qsctl.sim.scenario.engine_forms import engine_form
-from qsctl.sim.scenario.form import CLUSTER as CLUSTER
-from qsctl.sim.scenario.form import EGRESS as EGRESS
-from qsctl.sim.scenario.form import SERVICE as SERVICE
-from qsctl.sim.scenario.form import SOLACE as SOLACE
-from qsctl.sim.scenario.form import Attribute as Attribute
-from qsctl.sim.scenario.form import Child as Child
-from qsctl.sim.scenario.form import Columns as Columns
-from qsctl.sim.scenario.form import Form as Form
+from qsctl.sim.scenario.form import CLUSTER, EGRESS, SERVICE, SOLACE, Attribute, Child, Columns, Form
 from qsctl.sim.scenario.values import (
     BIT_RATE,
     BOOLEAN,

@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.sim.scenario.build import semp_hint
-from qsctl.sim.scenario.forms import QUEUE, SCENARIO, Attribute, Child, Columns, Form, queue_name
+from qsctl.sim.scenario.form import Attribute, Child, Columns, Form
+from qsctl.sim.scenario.forms import QUEUE, SCENARIO, queue_name
 from qsctl.sim.scenario.places import place_of
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Queue, QueueLimits, Scenario, default_queue_limits
 

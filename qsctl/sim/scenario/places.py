@@ -19,6 +19,16 @@ Way: TypeAlias = tuple[str | int, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Breach:
+    """A rule that does not hold; `owner` is the object that breaks it."""
+
+    owner: object
+    message: str
+    found: str = ""
+    allowed: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Place:
     """An element of a file."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +18,7 @@ from qsctl.sim.scenario.changes import read_changes, spans
 from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.engine_rules import engine_breaches
 from qsctl.sim.scenario.forms import PROFILE, SCENARIO
-from qsctl.sim.scenario.places import place_of, problem_in
+from qsctl.sim.scenario.places import Breach, place_of, problem_in
 from qsctl.sim.scenario.scenario import (
     TIBCO_QUEUE,
     ClientGroup,
@@ -52,16 +51,6 @@ NEIGHBOR_CONNECTIONS: Final = 4
 """TCP data connections of a neighbour link [SOL-QUEUES, "Showing CSPF Neighbor Stats Queues"]."""
 NEIGHBOR_DEPTH_MIN_WORK_UNITS: Final = 50
 """Of a neighbour's queues, by the vendor's public reference; a client's may have 2."""
-
-
-@dataclass(frozen=True, slots=True)
-class Breach:
-    """A rule that does not hold; `owner` is the object that breaks it."""
-
-    owner: object
-    message: str
-    found: str = ""
-    allowed: str = ""
 
 
 def check_rules(scenario: Scenario) -> None:
@@ -118,7 +107,7 @@ def breaches_of(scenario: Scenario) -> Iterator[Breach]:
     if scenario.world is not None:
         yield from _world(scenario, scenario.world)
     if scenario.engine is not None:
-        yield from (Breach(*each) for each in engine_breaches(scenario.engine))
+        yield from engine_breaches(scenario.engine)
         for interval in _engine_intervals(scenario.engine):
             yield from _interval(interval, scenario.horizon_ns)
 

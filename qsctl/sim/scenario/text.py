@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from qsctl.sim.scenario.forms import QUEUE, SCENARIO, TRACE, WORKLOAD, Attribute, Child, Form, queue_name
+from qsctl.sim.scenario.form import Attribute, Child, Form
+from qsctl.sim.scenario.forms import QUEUE, SCENARIO, TRACE, WORKLOAD, queue_name
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Scenario, default_queue_limits
 
 _INDENT: Final = "  "

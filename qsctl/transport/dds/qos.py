@@ -112,14 +112,12 @@ def map_qos(xml: str) -> MappedQos:
     return MappedQos(tuple(policies.values()), tuple(unsupported))
 
 
-def _kind(element: Any, *, allowed: Mapping[str, Any]) -> Any:
+def _kind(element: Any, **allowed: Any) -> Any:
     """The kind that an element names; one that names none means the policy's default, the first of `allowed`."""
     text = (element.findtext("kind") or "").strip()
     if not text:
         return next(iter(allowed.values()))
-    word = text.removeprefix("DDS_")
-    for suffix in ("_QOS",):
-        word = word.removesuffix(suffix)
+    word = text.removeprefix("DDS_").removesuffix("_QOS")
     if word not in allowed:
         raise InvalidInput(
             f"line {element.sourceline}: <{element.tag}><kind> is {text[:60]!r}",
@@ -165,54 +163,28 @@ def _whole_number(text: str) -> int | None:
         return None
 
 
-def _durability(element: Any) -> Any:
-    kinds = Policy.Durability
-    return _kind(
-        element,
-        allowed={
-            "VOLATILE_DURABILITY": kinds.Volatile,
-            "TRANSIENT_LOCAL_DURABILITY": kinds.TransientLocal,
-            "TRANSIENT_DURABILITY": kinds.Transient,
-            "PERSISTENT_DURABILITY": kinds.Persistent,
-        },
-    )
-
-
-def _liveliness(element: Any) -> Any:
-    lease = _duration(element.find("lease_duration"))
-    kinds = Policy.Liveliness
-    make: Callable[[int], Any] = _kind(
-        element,
-        allowed={
-            "AUTOMATIC_LIVELINESS": kinds.Automatic,
-            "MANUAL_BY_PARTICIPANT_LIVELINESS": kinds.ManualByParticipant,
-            "MANUAL_BY_TOPIC_LIVELINESS": kinds.ManualByTopic,
-        },
-    )
-    return make(lease)
-
-
-def _ownership(element: Any) -> Any:
-    kinds = Policy.Ownership
-    return _kind(element, allowed={"SHARED_OWNERSHIP": kinds.Shared, "EXCLUSIVE_OWNERSHIP": kinds.Exclusive})
-
-
-def _destination_order(element: Any) -> Any:
-    kinds = Policy.DestinationOrder
-    return _kind(
-        element,
-        allowed={
-            "BY_RECEPTION_TIMESTAMP_DESTINATIONORDER": kinds.ByReceptionTimestamp,
-            "BY_SOURCE_TIMESTAMP_DESTINATIONORDER": kinds.BySourceTimestamp,
-        },
-    )
-
-
 _COMMON_POLICIES: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "durability": _durability,
-    "liveliness": _liveliness,
-    "ownership": _ownership,
-    "destination_order": _destination_order,
+    "durability": lambda element: _kind(
+        element,
+        VOLATILE_DURABILITY=Policy.Durability.Volatile,
+        TRANSIENT_LOCAL_DURABILITY=Policy.Durability.TransientLocal,
+        TRANSIENT_DURABILITY=Policy.Durability.Transient,
+        PERSISTENT_DURABILITY=Policy.Durability.Persistent,
+    ),
+    "liveliness": lambda element: _kind(
+        element,
+        AUTOMATIC_LIVELINESS=Policy.Liveliness.Automatic,
+        MANUAL_BY_PARTICIPANT_LIVELINESS=Policy.Liveliness.ManualByParticipant,
+        MANUAL_BY_TOPIC_LIVELINESS=Policy.Liveliness.ManualByTopic,
+    )(_duration(element.find("lease_duration"))),
+    "ownership": lambda element: _kind(
+        element, SHARED_OWNERSHIP=Policy.Ownership.Shared, EXCLUSIVE_OWNERSHIP=Policy.Ownership.Exclusive
+    ),
+    "destination_order": lambda element: _kind(
+        element,
+        BY_RECEPTION_TIMESTAMP_DESTINATIONORDER=Policy.DestinationOrder.ByReceptionTimestamp,
+        BY_SOURCE_TIMESTAMP_DESTINATIONORDER=Policy.DestinationOrder.BySourceTimestamp,
+    ),
     "deadline": lambda element: Policy.Deadline(_duration(element.find("period"))),
     "latency_budget": lambda element: Policy.LatencyBudget(_duration(element.find("duration"), absent=0)),
 }
