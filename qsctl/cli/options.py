@@ -14,7 +14,7 @@ from qsctl.errors import UsageError
 
 VariableOption = Annotated[
     list[str] | None,
-    typer.Option("--var", metavar="NAME=VALUE", help="Value of the variable $(NAME) in the XML; may be repeated."),
+    typer.Option(metavar="NAME=VALUE", help="Value of the variable $(NAME) in the XML; may be repeated."),
 ]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")

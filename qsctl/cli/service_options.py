@@ -27,7 +27,6 @@ _PANEL: Final = "Service"
 LocationOption = Annotated[
     str,
     typer.Option(
-        "--service",
         envvar="QSCTL_SERVICE",
         help="Location of the service: 'embedded:' (in the state directory), 'embedded:FILE.xml' (configured by a "
         "file), 'embedded:FILE.xml#NAME' (by one of its services), or 'dds:DOMAIN'.",
@@ -36,32 +35,22 @@ LocationOption = Annotated[
 ]
 DdsLocationOption = Annotated[
     str,
-    typer.Option(
-        "--service",
-        envvar="QSCTL_SERVICE",
-        help="Location of the service on DDS, dds:DOMAIN.",
-        rich_help_panel=_PANEL,
-    ),
+    typer.Option(envvar="QSCTL_SERVICE", help="Location of the service on DDS, dds:DOMAIN.", rich_help_panel=_PANEL),
 ]
 StateDirOption = Annotated[
     Path,
     typer.Option(
-        "--state-dir",
         envvar="QSCTL_STATE_DIR",
         help="Directory in which the embedded service keeps its state.",
         rich_help_panel=_PANEL,
     ),
 ]
 TimeoutOption = Annotated[
-    str,
-    typer.Option(
-        "--timeout", help="Longest wait for an answer, a duration such as 500ms or 10s.", rich_help_panel=_PANEL
-    ),
+    str, typer.Option(help="Longest wait for an answer, a duration such as 500ms or 10s.", rich_help_panel=_PANEL)
 ]
 TargetOption = Annotated[
     str,
     typer.Option(
-        "--target",
         metavar="PATTERN",
         help="Application name of the service, or a POSIX pattern such as 'Queuing*'.",
         rich_help_panel=_PANEL,
@@ -82,7 +71,6 @@ QueueArgument = Annotated[
 SelectOption = Annotated[
     str,
     typer.Option(
-        "--select",
         metavar="SELECTOR",
         help="Selector of samples, as in '@sample_queue_status = SENT_MESSAGE_STATUS'.",
         show_default="every sample",

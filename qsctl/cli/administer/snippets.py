@@ -26,9 +26,7 @@ FileOption = Annotated[
     Path | None,
     typer.Option("--file", "-f", metavar="XML_FILE", help="XML snippet with the configuration; -: standard input."),
 ]
-XmlOption = Annotated[
-    str | None, typer.Option("--xml", metavar="XML", help="Text of an XML snippet with the configuration.")
-]
+XmlOption = Annotated[str | None, typer.Option(metavar="XML", help="Text of an XML snippet with the configuration.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,7 @@ COMMANDS: Final = Commands(panel="Configuration")
 
 ConfigNameOption = Annotated[
     str | None,
-    typer.Option(
-        "--config-name",
-        metavar="NAME",
-        help="Name of the <queuing_service> to read (-cfgName).",
-        show_default="the only one",
-    ),
+    typer.Option(metavar="NAME", help="Name of the <queuing_service> to read (-cfgName).", show_default="the only one"),
 ]
 DefaultFilesOption = Annotated[
     bool,

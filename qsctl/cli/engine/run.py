@@ -24,8 +24,7 @@ ScenarioArgument = Annotated[
     typer.Argument(metavar="SCENARIO", help='Scenario file or name of a ready one, of model="integration".'),
 ]
 SeedOption = Annotated[
-    int | None,
-    typer.Option("--seed", min=0, help="Seed of the random numbers.", show_default="the scenario's"),
+    int | None, typer.Option(min=0, help="Seed of the random numbers.", show_default="the scenario's")
 ]
 
 

@@ -24,7 +24,6 @@ SOURCE_PANEL: Final = "Source"
 RunOption = Annotated[
     Path | None,
     typer.Option(
-        "--run",
         metavar="RUN",
         help="Run folder of `qsctl simulate`.",
         show_default="the newest one in qsctl-runs",
@@ -34,17 +33,13 @@ RunOption = Annotated[
 ListingOption = Annotated[
     Path | None,
     typer.Option(
-        "--listing",
         metavar="FILE",
         help="Captured listing of a broker, or SEMP v1 replies, instead of a run; -: standard input.",
         rich_help_panel=SOURCE_PANEL,
     ),
 ]
 ReplicationOption = Annotated[
-    int,
-    typer.Option(
-        "--replication", min=0, help="Number of the replication of the run, from 0.", rich_help_panel=SOURCE_PANEL
-    ),
+    int, typer.Option(min=0, help="Number of the replication of the run, from 0.", rich_help_panel=SOURCE_PANEL)
 ]
 
 _Named = TypeVar("_Named")

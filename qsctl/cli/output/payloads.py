@@ -30,9 +30,7 @@ PAYLOAD_HELP: Final = {
 
 TypesOption = Annotated[
     Path | None,
-    typer.Option(
-        "--types", metavar="XML_FILE", help="XML file that defines the queue's type; samples are then shown as JSON."
-    ),
+    typer.Option(metavar="XML_FILE", help="XML file that defines the queue's type; samples are then shown as JSON."),
 ]
 
 

@@ -29,13 +29,9 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = Commands()
 
-FlowsOption = Annotated[
-    int, typer.Option("--flows", min=0, max=200_000, help="Number of consumer flows of one client.")
-]
-WindowOption = Annotated[int, typer.Option("--window", min=1, max=65_535, help="Window of one flow, in messages.")]
-MessageSizeOption = Annotated[
-    int, typer.Option("--message-size", min=1, max=2**31 - 1, help="Length of a message, in bytes.")
-]
+FlowsOption = Annotated[int, typer.Option(min=0, max=200_000, help="Number of consumer flows of one client.")]
+WindowOption = Annotated[int, typer.Option(min=1, max=65_535, help="Window of one flow, in messages.")]
+MessageSizeOption = Annotated[int, typer.Option(min=1, max=2**31 - 1, help="Length of a message, in bytes.")]
 
 
 @COMMANDS.command(

@@ -20,21 +20,16 @@ if TYPE_CHECKING:
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="File of client profiles, in any format.")]
 NameOption = Annotated[
-    str | None,
-    typer.Option("--name", metavar="NAME", help="Name of the profile, where the file has several."),
+    str | None, typer.Option(metavar="NAME", help="Name of the profile, where the file has several.")
 ]
 VpnOption = Annotated[
-    str | None,
-    typer.Option("--message-vpn", metavar="VPN", help="Message VPN of the profile, where the file has several."),
+    str | None, typer.Option(metavar="VPN", help="Message VPN of the profile, where the file has several.")
 ]
 FromOption = Annotated[
     Format | None,
     typer.Option("--from", help="Format of the file.", show_default="recognized by its content"),
 ]
-OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="FILE", help="File to write.", show_default="standard output"),
-]
+OutOption = Annotated[Path | None, typer.Option(metavar="FILE", help="File to write.", show_default="standard output")]
 ForceOption = Annotated[
     bool,
     typer.Option(

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 ClientProfileOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--client-profile",
         metavar="[PROFILE=]FILE[#NAME]",
         help="Client profile of a broker, in any format, in place of the scenario's profile PROFILE, of the one of the "
         "same name, or of its only one; NAME where the file has several; may be repeated.",
