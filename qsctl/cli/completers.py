@@ -14,7 +14,7 @@ import inspect
 import os
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -202,11 +202,8 @@ def _connection(where: str, state_dir: Path) -> Iterator[Connection]:
         from qsctl.client.dds_location import parse_dds_location
 
         domain_id, settings = parse_dds_location(rest)
-        remote = DdsConnection(domain_id, WAIT_S, settings)
-        try:
+        with closing(DdsConnection(domain_id, WAIT_S, settings)) as remote:
             yield remote
-        finally:
-            remote.close()
         return
     from qsctl.cli.output.render import note
     from qsctl.errors import NotFound

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -56,11 +56,8 @@ def open_connection(service: str, state_dir: Path, timeout: str, *, ends: bool =
         from qsctl.client.dds_location import parse_dds_location
 
         domain_id, settings = parse_dds_location(rest)
-        connection = DdsConnection(domain_id, wait_s, settings)
-        try:
+        with closing(DdsConnection(domain_id, wait_s, settings)) as connection:
             yield connection
-        finally:
-            connection.close()
         return
     if kind != _EMBEDDED or not colon:
         raise UsageError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -50,6 +50,25 @@ class Figures(NamedTuple):
     """2: the queue's store has failed, and it rests; 1: it enqueues nothing, for the disk is nearly full."""
 
 
+_GAUGES: Final = {
+    "held": ("samples", "Samples that the queue holds."),
+    "sent": ("sent_samples", "Samples with a consumer, unanswered."),
+    "waiting": ("waiting_samples", "Samples outside the full queue, not acknowledged."),
+    "undeliverable": (
+        "undeliverable_samples", "Dead samples that the dead-letter queue has no room for; the queue holds them.",
+    ),
+    "unstored": ("storage_trouble", "1: disk nearly full, new samples are refused; 2: store failed."),
+}  # fmt: skip
+"""The figures of queues, with what Prometheus is told of each."""
+_TOTALS: Final = {
+    "refused": ("refused_messages", "Messages without effect."),
+    "malformed": ("malformed_messages", "Messages that could not be read."),
+    "unexpected": (
+        "unexpected_errors", "Malformed messages whose reading raised an error that qsctl does not foresee.",
+    ),
+}  # fmt: skip
+
+
 class Tally:
     """Counts for Prometheus; used by the service's thread."""
 
@@ -74,28 +93,17 @@ class Tally:
         if now - self._refreshed_at_ns < REFRESH_NS:
             return False
         self._refreshed_at_ns = now
-        held: dict[str, int] = {}
-        sent: dict[str, int] = {}
-        waiting: dict[str, int] = {}
-        undeliverable: dict[str, int] = {}
-        unstored: dict[str, int] = {}
-        for resource in self._engine.hosted.queues():
-            queue = self._engine.hosted.queue(resource)
-            held[queue.name] = len(queue.held)
-            sent[queue.name] = queue.sent_count()
-            waiting[queue.name] = len(queue.reader_cache)
-            undeliverable[queue.name] = queue.undeliverable_count()
-            unstored[queue.name] = queue.context.refuses + queue.context.is_suspended
+        queues = [self._engine.hosted.queue(resource) for resource in self._engine.hosted.queues()]
         self.figures = Figures(
             dict(self._events),
-            held,
-            sent,
+            {each.name: len(each.held) for each in queues},
+            {each.name: each.sent_count() for each in queues},
             self._engine.refused_message_count,
             self._boundary.refused_count,
             self._boundary.unexpected_count,
-            waiting,
-            undeliverable,
-            unstored,
+            {each.name: len(each.reader_cache) for each in queues},
+            {each.name: each.undeliverable_count() for each in queues},
+            {each.name: each.context.refuses + each.context.is_suspended for each in queues},
         )
         return True
 
@@ -129,40 +137,19 @@ class MetricsServer(Collector):
         events = CounterMetricFamily(
             "qsctl_queue_events", "What happened to samples, since the start.", labels=["queue", "event"]
         )
-        held = GaugeMetricFamily("qsctl_queue_samples", "Samples that the queue holds.", labels=["queue"])
-        sent = GaugeMetricFamily("qsctl_queue_sent_samples", "Samples with a consumer, unanswered.", labels=["queue"])
-        waiting = GaugeMetricFamily(
-            "qsctl_queue_waiting_samples", "Samples outside the full queue, not acknowledged.", labels=["queue"]
-        )
-        undeliverable = GaugeMetricFamily(
-            "qsctl_queue_undeliverable_samples",
-            "Dead samples that the dead-letter queue has no room for; the queue holds them.",
-            labels=["queue"],
-        )
-        unstored = GaugeMetricFamily(
-            "qsctl_queue_storage_trouble",
-            "1: disk nearly full, new samples are refused; 2: store failed.",
-            labels=["queue"],
-        )
-        gauges = (held, sent, waiting, undeliverable, unstored)
+        gauges = {
+            field: GaugeMetricFamily(f"qsctl_queue_{name}", meaning, labels=["queue"])
+            for field, (name, meaning) in _GAUGES.items()
+        }
         for part in parts:
             for (kind, queue), count in part.events.items():
                 events.add_metric([queue, kind], count)
-            figures = (part.held, part.sent, part.waiting, part.undeliverable, part.unstored)
-            for gauge, values in zip(gauges, figures, strict=True):
-                for queue, value in values.items():
+            for field, gauge in gauges.items():
+                for queue, value in getattr(part, field).items():
                     gauge.add_metric([queue], value)
-        yield from (events, *gauges)
-        for name, meaning, value in (
-            ("qsctl_refused_messages", "Messages without effect.", sum(part.refused for part in parts)),
-            ("qsctl_malformed_messages", "Messages that could not be read.", sum(part.malformed for part in parts)),
-            (
-                "qsctl_unexpected_errors",
-                "Malformed messages whose reading raised an error that qsctl does not foresee.",
-                sum(part.unexpected for part in parts),
-            ),
-        ):
-            yield CounterMetricFamily(name, meaning, value=value)
+        yield from (events, *gauges.values())
+        for field, (name, meaning) in _TOTALS.items():
+            yield CounterMetricFamily(f"qsctl_{name}", meaning, value=sum(getattr(part, field) for part in parts))
 
     def close(self) -> None:
         """Stop serving."""

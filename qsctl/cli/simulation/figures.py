@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from qsctl.sim.figures import nearest_ranks
 from qsctl.summary.run_summary import COUNTS, QUEUE_ORDER, QueueFigures
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class _Sum:
 
     def figures(self, client: str | None, queue: str) -> QueueFigures:
         """The sums as figures."""
-        percentiles: dict[str, Any] = {f"wait_{name}_ns": self._percentile(*rank) for name, rank in _RANKS.items()}
+        ranks = nearest_ranks(self.histogram, _RANKS.values(), self.wait_max_ns or 0)
+        percentiles: dict[str, Any] = {f"wait_{name}_ns": rank for name, rank in zip(_RANKS, ranks, strict=True)}
         return QueueFigures(
             run_id=None,
             replication=None,
@@ -72,21 +74,6 @@ class _Sum:
             **percentiles,
             percentile_error=PERCENTILE_ERROR,
         )
-
-    def _percentile(self, part: int, whole: int) -> int | None:
-        """The nearest rank, at the end of its bucket, never above the longest wait."""
-        from qsctl.eventlog.schema import bucket_bounds_ns
-
-        total = sum(self.histogram.values())
-        if not total or self.wait_max_ns is None:
-            return None
-        wanted = -(-total * part // whole)
-        reached = 0
-        for bucket in sorted(self.histogram):
-            reached += self.histogram[bucket]
-            if reached >= wanted:
-                return min(bucket_bounds_ns(bucket)[1], self.wait_max_ns)
-        return self.wait_max_ns
 
 
 def figures_of_counters(counters: pa.Table, place: Callable[[int, str], str | None]) -> tuple[QueueFigures, ...]:
