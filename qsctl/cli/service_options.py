@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -22,39 +23,26 @@ if TYPE_CHECKING:
 ANY_SERVICE: Final = "*"
 SERVICE_PANEL: Final = "Administer a service"
 SAMPLES_PANEL: Final = "Produce and consume"
-_PANEL: Final = "Service"
+_service_option = partial(typer.Option, rich_help_panel="Service")
 
 LocationOption = Annotated[
     str,
-    typer.Option(
+    _service_option(
         envvar="QSCTL_SERVICE",
         help="Location of the service: 'embedded:' (in the state directory), 'embedded:FILE.xml' (configured by a "
         "file), 'embedded:FILE.xml#NAME' (by one of its services), or 'dds:DOMAIN'.",
-        rich_help_panel=_PANEL,
     ),
 ]
 DdsLocationOption = Annotated[
-    str,
-    typer.Option(envvar="QSCTL_SERVICE", help="Location of the service on DDS, dds:DOMAIN.", rich_help_panel=_PANEL),
+    str, _service_option(envvar="QSCTL_SERVICE", help="Location of the service on DDS, dds:DOMAIN.")
 ]
 StateDirOption = Annotated[
-    Path,
-    typer.Option(
-        envvar="QSCTL_STATE_DIR",
-        help="Directory in which the embedded service keeps its state.",
-        rich_help_panel=_PANEL,
-    ),
+    Path, _service_option(envvar="QSCTL_STATE_DIR", help="Directory in which the embedded service keeps its state.")
 ]
-TimeoutOption = Annotated[
-    str, typer.Option(help="Longest wait for an answer, a duration such as 500ms or 10s.", rich_help_panel=_PANEL)
-]
+TimeoutOption = Annotated[str, _service_option(help="Longest wait for an answer, a duration such as 500ms or 10s.")]
 TargetOption = Annotated[
     str,
-    typer.Option(
-        metavar="PATTERN",
-        help="Application name of the service, or a POSIX pattern such as 'Queuing*'.",
-        rich_help_panel=_PANEL,
-    ),
+    _service_option(metavar="PATTERN", help="Application name of the service, or a POSIX pattern such as 'Queuing*'."),
 ]
 IdempotentOption = Annotated[
     bool,

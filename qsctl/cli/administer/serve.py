@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -18,11 +19,11 @@ from qsctl.instant import parse_duration
 
 COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
-_CONFIGURATION = "Configuration"
-_ADMINISTRATION = "Administration"
+_configuration_option = partial(typer.Option, rich_help_panel="Configuration")
+_administration_option = partial(typer.Option, rich_help_panel="Administration")
 _PERSISTENCE = "Persistence"
-_PROCESS = "Process"
-_DDS = "DDS"
+_process_option = partial(typer.Option, rich_help_panel="Process")
+_dds_option = partial(typer.Option, rich_help_panel="DDS")
 
 
 def _show_version(wanted: bool) -> None:
@@ -47,56 +48,37 @@ def serve(
         list[str] | None,
         typer.Argument(metavar="[FILE]...", help="Configuration files, as with --cfg-file.", show_default=False),
     ] = None,
-    cfg_file: Annotated[
-        list[str] | None, typer.Option(help="Configuration file; may be repeated.", rich_help_panel=_CONFIGURATION)
-    ] = None,
+    cfg_file: Annotated[list[str] | None, _configuration_option(help="Configuration file; may be repeated.")] = None,
     config_name: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Name of the <queuing_service> to run (-cfgName).",
-            show_default="the only one",
-            rich_help_panel=_CONFIGURATION,
+        _configuration_option(
+            metavar="NAME", help="Name of the <queuing_service> to run (-cfgName).", show_default="the only one"
         ),
     ] = None,
     var: VariableOption = None,
     app_name: Annotated[
         str | None,
-        typer.Option(
-            help="Application name that commands address the service by.",
-            show_default="the configuration's",
-            rich_help_panel=_CONFIGURATION,
+        _configuration_option(
+            help="Application name that commands address the service by.", show_default="the configuration's"
         ),
     ] = None,
-    domain_id_base: Annotated[
-        int, typer.Option(help="Number that is added to every domain id of the file.", rich_help_panel=_DDS)
-    ] = 0,
+    domain_id_base: Annotated[int, _dds_option(help="Number that is added to every domain id of the file.")] = 0,
     cfg_remote: Annotated[
         bool,
-        typer.Option(
-            "--cfg-remote",
-            help="Configuration from other services; not in this version, refused.",
-            rich_help_panel=_CONFIGURATION,
-        ),
+        _configuration_option("--cfg-remote", help="Configuration from other services; not in this version, refused."),
     ] = False,
     cfg_remote_timeout: Annotated[
-        int, typer.Option(min=0, help="Longest wait for --cfg-remote, in seconds.", rich_help_panel=_CONFIGURATION)
+        int, _configuration_option(min=0, help="Longest wait for --cfg-remote, in seconds.")
     ] = 20,
     remote_administration_domain_id: Annotated[
-        int | None,
-        typer.Option(help="Domain id in which remote administration is turned on.", rich_help_panel=_ADMINISTRATION),
+        int | None, _administration_option(help="Domain id in which remote administration is turned on.")
     ] = None,
     metrics_port: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            help="TCP port of the Prometheus metrics; 0: any free port.",
-            rich_help_panel=_ADMINISTRATION,
-        ),
+        _administration_option(min=0, max=65535, help="TCP port of the Prometheus metrics; 0: any free port."),
     ] = None,
     metrics_address: Annotated[
-        str, typer.Option(help="Network address of the Prometheus metrics.", rich_help_panel=_ADMINISTRATION)
+        str, _administration_option(help="Network address of the Prometheus metrics.")
     ] = "127.0.0.1",
     persistent_storage_path: Annotated[
         Path | None,
@@ -112,63 +94,37 @@ def serve(
             rich_help_panel=_PERSISTENCE,
         ),
     ] = None,
-    interface: Annotated[
-        str, typer.Option(help="Network interface, by name or address; lo: this machine only.", rich_help_panel=_DDS)
-    ] = "lo",
+    interface: Annotated[str, _dds_option(help="Network interface, by name or address; lo: this machine only.")] = "lo",
     peer: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ADDRESS", help="Address of a node to discover; may be repeated.", rich_help_panel=_DDS),
+        list[str] | None, _dds_option(metavar="ADDRESS", help="Address of a node to discover; may be repeated.")
     ] = None,
     lease: Annotated[
         str,
-        typer.Option(
-            help="DDS liveliness lease, a duration such as 5s: peers drop this process after this much silence.",
-            rich_help_panel=_DDS,
+        _dds_option(
+            help="DDS liveliness lease, a duration such as 5s: peers drop this process after this much silence."
         ),
     ] = "5s",
     daemon: Annotated[
-        bool,
-        typer.Option(
-            "--daemon", help="Background process: the command returns once it serves.", rich_help_panel=_PROCESS
-        ),
+        bool, _process_option("--daemon", help="Background process: the command returns once it serves.")
     ] = False,
-    pid_file: Annotated[
-        Path | None, typer.Option(help="File that the process id is written to.", rich_help_panel=_PROCESS)
-    ] = None,
-    log_file: Annotated[
-        Path | None, typer.Option(help="File of the log.", show_default="standard error", rich_help_panel=_PROCESS)
-    ] = None,
-    log_json: Annotated[
-        bool, typer.Option("--log-json", help="Log as one JSON object a line.", rich_help_panel=_PROCESS)
-    ] = False,
+    pid_file: Annotated[Path | None, _process_option(help="File that the process id is written to.")] = None,
+    log_file: Annotated[Path | None, _process_option(help="File of the log.", show_default="standard error")] = None,
+    log_json: Annotated[bool, _process_option("--log-json", help="Log as one JSON object a line.")] = False,
     verbosity: Annotated[
         int,
-        typer.Option(
+        _process_option(
             min=0,
             max=6,
             help="Verbosity of the log: 0 silent, 1 exceptions, 2 warnings, 3 information, 4 and DDS warnings, "
             "5 tracing, 6 and DDS tracing.",
-            rich_help_panel=_PROCESS,
         ),
     ] = 1,
     heap_snapshot_period: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            metavar="SECONDS",
-            help="Time between heap snapshots, in seconds; 0: no snapshots.",
-            rich_help_panel=_PROCESS,
-        ),
+        int, _process_option(min=0, metavar="SECONDS", help="Time between heap snapshots, in seconds; 0: no snapshots.")
     ] = 0,
-    heap_snapshot_dir: Annotated[
-        Path, typer.Option(help="Directory of the heap snapshots.", rich_help_panel=_PROCESS)
-    ] = Path(),
+    heap_snapshot_dir: Annotated[Path, _process_option(help="Directory of the heap snapshots.")] = Path(),
     grace: Annotated[
-        str,
-        typer.Option(
-            help="Longest wait for acknowledgments of consumers after a stop, a duration such as 2s.",
-            rich_help_panel=_PROCESS,
-        ),
+        str, _process_option(help="Longest wait for acknowledgments of consumers after a stop, a duration such as 2s.")
     ] = "2s",
     print_unit: Annotated[
         bool, typer.Option("--print-unit", help="Print a systemd unit for this command line and exit.")

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
@@ -30,7 +31,7 @@ COMMANDS: Final = Commands()
 MOST_LISTED: Final = 500_000
 """Messages that are kept for a listing; groups and counts are made of any number."""
 
-_LAYOUT: Final = "Layout"
+_layout_option = partial(typer.Option, rich_help_panel="Layout")
 _LISTING: Final = "Listing in a file"
 
 
@@ -77,27 +78,19 @@ def dump(
     count: Annotated[bool, typer.Option("--count", "-C", help="Number of messages instead of a list.")] = False,
     order: Annotated[
         str | None,
-        typer.Option(
+        _layout_option(
             "--order",
             "-O",
             metavar="i|o",
             help="Order of the list: by inbound (i) or outbound (o) time.",
             show_default="by id",
-            rich_help_panel=_LAYOUT,
         ),
     ] = None,
-    long: Annotated[
-        bool, typer.Option("--long", "-l", help="Long form of the list, with dates.", rich_help_panel=_LAYOUT)
-    ] = False,
+    long: Annotated[bool, _layout_option("--long", "-l", help="Long form of the list, with dates.")] = False,
     extended: Annotated[
-        bool,
-        typer.Option(
-            "--extended", "-L", help="Extended form of the list, with all fields and data.", rich_help_panel=_LAYOUT
-        ),
+        bool, _layout_option("--extended", "-L", help="Extended form of the list, with all fields and data.")
     ] = False,
-    expanded: Annotated[
-        bool, typer.Option("--expand-flags", "-x", help="Names of the flags, too, with -L.", rich_help_panel=_LAYOUT)
-    ] = False,
+    expanded: Annotated[bool, _layout_option("--expand-flags", "-x", help="Names of the flags, too, with -L.")] = False,
     now: Annotated[
         str | None,
         typer.Option(

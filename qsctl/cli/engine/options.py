@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from qsctl.dumps.choice import Choice
     from qsctl.dumps.moments import DateOrder
 
-_WHICH: Final = "Which messages"
+_which_option = partial(typer.Option, rich_help_panel="Which messages")
+_choice_option = partial(_which_option, show_default="any")
 
 DatabaseArgument = Annotated[
     Path,
@@ -23,10 +25,7 @@ DatabaseArgument = Annotated[
         metavar="DATABASE", help="Recovery database, the file that `qsctl engine run` made.", show_default=False
     ),
 ]
-ErrorsOption = Annotated[
-    bool,
-    typer.Option("--errors", "-e", help="Error database instead of the recovery database.", rich_help_panel=_WHICH),
-]
+ErrorsOption = Annotated[bool, _which_option("--errors", "-e", help="Error database instead of the recovery database.")]
 DateOrderOption = Annotated[
     str,
     typer.Option("--date-order", metavar="mdy|dmy", help="Order of month and day in dates such as 04/05/2026."),
@@ -59,88 +58,52 @@ class MessageOptions(OptionGroup):
 
     mids: Annotated[
         list[str] | None,
-        typer.Option(
+        _choice_option(
             "--mid",
             "-m",
             metavar="ID[:ID]",
             help="Message id, or a range of them, as in 0.1.4 or 0.1.4:0.1.9; may be repeated.",
-            show_default="any",
-            rich_help_panel=_WHICH,
         ),
     ] = None
     states: Annotated[
         str | None,
-        typer.Option(
+        _choice_option(
             "--state",
             "-s",
             metavar="NUMBERS",
             help="States, as in 11, 1-6 or 7,10-11; `qsctl engine states` lists them.",
-            show_default="any",
-            rich_help_panel=_WHICH,
         ),
     ] = None
     source: Annotated[
         str | None,
-        typer.Option(
-            "--source",
-            "-f",
-            metavar="THREAD",
-            help="Source thread; ? stands for one character, * for any.",
-            show_default="any",
-            rich_help_panel=_WHICH,
+        _choice_option(
+            "--source", "-f", metavar="THREAD", help="Source thread; ? stands for one character, * for any."
         ),
     ] = None
     destination: Annotated[
         str | None,
-        typer.Option(
-            "--destination",
-            "-d",
-            metavar="THREAD",
-            help="Destination thread; ? stands for one character, * for any.",
-            show_default="any",
-            rich_help_panel=_WHICH,
+        _choice_option(
+            "--destination", "-d", metavar="THREAD", help="Destination thread; ? stands for one character, * for any."
         ),
     ] = None
     owner: Annotated[
         str | None,
-        typer.Option(
-            metavar="THREAD",
-            help="Thread that holds the message; ? stands for one character, * for any.",
-            show_default="any",
-            rich_help_panel=_WHICH,
-        ),
+        _choice_option(metavar="THREAD", help="Thread that holds the message; ? stands for one character, * for any."),
     ] = None
     kind: Annotated[
         str | None,
-        typer.Option(
-            "--type",
-            "-t",
-            metavar="D|R|U",
-            help="Type of the message: data, reply, or unknown.",
-            show_default="any",
-            rich_help_panel=_WHICH,
-        ),
+        _choice_option("--type", "-t", metavar="D|R|U", help="Type of the message: data, reply, or unknown."),
     ] = None
     since: Annotated[
         str | None,
-        typer.Option(
-            "--since",
-            "-S",
-            metavar="TIME",
-            help="Earliest time of creation, as in 16:52:14 or 2026-11-22T16:52.",
-            show_default="any",
-            rich_help_panel=_WHICH,
+        _choice_option(
+            "--since", "-S", metavar="TIME", help="Earliest time of creation, as in 16:52:14 or 2026-11-22T16:52."
         ),
     ] = None
     until: Annotated[
         str | None,
-        typer.Option(
-            "--until",
-            "-E",
-            metavar="TIME",
-            help="Latest time of creation, likewise; a date alone is its whole day.",
-            show_default="any",
-            rich_help_panel=_WHICH,
+        _choice_option(
+            "--until", "-E", metavar="TIME", help="Latest time of creation, likewise; a date alone is its whole day."
         ),
     ] = None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, ClassVar, Final, cast
 
 import typer
@@ -45,7 +46,7 @@ CriticalOption = Annotated[
     str,
     typer.Option("--critical", "-c", metavar="RANGE", help="Range of good values, else CRITICAL; in the same form."),
 ]
-MEASURE_PANEL: Final = "Measure"
+_measure_option = partial(typer.Option, rich_help_panel="Measure")
 MOST_PERFORMANCE: Final = 50
 """Items of performance data in a line; the worst ones when there are more values."""
 DEFAULT_SERVICE_MEASURE: Final = "current_message_count"
@@ -145,21 +146,10 @@ def check_client(
     warning: WarningOption = "",
     critical: CriticalOption = "",
     measure: Annotated[
-        str,
-        typer.Option(
-            "--measure",
-            "-m",
-            help=f"Figure to check, one of {', '.join(CLIENT_MEASURES)}.",
-            rich_help_panel=MEASURE_PANEL,
-        ),
+        str, _measure_option("--measure", "-m", help=f"Figure to check, one of {', '.join(CLIENT_MEASURES)}.")
     ] = "discarded_messages",
     queue: Annotated[
-        str,
-        typer.Option(
-            metavar="QUEUE",
-            help="Queues to check, by name; ? stands for one character, * for any.",
-            rich_help_panel=MEASURE_PANEL,
-        ),
+        str, _measure_option(metavar="QUEUE", help="Queues to check, by name; ? stands for one character, * for any.")
     ] = "*",
     run: RunOption = None,
     listing: ListingOption = None,
@@ -198,13 +188,12 @@ def check_queue(
     critical: CriticalOption = "",
     measure: Annotated[
         str,
-        typer.Option(
+        _measure_option(
             "--measure",
             "-m",
             help="Figure to check, a number of `qsctl get status`; with --run or --listing one of "
             f"{', '.join(QUEUE_MEASURES)}.",
             show_default=f"{DEFAULT_SERVICE_MEASURE}, or {DEFAULT_QUEUE_MEASURE}",
-            rich_help_panel=MEASURE_PANEL,
         ),
     ] = "",
     run: RunOption = None,

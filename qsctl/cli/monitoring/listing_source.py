@@ -8,8 +8,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -20,27 +21,18 @@ if TYPE_CHECKING:
     from qsctl.profiles.listings.model import Listings
     from qsctl.sim.listings.run_state import RunState
 
-SOURCE_PANEL: Final = "Source"
+_source_option = partial(typer.Option, rich_help_panel="Source")
 RunOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="RUN",
-        help="Run folder of `qsctl simulate`.",
-        show_default="the newest one in qsctl-runs",
-        rich_help_panel=SOURCE_PANEL,
-    ),
+    _source_option(metavar="RUN", help="Run folder of `qsctl simulate`.", show_default="the newest one in qsctl-runs"),
 ]
 ListingOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Captured listing of a broker, or SEMP v1 replies, instead of a run; -: standard input.",
-        rich_help_panel=SOURCE_PANEL,
+    _source_option(
+        metavar="FILE", help="Captured listing of a broker, or SEMP v1 replies, instead of a run; -: standard input."
     ),
 ]
-ReplicationOption = Annotated[
-    int, typer.Option(min=0, help="Number of the replication of the run, from 0.", rich_help_panel=SOURCE_PANEL)
-]
+ReplicationOption = Annotated[int, _source_option(min=0, help="Number of the replication of the run, from 0.")]
 
 _Named = TypeVar("_Named")
 

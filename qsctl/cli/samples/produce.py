@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -15,8 +16,8 @@ from qsctl.cli.service_options import SAMPLES_PANEL, TargetOptions
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
-_CONTENT = "Content (left out: standard input)"
-_IDENTITY = "Identity"
+_content_option = partial(typer.Option, rich_help_panel="Content (left out: standard input)")
+_identity_option = partial(typer.Option, rich_help_panel="Identity")
 
 
 @dataclass(frozen=True)
@@ -31,41 +32,29 @@ class OriginOptions(OptionGroup):
     ] = "infinite"
     writer_guid: Annotated[
         str,
-        typer.Option(
+        _identity_option(
             metavar="HEX",
             help="GUID of the writer, the first part of each sample's identity.",
             show_default="a random one",
-            rich_help_panel=_IDENTITY,
         ),
     ] = ""
     first_sequence_number: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=2**62,
-            metavar="N",
-            help="Sequence number of the first sample; the others count up from it.",
-            rich_help_panel=_IDENTITY,
+        _identity_option(
+            min=1, max=2**62, metavar="N", help="Sequence number of the first sample; the others count up from it."
         ),
     ] = 1
     source_guid: Annotated[
         str,
-        typer.Option(
-            metavar="HEX",
-            help="GUID of the requester that the reply is addressed to.",
-            show_default="the writer's",
-            rich_help_panel=_IDENTITY,
+        _identity_option(
+            metavar="HEX", help="GUID of the requester that the reply is addressed to.", show_default="the writer's"
         ),
     ] = ""
     related_source_guid: Annotated[
-        str,
-        typer.Option(
-            metavar="HEX", help="Source GUID of the requester that a reply is for.", rich_help_panel=_IDENTITY
-        ),
+        str, _identity_option(metavar="HEX", help="Source GUID of the requester that a reply is for.")
     ] = ""
     related_identity: Annotated[
-        str,
-        typer.Option(metavar="GUID:N", help="Identity of the request that a reply is for.", rich_help_panel=_IDENTITY),
+        str, _identity_option(metavar="GUID:N", help="Identity of the request that a reply is for.")
     ] = ""
 
 
@@ -85,27 +74,16 @@ def produce(
             metavar="QUEUE_OR_TOPIC", help="Queue, named as in `get messages`, or a topic.", show_default=False
         ),
     ],
-    text: Annotated[
-        list[str] | None, typer.Option(help="Text of a sample; may be repeated.", rich_help_panel=_CONTENT)
-    ] = None,
+    text: Annotated[list[str] | None, _content_option(help="Text of a sample; may be repeated.")] = None,
     json: Annotated[
-        list[str] | None,
-        typer.Option(help="Sample as JSON, by the queue's type; may be repeated.", rich_help_panel=_CONTENT),
+        list[str] | None, _content_option(help="Sample as JSON, by the queue's type; may be repeated.")
     ] = None,
     file: Annotated[
-        Path | None,
-        typer.Option(
-            "--file", "-f", help="File whose content is one sample; -: standard input.", rich_help_panel=_CONTENT
-        ),
+        Path | None, _content_option("--file", "-f", help="File whose content is one sample; -: standard input.")
     ] = None,
-    lines: Annotated[
-        bool, typer.Option("--lines", help="Split of the input into one sample a line.", rich_help_panel=_CONTENT)
-    ] = False,
+    lines: Annotated[bool, _content_option("--lines", help="Split of the input into one sample a line.")] = False,
     types: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="XML_FILE", help="XML file that defines the queue's type, for --json.", rich_help_panel=_CONTENT
-        ),
+        Path | None, _content_option(metavar="XML_FILE", help="XML file that defines the queue's type, for --json.")
     ] = None,
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, help="Number of times that the whole input is written.")
