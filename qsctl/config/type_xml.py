@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 from lxml.etree import _Element
 
-from qsctl.config.type_model import Alias, Bitmask, Enumeration, Extensibility, Member, Primitive, Shape, Struct, Union
+from qsctl.config.type_model import Alias, Bitmask, Enumeration, Member, Primitive, Shape, Struct, Union
 from qsctl.config.types import TypeLibrary
 
 
@@ -32,7 +32,7 @@ def _module(modules: dict[str, _Element], name: str) -> _Element:
 def _definition(definition: Struct | Union | Enumeration | Bitmask | Alias, name: str) -> _Element:
     match definition:
         case Struct():
-            attributes = {"name": name, "extensibility": _extensibility(definition.extensibility)}
+            attributes = {"name": name, "extensibility": str(definition.extensibility)}
             if definition.base:
                 attributes["baseType"] = f"::{definition.base}"
             if definition.hashed_ids:
@@ -40,7 +40,7 @@ def _definition(definition: Struct | Union | Enumeration | Bitmask | Alias, name
             element = etree.Element("struct", attributes)
             element.extend([_member(member) for member in definition.members])
         case Union():
-            element = etree.Element("union", {"name": name, "extensibility": _extensibility(definition.extensibility)})
+            element = etree.Element("union", {"name": name, "extensibility": str(definition.extensibility)})
             key = {"key": "true"} if definition.key else {}
             etree.SubElement(element, "discriminator", {**_shape(definition.discriminator), **key})
             for case in definition.cases:
@@ -60,10 +60,6 @@ def _definition(definition: Struct | Union | Enumeration | Bitmask | Alias, name
         case Alias(shape=shape):
             element = etree.Element("typedef", {"name": name, **_shape(shape)})
     return element
-
-
-def _extensibility(extensibility: Extensibility) -> str:
-    return str(extensibility)
 
 
 def _member(member: Member) -> _Element:
