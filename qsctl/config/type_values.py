@@ -133,7 +133,7 @@ class Values:
     def _label(self, union: Union, case: Case, value: Mapping[str, object], path: str) -> Any:
         given = value.get("discriminator")
         if given is None and case.labels:
-            return self._native_label(union.discriminator, case.labels[0], path)
+            return self._native_shape(union.discriminator, case.labels[0], _step(path, "discriminator"))
         here = _step(path, "discriminator")
         if given is None:
             raise _refuse(here, None, f"a value: {case.member.name} holds for all values that have no case")
@@ -152,9 +152,6 @@ class Values:
         if isinstance(definition, Enumeration):
             return tuple(encoded_enumerator(int(label)) for label in case.labels)
         return case.labels
-
-    def _native_label(self, shape: Shape, label: int | bool | str, path: str) -> Any:
-        return self._native_shape(shape, label, _step(path, "discriminator"))
 
     def _native_shape(self, shape: Shape, value: object, path: str, dimension: int = 0) -> Any:
         if dimension < len(shape.dimensions):

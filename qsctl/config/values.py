@@ -128,11 +128,12 @@ def text(schema_type: str = "text") -> Value:
     return Value("any text", str, str, schema_type)
 
 
-def _written_boolean(value: bool) -> str:
+def boolean_text(value: object) -> str:
+    """Return a truth value as it is written."""
     return "true" if value else "false"
 
 
-BOOLEAN: Final = Value("true, false, 1 or 0", boolean, _written_boolean, "boolean")
+BOOLEAN: Final = Value("true, false, 1 or 0", boolean, boolean_text, "boolean")
 COUNT: Final = integer(0, INT32_MAX, "count")
 POSITIVE_COUNT: Final = integer(1, INT32_MAX, "positive_count")
 PERCENT: Final = integer(0, 100, "percent")

@@ -81,7 +81,7 @@ def counters_of(folder: Location, info: RunInfo) -> pa.Table:
         Damaged: as `batches_of`.
     """
     batches = list(batches_of(folder, info, "counters", None))
-    schema = _with_replication(COUNTERS)
+    schema = COUNTERS.append(pa.field("replication", pa.int32()))
     return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
 
 
@@ -124,7 +124,3 @@ def part_batches(
 
 def _repeated(number: int, count: int) -> pa.Array:
     return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(np.full(count, number, np.int32))])
-
-
-def _with_replication(schema: pa.Schema) -> pa.Schema:
-    return schema.append(pa.field("replication", pa.int32()))

@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
-from qsctl.config.values import Value
+from qsctl.config.values import Value, boolean_text
 from qsctl.instant import INFINITE_NS, format_duration, parse_duration
 from qsctl.profiles.ranges import BY_FIELD
 
@@ -26,6 +26,13 @@ _SIZE_UNITS: Final = {"B": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 _BIT_UNITS: Final = {"b": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 _RATE_UNITS: Final = {"": 1, "k": 10**3, "M": 10**6}
 _PERIODS: Final = {"s": 1, "min": 60, "h": 3600}
+
+
+def _matched(pattern: str | re.Pattern[str], text: str) -> re.Match[str]:
+    match = re.fullmatch(pattern, text)
+    if match is None:
+        raise ValueError(text)
+    return match
 
 
 def _whole(amount: Decimal) -> int:
@@ -50,9 +57,7 @@ def integer(minimum: int = 0, maximum: int | None = None, *, unlimited: bool = F
     def read(text: str) -> object:
         if unlimited and text in {"unlimited", "-1"}:
             return -1
-        if not re.fullmatch(r"\d+", text):
-            raise ValueError(text)
-        return _bounded(int(text), minimum, maximum)
+        return _bounded(int(_matched(r"\d+", text)[0]), minimum, maximum)
 
     def write(value: object) -> str:
         return "unlimited" if unlimited and value == -1 else str(value)
@@ -70,9 +75,7 @@ def size(minimum: int = 0, maximum: int | None = None) -> Value:
     """Bytes: a number, with B, KB, MB or GB after it when wanted."""
 
     def read(text: str) -> object:
-        match = _SIZE.fullmatch(text)
-        if not match:
-            raise ValueError(text)
+        match = _matched(_SIZE, text)
         unit = (match[2] or "B")[0]
         return _bounded(_whole(Decimal(match[1]) * _SIZE_UNITS[unit]), minimum, maximum)
 
@@ -89,9 +92,7 @@ def size(minimum: int = 0, maximum: int | None = None) -> Value:
 def _read_bit_rate(text: str) -> object:
     if text == "0":
         return 0
-    match = _BIT_RATE.fullmatch(text)
-    if not match:
-        raise ValueError(text)
+    match = _matched(_BIT_RATE, text)
     return _bounded(_whole(Decimal(match[1]) * _BIT_UNITS[match[2][0]]), 1, 10**13)
 
 
@@ -110,9 +111,7 @@ def _read_port_rate(text: str) -> object:
 
 
 def _read_rate(text: str) -> object:
-    match = _RATE.fullmatch(text)
-    if not match:
-        raise ValueError(text)
+    match = _matched(_RATE, text)
     rate = float(Decimal(match[1]) * _RATE_UNITS[match[2] or ""] / _PERIODS[match[3] or "s"])
     if not 0 <= rate <= 1e9:
         raise ValueError(text)
@@ -125,20 +124,11 @@ def _write_number(value: object) -> str:
 
 
 def _read_probability(text: str) -> object:
-    match = _PERCENT.fullmatch(text)
-    if not match:
-        raise ValueError(text)
+    match = _matched(_PERCENT, text)
     probability = float(Decimal(match[1]) / (100 if match[2] else 1))
     if not 0 <= probability <= 1:
         raise ValueError(text)
     return probability
-
-
-def _read_percentage(text: str) -> object:
-    match = _PERCENT.fullmatch(text)
-    if not match:
-        raise ValueError(text)
-    return float(match[1])
 
 
 REAL_MAX: Final = 1e9
@@ -172,28 +162,6 @@ def _read_boolean(text: str) -> object:
     return words[text.lower()]
 
 
-def _write_boolean(value: object) -> str:
-    return "true" if value else "false"
-
-
-def _read_name(text: str) -> object:
-    if not re.fullmatch(r"[A-Za-z0-9_.:@/\-]+", text):
-        raise ValueError(text)
-    return text
-
-
-def _read_profile_name(text: str) -> object:
-    if not re.fullmatch(r"[A-Za-z0-9_]{1,32}", text):
-        raise ValueError(text)
-    return text
-
-
-def _read_text(text: str) -> object:
-    if not text:
-        raise ValueError(text)
-    return text
-
-
 FINITE_DURATION: Final = Value(
     "a finite duration with a unit, as in 250ms or 1.5s", _read_finite_duration, format_duration
 )
@@ -208,13 +176,17 @@ RATE: Final = Value(
     lambda value: f"{_write_number(value)}/s",
 )
 PROBABILITY: Final = Value("a probability from 0 to 1, or from 0% to 100%", _read_probability, _write_number)
-PERCENTAGE: Final = Value("a percentage, as in 50 or 50%", _read_percentage, _write_number)
+PERCENTAGE: Final = Value(
+    "a percentage, as in 50 or 50%", lambda text: float(_matched(_PERCENT, text)[1]), _write_number
+)
 REAL: Final = Value("a number from 0 to 1e9, as in 1.2", _read_real, _write_number)
-BOOLEAN: Final = Value("true or false (1, 0, yes, no)", _read_boolean, _write_boolean)
-NAME: Final = Value("a name of letters, digits and _ . : @ / -", _read_name)
-PROFILE_NAME: Final = Value("a client profile's name: up to 32 letters, digits and _", _read_profile_name)
+BOOLEAN: Final = Value("true or false (1, 0, yes, no)", _read_boolean, boolean_text)
+NAME: Final = Value("a name of letters, digits and _ . : @ / -", lambda text: _matched(r"[A-Za-z0-9_.:@/\-]+", text)[0])
+PROFILE_NAME: Final = Value(
+    "a client profile's name: up to 32 letters, digits and _", lambda text: _matched(r"[A-Za-z0-9_]{1,32}", text)[0]
+)
 """[SOL-QUEUES], "Configuring Egress Per-Client Priority Queues"."""
-TEXT: Final = Value("a text that is not empty", _read_text)
+TEXT: Final = Value("a text that is not empty", lambda text: _matched(r"(?s:.+)", text)[0])
 
 
 def choice(kind: type[StrEnum], **aliases: StrEnum) -> Value:
