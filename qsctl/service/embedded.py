@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -81,10 +81,8 @@ def open_embedded(
     """
     service = EmbeddedService(state_dir, configuration, wait_s, now)
     service.open()
-    try:
+    with closing(service):
         yield service
-    finally:
-        service.close()
 
 
 class EmbeddedService:

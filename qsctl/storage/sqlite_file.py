@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -92,12 +93,9 @@ def is_foreign(path: Path, stream: int) -> bool:
     Raises:
         sqlite3.Error: the file is locked, or the disk refuses.
     """
-    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-    try:
+    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         return bool(version == FORMAT_VERSION and _application_id(connection) != _signed(stream))
-    finally:
-        connection.close()
 
 
 def set_aside_foreign(path: Path) -> DamageReport:
@@ -153,11 +151,8 @@ def format_of(path: Path) -> int:
     Raises:
         sqlite3.Error: the file is locked, or the disk refuses.
     """
-    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-    try:
+    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection:
         return int(connection.execute("PRAGMA user_version").fetchone()[0])
-    finally:
-        connection.close()
 
 
 def begun_and_unfinished(path: Path) -> list[DamageReport]:
@@ -179,11 +174,8 @@ def copy_anew(
     temporary.unlink(missing_ok=True)
     descriptor = open_private(temporary, os.O_RDWR)
     try:
-        copy = sqlite3.connect(temporary)
-        try:
+        with closing(sqlite3.connect(temporary)) as copy:
             connection.backup(copy)
-        finally:
-            copy.close()
         os.fsync(descriptor)
         connection.close()
         for suffix in SIDE_FILES:
@@ -215,9 +207,6 @@ def copy_aside(connection: sqlite3.Connection, path: Path, damage: Sequence[Dama
     """
     kept = set_aside_name(path)
     os.close(open_private(kept, os.O_RDWR))
-    copy = sqlite3.connect(kept)
-    try:
+    with closing(sqlite3.connect(kept)) as copy:
         connection.backup(copy)
-    finally:
-        copy.close()
     return [each if each.kept_as else replace(each, kept_as=kept) for each in damage]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
@@ -36,8 +37,7 @@ def salvage(path: Path, settings: FilesystemSettings) -> list[DamageReport]:
     quick = FilesystemSettings(
         journal_mode=JournalMode.OFF, synchronization=Synchronization.FULL, vacuum=settings.vacuum
     )
-    connection = connect(temporary, quick)
-    try:
+    with closing(connect(temporary, quick)) as connection:
         create_tables(connection, stream_of(path))
         if version:
             connection.execute(f"PRAGMA user_version = {version}")
@@ -45,8 +45,6 @@ def salvage(path: Path, settings: FilesystemSettings) -> list[DamageReport]:
         connection.executemany("INSERT INTO batch VALUES (?, ?, ?)", batches)
         connection.executemany("INSERT INTO payload VALUES (?, ?, ?)", payloads)
         connection.execute("COMMIT")
-    finally:
-        connection.close()
     kept = set_aside_name(path)
     os.link(path, kept)
     for suffix in SIDE_FILES:

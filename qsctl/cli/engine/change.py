@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -254,11 +254,8 @@ def _opened(database: Path, advice: Sequence[str], verb: str) -> Iterator[Recove
 
     if is_in_use(database):
         raise _in_use(database, advice, verb)
-    store = RecoveryStore(database)
-    try:
+    with closing(RecoveryStore(database)) as store:
         yield store
-    finally:
-        store.close()
 
 
 def _is_terminal() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -48,12 +49,9 @@ def request_queue(queue: str, service: str, wait_s: float) -> QueuePlace:
     from qsctl.client.dds_connection import DdsConnection
     from qsctl.core.admin.resolve import short_name
 
-    connection = DdsConnection(domain_id, wait_s, settings)
-    try:
+    with closing(DdsConnection(domain_id, wait_s, settings)) as connection:
         found = Administration(connection).queue_named(queue)
         return QueuePlace(*connection.place_of(short_name(found)), settings)
-    finally:
-        connection.close()
 
 
 def request_content(text: str | None, file: Path | None) -> bytes:

@@ -10,6 +10,7 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -158,11 +159,8 @@ def read_recovery_database(path: Path) -> RecoveryContent:
     with tempfile.TemporaryDirectory(prefix="qsctl-recovery-") as name:
         copy = Path(name) / path.name
         _copy(path, copy)
-        storage = SqliteStorage(copy, _SETTINGS, RECOVERY_CODEC)
-        try:
+        with closing(SqliteStorage(copy, _SETTINGS, RECOVERY_CODEC)) as storage:
             return RecoveryContent(Database(storage.load()), tuple(storage.damage))
-        finally:
-            storage.close()
 
 
 def _copy(path: Path, copy: Path) -> None:

@@ -22,6 +22,12 @@ from qsctl.sim.scenario.changes import QueueChange, read_changes
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, TIBCO_QUEUE, ClientGroup, Model, Profile, Queue, Scenario
 from qsctl.sim.scenario.xml import read_scenario
 
+_SHARED_READER_QUEUES: Final = "shared reader queues, whose consumers have no egress queues"
+_WITHOUT_EGRESS_QUEUES: Final[Mapping[str, str]] = {
+    Model.SHARED_READER_QUEUE: _SHARED_READER_QUEUES,
+    Model.WORLD: _SHARED_READER_QUEUES,
+    Model.INTEGRATION: "an integration engine, which has no clients with egress queues",
+}
 _NAMES: Final = {event: EVENT_NAMES[event] for event in Event}
 _FOLDED: Final[Mapping[str, Callable[[int, int], Mapping[str, Any]]]] = {
     _NAMES[Event.SLOW_SUBSCRIBER]: lambda _at_ns, _value: {"slow": True},
@@ -99,16 +105,8 @@ def read_run_state(folder: Path, replication: int = 0) -> RunState:
         ConfigError: its scenario cannot be read again, as when a trace file went away.
     """
     run = open_run(folder)
-    if run.info.model in {Model.SHARED_READER_QUEUE, Model.WORLD}:
-        raise Refused(
-            f"{folder} is a run of shared reader queues, whose consumers have no egress queues",
-            remedy=f"Look at it with `qsctl summarize {folder}`.",
-        )
-    if run.info.model == Model.INTEGRATION:
-        raise Refused(
-            f"{folder} is a run of an integration engine, which has no clients with egress queues",
-            remedy=f"Look at it with `qsctl summarize {folder}`.",
-        )
+    if what := _WITHOUT_EGRESS_QUEUES.get(run.info.model):
+        raise Refused(f"{folder} is a run of {what}", remedy=f"Look at it with `qsctl summarize {folder}`.")
     info = next((each for each in run.info.done if each.replication == replication), None)
     if info is None:
         had = ", ".join(str(each.replication) for each in run.info.done) or "none that ended"
