@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
+from qsctl.cli.options import VersionOption
 from qsctl.cli.output.shown_text import shown
 from qsctl.cli.output.standard_streams import prepare_standard_streams
 from qsctl.cli.rti_options import in_our_spelling
@@ -58,19 +59,7 @@ _STATUSES: Final = (
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        from qsctl import __version__
-
-        typer.echo(f"{PROGRAM} {__version__}")
-        raise typer.Exit
-
-
-def _root(
-    _version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
-    ] = False,
-) -> None:
+def _root(_version: VersionOption = False) -> None:
     """Administer, run and simulate message queues, and summarize the runs on Spark."""
 
 

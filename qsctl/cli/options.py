@@ -17,6 +17,18 @@ VariableOption = Annotated[
     typer.Option(metavar="NAME=VALUE", help="Value of the variable $(NAME) in the XML; may be repeated."),
 ]
 
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from qsctl import __version__
+
+        typer.echo(f"qsctl {__version__}")
+        raise typer.Exit
+
+
+VersionOption = Annotated[
+    bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
+]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.options import VariableOption, variables_of
+from qsctl.cli.options import VariableOption, VersionOption, variables_of
 from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Done
 from qsctl.cli.service_options import SERVICE_PANEL
@@ -24,14 +24,6 @@ _administration_option = partial(typer.Option, rich_help_panel="Administration")
 _PERSISTENCE = "Persistence"
 _process_option = partial(typer.Option, rich_help_panel="Process")
 _dds_option = partial(typer.Option, rich_help_panel="DDS")
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        from qsctl import __version__
-
-        typer.echo(f"qsctl {__version__}")
-        raise typer.Exit
 
 
 @COMMANDS.command(
@@ -129,9 +121,7 @@ def serve(
     print_unit: Annotated[
         bool, typer.Option("--print-unit", help="Print a systemd unit for this command line and exit.")
     ] = False,
-    _version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
-    ] = False,
+    _version: VersionOption = False,
 ) -> Done:
     """Run a queuing service until SIGTERM, SIGINT or a SHUTDOWN command.
 

@@ -13,7 +13,7 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.output.render import note
 from qsctl.cli.output.results import Block, Result, TextBlock
-from qsctl.errors import UsageError
+from qsctl.cli.output_files import written
 from qsctl.shipped import shipped
 
 COMMANDS: Final = Commands(panel="Configuration")
@@ -75,16 +75,7 @@ def init(
 ) -> StarterFile:
     """Write a commented configuration to start from."""
     text = shipped(f"fixtures/config/starter/{template}.xml").read_text(encoding="utf-8")
-    if file != "-":
-        try:
-            with Path(file).open("w" if force else "x", encoding="utf-8") as stream:
-                stream.write(text)
-        except FileExistsError:
-            raise UsageError(
-                f"{file} exists already", remedy="Choose another name, or overwrite it with --force."
-            ) from None
-        except OSError as error:
-            raise UsageError(f"{file} cannot be written: {error.strerror}") from None
+    written(text, file, force=force)
     refusals = _refusals(template)
     if refusals and file == "-":
         note(f"qsctl serve refuses this file: {'; '.join(refusals)}.")

@@ -10,6 +10,7 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.options import assignments_of
+from qsctl.cli.output_files import written
 from qsctl.cli.profiles.options import (
     FileArgument,
     ForceOption,
@@ -17,7 +18,6 @@ from qsctl.cli.profiles.options import (
     NameOption,
     VpnOption,
     open_profile,
-    written,
 )
 from qsctl.cli.profiles.results import LintedProfile, ProfileDifference, SizedProfile
 from qsctl.errors import UsageError

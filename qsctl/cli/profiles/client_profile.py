@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.output_files import written
 from qsctl.cli.profiles import checks as profile_checks
 from qsctl.cli.profiles import conversion as profile_conversion
 from qsctl.cli.profiles.options import (
@@ -22,7 +23,6 @@ from qsctl.cli.profiles.options import (
     note_lost,
     open_file,
     setting_named,
-    written,
 )
 from qsctl.cli.profiles.results import ProfileText, ShownProfile
 from qsctl.errors import InvalidInput, UsageError

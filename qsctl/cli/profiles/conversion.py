@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.output_files import written
 from qsctl.cli.profiles.options import (
     FileArgument,
     ForceOption,
@@ -19,7 +20,6 @@ from qsctl.cli.profiles.options import (
     note_lost,
     open_file,
     open_profile,
-    written,
 )
 from qsctl.cli.profiles.results import ProfileText
 from qsctl.errors import InvalidInput

@@ -80,24 +80,6 @@ def setting_named(name: str) -> Setting:
     return setting
 
 
-def written(text: str, out: Path | None, *, force: bool) -> str:
-    """Write a text to a file; return the file's name, empty for standard output.
-
-    Raises:
-        UsageError: the file exists already, or cannot be written.
-    """
-    if out is None or str(out) == "-":
-        return ""
-    try:
-        with out.open("w" if force else "x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError:
-        raise UsageError(f"{out} exists already", remedy="Choose another name, or overwrite it with --force.") from None
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written: {error.strerror}") from None
-    return str(out)
-
-
 def note_lost(lost: Sequence[str], form: Format) -> None:
     """Note on standard error which values a format cannot hold."""
     if lost:

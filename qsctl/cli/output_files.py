@@ -1,0 +1,25 @@
+"""Files that a command writes on request: never over an existing one unless that is wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from qsctl.errors import UsageError
+
+
+def written(text: str, out: Path | str | None, *, force: bool) -> str:
+    """Write a text to a file; return the file's name, empty for standard output.
+
+    Raises:
+        UsageError: the file exists already, or cannot be written.
+    """
+    if out is None or str(out) == "-":
+        return ""
+    try:
+        with Path(out).open("w" if force else "x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise UsageError(f"{out} exists already", remedy="Choose another name, or overwrite it with --force.") from None
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written: {error.strerror}") from None
+    return str(out)
