@@ -14,10 +14,9 @@ from qsctl.cli.output_files import written
 from qsctl.cli.profiles.options import (
     FileArgument,
     ForceOption,
-    FromOption,
     NameOption,
+    ProfileChoice,
     VpnOption,
-    open_profile,
 )
 from qsctl.cli.profiles.results import LintedProfile, ProfileDifference, SizedProfile
 from qsctl.errors import UsageError
@@ -44,9 +43,8 @@ MessageSizeOption = Annotated[int, typer.Option(min=1, max=2**31 - 1, help="Leng
 )
 def lint(
     file: FileArgument,
-    name: NameOption = None,
-    message_vpn: VpnOption = None,
-    form: FromOption = None,
+    *,
+    which: ProfileChoice,
     flows: FlowsOption = 0,
     window: WindowOption = 255,
     message_size: MessageSizeOption = 1024,
@@ -63,7 +61,7 @@ def lint(
     from qsctl.profiles.lint import Circumstances
     from qsctl.profiles.lint import lint as find
 
-    read = open_profile(file, form, name, message_vpn)
+    _, read = which.open(file)
     known = Circumstances(flows, window, message_size, topics, web, _queued(queued), read.stated)
     return LintedProfile(read.profile.name, find(read.profile, known))
 
@@ -96,7 +94,7 @@ def diff(
     """Compare two client profiles setting by setting, whatever their formats; the exit status is 1 if they differ."""
     from qsctl.profiles.difference import differences
 
-    one, other = (open_profile(path, None, name, message_vpn).profile for path in (first, second))
+    one, other = (ProfileChoice(name, message_vpn).open(path)[1].profile for path in (first, second))
     return ProfileDifference(str(first), str(second), differences(one, other))
 
 
@@ -125,9 +123,8 @@ def size(
         Path | None,
         typer.Option(metavar="FILE", help="Scenario file to write of this load, to check it by simulation."),
     ] = None,
-    name: NameOption = None,
-    message_vpn: VpnOption = None,
-    form: FromOption = None,
+    *,
+    which: ProfileChoice,
     force: ForceOption = False,
 ) -> SizedProfile:
     """Compute what G-1 admits, what flows and windows want, and the memory of all clients, each with its formula."""
@@ -137,7 +134,7 @@ def size(
     from qsctl.profiles.sizing import size as compute
     from qsctl.sim.scenario.values import BIT_RATE
 
-    profile = default_profile() if file is None else open_profile(file, form, name, message_vpn).profile
+    profile = default_profile() if file is None else which.open(file)[1].profile
     round_trip_ns, bits = parse_duration(round_trip), BIT_RATE.parse(rate)
     if round_trip_ns >= INFINITE_NS:
         raise UsageError("--round-trip is infinite", remedy="Write it as in 100ms.")

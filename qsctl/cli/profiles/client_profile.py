@@ -10,18 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.output_files import written
 from qsctl.cli.profiles import checks as profile_checks
 from qsctl.cli.profiles import conversion as profile_conversion
 from qsctl.cli.profiles.options import (
     FileArgument,
-    ForceOption,
-    FromOption,
-    NameOption,
-    OutOption,
-    VpnOption,
+    OutputFile,
+    ProfileChoice,
     note_lost,
-    open_file,
     setting_named,
 )
 from qsctl.cli.profiles.results import ProfileText, ShownProfile
@@ -53,18 +48,14 @@ _LEVELS: Final = re.compile(r"(\d{1,12})\s*(%?)\s*/\s*(\d{1,12})\s*(%?)")
 )
 def show(
     file: FileArgument,
-    name: NameOption = None,
-    message_vpn: VpnOption = None,
-    form: FromOption = None,
+    *,
+    which: ProfileChoice,
     changed: Annotated[
         bool, typer.Option("--changed", help="Restriction to settings that are not at their default.")
     ] = False,
 ) -> ShownProfile:
     """Show every setting of a client profile with its default; -o json also with its range and source."""
-    from qsctl.profiles.formats.file import choose
-
-    read = open_file(file, form)
-    chosen = choose(read, name, message_vpn)
+    read, chosen = which.open(file)
     return ShownProfile(chosen.profile, chosen.stated, str(file), str(read.format), changed)
 
 
@@ -85,11 +76,9 @@ def set_settings(
             "'queue[D-1]/max-depth=100'; the two levels of a threshold as 80%/60% or 900/800.",
         ),
     ],
-    name: NameOption = None,
-    message_vpn: VpnOption = None,
-    form: FromOption = None,
-    out: OutOption = None,
-    force: ForceOption = False,
+    *,
+    which: ProfileChoice,
+    output: OutputFile,
 ) -> ProfileText:
     """Set settings of a client profile: print the file with them, in its own format, or write it with --out."""
     changes = {}
@@ -99,7 +88,7 @@ def set_settings(
             raise UsageError(f"{assignment!r} is not SETTING=VALUE", remedy="As in queueDirect1MaxDepth=100.")
         setting = setting_named(spelled)
         changes[setting.field] = _value(setting, spelled, text)
-    return _changed(file, form, name, message_vpn, changes, out, force=force)
+    return _changed(file, which, changes, output)
 
 
 @COMMANDS.command(
@@ -115,11 +104,9 @@ def reset(
         list[str] | None, typer.Argument(metavar="[SETTING...]", help="Settings by the name of any format.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Reset of every setting.")] = False,
-    name: NameOption = None,
-    message_vpn: VpnOption = None,
-    form: FromOption = None,
-    out: OutOption = None,
-    force: ForceOption = False,
+    *,
+    which: ProfileChoice,
+    output: OutputFile,
 ) -> ProfileText:
     """Reset settings of a client profile to the vendor's defaults, as the CLI's `no` commands do."""
     from qsctl.profiles.ranges import SETTINGS
@@ -128,7 +115,7 @@ def reset(
         raise UsageError("name settings, or all of them with --all", remedy="As in: reset FILE queueDirect1MaxDepth.")
     named = SETTINGS if every else [setting_named(each) for each in settings or ()]
     changes = {setting.field: setting.default for setting in named}
-    return _changed(file, form, name, message_vpn, changes, out, force=force)
+    return _changed(file, which, changes, output)
 
 
 def _value(setting: Setting, spelled: str, text: str) -> Value:
@@ -143,15 +130,11 @@ def _value(setting: Setting, spelled: str, text: str) -> Value:
         raise InvalidInput(f"{spelled}={text} has no valid value", remedy=f"Allowed: {setting.allowed}.") from None
 
 
-def _changed(
-    file: Path, form: Any, name: str | None, message_vpn: str | None, changes: dict[str, Value], out: Path | None, *,
-    force: bool,
-) -> ProfileText:  # fmt: skip
+def _changed(file: Path, which: ProfileChoice, changes: dict[str, Value], output: OutputFile) -> ProfileText:
     """The file's profiles with one of them changed; what a profile left to its default stays so."""
-    from qsctl.profiles.formats.file import choose, lost_fields, write_profiles
+    from qsctl.profiles.formats.file import lost_fields, write_profiles
 
-    read = open_file(file, form)
-    chosen = choose(read, name, message_vpn)
+    read, chosen = which.open(file)
     values: dict[str, Any] = dict(changes)
     profile = dataclasses.replace(chosen.profile, **values)
     selected: Selected = [
@@ -164,7 +147,7 @@ def _changed(
     lost = lost_fields(profiles, read.format)
     note_lost(lost, read.format)
     names = tuple(each.name for each in profiles)
-    return ProfileText(text, written(text, out, force=force), str(read.format), names, lost)
+    return ProfileText(text, output.write(text), str(read.format), names, lost)
 
 
 def _refuse_what_would_be_lost(read: ProfileFile, profile: ClientProfile, changes: dict[str, Value]) -> None:

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.output_files import written
 from qsctl.cli.profiles.options import (
     FileArgument,
-    ForceOption,
     FromOption,
     NameOption,
-    OutOption,
+    OutputFile,
+    ProfileChoice,
     VpnOption,
     note_lost,
     open_file,
-    open_profile,
 )
 from qsctl.cli.profiles.results import ProfileText
 from qsctl.errors import InvalidInput
@@ -42,8 +40,8 @@ COMMANDS: Final = Commands()
 def import_profiles(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of client profiles, in any format.")],
     form: FromOption = None,
-    out: OutOption = None,
-    force: ForceOption = False,
+    *,
+    output: OutputFile,
 ) -> ProfileText:
     """Make one <profiles> file of all profiles of some files: a scenario refers to it with <profile name= file=>."""
     from qsctl.profiles.formats.file import every_field, write_profiles
@@ -59,7 +57,7 @@ def import_profiles(
                     remedy="A scenario knows no message VPN: import them into files of their own.",
                 )
     text = write_profiles([every_field(each) for each in profiles.values()], Format.XML)
-    return _result(text, list(profiles.values()), Format.XML, out, force=force)
+    return _result(text, list(profiles.values()), Format.XML, output)
 
 
 @COMMANDS.command(
@@ -84,17 +82,17 @@ def export(
         typer.Option(metavar="FILE", help="Profile to compare with: only settings that differ from it are written."),
     ] = None,
     form: FromOption = None,
-    out: OutOption = None,
-    force: ForceOption = False,
+    *,
+    output: OutputFile,
 ) -> ProfileText:
     """Write client profiles in another format: a PATCH of SEMP v2, a CLI script, Terraform, Ansible, a listing, XML."""
     from qsctl.profiles.formats.file import write_profiles
 
-    read = open_file(file, form).profiles if every else (open_profile(file, form, name, message_vpn),)
-    other = None if against is None else open_profile(against, None, None, None).profile
+    read = open_file(file, form).profiles if every else (ProfileChoice(name, message_vpn, form).open(file)[1],)
+    other = None if against is None else ProfileChoice().open(against)[1].profile
     selected = [(each.profile, _fields(each, changed=changed, against=other)) for each in read]
     text = write_profiles(selected, to)
-    return _result(text, [profile for profile, _ in selected], to, out, force=force)
+    return _result(text, [profile for profile, _ in selected], to, output)
 
 
 def _fields(read: ReadProfile, *, changed: bool, against: ClientProfile | None) -> frozenset[str]:
@@ -109,12 +107,9 @@ def _fields(read: ReadProfile, *, changed: bool, against: ClientProfile | None) 
     return fields
 
 
-def _result(
-    text: str, profiles: Sequence[ClientProfile], form: Format, out: Path | None, *, force: bool
-) -> ProfileText:
+def _result(text: str, profiles: Sequence[ClientProfile], form: Format, output: OutputFile) -> ProfileText:
     from qsctl.profiles.formats.file import lost_fields
 
     lost = lost_fields(profiles, form)
     note_lost(lost, form)
-    file = written(text, out, force=force)
-    return ProfileText(text, file, str(form), tuple(each.name for each in profiles), lost)
+    return ProfileText(text, output.write(text), str(form), tuple(each.name for each in profiles), lost)

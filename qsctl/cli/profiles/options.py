@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qsctl.cli.option_groups import OptionGroup
 from qsctl.cli.output.render import note
+from qsctl.cli.output_files import written
 from qsctl.errors import UsageError
 from qsctl.profiles.formats.kinds import Format
 
@@ -54,11 +57,32 @@ def open_file(path: Path, form: Format | None) -> ProfileFile:
     return file
 
 
-def open_profile(path: Path, form: Format | None, name: str | None, vpn: str | None) -> ReadProfile:
-    """Read the one profile that is meant; see `open_file` and `choose`."""
-    from qsctl.profiles.formats.file import choose
+@dataclass(frozen=True)
+class ProfileChoice(OptionGroup):
+    """The profile that is meant, of a file in any format."""
 
-    return choose(open_file(path, form), name, vpn)
+    name: NameOption = None
+    message_vpn: VpnOption = None
+    form: FromOption = None
+
+    def open(self, path: Path) -> tuple[ProfileFile, ReadProfile]:
+        """Read the file and the one profile; see `open_file` and `choose`."""
+        from qsctl.profiles.formats.file import choose
+
+        file = open_file(path, self.form)
+        return file, choose(file, self.name, self.message_vpn)
+
+
+@dataclass(frozen=True)
+class OutputFile(OptionGroup):
+    """Where profiles are written to."""
+
+    out: OutOption = None
+    force: ForceOption = False
+
+    def write(self, text: str) -> str:
+        """Write it there; see `written`."""
+        return written(text, self.out, force=self.force)
 
 
 def setting_named(name: str) -> Setting:
