@@ -14,6 +14,7 @@ from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, compared_runs
 from qsctl.cli.simulation.summarize_results import MOST_LINES, short_duration
+from qsctl.cli.simulation.sweep_results import SHOWN
 from qsctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from qsctl.summary.compare import Comparison, Difference
 
 COMMANDS: Final = Commands(panel="Simulate and summarize")
-
-SHOWN = ("discards", "loss_ratio", "throughput", "latency_mean", "latency_p99")
 
 
 @dataclass(frozen=True)
