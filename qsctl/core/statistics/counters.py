@@ -54,6 +54,30 @@ class QueueStatistics:
     the cause, so that enqueue less dequeue is the queue's growth.
     """
 
+    __slots__ = (
+        *_TOTALS,
+        "_created_at_ns",
+        "_dequeue_throughput",
+        "_dequeued_in_period",
+        "_duplicate",
+        "_enqueue_throughput",
+        "_enqueued_in_period",
+        "_flushed",
+        "_last_read",
+        "_latency",
+        "_period_began_at_ns",
+        "_period_ends_at_ns",
+        "_publication_at_ns",
+        "_publication_period_ns",
+        "_publishes",
+        "_restored",
+        "_sampling_period_ns",
+        "_sending_latency",
+        "_sending_throughput",
+        "_sent_in_period",
+        "_settings",
+    )
+
     def __init__(self, settings: SharedReaderQueueSettings, created_at_ns: Nanoseconds) -> None:
         self._settings = settings
         self._publishes = settings.monitoring.enabled
@@ -248,7 +272,13 @@ class QueueStatistics:
         self._period_began_at_ns = began + passed * self._sampling_period_ns
         self._period_ends_at_ns = later(self._period_began_at_ns, self._sampling_period_ns)
 
-    # One counting method for each kind of event of which more than the number is counted, found by its type.
+    # One counting method for each usual kind of event and each of which more than the number is counted.
+
+    def _count_received(self, _event: SampleReceived) -> None:
+        self._received += 1
+
+    def _count_enqueued(self, _event: SampleEnqueued) -> None:
+        self._enqueued_in_period += 1
 
     def _count_sent(self, event: SampleSent) -> None:
         self._sent += 1
@@ -256,7 +286,17 @@ class QueueStatistics:
         if event.attempt > 1 or event.redelivered:
             self._redelivered += 1
             return
-        self._latency.add(event.at_ns - event.enqueued_at_ns)
+        waited_ns = event.at_ns - event.enqueued_at_ns
+        latency = self._latency
+        if not latency.count:
+            latency.minimum = latency.maximum = waited_ns
+        elif waited_ns < latency.minimum:
+            latency.minimum = waited_ns
+        elif waited_ns > latency.maximum:
+            latency.maximum = waited_ns
+        latency.count += 1
+        latency.total += waited_ns
+        latency.squares += waited_ns * waited_ns
 
     def _count_returned(self, event: SampleReturned) -> None:
         if event.reason is ReturnReason.TIMED_OUT:
@@ -299,8 +339,8 @@ def _counts_in(name: str) -> Callable[[QueueStatistics, Event], None]:
 
 # A test holds that every kind of `Event` has its entry.
 _COUNT: Final[dict[type, Callable[[QueueStatistics, Any], None]]] = {
-    SampleReceived: _counts_in("_received"),
-    SampleEnqueued: _counts_in("_enqueued_in_period"),
+    SampleReceived: QueueStatistics._count_received,
+    SampleEnqueued: QueueStatistics._count_enqueued,
     SampleBounced: _counts_in("_bounced"),
     DuplicateDropped: _counts_in("_duplicate"),
     SampleSent: QueueStatistics._count_sent,
