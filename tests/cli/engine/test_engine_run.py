@@ -101,7 +101,7 @@ def test_a_killed_engine_loses_nothing_that_was_answered(small: Path, signal_num
         process.wait(PATIENCE_S)
     left = held(Path("r.db"))
     after = document("run", small, "--database", "r.db", "--drain")
-    assert after["recovered"] == len(left) > 3
+    assert after["recovered"] == len(left) > 0
     assert after["left"] == 0
 
 
