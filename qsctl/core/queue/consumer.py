@@ -28,13 +28,6 @@ class Consumer:
         self.place = -1
         """Its index in the ring."""
 
-    @property
-    def is_eligible(self) -> bool:
-        """Whether it may be sent a sample now."""
-        return self.reception_enabled and (
-            self.unacked_threshold < 0 or len(self.outstanding) <= self.unacked_threshold
-        )
-
 
 class Ring:
     """Consumers in order of joining, served in turn, beginning after the one served last.
@@ -78,6 +71,10 @@ class Ring:
             self._eligible |= 1 << consumer.place
         else:
             self._eligible &= ~(1 << consumer.place)
+
+    def is_eligible(self, consumer: Consumer) -> bool:
+        """Whether it may be sent a sample now."""
+        return bool(self._eligible >> consumer.place & 1)
 
     def choose(self, other_than: Consumer | None = None) -> Consumer | None:
         """The eligible consumer whose turn it is, which makes it the one served last; None when nobody is eligible.

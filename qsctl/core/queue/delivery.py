@@ -174,7 +174,7 @@ class Deliveries:
         """Send a sample that waits in no group to the consumer that a former master chose; false: it cannot be."""
         consumer = self.consumers.get(guid)
         group = self.groups.of_sample(sample)
-        if consumer is None or not consumer.is_eligible or self.groups.of_consumer(consumer) is not group:
+        if consumer is None or self.groups.of_consumer(consumer) is not group or not group.ring.is_eligible(consumer):
             return False
         self._send(now, sample, consumer, group)
         return True
