@@ -7,7 +7,7 @@ decides everything: no other randomness, no clock, and nothing in the order of a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import TypeAlias
 
@@ -136,10 +136,8 @@ class World(Surroundings):
             for _ in range(declared.count):
                 number += 1
                 for start_ns, end_ns in occurrences(declared.absences, self.load_until_ns):
-                    self.agenda.at(start_ns, self._later(self.end_program, f"consumer-{number}"))
-                    self.agenda.at(
-                        min(end_ns, self.load_until_ns), self._later(self.start_program, f"consumer-{number}")
-                    )
+                    self.agenda.at(start_ns, partial(self.end_program, f"consumer-{number}"))
+                    self.agenda.at(min(end_ns, self.load_until_ns), partial(self.start_program, f"consumer-{number}"))
 
     def conclude(self) -> None:
         """Let the observers judge what the world has come to."""
@@ -176,19 +174,20 @@ class World(Surroundings):
         request = SampleIdentity(guid_of(ADMINISTRATOR, 0), self._command_count)
         for service in self.services.values():
             command = CommandRequest(request, "*", FlushQueue(queue))
-            self.agenda.after(self.network.delay_ns(), self._later(service.receive, [command]))
+            self.agenda.after(self.network.delay_ns(), partial(service.receive, [command]))
 
     # What services and programs are to each other.
 
     def send(self, service: int, message: Outbound) -> None:
         """Carry a message to the program that it is for."""
         if isinstance(message, Delivery):
-            program = self._by_guid.get(message.consumer_guid)
+            guid = message.consumer_guid
         elif isinstance(message, WriteAcknowledgment):
-            program = self._by_guid.get(message.identity.writer_guid)
+            guid = message.identity.writer_guid
         else:
             return
-        if program is not None and program.guid in {getattr(message, "consumer_guid", program.guid)}:
+        program = self._by_guid.get(guid)
+        if program is not None and program.guid == guid:  # else it is for an earlier life of the program
             program.sessions[service].send_to_program(message)
 
     def send_frame(self, service: int, recipient: str, frame: Frame) -> None:
@@ -313,7 +312,3 @@ class World(Surroundings):
     def _processed(self, guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
         for observer in self.observers:
             observer.processed(guid, queue, identity, response)
-
-    @staticmethod
-    def _later(action: Callable[..., None], *of: object) -> Callable[[], None]:
-        return lambda: action(*of)
