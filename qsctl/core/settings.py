@@ -6,6 +6,7 @@ Administration, monitoring transport and storage settings are not here: they bel
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from qsctl.core.queue.settings import (
@@ -51,3 +52,13 @@ class ServiceSettings:
     monitoring: MonitoringSettings = MonitoringSettings()
     statistics: StatisticsSettings = StatisticsSettings()
     replication: ReplicationSettings = ReplicationSettings()
+
+
+def queues_of(
+    service: ServiceSettings,
+) -> Iterator[tuple[DomainParticipantSettings, SharedSubscriberSettings, SharedReaderQueueSettings]]:
+    """Yield every queue of a service with what it stands in."""
+    for participant in service.participants:
+        for subscriber in participant.subscribers:
+            for queue in subscriber.queues:
+                yield participant, subscriber, queue

@@ -18,7 +18,7 @@ from qsctl.config.filesystem import FilesystemSettings
 from qsctl.config.rules.replication import refuse_replication
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.settings import ServiceSettings
+from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.errors import Refused
 from qsctl.service.state_directory import Instance
 
@@ -125,9 +125,7 @@ def _settings(configuration: Configuration) -> ServiceSettings:
 def _queues(settings: ServiceSettings) -> Mapping[str, SharedReaderQueueSettings]:
     return {
         f"{participant.name}/{subscriber.name}/{queue.name}": queue
-        for participant in settings.participants
-        for subscriber in participant.subscribers
-        for queue in subscriber.queues
+        for participant, subscriber, queue in queues_of(settings)
     }
 
 

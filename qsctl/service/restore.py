@@ -23,7 +23,7 @@ from qsctl.core.records import (
     SubscriberCreated,
     SubscriberDeleted,
 )
-from qsctl.core.settings import ServiceSettings
+from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.instant import Nanoseconds
 from qsctl.service.places import Place, Places, places_of
 from qsctl.service.stores import Stores
@@ -116,11 +116,9 @@ def _deleted_places(records: Iterable[Record]) -> Places:
 
 
 def _configured_places(settings: ServiceSettings) -> Iterator[tuple[QueueName, Place]]:
-    for participant in settings.participants:
-        for subscriber in participant.subscribers:
-            for queue in subscriber.queues:
-                name = f"{participant.name}/{subscriber.name}/{queue.name}"
-                yield name, Place(participant.domain_id, subscriber.name, queue)
+    for participant, subscriber, queue in queues_of(settings):
+        name = f"{participant.name}/{subscriber.name}/{queue.name}"
+        yield name, Place(participant.domain_id, subscriber.name, queue)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from qsctl.config.reader import Reading
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.tables.queue import form_of
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.core.settings import DomainParticipantSettings, SharedSubscriberSettings, queues_of
 
 
 class Reports(ABC):
@@ -85,16 +85,6 @@ class QueuePlace(Reports):
     def given(self, step: str) -> bool:
         """Return whether a file gives the value, rather than a default."""
         return f"{self.path}/{step}" in self.service.reading.elements
-
-
-def queues_of(
-    service: ServiceSettings,
-) -> Iterator[tuple[DomainParticipantSettings, SharedSubscriberSettings, SharedReaderQueueSettings]]:
-    """Yield every queue of a service with what it stands in."""
-    for participant in service.participants:
-        for subscriber in participant.subscribers:
-            for queue in subscriber.queues:
-                yield participant, subscriber, queue
 
 
 def places_of_queues(place: Place) -> Iterator[QueuePlace]:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from qsctl.config.problems import Problem
-from qsctl.config.rules.place import Place, QueuePlace, queues_of
+from qsctl.config.rules.place import Place, QueuePlace
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.settings import ServiceSettings
+from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.errors import Refused
 from qsctl.instant import format_duration
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from qsctl.config.filesystem import JournalMode, Synchronization
 from qsctl.config.problems import Problem
-from qsctl.config.rules.place import Place, QueuePlace, queues_of
+from qsctl.config.rules.place import Place, QueuePlace
 from qsctl.core.queue.settings import UNLIMITED, PersistenceKind, SharedReaderQueueSettings
+from qsctl.core.settings import queues_of
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _FILE_NAME_ALLOWED = "letters, digits, _ . and -"

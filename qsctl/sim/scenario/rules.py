@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from qsctl.config.problems import ConfigError, shown
+from qsctl.core.settings import queues_of
 from qsctl.errors import InvalidInput
 from qsctl.instant import INFINITE_NS, Nanoseconds, format_duration
 from qsctl.sim.scenario.changes import read_changes, spans
@@ -321,11 +322,9 @@ def _world(scenario: Scenario, world: World) -> Iterator[Breach]:
 def _workload(workload: Workload, horizon_ns: Nanoseconds) -> Iterator[Breach]:
     topics: list[str] = []
     queues: list[str] = []
-    for participant in workload.service.participants:
-        for subscriber in participant.subscribers:
-            for queue in subscriber.queues:
-                queues.append(f"{participant.name}/{subscriber.name}/{queue.name}")
-                topics.append(queue.topic_name)
+    for participant, subscriber, queue in queues_of(workload.service):
+        queues.append(f"{participant.name}/{subscriber.name}/{queue.name}")
+        topics.append(queue.topic_name)
     if not queues:
         yield Breach(workload, "the service has no queue", workload.service.application_name, "at least one queue")
         return

@@ -25,7 +25,7 @@ from qsctl.core.messages import (
     Write,
     WriteAcknowledgment,
 )
-from qsctl.core.settings import ServiceSettings
+from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.errors import InvalidInput
 from qsctl.identity import GUID_SIZE_BYTES, Guid
 from qsctl.instant import SECOND_NS, Nanoseconds
@@ -84,9 +84,7 @@ def hosted_queues(service: ServiceSettings) -> list[HostedQueue]:
             queue.replication.enabled,
             queue.replication.master_timeout_ns,
         )
-        for participant in service.participants
-        for subscriber in participant.subscribers
-        for queue in subscriber.queues
+        for participant, subscriber, queue in queues_of(service)
     ]
 
 

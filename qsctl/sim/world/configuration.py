@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.settings import ServiceSettings
+from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.world import World
 
@@ -55,9 +55,4 @@ def _changed(queue: SharedReaderQueueSettings, world: World, count: int) -> Shar
 
 def _queues(scenario: Scenario) -> list[SharedReaderQueueSettings]:
     assert scenario.workload is not None
-    return [
-        queue
-        for participant in scenario.workload.service.participants
-        for subscriber in participant.subscribers
-        for queue in subscriber.queues
-    ]
+    return [queue for _, _, queue in queues_of(scenario.workload.service)]

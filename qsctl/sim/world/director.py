@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, assert_never
 
 from qsctl.core.queue.hosting import queue_identifier
+from qsctl.core.settings import queues_of
 from qsctl.errors import InvalidInput
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds, parse_duration
@@ -104,7 +105,7 @@ class Director:
         step = reader.steps[reader.position]
         if reader.is_timed:
             return False
-        due_ns = step.at_ns if step.at_ns is not None else None
+        due_ns = step.at_ns
         if step.after_ns is not None and reader.awaited_since is None:
             due_ns = self._world.now + step.after_ns
         if due_ns is not None and due_ns > self._world.now and reader.awaited_since is None:
@@ -289,12 +290,9 @@ class Director:
         return SampleIdentity(program.guid, int(number))
 
     def _queue(self, name: str) -> ResourceIdentifier:
-        settings = self._world.services[1].settings
-        for participant in settings.participants:
-            for subscriber in participant.subscribers:
-                for queue in subscriber.queues:
-                    if queue.name == name:
-                        return queue_identifier(participant.name, subscriber.name, queue)
+        for participant, subscriber, queue in queues_of(self._world.services[1].settings):
+            if queue.name == name:
+                return queue_identifier(participant.name, subscriber.name, queue)
         raise KeyError(name)
 
     def _check(self, step: Step) -> None:

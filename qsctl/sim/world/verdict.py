@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from qsctl.core.queue.settings import PersistenceKind
+from qsctl.core.settings import queues_of
 from qsctl.instant import Nanoseconds
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.world.client_view import ClientView
@@ -166,9 +167,7 @@ def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
 
     settings = {
         f"{participant.name}/{subscriber.name}/{queue.name}": queue
-        for participant in world.services[1].settings.participants
-        for subscriber in participant.subscribers
-        for queue in subscriber.queues
+        for participant, subscriber, queue in queues_of(world.services[1].settings)
     }
     stored = {name: each for name, each in settings.items() if each.persistence.kind is PersistenceKind.PERSISTENT}
     quorums = {name: len(world.services) // 2 + 1 if each.replication.enabled else 1 for name, each in stored.items()}
@@ -195,13 +194,7 @@ def random_schedule(world: World) -> Schedule:
     declared = world.declared.faults
     if declared is None:
         return Schedule()
-    settings = world.services[1].settings
-    queues = [
-        queue
-        for participant in settings.participants
-        for subscriber in participant.subscribers
-        for queue in subscriber.queues
-    ]
+    queues = [queue for _, _, queue in queues_of(world.services[1].settings)]
     return FaultGenerator(
         world.random("faults"),
         declared,
