@@ -147,7 +147,7 @@ class LateAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="late
 
 
 class SamplesPassed(msgspec.Struct, array_like=True, tag="passed", gc=False):
-    """How many samples took the usual steps at one instant, where nobody wants to hear of each.
+    """How many samples took the usual steps at one instant, where only their number is wanted.
 
     It stands for so many `SampleReceived`, `SampleEnqueued`, `SampleSent` (for the first time, at the instant at which
     it was enqueued) and `SampleRemoved` (delivered). It grows until it is read, see `Outbox.end_counts`.

@@ -59,7 +59,7 @@ _GAUGES: Final = {
     ),
     "unstored": ("storage_trouble", "1: disk nearly full, new samples are refused; 2: store failed."),
 }  # fmt: skip
-"""The figures of queues, with what Prometheus is told of each."""
+"""The figures of queues, with the name and help of each for Prometheus."""
 _TOTALS: Final = {
     "refused": ("refused_messages", "Messages without effect."),
     "malformed": ("malformed_messages", "Messages that could not be read."),

@@ -13,5 +13,5 @@ replica is put together from `log`, `ballot` (elections), `progress` (the other 
 (writes and the frames that rest on them); `frames` is what travels between replicas.
 
 The protocol is that of Ongaro and Ousterhout, "In Search of an Understandable Consensus Algorithm" (Raft, 2014), with
-its pre-vote; the names are those of the manual.
+its pre-vote; the names are those of [QS 7].
 """

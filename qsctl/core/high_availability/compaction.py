@@ -22,7 +22,7 @@ class Compaction:
     Args:
         log: what is compacted.
         follower: the queues.
-        outgoing: where the store is told.
+        outgoing: where the store's writes go.
         over_count: entries that are kept.
     """
 

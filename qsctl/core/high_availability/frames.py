@@ -1,7 +1,8 @@
 """What replicas send to each other. Every frame names its stream, its sender, and the sender's epoch.
 
 A receiver that has seen a later epoch refuses what a frame says and answers with its own. `incarnation` is the start of
-the sender's process, in nanoseconds of its own clock: it tells a replica that lost its log from what it was before.
+the sender's process, in nanoseconds of its own clock: it sets a replica that lost its log
+apart from what it was before.
 """
 
 from __future__ import annotations

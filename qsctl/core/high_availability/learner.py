@@ -2,7 +2,7 @@
 
 Decides: when it may vote again. It may have confirmed entries and given votes that it does not know of any more. So it
 counts for no quorum until a master that knows of its loss has committed an entry (`ReplicaRejoined`) without it, and it
-holds the log up to there: whoever is elected afterwards has more than it ever confirmed.
+holds the log up to there: a replica that is elected afterwards has more than it ever confirmed.
 
 Where too few others remember for that, at the first start of volatile replicas or after the loss of a majority of the
 logs, the group forms anew, once every replica is there and has said what it has: nothing that is left anywhere is lost,

@@ -111,7 +111,7 @@ class Mastery:
         return peer if is_due else None
 
     def _replicate(self, now: Nanoseconds, peer: Peer) -> bool:
-        """Send a replica what it lacks, as much as may be under way; whether anything was sent.
+        """Send a replica what it lacks, as much as may be unconfirmed; whether anything was sent.
 
         Only what is durable here: a master that crashes must not have given away what it then knows nothing of.
         """

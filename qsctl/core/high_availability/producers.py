@@ -5,8 +5,8 @@ no entry of this log, never was, and will never come from here; a producer that 
 the sample is not enqueued. Wherever neither is sure there is no answer, and the producer writes again.
 
 Our reading of `sample_timeout` [QS Table 7.3]: it bounds the wait of a sample that the master has not ordered. What is
-in the log cannot be taken out of it by one replica alone. The master need not be told, for it gives a replica whatever
-payload that lacks.
+in the log cannot be taken out of it by one replica alone. The master need not know of it, for it gives a replica
+whatever payload that lacks.
 """
 
 from __future__ import annotations

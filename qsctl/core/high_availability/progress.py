@@ -95,7 +95,7 @@ class Progress:
     def committable(self, log: ReplicatedLog, own_index: int, epoch: int) -> int:
         """Return how far the log is committed now."""
         index = self.quorum_index(own_index)
-        # An entry of an older epoch at a quorum may still be replaced; one of this epoch above it settles it.
+        # An entry of an older epoch at a quorum may still be replaced; one of this epoch above it commits both.
         return index if index > log.commit_index and log.epoch_at(index) == epoch else log.commit_index
 
     def quorum_heard_at_ns(self) -> Nanoseconds:

@@ -236,7 +236,7 @@ class Replica:
         self.commit(now)
 
     def fail(self, now: Nanoseconds) -> None:
-        """Be silent from now on: the store failed, and nobody knows what is in it."""
+        """Be silent from now on: the store failed, and what is in it is unknown."""
         if not self.is_failed:
             self._follow(now, "", "the store failed")
             self._become(now, Role.FAILED, "", "the store failed")

@@ -94,7 +94,7 @@ class SharedReaderQueue:
         self.reader_cache = ReaderCache(settings.limits.waiting_count_max)
         self._early_reports: dict[Guid, ConsumerAvailability] = {}
         self._dead_letters = dead_letters
-        # A dead letter in memory needs its payload in memory: nobody could read it later. A replica is sent it, too.
+        # A dead letter in memory needs its payload in memory: it could not be read later. A replica is sent it, too.
         keeps_payloads = not journaled or is_replicated or (dead_letters is not None and not dead_letters.journaled)
         self.context = QueueContext(
             name,

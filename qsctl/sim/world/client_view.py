@@ -1,13 +1,13 @@
 """A second reader: judges a history by what programs saw alone, and knows nothing of services, epochs or disks.
 
-Its history is who wrote what and when, what each writer was told, who received what, with or without the flag, and
+Its history is who wrote what and when, what each writer was answered, who received what, with or without the flag, and
 which answer it gave. A queue that keeps its promises has, for each sample, an order of these that a single queue
 without faults could have given:
 
 - enqueued once, between its first writing and the first positive answer or delivery;
 - received without the redelivered flag by one consumer at a time: again only after that one has rejected it;
-- gone after it was accepted by a consumer *and* the run has ended: a sample whose writer was told 1, and that neither
-  expires nor can be a dead letter, was received and accepted by a consumer;
+- gone after it was accepted by a consumer *and* the run has ended: a sample whose writer was answered 1, and that
+  neither expires nor can be a dead letter, was received and accepted by a consumer;
 - never received after every writer's attempt was answered 0 by all.
 
 Because the samples of a queue are independent in this, apart from their order, which a queue with retries and several

@@ -71,12 +71,12 @@ class ConsumerProgram:
 
     @property
     def joining(self) -> ConsumerJoined:
-        """What a service is told when it discovers the consumer."""
+        """What a service receives when it discovers the consumer."""
         return ConsumerJoined(self.queue.full_name, self.guid)
 
     @property
     def leaving(self) -> ConsumerLeft:
-        """What a service is told when it takes the consumer for gone."""
+        """What a service receives when it takes the consumer for gone."""
         return ConsumerLeft(self.queue.full_name, self.guid)
 
     def receive(self, service: int, delivery: Delivery) -> None:

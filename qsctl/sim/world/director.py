@@ -253,7 +253,7 @@ class Director:
             program.hold(holds=False)
 
     def _service(self, name: str, action: Callable[[SimulatedService], None]) -> None:
-        """Do something to a service; `master`, where there is none: to nobody."""
+        """Do something to a service; `master`, where there is none: to no service."""
         if name != MASTER:
             action(self._numbered(name))
             return

@@ -1,7 +1,7 @@
 """Faults drawn from a seed, as a schedule: what is found can be read, shortened and kept as one.
 
 No more than a minority ever loses its disk, or its memory where a replicated queue is volatile: more would lose what is
-accepted, by the manual's own rule of the quorum [QS 7.1.1.2].
+accepted, by the rule of the quorum [QS 7.1.1.2].
 """
 
 from __future__ import annotations

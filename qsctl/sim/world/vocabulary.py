@@ -71,7 +71,7 @@ class Condition(StrEnum):
     STORED = "stored"
     """The sample is durable at each of these services."""
     ACCEPTED = "accepted"
-    """The sample's producer was told that it is enqueued."""
+    """The sample's producer has the positive acknowledgment."""
     DELIVERED = "delivered"
     """A consumer received the sample."""
     DOWN = "down"

@@ -47,7 +47,7 @@ class CommittedIsNeverOverwritten(Invariant):
         self._ledger = ledger
         self._committed: dict[tuple[str, int], tuple[int, Record]] = {}
         self._compacted: dict[tuple[str, int], Record] = {}
-        """Entries that nobody looked at before a snapshot replaced them: not compared."""
+        """Entries that a snapshot replaced before they were compared."""
         self._seen: dict[tuple[int, str], int] = {}
 
     def records(self) -> Iterator[tuple[int, str, int, Record]]:
