@@ -149,13 +149,13 @@ class LateAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="late
 class SamplesPassed(msgspec.Struct, array_like=True, tag="passed", gc=False):
     """How many samples took the usual steps at one instant, where only their number is wanted.
 
-    It stands for so many `SampleReceived`, `SampleEnqueued`, `SampleSent` (for the first time, at the instant at which
-    it was enqueued) and `SampleRemoved` (delivered). It grows until it is read, see `Outbox.end_counts`.
+    It stands for so many pairs of `SampleReceived` and `SampleEnqueued` of a sample that did not wait outside, for so
+    many `SampleSent` (for the first time, at the instant at which it was enqueued) and `SampleRemoved` (delivered). It
+    grows until it is read, see `Outbox.end_counts`.
     """
 
     at_ns: Nanoseconds
     queue: str
-    received_count: int = 0
     enqueued_count: int = 0
     sent_count: int = 0
     delivered_count: int = 0

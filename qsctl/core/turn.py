@@ -52,6 +52,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
@@ -71,6 +72,7 @@ waits."""
 Admit: TypeAlias = Callable[[CommandRequest], CommandReply | None]
 """Returns the refusal of a command whose queues could not be stored or offered; None: the engine answers it."""
 
+_QUEUE_OF = attrgetter("queue")
 _CHANGING = CreateQueue | CreateSubscriber | DeleteQueue | DeleteSubscriber
 _CHANGES = frozenset({QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted})
 
@@ -251,7 +253,7 @@ class Turn:
             if not self._last and not self._gathering and not self._written:
                 self._release(ready)  # it rests on nothing, and nothing is before it
                 return
-            if not {each.queue for each in ready.messages} <= {batch.stream for batch in batches}:
+            if not {batch.stream for batch in batches}.issuperset(map(_QUEUE_OF, ready.messages)):
                 self._release_free(ready)
                 self._gathers_foreign = True
         if not _CHANGES.isdisjoint(map(type, ready.service_records)):

@@ -167,10 +167,6 @@ class _QueueCodec:
         except UNREADABLE as error:
             raise UnreadableRecord(str(error)) from error
 
-    def carries_payload(self, body: bytes) -> bool:
-        """See `Codec.carries_payload`."""
-        return body[1] in _ENQUEUED_TAGS
-
     def position_of(self, record: Record) -> int | None:
         """See `Codec.position_of`."""
         return record.position if type(record) in _ABOUT_A_SAMPLE else None  # type: ignore[union-attr]
@@ -186,6 +182,7 @@ class _QueueCodec:
         positions: list[int] = []
         data: list[bytes] = []
         ended: list[int] = []
+        carriers: list[int] = []
         run: list[int] = []
         included: Record | None = None
         body: _Metadata | _EnqueuedMetadata | _PlainMetadata
@@ -206,6 +203,7 @@ class _QueueCodec:
                 position = record.position
                 positions.append(position)
                 data.append(record.payload)
+                carriers.append(len(bodies))
                 if not _is_plain(record):
                     body = _EnqueuedMetadata(*_FIELDS(record))
                 elif type(after) is Assigned and after.position == position and after.attempt == 1:
@@ -231,7 +229,7 @@ class _QueueCodec:
             bodies.append(_encode(body))
             counts.append(count)
             count = 1
-        return Encoded(bodies, counts, positions, data, ended)
+        return Encoded(bodies, counts, positions, data, ended, carriers)
 
 
 def _parts(found: _Metadata) -> Sequence[Record]:

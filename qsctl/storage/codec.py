@@ -32,6 +32,7 @@ class Encoded(NamedTuple):
     """A batch of records as bodies: `counts` says how many records each body is; payloads stand apart.
 
     `positions` and `data` are those of the records that carry a payload, in step; `ended` are the positions that end.
+    `carriers` are the indexes of the bodies that begin with such a record, in step with them.
     """
 
     bodies: list[bytes]
@@ -39,6 +40,7 @@ class Encoded(NamedTuple):
     positions: list[int]
     data: list[bytes]
     ended: list[int]
+    carriers: list[int]
 
 
 class Positions:
@@ -77,9 +79,6 @@ class Codec(Protocol):
 
     def ended_by(self, record: Record) -> int | None:
         """The position that ends with a record; None: none does."""
-
-    def carries_payload(self, body: bytes) -> bool:
-        """Whether the first record of a body carries a payload."""
 
     def decode_all(self, bodies: Sequence[bytes]) -> Sequence[Record]:
         """The records of many bodies, which is quicker than one by one.

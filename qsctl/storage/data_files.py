@@ -145,7 +145,7 @@ class DataFiles:
         data = [self.payload(position) for position in positions]
         self.log.rewrite(index, [POSITION.pack(at) + each for at, each in zip(positions, data, strict=True)])
         self._frame_counts[index] = 0
-        self.locate(index, HEADER_SIZE_BYTES, Encoded([], [], list(positions), data, []))
+        self.locate(index, HEADER_SIZE_BYTES, Encoded([], [], list(positions), data, [], []))
         self.stray_files.discard(index)
 
     def _leave_former_files(self, positions: Iterable[int]) -> None:

@@ -7,8 +7,9 @@ when the file is to go. Reading the log once more gives the same.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import accumulate
+from collections.abc import Iterator, Sequence, Set
+from itertools import accumulate, repeat
+from operator import add
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -90,8 +91,9 @@ class LogStream:
         """Return records as a part of a group."""
         bodies, data = encoded.bodies, encoded.data
         if len(data) != len(bodies):
-            payloads, carries_payload = iter(data), self.codec.carries_payload
-            data = [next(payloads) if carries_payload(body) else b"" for body in bodies]
+            data = [b""] * len(bodies)
+            for at, payload in zip(encoded.carriers, encoded.data, strict=True):
+                data[at] = payload
         return Part(self.number, self.next_index, encoded.counts, bodies, data)
 
     def note(
@@ -112,12 +114,9 @@ class LogStream:
         bodies = part.bodies
         usage = self.usage.of(file, self.last_index, len(bodies))
         if encoded.positions:
-            sizes = [_OVERHEAD_BYTES + len(each) + len(data) for each, data in zip(bodies, part.data, strict=True)]
-            locations: Iterable[int] = accumulate(sizes, initial=file << FILE_BITS | offset)
-            if len(encoded.positions) != len(bodies):
-                carries_payload = self.codec.carries_payload
-                locations = [at for at, body in zip(locations, bodies, strict=False) if carries_payload(body)]
-            self.usage.begin(usage, encoded.positions, locations)
+            sizes = map(add, map(len, bodies), map(len, part.data))
+            starts = list(accumulate(map(add, sizes, repeat(_OVERHEAD_BYTES)), initial=file << FILE_BITS | offset))
+            self.usage.begin(usage, encoded.positions, map(starts.__getitem__, encoded.carriers))
         if encoded.ended:
             self._note_ended(first_index, records, encoded.ended, file, usage)
         if own and not usage.is_touched:

@@ -78,20 +78,22 @@ class LogUsage:
         if position > usage.position_max:
             usage.position_max = self.position_max = max(self.position_max, position)
 
-    def end(self, file: int, usage: FileUsage, positions: Iterable[int]) -> list[int]:
+    def end(self, file: int, usage: FileUsage, positions: Sequence[int]) -> list[int]:
         """Note positions that end in a file; returns those that are in the stream's own files."""
         others: list[int] = []
         pop, files = self.locations.pop, self.files
-        for position in positions:
-            self.ended_count += 1
+        here_count = 0
+        for ordinal, position in enumerate(positions, self.ended_count + 1):
             location = pop(position, None)
             if location is None:
                 others.append(position)
-                continue
-            at = location >> FILE_BITS
-            files[at].live_count -= 1
-            if at != file:
-                files[at].crossing.append((position, self.ended_count, file))
+            elif (at := location >> FILE_BITS) == file:
+                here_count += 1
+            else:
+                files[at].live_count -= 1
+                files[at].crossing.append((position, ordinal, file))
+        usage.live_count -= here_count
+        self.ended_count += len(positions)
         usage.ended_count = self.ended_count
         usage.is_touched = usage.is_touched or bool(others)
         return others

@@ -289,15 +289,19 @@ class LoggedStorage(WritesThenSyncs):
         """Write bodies to its own files; of positions that ended meanwhile without payload."""
         codec, in_log = self.codec, self.in_log
         in_log.replayed = None
-        carriers = [each for body in bodies for each in body.records[:1] if type(each) is codec.carrier]
         ended = [at for body in bodies for each in body.records if (at := codec.ended_by(each)) is not None]
-        held = [each for each in carriers if self.is_in_log(each.position)]
-        positions = [each.position for each in held]
+        begun = {
+            at: body.records[0]
+            for at, body in enumerate(bodies)
+            if body.records and type(body.records[0]) is codec.carrier
+        }
+        held = {at: each for at, each in begun.items() if self.is_in_log(each.position)}
+        positions = [each.position for each in held.values()]
         counts = [len(body.records) for body in bodies]
-        data = [each.payload for each in held]
-        self._own.put(Encoded([body.body for body in bodies], counts, positions, data, ended))
+        data = [each.payload for each in held.values()]
+        self._own.put(Encoded([body.body for body in bodies], counts, positions, data, ended, list(held)))
         in_log.forget_payloads(positions)
-        in_log.ended.update({each.position for each in carriers}.difference(positions))
+        in_log.ended.update({each.position for each in begun.values()}.difference(positions))
         in_log.ended.difference_update(ended)
 
 

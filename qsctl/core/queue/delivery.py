@@ -30,7 +30,7 @@ _REDELIVERED: Final = int(SampleFlag.REDELIVERED)
 _LAST: Final = int(SampleFlag.LAST_SHARED_READER_QUEUE)
 # Reading a member of an enumeration by its name takes longer than all else in a step.
 _ACCEPTED, _RETURNED = AckResponse.ACCEPTED, AckResponse.RETURNED
-_ASSIGN, _SEND, _ACKNOWLEDGE = Cause.ASSIGN, Cause.SEND, Cause.ACKNOWLEDGE
+_ACKNOWLEDGE = Cause.ACKNOWLEDGE
 _DELIVERED: Final = RemovalCause.DELIVERED
 
 
@@ -227,14 +227,15 @@ class Deliveries:
         guid = consumer.guid
         attempt = sample.attempts + 1
         rests_on = 0
-        sample.move(_ASSIGN)
+        position = sample.position
+        sample.dispatch()
         if self._journaled:
-            (stream.records or stream.begin()).append(Assigned(name, sample.position, guid, attempt))
-            rests_on = stream.base_index + len(stream.records)
-        sample.move(_SEND)
+            records = stream.records or stream.begin()
+            records.append(Assigned(name, position, guid, attempt))
+            rests_on = stream.base_index + len(records)
         sample.holder = guid
         sample.sent_at_ns = now
-        consumer.outstanding[sample.position] = sample
+        consumer.outstanding[position] = sample
         if consumer.unacked_threshold >= 0:
             group.ring.review(consumer)
         if self._times_out:
@@ -250,7 +251,7 @@ class Deliveries:
             Delivery(
                 name,
                 guid,
-                sample.position,
+                position,
                 sample.identity,
                 sample.payload,
                 sample.source_guid,
@@ -265,7 +266,7 @@ class Deliveries:
             else Delivery(
                 name,
                 guid,
-                sample.position,
+                position,
                 sample.identity,
                 sample.payload,
                 sample.source_guid,

@@ -83,28 +83,29 @@ class Entry:
         A sample that is held is acknowledged with 1, one that is refused with 0; one that waits is not acknowledged
         until it is held. An identity that is held or was lately retired is acknowledged with 1 and dropped.
         """
-        identity = write.identity
-        size_bytes = len(write.payload)
-        if self._outbox.reports_each_step:
-            self._outbox.events.append(SampleReceived(now, self._name, identity, size_bytes))
-        else:
-            passed = self._context.passed
-            (passed if passed.at_ns == now else self._context.count_at(now)).received_count += 1
-        if identity in self._held.known:
-            self._outbox.events.append(DuplicateDropped(now, self._name, identity))
-            self._context.answer(identity, _ACCEPTED)
-        elif write.lifespan_ns <= 0:
-            self._context.bounce(now, identity, BounceReason.EXPIRED)
-        elif self._context.refuses:
-            self._context.bounce(now, identity, BounceReason.NOT_STORED)
-        elif self._is_limited and (
-            self._reader_cache.arrivals or not self._limits.has_room(self._context.in_memory_bytes(size_bytes))
+        identity, context = write.identity, self._context
+        if (
+            identity not in self._held.known
+            and write.lifespan_ns > 0
+            and not context.refuses
+            and not (self._is_limited and self._has_no_room(len(write.payload)))
         ):
-            self._find_no_room(now, write)
-        else:
+            if self._outbox.reports_each_step:
+                self._outbox.events.append(SampleReceived(now, self._name, identity, len(write.payload)))
             self._enqueue(now, write, now)
             if self._reader_cache.arrivals:
                 self.let_in(now)
+            return
+        self._outbox.events.append(SampleReceived(now, self._name, identity, len(write.payload)))
+        if identity in self._held.known:
+            self._outbox.events.append(DuplicateDropped(now, self._name, identity))
+            context.answer(identity, _ACCEPTED)
+        elif write.lifespan_ns <= 0:
+            context.bounce(now, identity, BounceReason.EXPIRED)
+        elif context.refuses:
+            context.bounce(now, identity, BounceReason.NOT_STORED)
+        else:
+            self._find_no_room(now, write)
 
     def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
         """Refuse a sample for a reason that is not the queue's, such as its size [QS 2.4]."""
@@ -122,7 +123,7 @@ class Entry:
                 self._context.bounce(now, write.identity, BounceReason.EXPIRED)
             elif self._limits.has_room(self._context.in_memory_bytes(len(write.payload))):
                 self._reader_cache.leave(write.identity)
-                self._enqueue(now, write, received_at_ns)
+                self._enqueue(now, write, received_at_ns, was_outside=True)
             else:
                 self._limits.find_full(now)
                 return
@@ -175,11 +176,17 @@ class Entry:
             return False
         events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes))
         payload_from = (source.name, sample.position) if sample.payload is None else None
-        self._hold(now, dead, now, payload_from)
+        self._hold(now, dead, now, payload_from, True)
         self._offer(now, dead)
         return True
 
-    def _enqueue(self, now: Nanoseconds, write: Write, received_at_ns: Nanoseconds) -> None:
+    def _has_no_room(self, size_bytes: int) -> bool:
+        """Whether a sample of this size must wait outside: others do, or the queue is full."""
+        return bool(self._reader_cache.arrivals) or not self._limits.has_room(self._context.in_memory_bytes(size_bytes))
+
+    def _enqueue(
+        self, now: Nanoseconds, write: Write, received_at_ns: Nanoseconds, *, was_outside: bool = False
+    ) -> None:
         lifespan_ns = write.lifespan_ns
         sample = Sample(
             self._held.next_position,
@@ -196,7 +203,7 @@ class Entry:
             write.related_reader_guid,
             write.flags & _PRODUCER_FLAGS,
         )
-        self._hold(now, sample, received_at_ns)
+        self._hold(now, sample, received_at_ns, None, was_outside)
         if self._acknowledges:
             stream = self._stream
             rests_on = stream.base_index + len(stream.records)
@@ -204,9 +211,22 @@ class Entry:
         self._offer(now, sample)
 
     def _hold(
-        self, now: Nanoseconds, sample: Sample, received_at_ns: Nanoseconds, payload_from: tuple[str, int] | None = None
+        self,
+        now: Nanoseconds,
+        sample: Sample,
+        received_at_ns: Nanoseconds,
+        payload_from: tuple[str, int] | None,
+        was_received_apart: bool,
     ) -> None:
-        """Enqueue: record, report and count; `_offer` it next."""
+        """Enqueue: record, report and count; `_offer` it next.
+
+        Args:
+            now: likewise.
+            sample: likewise.
+            received_at_ns: when it came.
+            payload_from: where its payload is, if not in memory.
+            was_received_apart: whether its `SampleReceived` is among the events, however usual steps are reported.
+        """
         outbox, size_bytes = self._outbox, sample.size_bytes
         sample.move(_STORE)
         self._held.enter(sample)
@@ -215,7 +235,7 @@ class Entry:
             (stream.records or stream.begin()).append(enqueued_record(self._name, sample, payload_from))
             if size_bytes > self._context.on_disk_over_bytes:
                 outbox.spilling.append(sample)
-        if outbox.reports_each_step:
+        if was_received_apart or outbox.reports_each_step:
             outbox.events.append(SampleEnqueued(now, self._name, sample.identity, size_bytes, received_at_ns))
         else:
             passed = self._context.passed

@@ -101,7 +101,9 @@ class Removal:
             and not self._undeliverables.bury(now, self._context, sample, reason)
         ):
             return
-        if self._journaled and not (self._undeliverables.are_moves_one_record and removal in REASONS):
+        if self._journaled and (
+            removal is _DELIVERED or not (self._undeliverables.are_moves_one_record and removal in REASONS)
+        ):
             stream = self._stream
             (stream.records or stream.begin()).append(Removed(self._name, sample.position, removal))
         if self._outbox.reports_each_step or removal is not _DELIVERED:

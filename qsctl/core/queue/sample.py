@@ -97,6 +97,13 @@ TRANSITIONS: Final[dict[tuple[SampleState, Cause], SampleState]] = {
 """Table 2.1. A pair that is not here cannot happen; asking for it is our own mistake and fails loudly."""
 
 
+_DISPATCHED: Final = {
+    state: TRANSITIONS[TRANSITIONS[state, _C.ASSIGN], _C.SEND]
+    for state in SampleState
+    if (state, _C.ASSIGN) in TRANSITIONS
+}
+"""Where a sample is that was assigned to a consumer and sent to it, by where it was."""
+
 _NEXT: Final = tuple(tuple(TRANSITIONS.get((state, cause)) for cause in Cause) for state in SampleState)
 """The same, indexed by state and cause: a sample moves four times at the least, and this takes half the time."""
 
@@ -161,4 +168,15 @@ class Sample(msgspec.Struct, gc=False):
         following = _NEXT[self.state][cause]
         if following is None:
             raise AssertionError(f"no transition from {self.state.name} by {cause.name}: {self.identity}")
+        self.state = following
+
+    def dispatch(self) -> None:
+        """Go to the state after the next: assigned to a consumer, then sent to it. A step of the same turn takes both.
+
+        Raises:
+            AssertionError: `TRANSITIONS` does not lead from here by `ASSIGN`; names the state.
+        """
+        following = _DISPATCHED.get(self.state)
+        if following is None:
+            raise AssertionError(f"no transition from {self.state.name} by {Cause.ASSIGN.name}: {self.identity}")
         self.state = following

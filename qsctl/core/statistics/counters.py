@@ -315,7 +315,7 @@ class QueueStatistics:
             self._flushed += 1
 
     def _count_passed(self, event: SamplesPassed) -> None:
-        self._received += event.received_count
+        self._received += event.enqueued_count
         self._enqueued_in_period += event.enqueued_count
         self._sent += event.sent_count
         self._sent_in_period += event.sent_count

@@ -25,8 +25,6 @@ class _StoredMetadata(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=Fa
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Record).decode
-_STORED_TAG: Final = 1
-"""What the second byte of a body says it is."""
 
 
 class _RecoveryCodec:
@@ -41,8 +39,10 @@ class _RecoveryCodec:
         positions: list[int] = []
         data: list[bytes] = []
         ended: list[int] = []
+        carriers: list[int] = []
         for record in records:
             if isinstance(record, Stored):
+                carriers.append(len(bodies))
                 bodies.append(_encode(_StoredMetadata(record.stream, record.position, record.message)))
                 positions.append(record.position)
                 data.append(record.payload)
@@ -50,7 +50,7 @@ class _RecoveryCodec:
             if isinstance(record, Removed):
                 ended.append(record.position)
             bodies.append(_encode(record))
-        return Encoded(bodies, [1] * len(bodies), positions, data, ended)
+        return Encoded(bodies, [1] * len(bodies), positions, data, ended, carriers)
 
     def decode(self, body: bytes) -> Sequence[Record]:
         """See `Codec.decode`."""
@@ -66,10 +66,6 @@ class _RecoveryCodec:
     def ended_by(self, record: Record) -> int | None:
         """See `Codec.ended_by`."""
         return record.position if isinstance(record, Removed) else None
-
-    def carries_payload(self, body: bytes) -> bool:
-        """See `Codec.carries_payload`."""
-        return body[1] == _STORED_TAG
 
     def decode_all(self, bodies: Sequence[bytes]) -> Sequence[Record]:
         """See `Codec.decode_all`."""

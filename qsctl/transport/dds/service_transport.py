@@ -211,13 +211,13 @@ class ServiceTransport:
         deliveries = _ByPeer[Delivery]()
         answers = _ByPeer[WriteAcknowledgment]()
         for message in messages:
-            if isinstance(message, Delivery):
+            if type(message) is Delivery:
                 if message.dead_letter_reason is not None:
                     message = _dead_letter(message, message.dead_letter_reason)
                 if message.consumer_guid != deliveries.guid or message.queue is not deliveries.queue:
                     deliveries.turn_to(message.queue, message.consumer_guid)
                 deliveries.latest.append(message)
-            elif isinstance(message, WriteAcknowledgment):
+            elif type(message) is WriteAcknowledgment:
                 if message.identity.writer_guid != answers.guid or message.queue is not answers.queue:
                     answers.turn_to(message.queue, message.identity.writer_guid)
                 answers.latest.append(message)
