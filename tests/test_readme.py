@@ -103,6 +103,39 @@ def test_the_world_ends_as_the_readme_shows(tmp_path: Path, monkeypatch: pytest.
     assert missing == []
 
 
+def worked_examples() -> list[tuple[str, list[str]]]:
+    """Each command of the section with the lines below it; `…` in a command stands for the one before it."""
+    begin = README.index("### Worked examples")
+    section = README[begin : README.index("\n### ", begin)]
+    found: list[tuple[str, list[str]]] = []
+    for block in re.findall(r"```text\n(.*?)```", section, re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *lines = part.rstrip("\n").splitlines()
+            if "…" in command:
+                command = f"{found[-1][0]} {command.partition('…')[2].strip()}"
+            found.append((command, lines))
+    return found
+
+
+def test_every_worked_example_is_there() -> None:
+    begin = README.index("### Worked examples")
+    section = README[begin : README.index("\n### ", begin)]
+    assert set(re.findall(r"W\d+", section)) == {f"W{number}" for number in range(1, 11)}
+    assert len(worked_examples()) >= 15
+
+
+@pytest.mark.parametrize(("command", "lines"), worked_examples())
+def test_a_worked_example_prints_what_the_readme_shows(
+    command: str, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    printed = [line.split() for line in run(command).splitlines()]
+    for line in lines:  # its beginning, for tables are cut on the right, and sentences at an ellipsis
+        words = line.removesuffix("…").split()
+        assert any(found[: len(words)] == words for found in printed), line
+
+
 def test_the_table_of_broker_settings_is_the_one_that_is_used() -> None:
     rows = [
         f"| `{' '.join(setting.cli)}` | `{setting.semp_v2}` | `profile/{setting.scenario}` | {setting.source} |"

@@ -1,11 +1,11 @@
-"""Why each kind of event was raised, in one line an operator can act on; for the screen, summaries and reports."""
+"""What replications tell together, and why each kind of event was raised, in one line an operator can act on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
 
-from qsctl.eventlog.run_folder import Happening, ReplicationInfo, RuleVerdict
+from qsctl.eventlog.run_folder import Happening, ReplicatedQueue, ReplicationInfo, RuleVerdict
 
 REASONS: Final = {
     "slow-subscriber": "data could not be sent for too much of the last minute: the client reads too slowly",
@@ -105,3 +105,36 @@ def merged_verdicts(replications: Iterable[ReplicationInfo]) -> tuple[RuleVerdic
                 replay=shown.replay,
             )
     return tuple(found.values())
+
+
+def merged_replicated_queues(replications: Iterable[ReplicationInfo]) -> tuple[ReplicatedQueue, ...]:
+    """Return the replicated queues of all replications: counts added, times the longest.
+
+    A queue that had no master, or accepted nothing, in one of them has no such time.
+    """
+    found: dict[str, ReplicatedQueue] = {}
+    for replication in replications:
+        for each in replication.replicated_queues:
+            other = found.get(each.queue)
+            if other is None:
+                found[each.queue] = each
+                continue
+            later = each if _is_later(each.first_master_ns, other.first_master_ns) else other
+            answered = each if _is_later(each.first_accepted_ns, other.first_accepted_ns) else other
+            found[each.queue] = ReplicatedQueue(
+                queue=each.queue,
+                replicas=max(other.replicas, each.replicas),
+                first_master=later.first_master,
+                first_master_ns=later.first_master_ns,
+                refused_before=other.refused_before + each.refused_before,
+                first_accepted_ns=answered.first_accepted_ns,
+                refused_later=other.refused_later + each.refused_later,
+                elected=other.elected + each.elected,
+                longest_without_master_ns=max(other.longest_without_master_ns, each.longest_without_master_ns),
+            )
+    return tuple(found.values())
+
+
+def _is_later(one_ns: int | None, other_ns: int | None) -> bool:
+    """Whether an instant comes after another; None is never."""
+    return other_ns is not None and (one_ns is None or one_ns > other_ns)

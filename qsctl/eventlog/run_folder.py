@@ -77,6 +77,27 @@ class RuleVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule of faults that breaks it, as short as was found."""
 
 
+class ReplicatedQueue(msgspec.Struct, frozen=True, kw_only=True):
+    """The masters of a replicated queue of a simulated cluster, and what was refused for want of one [QS 7.1.2]."""
+
+    queue: str
+    replicas: int
+    """How many instances keep it."""
+    first_master: str = ""
+    """The instance that became master first; empty: none ever did."""
+    first_master_ns: int | None = None
+    refused_before: int = 0
+    """Writes that every replica answered with 0 before there was a first master."""
+    first_accepted_ns: int | None = None
+    """When an answer of 1 left a replica first."""
+    refused_later: int = 0
+    """Writes that every replica answered with 0 after that election, whatever the reason."""
+    elected: int = 0
+    """How often an instance became master."""
+    longest_without_master_ns: int = 0
+    """After the first master; until the end of the run where none came again."""
+
+
 class ReplicationInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One replication: how far it came and what it wrote."""
 
@@ -91,6 +112,8 @@ class ReplicationInfo(msgspec.Struct, frozen=True, kw_only=True):
     """In the order in which they first happened."""
     verdicts: tuple[RuleVerdict, ...] = ()
     """Of a world."""
+    replicated_queues: tuple[ReplicatedQueue, ...] = ()
+    """Of a world, in the order of its configuration."""
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from qsctl.eventlog.run_folder import SCENARIO_FILE, Happening, RunInfo, read_ru
 from qsctl.eventlog.schema import bucket_bounds_ns
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds, format_duration
 from qsctl.report.charts import Picture, depth_chart, latency_chart, picture, rate_chart
+from qsctl.report.cluster_tables import cluster_tables
 from qsctl.report.page import Page, Table
 from qsctl.report.words import count_text, duration_text, listed, percent_text
 from qsctl.summary.job import summarize_run
@@ -56,12 +57,13 @@ def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
         title=f"Run {folder.name}: {info.scenario}",
         subtitle=f"{info.model}, {format_duration(info.horizon_ns)} simulated, {info.replications} replication(s), "
         f"seed {info.seed}, {count_text(info.arrived_messages)} messages",
-        good=not lost,
+        good=not lost and not any(each.violations for each in by_queue.verdicts),
         verdict=verdict(by_queue, by_client),
         pictures=_pictures(folder, info, by_queue, by_client, alone, worst),
         tables=[
             _queue_table("By queue, all clients together", by_queue.queues),
             *_happening_tables(by_queue.happenings),
+            *cluster_tables(by_queue.replicated_queues, by_queue.verdicts),
             _client_table(by_client),
         ],
         facts=_facts(info),
@@ -93,7 +95,9 @@ def worst_client(queues: Sequence[QueueFigures]) -> str | None:
 
 def verdict(by_queue: RunSummary, by_client: RunSummary) -> list[str]:
     """Return what an operator wants to know first, in words."""
-    sentences = []
+    sentences = [
+        f"The cluster broke {each.rule}, {each.meaning}: {each.first}." for each in by_queue.verdicts if each.violations
+    ]
     lost = [each for each in by_queue.queues if each.loss_ratio > 0]
     if lost:
         sentences.append(

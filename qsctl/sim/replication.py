@@ -142,6 +142,7 @@ def simulate_replication(
         event_rows=writer.event_rows,
         happenings=getattr(run, "happenings", ()),
         verdicts=getattr(run, "verdicts", ()),
+        replicated_queues=getattr(run, "replicated_queues", ()),
     )
     return Outcome(info, writer.files, compile_s())
 

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from qsctl.errors import UsageError
-from qsctl.eventlog.explained import merged_happenings
+from qsctl.eventlog.explained import merged_happenings, merged_replicated_queues, merged_verdicts
 from qsctl.eventlog.location import Location, location, spark_path
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.summary import recorded_counters, tables
@@ -194,6 +194,7 @@ def _summary(spark: SparkSession, runs: Sequence[RecordedRun], asked: _Asked, ou
     if not all(run.info.complete for run in runs):
         notes.append("The run was interrupted: these are the figures of its finished part.")
     first = runs[0]
+    replications = [each for run in runs for each in run.info.done]
     return RunSummary(
         runs=tuple(str(run.folder) for run in runs),
         facts=tuple(_facts(run, label) for run, label in zip(runs, labels, strict=True)),
@@ -207,7 +208,9 @@ def _summary(spark: SparkSession, runs: Sequence[RecordedRun], asked: _Asked, ou
         queues=queue_figures(rows.pop("queues", []), rows.get("delays", [])),
         tables={name: table for name, table in rows.items() if name in asked.measures},
         notes=tuple(notes),
-        happenings=merged_happenings(each for run in runs for each in run.info.done),
+        happenings=merged_happenings(replications),
+        replicated_queues=merged_replicated_queues(replications),
+        verdicts=merged_verdicts(replications),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from qsctl.eventlog.outcomes import LOSS_COLUMNS, loss_ratio
-from qsctl.eventlog.run_folder import Happening
+from qsctl.eventlog.run_folder import Happening, ReplicatedQueue, RuleVerdict
 from qsctl.instant import SECOND_NS, Nanoseconds
 
 Rows = Sequence[Mapping[str, Any]]
@@ -136,6 +136,10 @@ class RunSummary:
     facts: tuple[RunFacts, ...] = ()
     happenings: tuple[Happening, ...] = ()
     """Events of all runs and replications by kind, whatever the log's level."""
+    replicated_queues: tuple[ReplicatedQueue, ...] = ()
+    """Of simulated clusters: counts of all runs and replications, and the longest times."""
+    verdicts: tuple[RuleVerdict, ...] = ()
+    """Of simulated clusters: of all runs and replications, by rule."""
 
 
 def queue_figures(queues: Rows, delays: Rows) -> tuple[QueueFigures, ...]:

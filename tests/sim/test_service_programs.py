@@ -11,7 +11,7 @@ from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS
 from qsctl.sim.service.peers import CONSUMER, PRODUCER, ConsumerProgram, HostedQueue, ProducerProgram, guid_of
 
-QUEUE = HostedQueue("P/S/Q", "Q", "P", "T", -1, True, False, 0)
+QUEUE = HostedQueue("P/S/Q", "Q", "P", "T", -1, True, False)
 READER = guid_of(CONSUMER, 0)
 SAMPLE = SampleIdentity(guid_of(PRODUCER, 0), 1)
 

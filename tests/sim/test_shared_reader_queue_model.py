@@ -1,4 +1,4 @@
-"""Our own queue under virtual time: theory, lost consumers, dead letters, conservation, the election of a master."""
+"""Our own queue under virtual time: theory, lost consumers, dead letters, conservation."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from qsctl.errors import InvalidInput
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import SECOND_NS
 from qsctl.sim.model import EVENT_NAMES, OUTCOMES, Stop
+from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.scenario import (
     ConstantArrivals,
     ConstantSize,
@@ -219,16 +220,12 @@ def test_a_producer_with_a_window_waits_for_its_acknowledgments() -> None:
     assert min(b - a for a, b in itertools.pairwise(entered)) == 2 * SECOND_NS // 200
 
 
-def test_w10_a_replicated_queue_rejects_its_first_samples_until_the_master_is_elected() -> None:
-    replication = ReplicationSettings(enabled=True, queue_instances=2, master_timeout_ns=SECOND_NS // 2)
-    scenario = scenario_of(
-        queue_settings(replication=replication), producers=(WorkloadProducer("T", ConstantArrivals(100.0)),)
-    )
-    rows, _, _ = simulate(scenario)
-    elected = SECOND_NS // 2 + 2 * DELAY
-    assert {row["outcome"] for row in rows if row["enqueued_ns"] < elected} == {"discarded"}
-    assert {row["outcome"] for row in rows if row["enqueued_ns"] >= elected} == {"delivered"}
-    assert count(rows, "discarded") == 51, "one each 10 ms from 0 to 500 ms"
+def test_a_replicated_queue_is_left_to_the_model_of_clusters() -> None:
+    scenario = scenario_of(queue_settings(replication=ReplicationSettings(enabled=True)))
+    with pytest.raises(InvalidInput, match="queue P/S/Q is replicated") as caught:
+        check_rules(scenario)
+    assert 'model="world"' in str(caught.value)
+    check_rules(scenario_of(queue_settings(replication=ReplicationSettings(enabled=False))))
 
 
 @given(

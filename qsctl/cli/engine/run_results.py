@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
-from qsctl.cli.simulation.summarize_results import short_duration
+from qsctl.cli.simulation.durations import short_duration
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.simulation.durations import short_duration
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, compared_runs
-from qsctl.cli.simulation.summarize_results import MOST_LINES, short_duration
+from qsctl.cli.simulation.summarize_results import MOST_LINES
 from qsctl.cli.simulation.sweep_results import SHOWN
 from qsctl.errors import UsageError
 

@@ -185,7 +185,7 @@ def _result(
     notes: tuple[str, ...], spark: bool,
 ) -> Simulated:  # fmt: skip
     from qsctl.cli.simulation.figures import client_count
-    from qsctl.eventlog.explained import merged_happenings, merged_verdicts
+    from qsctl.eventlog.explained import merged_happenings, merged_replicated_queues, merged_verdicts
 
     info = report.info
     copied: dict[str, Any] = {name: getattr(info, name) for name in _FROM_THE_RUN}
@@ -206,6 +206,7 @@ def _result(
         notes=notes,
         happenings=merged_happenings(info.done),
         verdicts=merged_verdicts(info.done),
+        replicated_queues=merged_replicated_queues(info.done),
     )
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from qsctl.cli.output.results import Block, Column, ListResult, Plain, Result, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.simulation.cluster_results import cluster_blocks, cluster_fields
+from qsctl.cli.simulation.durations import short_duration
 from qsctl.cli.simulation.summarize_results import (
     Summary,
     figures_row,
@@ -15,14 +17,12 @@ from qsctl.cli.simulation.summarize_results import (
     loss_blocks,
     place_of,
     queue_blocks,
-    short_duration,
     waiting_blocks,
 )
-from qsctl.cli.simulation.verdict_results import verdict_blocks, verdict_rows
 from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
-    from qsctl.eventlog.run_folder import Happening, RuleVerdict
+    from qsctl.eventlog.run_folder import Happening, ReplicatedQueue, RuleVerdict
     from qsctl.summary.run_summary import QueueFigures
 
 MODEL_NAMES = {
@@ -47,6 +47,9 @@ OWN_NAMES = {
 }
 """A model's own words for columns [CLOVERLEAF]. An integration engine throws results of failed route details away."""
 
+_OWN_PLACE = frozenset({"queues", "notes", "elapsed_s", "compile_s", "happenings", "verdicts", "replicated_queues"})
+"""Fields that a document has in another form."""
+
 
 class SimulateResult(Result):
     """Base of what the command returns."""
@@ -62,6 +65,7 @@ class SimulateResult(Result):
         "simulated_messages": "messages that arrived, warm-up included",
         "elapsed_s": "seconds that the simulation took, without those of compile_s",
         "compile_s": "seconds that compiling the simulator for this machine took: of a first run",
+        "replicated_queues": "of model world: masters of each replicated queue, and writes that were answered 0",
         "verdicts": "of model world: what was made of each rule, the first violation and a schedule that replays it",
         "queues": "one entry a line of the table, as csv and jsonl print them",
         **{name: text for name, text in Summary.field_help.items() if name not in {"tables", "run_id"}},
@@ -97,6 +101,7 @@ class Simulated(SimulateResult):
     notes: tuple[str, ...] = ()
     happenings: tuple[Happening, ...] = ()
     verdicts: tuple[RuleVerdict, ...] = ()
+    replicated_queues: tuple[ReplicatedQueue, ...] = ()
 
     @property
     def exit_status(self) -> ExitStatus:
@@ -108,9 +113,7 @@ class Simulated(SimulateResult):
     def document(self) -> Plain:
         """Everything, with stable names."""
         fields: dict[str, Plain] = {
-            name: getattr(self, name)
-            for name in self.__dataclass_fields__
-            if name not in {"queues", "notes", "elapsed_s", "compile_s", "happenings", "verdicts"}
+            name: getattr(self, name) for name in self.__dataclass_fields__ if name not in _OWN_PLACE
         }
         times: dict[str, Plain] = {name: round(getattr(self, name), 3) for name in ("elapsed_s", "compile_s")}
         return {
@@ -118,7 +121,7 @@ class Simulated(SimulateResult):
             **times,
             "queues": self.rows(),
             "events": happening_rows(self.happenings),
-            **({"verdicts": verdict_rows(self.verdicts)} if self.verdicts else {}),
+            **cluster_fields(self.replicated_queues, self.verdicts),
             "notes": list(self.notes),
         }
 
@@ -143,7 +146,7 @@ class Simulated(SimulateResult):
         blocks += loss_blocks(self.queues, OWN_NAMES.get(self.model))
         blocks += waiting_blocks(self.queues)
         blocks += happening_blocks(self.happenings)
-        blocks += verdict_blocks(self.verdicts)
+        blocks += cluster_blocks(self.replicated_queues, self.verdicts, is_summed=self.replications > 1)
         blocks += self._repeats()
         blocks += [TextBlock(note, "faint") for note in self.notes]
         blocks.append(TextBlock(f"Run folder: {self.folder}"))

@@ -13,9 +13,9 @@ from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.simulation.command_line import command_line
+from qsctl.cli.simulation.durations import short_duration
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
 from qsctl.cli.simulation.spark_options import ClusterOptions
-from qsctl.cli.simulation.summarize_results import short_duration
 from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import ExitStatus
 

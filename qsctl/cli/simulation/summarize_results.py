@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.simulation.cluster_results import cluster_blocks, cluster_fields
+from qsctl.cli.simulation.durations import short_duration
 from qsctl.eventlog.explained import peak_text, reason_of
 
 if TYPE_CHECKING:
@@ -17,17 +19,6 @@ KEYS = ("run_id", "replication", "client", "queue", "topic_id")
 HEADINGS = {"run_id": "Run", "replication": "Replication", "client": "Client", "queue": "Queue", "topic_id": "Topic"}
 MOST_LINES = 60
 """A table longer than this is cut on the screen; every other format has all of it."""
-
-
-def short_duration(duration_ns: float | None) -> str:
-    """A duration to three or four digits, for people."""
-    if duration_ns is None:
-        return ""
-    value = float(duration_ns)
-    for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if value >= scale:
-            return f"{value / scale:.4g} {unit}"
-    return f"{value:.4g} ns"
 
 
 @dataclass(frozen=True)
@@ -76,6 +67,8 @@ class Summary(Result):
         "delivered_per_second": "delivered messages a second",
         "facts": "-o json and yaml: of each run its name in run_id, scenario, seed, level, times and replications",
         "events": "-o json and yaml: events by kind: count, clients, first_ns, first_client, peak, reason",
+        "replicated_queues": "-o json and yaml, of model world: masters of each replicated queue, writes answered 0",
+        "verdicts": "-o json and yaml, of model world: what was made of each rule, the first violation, its replay",
         "tables": "-o json and yaml: the other measures, as --out writes them",
     }
 
@@ -88,6 +81,7 @@ class Summary(Result):
             "queues": self.rows(),
             **fields_of(summary, "tables", "notes"),
             "events": happening_rows(summary.happenings),
+            **cluster_fields(summary.replicated_queues, summary.verdicts),
         }
 
     def rows(self) -> Sequence[Row]:
@@ -101,6 +95,8 @@ class Summary(Result):
         blocks += loss_blocks(summary.queues)
         blocks += waiting_blocks(summary.queues)
         blocks += happening_blocks(summary.happenings)
+        several = summary.replications > 1 or len(summary.runs) > 1
+        blocks += cluster_blocks(summary.replicated_queues, summary.verdicts, is_summed=several)
         blocks += self._slow()
         blocks += self._law()
         blocks += self._intervals()

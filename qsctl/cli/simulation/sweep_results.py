@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
-from qsctl.cli.simulation.summarize_results import MOST_LINES, short_duration
+from qsctl.cli.simulation.durations import short_duration
+from qsctl.cli.simulation.summarize_results import MOST_LINES
 
 if TYPE_CHECKING:
     from qsctl.eventlog.location import Location

@@ -105,6 +105,8 @@ def breaches_of(scenario: Scenario) -> Iterator[Breach]:
         )
     if scenario.workload is not None:
         yield from _workload(scenario.workload, scenario.horizon_ns)
+        if scenario.model is Model.SHARED_READER_QUEUE:
+            yield from _one_instance(scenario.workload)
     if scenario.world is not None:
         yield from _world(scenario, scenario.world)
     if scenario.engine is not None:
@@ -317,6 +319,19 @@ def _world(scenario: Scenario, world: World) -> Iterator[Breach]:
         )
     if world.schedule and not is_trace_file(Path(world.schedule)):
         yield Breach(world, "there is no such schedule", shown(world.schedule), "a file of lines")
+
+
+def _one_instance(workload: Workload) -> Iterator[Breach]:
+    """Yield the queues that need other instances: one alone would have no master to elect, and refuse nothing."""
+    for participant, subscriber, queue in queues_of(workload.service):
+        if queue.replication.enabled:
+            yield Breach(
+                workload,
+                f"queue {participant.name}/{subscriber.name}/{queue.name} is replicated, and a shared_reader_queue "
+                "scenario simulates one instance",
+                "replicated",
+                'model="world" with a <world>, which simulates the replicas, or a queue that is not replicated',
+            )
 
 
 def _workload(workload: Workload, horizon_ns: Nanoseconds) -> Iterator[Breach]:

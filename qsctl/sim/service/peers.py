@@ -68,7 +68,6 @@ class HostedQueue:
     max_count: int
     acknowledges: bool
     replicated: bool
-    master_timeout_ns: Nanoseconds
 
 
 def hosted_queues(service: ServiceSettings) -> list[HostedQueue]:
@@ -82,7 +81,6 @@ def hosted_queues(service: ServiceSettings) -> list[HostedQueue]:
             queue.limits.max_count,
             queue.app_ack_sample_to_producer,
             queue.replication.enabled,
-            queue.replication.master_timeout_ns,
         )
         for participant, subscriber, queue in queues_of(service)
     ]

@@ -4,9 +4,8 @@ There is no second version of the queue: this is a driver of `core.turn.Turn`, a
 The network delays every message alike; consumers serve one sample at a time and then acknowledge, reject or stay
 silent, or are gone for a while. What is stored together is durable after the sync of the storage.
 
-Replicated queues: one engine stands for all replicas of a group. They start together without a master; each waits for
-the master's messages for `master_timeout`, then they vote, one exchange of messages. Until then samples are rejected
-with response 0 [QS 7.1.2].
+One instance is simulated: a scenario with replicated queues is refused (`scenario.rules`), for replicas are those of
+the model `world`.
 """
 
 from __future__ import annotations
@@ -19,10 +18,8 @@ import numpy as np
 
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import (
-    AckResponse,
     Delivery,
     Inbound,
-    Write,
     WriteAcknowledgment,
 )
 from qsctl.core.turn import Group, Turn
@@ -85,11 +82,6 @@ class SharedReaderQueueRun:
         self._log = SampleLog(
             self._queues, scenario.warm_up_ns, workload.delay_ns, level is not LogLevel.COUNTERS, chunk_rows
         )
-        self._elected_at_ns = {
-            queue.topic_name: queue.master_timeout_ns + 2 * workload.delay_ns
-            for queue in self._queues
-            if queue.replicated
-        }
         self._arrivals = ArrivalCursor(arrivals_scenario(scenario), replication, scenario.horizon_ns)
         self._payloads: dict[int, bytes] = {}
         self._agenda: list[tuple[Nanoseconds, int, int, Any, Any]] = []
@@ -220,7 +212,7 @@ class SharedReaderQueueRun:
 
     def _do(self, now: Nanoseconds, kind: int, peer: Any, what: Any) -> None:
         if kind == _TO_SERVICE:
-            self._receive(now, what)
+            self._inbox.append(what)
         elif kind == _TO_CONSUMER:
             self._deliver(now, peer, what)
         elif kind == _SERVED:
@@ -248,23 +240,6 @@ class SharedReaderQueueRun:
     def _send(self, now: Nanoseconds, messages: Sequence[Inbound]) -> None:
         for message in messages:
             self._at(now + self._delay_ns, _TO_SERVICE, None, message)
-
-    def _receive(self, now: Nanoseconds, message: Inbound) -> None:
-        if isinstance(message, Write) and now < self._elected_at_ns.get(message.topic_name, 0):
-            self._reject_without_master(now, message)
-        else:
-            self._inbox.append(message)
-
-    def _reject_without_master(self, now: Nanoseconds, write: Write) -> None:
-        """While the master is being elected, every queue of the topic answers 0 [QS 7.1.2]."""
-        producer = self._producers[number_of(write.identity.writer_guid)]
-        for queue in self._queues:
-            if (queue.participant, queue.topic_name) != (write.participant, write.topic_name):
-                continue
-            self._log.bounced(now, queue.full_name, write.identity, len(write.payload))
-            if queue.acknowledges:
-                answer = WriteAcknowledgment(queue.full_name, write.identity, AckResponse.REJECTED)
-                self._at(now + self._delay_ns, _TO_PRODUCER, producer, answer)
 
     def _deliver(self, now: Nanoseconds, consumer: ConsumerProgram, delivery: Delivery) -> None:
         if not consumer.is_present:

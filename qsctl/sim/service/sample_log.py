@@ -92,7 +92,7 @@ class SampleLog:
                 self._removed(at_ns, queue, identity, held, _OUTCOME_OF[cause])
             case SampleBounced(at_ns, queue, identity, _):
                 _, size_bytes = self._received.pop((queue, identity), (at_ns, 0))
-                self.bounced(at_ns, queue, identity, size_bytes)
+                self._bounced(at_ns, queue, identity, size_bytes)
             case DuplicateDropped(_, queue, identity):
                 self._received.pop((queue, identity), None)
             case SampleReturned(_, queue, _, _, _):
@@ -100,7 +100,7 @@ class SampleLog:
             case _:
                 pass  # the other events add nothing to what is in the rows
 
-    def bounced(self, at_ns: Nanoseconds, queue: str, identity: SampleIdentity, size_bytes: int) -> None:
+    def _bounced(self, at_ns: Nanoseconds, queue: str, identity: SampleIdentity, size_bytes: int) -> None:
         """Log a sample that its queue refused: it left as it came."""
         self._end(queue, identity, _Held(at_ns, size_bytes), 0, NEVER, NEVER, Outcome.DISCARDED)
 

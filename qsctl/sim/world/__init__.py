@@ -10,7 +10,7 @@ a row for each sample, the events of the cluster, and a verdict for each rule.
 - `world.py`: who is connected to whom; `configuration.py`: what each instance is configured with;
 - `vocabulary.py`, `schedule.py`, `director.py`: faults as lines of text, and who does them; `random_faults.py`: drawn;
 - `history.py`, `invariants/`, `client_view.py`: observers that judge; `verdict.py`: a world run to its end, and the
-  fewest faults that break it; `figures.py`, `world_log.py`, `run.py`: what users see of it.
+  fewest faults that break it; `figures.py`, `elections.py`, `world_log.py`, `run.py`: what users see of it.
 
 Invariants: the seed decides everything; nothing of a protocol is decided here; what is judged is what left a service,
 reached a program or was synced, not what a replica says of itself (but for P5 and P6, which look at roles and logs).

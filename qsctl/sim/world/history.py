@@ -24,6 +24,9 @@ class Observer:
     def written(self, service: int, write: Write) -> None:
         """A producer sends a sample to a service."""
 
+    def refused(self, queue: str, write: Write) -> None:
+        """Every service that an attempt to write was sent to has answered 0 for a queue."""
+
     def answered(self, service: int, answer: WriteAcknowledgment) -> None:
         """A service's answer reached the sample's producer."""
 

@@ -53,6 +53,7 @@ class ProducerProgram:
         agenda: the clock.
         random: draws what the program decides.
         on_write: called with the service and each sample that is sent to it.
+        on_refused: called with a queue and an attempt that every service has refused for it.
         on_outcome: called with what became of a sample.
     """
 
@@ -70,6 +71,7 @@ class ProducerProgram:
         agenda: Agenda,
         random: Random,
         on_write: Callable[[int, Write], None],
+        on_refused: Callable[[str, Write], None],
         on_outcome: Callable[[SampleIdentity, bool], None],
     ) -> None:
         self.node = node
@@ -83,6 +85,7 @@ class ProducerProgram:
         self._agenda = agenda
         self._random = random
         self._on_write = on_write
+        self._on_refused = on_refused
         self._on_outcome = on_outcome
         self.sessions: dict[int, Session] = {}
         self._backlog: deque[tuple[bytes, SampleIdentity | None]] = deque()
@@ -136,9 +139,12 @@ class ProducerProgram:
             if answer.attempt != each.write.attempt:
                 return
             refused_by = each.refused_by.setdefault(answer.queue, set())
+            is_known = service in refused_by
             refused_by.add(service)
             if not (set(self.sessions) if self._relays else each.sent_to) <= refused_by:
                 return  # a negative acknowledgment is local [QS 7.1.1.2]
+            if not is_known:
+                self._on_refused(answer.queue, each.write)
         self._state.receive(answer)
         for outcome in self._state.pop_outcomes():
             ended = self._open.pop(outcome.identity)

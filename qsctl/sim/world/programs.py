@@ -26,6 +26,7 @@ def producers_of(
     agenda: Agenda,
     random: Callable[[str], Random],
     on_write: Callable[[int, Write], None],
+    on_refused: Callable[[str, Write], None],
     on_outcome: Callable[[SampleIdentity, bool], None],
 ) -> list[ProducerProgram]:
     """Return every producer, numbered from 1 in the order of the scenario.
@@ -57,6 +58,7 @@ def producers_of(
                     agenda=agenda,
                     random=own,
                     on_write=on_write,
+                    on_refused=on_refused,
                     on_outcome=on_outcome,
                 )
             )

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from qsctl.errors import InvalidInput
-from qsctl.eventlog.run_folder import Happening, RuleVerdict
+from qsctl.eventlog.run_folder import Happening, ReplicatedQueue, RuleVerdict
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import Nanoseconds
 from qsctl.sim.model import CHUNK_ROWS, Event, ModelRun, Rows, Stop
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.world.configuration import instance_name
+from qsctl.sim.world.elections import Elections
 from qsctl.sim.world.schedule import Schedule, read_schedule
 from qsctl.sim.world.verdict import JudgedWorld, shrink
 from qsctl.sim.world.world_log import WorldLog
@@ -54,10 +55,11 @@ class WorldRun:
             keeps_rows=level is not LogLevel.COUNTERS,
             rows_max=chunk_rows,
         )
-        world.observers.append(self._log)
+        self._elections = Elections(lambda: self.now_ns, self._log.note)
+        world.observers += [self._log, self._elections]
         self._judged.begin()
-        for stream in world.replicated_streams():
-            self._log.watch(stream)
+        for queue, stream in world.replicated_streams().items():
+            self._elections.watch(queue, stream)
         self._finished = False
         self.verdicts: tuple[RuleVerdict, ...] = ()
         """What was made of each rule; at the end."""
@@ -83,6 +85,11 @@ class WorldRun:
     def happenings(self) -> tuple[Happening, ...]:
         """What happened to the cluster, each kind once."""
         return self._log.happenings([instance_name(number) for number in self._judged.world.services])
+
+    @property
+    def replicated_queues(self) -> tuple[ReplicatedQueue, ...]:
+        """Of each replicated queue its masters, and what was refused."""
+        return self._elections.figures(len(self._judged.world.services))
 
     def step(self, until_ns: Nanoseconds) -> Stop:
         """Simulate to `until_ns` (exclusive)."""

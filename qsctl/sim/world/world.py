@@ -99,7 +99,7 @@ class World(Surroundings):
             for number in range(1, count + 1)
         }
         self.producers = producers_of(
-            scenario, self.queues, self.agenda, self.random, self._written, self._outcome_known
+            scenario, self.queues, self.agenda, self.random, self._written, self._refused, self._outcome_known
         )
         self.consumers = consumers_of(scenario, self.queues, self.agenda, self.random, self._processed)
         self.consumed_queues = {consumer.queue.full_name for consumer in self.consumers}
@@ -213,10 +213,13 @@ class World(Surroundings):
             found |= service.held()
         return found
 
-    def replicated_streams(self) -> list[str]:
-        """The streams that replicas keep."""
+    def replicated_streams(self) -> dict[str, str]:
+        """The streams that replicas keep, by the full names of their queues."""
         life = self.services[1].life
-        return [] if life is None else list(life.member.streams)
+        if life is None:
+            return {}
+        streams = {queue.full_name: life.engine.hosted.by_name[queue.full_name].stream.name for queue in self.queues}
+        return {queue: stream for queue, stream in streams.items() if stream in life.member.streams}
 
     def has_master(self, queue: str) -> bool:
         """Whether a service decides about a queue."""
@@ -305,6 +308,10 @@ class World(Surroundings):
     def _written(self, service: int, write: Write) -> None:
         for observer in self.observers:
             observer.written(service, write)
+
+    def _refused(self, queue: str, write: Write) -> None:
+        for observer in self.observers:
+            observer.refused(queue, write)
 
     def _outcome_known(self, identity: SampleIdentity, accepted: bool) -> None:
         self.trace.note("outcome", identity, accepted)

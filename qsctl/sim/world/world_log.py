@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from qsctl.core.high_availability.replica import Role, RoleChanged
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write
 from qsctl.core.records import RemovalCause
 from qsctl.eventlog.outcomes import Outcome
@@ -74,15 +73,7 @@ class WorldLog(Observer):
         self._samples: dict[tuple[str, SampleIdentity], _Sample] = {}
         self._events: list[tuple[int, ...]] = []
         self._happenings = Happenings()
-        self._masters: dict[str, set[int]] = {}
-        self._masterless_since: dict[str, Nanoseconds] = {}
-        self.without_master_ns: list[Nanoseconds] = []
-        """How long each time a replicated queue had no master that ran."""
         self._rest: Iterator[None] | None = None
-
-    def watch(self, stream: str) -> None:
-        """Count how long a replicated queue has no master, from now on."""
-        self._masterless_since[stream] = self._clock()
 
     def written(self, service: int, write: Write) -> None:
         """A sample is written, perhaps again."""
@@ -112,23 +103,10 @@ class WorldLog(Observer):
     def ended(self, service: int) -> None:
         """A service is gone."""
         self.note(Event.INSTANCE_ENDED, service, 0)
-        self._lose_master(service)
 
     def started(self, service: int) -> None:
         """A service runs."""
         self.note(Event.INSTANCE_STARTED, service, 0)
-
-    def changed(self, service: int, change: RoleChanged) -> None:
-        """A replica has another role."""
-        masters = self._masters.setdefault(change.stream, set())
-        if change.role is not Role.MASTER:
-            self._lose_master(service, change.stream)
-            return
-        since = self._masterless_since.pop(change.stream, None)
-        masters.add(service)
-        if since is not None:
-            self.without_master_ns.append(self._clock() - since)
-        self.note(Event.MASTER_ELECTED, service, 0 if since is None else self._clock() - since)
 
     def note(self, event: Event, service: int, value: int) -> None:
         """Log an event of an instance; 0: of the whole cluster."""
@@ -166,13 +144,6 @@ class WorldLog(Observer):
         counts = [self._log.of(queue.full_name) for queue in self._queues]
         depths = [max(0, queue.max_count) for queue in self._queues]
         return counter_columns(counts, [0] * len(counts), [client] * len(counts), names, depths, observed_ns)
-
-    def _lose_master(self, service: int, stream: str | None = None) -> None:
-        for name, masters in self._masters.items():
-            if (stream is None or stream == name) and service in masters:
-                masters.discard(service)
-                if not masters:
-                    self._masterless_since.setdefault(name, self._clock())
 
     def _end_all(self, held: set[tuple[str, SampleIdentity]]) -> Iterator[None]:
         removed = removals(self._ledger.records())

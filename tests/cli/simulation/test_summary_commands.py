@@ -246,3 +246,21 @@ def test_messages_refused_at_ingress_are_in_every_summary_and_report(level: str,
     assert "(ingress rate)" in page
     assert "(message too big)" in page
     assert "No message was lost" not in page
+
+
+@pytest.mark.spark
+def test_a_cluster_s_masters_and_verdicts_are_in_the_summary_and_the_report(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    made = document("simulate", "election", "--out", folder, "--replications", "2", "--level", "counters")
+    (queue,) = made["replicated_queues"]
+    assert queue["refused_before"] == made["queues"][0]["discarded_messages"] > 50
+    summary = document("summarize", folder, *SPARK)
+    assert summary["replicated_queues"] == [queue]
+    assert summary["verdicts"] == made["verdicts"]
+    shown = qsctl("summarize", folder, *SPARK).stdout
+    assert "Masters of replicated queues" in shown
+    assert "Verdicts" in shown
+    assert qsctl("report", folder, "--out", tmp_path / "page.html", *SPARK).exit_code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Masters of replicated queues" in page
+    assert "once faults stop, a master is elected" in page

@@ -1,0 +1,151 @@
+"""Who is master of each replicated queue, and what is refused while there is none [QS 7.1.2].
+
+Decides: a write counts as refused once the last replica that it was sent to has answered 0, and as refused before the
+first master if that answer left before one was elected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from qsctl.core.high_availability.replica import Role, RoleChanged
+from qsctl.core.messages import AckResponse, Outbound, Write, WriteAcknowledgment
+from qsctl.eventlog.run_folder import ReplicatedQueue
+from qsctl.identity import SampleIdentity
+from qsctl.instant import Nanoseconds
+from qsctl.sim.model import Event
+from qsctl.sim.world.configuration import instance_name
+from qsctl.sim.world.history import Observer
+
+_Attempt: TypeAlias = tuple[str, SampleIdentity, int]
+
+
+@dataclass(slots=True)
+class _Group:
+    """The replicas of one stream: who is master now, and since when nobody is."""
+
+    since_ns: Nanoseconds | None
+    """None: there is a master."""
+    masters: set[int] = field(default_factory=set)
+    """Of several, all but one are deposed and have not learned it."""
+    first_ns: Nanoseconds | None = None
+    first_master: str = ""
+    elected_count: int = 0
+    longest_ns: Nanoseconds = 0
+
+
+@dataclass(slots=True)
+class _Answers:
+    """What the producers of one queue were answered."""
+
+    refused_before: int = 0
+    refused_later: int = 0
+    first_accepted_ns: Nanoseconds | None = None
+
+
+class Elections(Observer):
+    """Counts, as things happen.
+
+    Args:
+        clock: gives the instant.
+        note: called with each election, its instance, and the nanoseconds since there was no master.
+    """
+
+    def __init__(self, clock: Callable[[], Nanoseconds], note: Callable[[Event, int, int], None]) -> None:
+        self._clock = clock
+        self._note = note
+        self._streams: dict[str, str] = {}
+        self._groups: dict[str, _Group] = {}
+        self._answers: dict[str, _Answers] = {}
+        self._refused_ns: dict[_Attempt, Nanoseconds] = {}
+        """When the last answer of 0 to this attempt left a replica."""
+
+    def watch(self, queue: str, stream: str) -> None:
+        """Count from now on what becomes of a replicated queue, whose replicas keep this stream."""
+        self._streams[queue] = stream
+        self._answers[queue] = _Answers()
+        self._groups.setdefault(stream, _Group(self._clock()))
+
+    def changed(self, service: int, change: RoleChanged) -> None:
+        """A replica has another role."""
+        group = self._groups.get(change.stream)
+        if group is None:
+            return
+        if change.role is not Role.MASTER:
+            self._lose(service, group)
+            return
+        without_ns = self._end_interval(group)
+        group.masters.add(service)
+        group.elected_count += 1
+        if group.first_ns is None:
+            group.first_ns = self._clock()
+            group.first_master = instance_name(service)
+        self._note(Event.MASTER_ELECTED, service, without_ns)
+
+    def ended(self, service: int) -> None:
+        """A service is gone, and is master of nothing."""
+        for group in self._groups.values():
+            self._lose(service, group)
+
+    def released(self, service: int, message: Outbound) -> None:
+        """An answer leaves a replica."""
+        if not isinstance(message, WriteAcknowledgment):
+            return
+        answers = self._answers.get(message.queue)
+        if answers is None:
+            return
+        if message.response == AckResponse.REJECTED:
+            self._refused_ns[message.queue, message.identity, message.attempt] = self._clock()
+        elif answers.first_accepted_ns is None:
+            answers.first_accepted_ns = self._clock()
+
+    def refused(self, queue: str, write: Write) -> None:
+        """Every replica has answered an attempt with 0."""
+        answers = self._answers.get(queue)
+        if answers is None:
+            return
+        first_ns = self._groups[self._streams[queue]].first_ns
+        left_ns = self._refused_ns.pop((queue, write.identity, write.attempt))
+        if first_ns is None or left_ns < first_ns:
+            answers.refused_before += 1
+        else:
+            answers.refused_later += 1
+
+    def figures(self, replica_count: int) -> tuple[ReplicatedQueue, ...]:
+        """Return what was counted, one row a replicated queue, in the order in which they were watched."""
+        rows = []
+        for queue, stream in self._streams.items():
+            group, answers = self._groups[stream], self._answers[queue]
+            open_ns = 0 if group.since_ns is None or group.first_ns is None else self._clock() - group.since_ns
+            rows.append(
+                ReplicatedQueue(
+                    queue=queue,
+                    replicas=replica_count,
+                    first_master=group.first_master,
+                    first_master_ns=group.first_ns,
+                    refused_before=answers.refused_before,
+                    first_accepted_ns=answers.first_accepted_ns,
+                    refused_later=answers.refused_later,
+                    elected=group.elected_count,
+                    longest_without_master_ns=max(group.longest_ns, open_ns),
+                )
+            )
+        return tuple(rows)
+
+    def _end_interval(self, group: _Group) -> Nanoseconds:
+        """End the time without a master; returns how long it was."""
+        if group.since_ns is None:
+            return 0
+        without_ns = self._clock() - group.since_ns
+        group.since_ns = None
+        if group.first_ns is not None:
+            group.longest_ns = max(group.longest_ns, without_ns)
+        return without_ns
+
+    def _lose(self, service: int, group: _Group) -> None:
+        if service in group.masters:
+            group.masters.discard(service)
+            if not group.masters:
+                group.since_ns = self._clock()

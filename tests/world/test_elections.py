@@ -1,0 +1,136 @@
+"""W10: a queue with replicas refuses its first writes until a master is elected [QS 7.1.2]; what users see of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from qsctl.cli.app import build_app
+from qsctl.core.high_availability.replica import Role, RoleChanged
+from qsctl.errors import ExitStatus
+from qsctl.eventlog.explained import merged_replicated_queues
+from qsctl.eventlog.reader import open_run
+from qsctl.eventlog.run_folder import ReplicatedQueue, ReplicationInfo, RuleVerdict
+from qsctl.instant import MILLISECOND_NS, SECOND_NS
+from qsctl.report.cluster_tables import cluster_tables
+from qsctl.sim.simulate import simulate
+from qsctl.sim.world.elections import Elections
+
+INTERVAL_NS = 10 * MILLISECOND_NS
+"""Between two writes of the scenario `election`."""
+DELAY_NS = MILLISECOND_NS // 5
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def outcomes_of(settings: dict[str, str], seed: int = 1) -> tuple[list[tuple[int, str]], ReplicatedQueue]:
+    """Simulate; return each sample's first writing and outcome, in this order, and the queue's figures."""
+    report = simulate("election", settings=settings, seed=seed, level="messages")
+    parts = open_run(report.folder).messages(["enqueued_ns", "outcome"])
+    rows = [row for part in parts for row in part.to_pylist()]
+    (queue,) = report.info.done[0].replicated_queues
+    return sorted((row["enqueued_ns"], str(row["outcome"])) for row in rows), queue
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("instances", "timeout_ms"), [(2, 400), (2, 1000), (3, 200), (5, 700)])
+def test_w10_the_first_writes_are_refused_until_the_master_is_elected(
+    instances: int, timeout_ms: int, seed: int
+) -> None:
+    settings = {"world/instances": str(instances), "world/master-timeout": f"{timeout_ms}ms"}
+    samples, queue = outcomes_of(settings, seed)
+    elected_ns = queue.first_master_ns
+    assert elected_ns is not None
+    assert timeout_ms * MILLISECOND_NS < elected_ns < 2.1 * timeout_ms * MILLISECOND_NS
+    assert queue.replicas == instances
+    before = [outcome for written_ns, outcome in samples if written_ns + DELAY_NS < elected_ns]
+    after = [outcome for written_ns, outcome in samples if written_ns + DELAY_NS >= elected_ns]
+    assert set(before) == {"discarded"}
+    assert set(after) == {"delivered"}
+    assert queue.refused_before == len(before) == 1 + (elected_ns - DELAY_NS) // INTERVAL_NS
+    assert (queue.refused_later, queue.elected, queue.longest_without_master_ns) == (0, 1, 0)
+    assert queue.first_accepted_ns is not None
+    assert 0 < queue.first_accepted_ns - elected_ns < 2 * INTERVAL_NS
+
+
+def test_what_was_refused_is_accepted_when_it_is_written_again() -> None:
+    samples, queue = outcomes_of({"world/persistence": "1"})
+    assert {outcome for _, outcome in samples} == {"delivered"}
+    once = outcomes_of({})[1]
+    assert queue.first_master_ns == once.first_master_ns
+    assert queue.refused_before > once.refused_before, "those of the first 50 ms are refused twice"
+
+
+def test_one_of_two_elects_nobody_and_refuses_everything() -> None:
+    Path("one.txt").write_text("at 1ms crash 2\n", encoding="utf-8")
+    samples, queue = outcomes_of({"world/schedule": "one.txt"})
+    assert {outcome for _, outcome in samples} == {"discarded"}
+    assert queue.first_master_ns is not None
+    assert queue.first_master_ns > 4 * SECOND_NS, "the other one comes back when the faults end"
+    assert (queue.refused_before, queue.first_accepted_ns) == (len(samples), None)
+
+
+def test_a_lost_master_is_missed_until_the_next_one_and_writes_are_refused_again() -> None:
+    Path("crash.txt").write_text("await master 2\nafter 500ms crash 2\n", encoding="utf-8")
+    settings = {"world/instances": "3", "world/schedule": "crash.txt", "world/write-again": "100ms"}
+    _, queue = outcomes_of(settings)
+    assert queue.elected == 2
+    assert 400 * MILLISECOND_NS < queue.longest_without_master_ns < SECOND_NS
+    assert queue.refused_later > 0
+
+
+def test_repetitions_are_shown_together() -> None:
+    arguments = ["simulate", "election", "--out", "run", "--replications", "3", "-o", "json"]
+    result = CliRunner().invoke(build_app(), arguments)
+    assert result.exit_code == ExitStatus.DONE, result.output
+    run = json.loads(result.stdout)
+    (queue,) = run["replicated_queues"]
+    each = [info.replicated_queues[0] for info in open_run(Path("run")).info.done]
+    assert queue["refused_before"] == sum(one.refused_before for one in each) == run["queues"][0]["discarded_messages"]
+    assert queue["first_master_ns"] == max(one.first_master_ns or 0 for one in each)
+
+
+def figures(number: int, **changes: Any) -> ReplicationInfo:
+    queue = ReplicatedQueue(queue="Q", replicas=2, **changes)
+    return ReplicationInfo(replication=number, complete=True, simulated_ns=1, messages=1, replicated_queues=(queue,))
+
+
+def test_repetitions_add_counts_and_keep_the_longest_times() -> None:
+    one = figures(0, first_master="a", first_master_ns=5, first_accepted_ns=9, refused_before=1, elected=1)
+    other = figures(1, first_master="b", first_master_ns=7, first_accepted_ns=8, refused_before=2, elected=3)
+    for both in ((one, other), (other, one)):
+        (merged,) = merged_replicated_queues(both)
+        assert (merged.first_master, merged.first_master_ns, merged.first_accepted_ns) == ("b", 7, 9)
+        assert (merged.refused_before, merged.elected) == (3, 4)
+    for never in ((one, figures(2, refused_before=4)), (figures(2, refused_before=4), one)):
+        (merged,) = merged_replicated_queues(never)
+        assert (merged.first_master, merged.first_master_ns, merged.refused_before) == ("", None, 5)
+
+
+def test_the_time_without_a_master_lasts_until_the_end_where_none_comes() -> None:
+    now = 0
+    elections = Elections(lambda: now, lambda *_: None)
+    elections.watch("Q", "stream")
+    now = 3
+    elections.changed(1, RoleChanged(now, "stream", Role.MASTER, 1, "instance-1", "elected"))
+    now = 10
+    elections.ended(1)
+    now = 25
+    (queue,) = elections.figures(2)
+    assert (queue.first_master_ns, queue.longest_without_master_ns) == (3, 15)
+
+
+def test_a_report_has_the_masters_and_the_broken_rules() -> None:
+    queue = figures(0, first_master="instance-2", first_master_ns=5 * SECOND_NS, refused_before=12).replicated_queues
+    broken = RuleVerdict(rule="P7", meaning="stored first", checked=3, violations=1, first="accepted too early")
+    masters, rules = cluster_tables(queue, [broken])
+    assert masters.rows[0][2:5] == ["instance-2", "5 s", "12"]
+    assert rules.rows == [["P7", "stored first", "3", "broken", "accepted too early"]]
+    assert cluster_tables((), ()) == []
