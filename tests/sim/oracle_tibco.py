@@ -3,102 +3,242 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
-from qsctl.sim.scenario.scenario import Queue, Scenario
+import numpy as np
+
+from qsctl.instant import INFINITE_NS
+from qsctl.sim.kernel.random import stream_key, uniform_bits
+from qsctl.sim.scenario.changes import PortChange, read_changes
+from qsctl.sim.scenario.scenario import ClientGroup, Profile, Queue, Scenario
+
+NEVER = -1
+WARM, ACK, CHANGE, ARRIVAL = range(4)
+"""What comes first at one instant. Of changes: a client comes before another one goes, limits change last."""
+COMES, GOES, LIMIT = range(3)
+
+
+@dataclass(eq=False)
+class Message:
+    """On its way through a client's queues."""
+
+    born: int
+    size: int
+    moved: int = NEVER
+    is_lost: bool = False
+
+    @property
+    def work(self) -> int:
+        return max(1, ceil(self.size / 2048))
+
+
+@dataclass(eq=False)
+class Client:
+    """A client's message queue, TCP transmit queue and send queue."""
+
+    number: int
+    group: ClientGroup
+    profile: Profile
+    loss_key: int
+    window: int
+    message_queue: list[Message] = field(default_factory=list)
+    tcp_queue: list[Message] = field(default_factory=list)
+    """Waiting for the send queue."""
+    send_queue: list[Message] = field(default_factory=list)
+    """Sent, not acknowledged."""
+    is_there: bool = True
+    connection: int = 0
+    """What was sent over an earlier connection is acknowledged by nobody."""
+    last_acknowledgment: int = 0
+    link_free: int = 0
+    transmissions: int = 0
+    retransmissions: int = 0
+
+    @property
+    def depth(self) -> int:
+        return sum(message.work for message in self.message_queue)
+
+
+def nothing_counted() -> dict[str, Any]:
+    return {
+        "arrived": 0, "delivered": 0, "bytes": 0, "discarded": 0, "not_connected": 0, "disconnected": 0, "high": 0,
+        "first": NEVER, "waits": [],
+    }  # fmt: skip
 
 
 class TibcoOracle:
-    """Message queue, TCP transmit queue, send queue and port of every client; one heap of all events."""
+    """One heap of all that happens; depths are summed anew each time."""
 
     def __init__(self, scenario: Scenario, arrivals: Any) -> None:
         profiles = {profile.name: profile for profile in scenario.profiles}
         self.horizon = scenario.horizon_ns
-        self.groups = [group for group in scenario.groups for _ in range(group.count)]
-        self.profiles = [profiles[group.profile] for group in self.groups]
+        changes, self.outages = read_changes(scenario)
+        self.depths = {name: profile.queues[Queue.D_1].max_depth_work_units for name, profile in profiles.items()}
         self.rates = {port.name: port.rate_bits_per_second for port in scenario.ports}
         self.port_free = dict.fromkeys(self.rates, 0)
-        clients = range(len(self.groups))
-        self.message_queue: list[list[dict[str, int]]] = [[] for _ in clients]
-        self.tcp_queue: list[list[dict[str, int]]] = [[] for _ in clients]
-        """Waiting for the send queue."""
-        self.send_queue: list[list[dict[str, int]]] = [[] for _ in clients]
-        """Sent, not acknowledged."""
-        self.window = [
-            min(p.tcp.mss_bytes * p.tcp.initial_window_segments, p.tcp.max_window_bytes) for p in self.profiles
-        ]
-        self.slow_consumer = [0 for _ in clients]
-        self.delivered = [0 for _ in clients]
-        self.high = [0 for _ in clients]
+        self.clients: list[Client] = []
+        for group in scenario.groups:
+            for i in range(group.count):
+                profile = profiles[group.profile]
+                key = stream_key(scenario.seed, 0, "loss", group.name, i)
+                self.clients.append(Client(len(self.clients), group, profile, key, self.first_window(profile)))
+        self.counts = [nothing_counted() for _ in self.clients]
         self.rows: list[tuple[Any, ...]] = []
-        self.heap: list[tuple[Any, ...]] = [
-            (time, 1, 0, i, (client, size)) for i, (time, client, size, *_) in enumerate(arrivals)
-        ]
+        self.events: list[tuple[int, int, int, str]] = []
+        self.heap: list[tuple[Any, ...]] = []
+        for i, (time, client, size, *_) in enumerate(arrivals):
+            self.heap.append((time, ARRIVAL, 0, i, self.arrive, (self.clients[client], size)))
         if scenario.warm_up_ns > 0:
-            self.heap.append((scenario.warm_up_ns, -1, 0, 0, None))
+            self.heap.append((scenario.warm_up_ns, WARM, 0, 0, self.warm_up, ()))
+        for i, change in enumerate(changes):
+            self.heap.append((change.at_ns, CHANGE, LIMIT, i, self.change, (change,)))
+        for client in self.clients:
+            for start, end in self.outages.absences.get(client.group.name, []):
+                self.heap.append((start, CHANGE, GOES, client.number, self.go, (client,)))
+                self.heap.append((end, CHANGE, COMES, client.number, self.come, (client,)))
         heapq.heapify(self.heap)
 
     def run(self) -> None:
+        self.now = 0
         while self.heap and self.heap[0][0] < self.horizon:
-            now, kind, client, _, what = heapq.heappop(self.heap)
-            if kind < 0:
-                self.slow_consumer = [0 for _ in self.groups]
-                self.delivered = [0 for _ in self.groups]
-                self.high = [self.depth(each) for each in range(len(self.groups))]
-                continue
-            if kind == 0:
-                done = self.send_queue[client].pop(0)
-                grown = self.window[client] + done["size"]
-                self.window[client] = min(grown, self.profiles[client].tcp.max_window_bytes)
-            else:
-                client, size = what
-                self.arrive(client, now, size)
-            self.move(client, now)
-        for client, queue in enumerate(self.message_queue):
-            for message in self.tcp_queue[client]:
-                self.row(client, message, "delivered", message["moved"] - message["born"], -1, -1)
-            for message in queue:
-                self.row(client, message, "held", -1, -1, -1)
+            self.now, _, _, _, action, what = heapq.heappop(self.heap)
+            action(*what)
+        for client in self.clients:
+            for message in client.tcp_queue:
+                self.row(client, message, "delivered", message.moved - message.born)
+            for message in client.message_queue:
+                self.row(client, message, "held", NEVER)
 
-    def row(self, client: int, message: dict[str, int], outcome: str, wait: int, sent: int, acked: int) -> None:
-        attempts = 0 if outcome == "discarded" else 1
-        self.rows.append((client, 1, 0, message["size"], message["born"], wait, sent, acked, outcome, False, attempts))
+    # What happens.
 
-    def depth(self, client: int) -> int:
-        return sum(max(1, ceil(message["size"] / 2048)) for message in self.message_queue[client])
+    def warm_up(self) -> None:
+        """Statistics restart, queues do not."""
+        self.counts = [nothing_counted() | {"high": client.depth} for client in self.clients]
 
-    def arrive(self, client: int, now: int, size: int) -> None:
-        """A full message queue discards the message that arrives: Transmit Congestion--Slow Consumer."""
-        message = {"born": now, "size": size}
-        if self.depth(client) >= self.profiles[client].queues[Queue.D_1].max_depth_work_units:
-            self.slow_consumer[client] += 1
-            self.row(client, message, "discarded", 0, -1, -1)
+    def change(self, change: Any) -> None:
+        if isinstance(change, PortChange):
+            self.rates[change.port] = change.rate_bits_per_second
+        else:
+            self.depths[change.profile] = change.value
+
+    def go(self, client: Client) -> None:
+        """The client is gone: what is in its message queue is lost, what TCP has is TCP's."""
+        if not client.is_there:
             return
-        self.message_queue[client].append(message)
-        self.high[client] = max(self.high[client], self.depth(client))
+        for message in client.tcp_queue:
+            self.row(client, message, "delivered", message.moved - message.born)
+        self.events.append((self.now, client.number, len(client.message_queue), "disconnected"))
+        for message in client.message_queue:
+            self.lose(client, message, "disconnected")
+        client.message_queue, client.tcp_queue, client.send_queue = [], [], []
+        client.is_there = False
+        client.connection += 1
+        client.last_acknowledgment = 0
 
-    def move(self, client: int, now: int) -> None:
+    def come(self, client: Client) -> None:
+        if not client.is_there:
+            client.is_there = True
+            client.window = self.first_window(client.profile)
+            self.events.append((self.now, client.number, 0, "connected"))
+
+    def arrive(self, client: Client, size: int) -> None:
+        """A full message queue discards the message that arrives: Transmit Congestion--Slow Consumer."""
+        counts = self.counts[client.number]
+        counts["arrived"] += 1
+        message = Message(self.now, size)
+        if not client.is_there:
+            self.lose(client, message, "not_connected")
+        elif client.depth >= self.depths[client.profile.name]:
+            self.lose(client, message, "discarded")
+        else:
+            client.message_queue.append(message)
+            counts["high"] = max(counts["high"], client.depth)
+            self.move(client)
+
+    def acknowledge(self, client: Client, connection: int) -> None:
+        if connection != client.connection:
+            return
+        message = client.send_queue.pop(0)
+        tcp = client.profile.tcp
+        if message.is_lost:
+            client.window = max(client.window // 2, tcp.mss_bytes)
+        else:
+            client.window = max(client.window, min(client.window + message.size, tcp.max_window_bytes))
+        self.move(client)
+
+    # Queues.
+
+    def move(self, client: Client) -> None:
         """Message queue to TCP queue while that is below its maximum; TCP queue to send queue as the window allows."""
-        group, tcp = self.groups[client], self.profiles[client].tcp
+        counts = self.counts[client.number]
         while True:
-            while self.tcp_queue[client]:
-                message = self.tcp_queue[client][0]
-                in_flight = sum(sent["size"] for sent in self.send_queue[client])
-                if self.send_queue[client] and in_flight + message["size"] > self.window[client]:
+            while client.tcp_queue:
+                in_flight = sum(sent.size for sent in client.send_queue)
+                if client.send_queue and in_flight + client.tcp_queue[0].size > client.window:
                     break
-                self.send_queue[client].append(self.tcp_queue[client].pop(0))
-                wire = -(-message["size"] * 8 * 10**9 // self.rates[group.port])
-                left = max(now, self.port_free[group.port]) + wire
-                self.port_free[group.port] = left
-                acked = left + group.round_trip_ns + group.reading_delay_ns
-                heapq.heappush(self.heap, (acked, 0, client, left, None))
-                born = message["born"]
-                self.row(client, message, "delivered", message["moved"] - born, left - born, acked - born)
-            held = sum(message["size"] for message in self.tcp_queue[client] + self.send_queue[client])
-            if not self.message_queue[client] or held >= tcp.transmit_queue_bytes:
+                message = client.tcp_queue.pop(0)
+                client.send_queue.append(message)
+                self.send(client, message)
+            held = sum(message.size for message in client.tcp_queue + client.send_queue)
+            if not client.message_queue or held >= client.profile.tcp.transmit_queue_bytes:
                 return
-            message = self.message_queue[client].pop(0)
-            message["moved"] = now
-            self.delivered[client] += 1
-            self.tcp_queue[client].append(message)
+            message = client.message_queue.pop(0)
+            message.moved = self.now
+            counts["delivered"] += 1
+            counts["bytes"] += message.size
+            counts["waits"].append(self.now - message.born)
+            client.tcp_queue.append(message)
+
+    def send(self, client: Client, message: Message) -> None:
+        """Over the port, the client's own link, and back; a lost message costs a round trip more."""
+        group = client.group
+        left = max(self.now, self.port_free[group.port]) + self.serialization(message, self.rates[group.port])
+        self.port_free[group.port] = sent = left
+        if group.link_rate_bits_per_second:
+            left = max(left, client.link_free) + self.serialization(message, group.link_rate_bits_per_second)
+            client.link_free = left
+        acknowledged = left + group.round_trip_ns + group.reading_delay_ns
+        if group.loss_probability > 0:
+            drawn = int(uniform_bits(np.uint64(client.loss_key), client.transmissions))
+            client.transmissions += 1
+            if drawn < int(group.loss_probability * 2.0**64):
+                message.is_lost = True
+                client.retransmissions += 1
+                acknowledged += group.round_trip_ns
+        acknowledged = max(acknowledged, client.last_acknowledgment)
+        for start, end in self.outages.pauses.get(group.name, []):
+            if start <= acknowledged < end:
+                acknowledged = end
+                break
+        client.last_acknowledgment = acknowledged
+        what = (client, client.connection)
+        heapq.heappush(self.heap, (acknowledged, ACK, client.number, sent, self.acknowledge, what))
+        leaves = self.outages.next_absence(group.name, self.now - 1)
+        is_known = leaves == INFINITE_NS or acknowledged < leaves
+        answered = acknowledged - message.born if is_known else NEVER
+        self.row(client, message, "delivered", message.moved - message.born, sent - message.born, answered)
+
+    def lose(self, client: Client, message: Message, cause: str) -> None:
+        counts = self.counts[client.number]
+        counts[cause] += 1
+        if counts["first"] == NEVER:
+            counts["first"] = self.now
+        self.row(client, message, cause, self.now - message.born)
+
+    def row(
+        self, client: Client, message: Message, outcome: str, wait: int, sent: int = NEVER, acknowledged: int = NEVER
+    ) -> None:
+        attempts = int(outcome in {"delivered", "held"})
+        self.rows.append(
+            (client.number, 1, 0, message.size, message.born, wait, sent, acknowledged, outcome, False, attempts)
+        )
+
+    @staticmethod
+    def first_window(profile: Profile) -> int:
+        return min(profile.tcp.mss_bytes * profile.tcp.initial_window_segments, profile.tcp.max_window_bytes)
+
+    @staticmethod
+    def serialization(message: Message, rate: int) -> int:
+        return -(-message.size * 8 * 10**9 // rate)

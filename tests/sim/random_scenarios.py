@@ -180,26 +180,30 @@ def solace_scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
+TIBCO_CHANGES = (
+    TimedChange(HORIZON_NS // 4, "profile[a]/queue[egress]/max-depth", "3"),
+    TimedChange(HORIZON_NS // 2, "profile[b]/queue[egress]/max-depth", "20"),
+    TimedChange(HORIZON_NS // 2, "port[p0]/rate", "30000000"),
+    TimedChange(HORIZON_NS // 5, "client[g0]/pause", "5ms"),
+    TimedChange(HORIZON_NS // 2, "client[g0]/absence", "4ms"),
+)
+
+
 @st.composite
 def tibco_scenarios(draw: st.DrawFn) -> Scenario:
+    """The same groups, links, losses and absences; one queue a client, with a depth and nothing else."""
     scenario = draw(solace_scenarios())
-    groups = tuple(
-        ClientGroup(
-            group.name,
-            group.port,
-            group.profile,
-            group.count,
-            round_trip_ns=group.round_trip_ns,
-            reading_delay_ns=group.reading_delay_ns,
-        )
-        for group in scenario.groups
-    )
     traffic = tuple(
         Traffic(f"t{i}", t.to, t.arrivals, size=t.size, fan_out=t.fan_out) for i, t in enumerate(scenario.traffic)
     )
+    profiles = tuple(
+        Profile(each.name, queues={Queue.D_1: QueueLimits(each.queues[Queue.D_1].max_depth_work_units)}, tcp=each.tcp)
+        for each in scenario.profiles
+    )
+    changes = draw(st.lists(st.sampled_from(TIBCO_CHANGES), max_size=3, unique=True)) if draw(st.booleans()) else ()
     return Scenario(
         "random", Model.TIBCO, scenario.seed, HORIZON_NS, scenario.warm_up_ns, ports=scenario.ports,
-        profiles=scenario.profiles, groups=groups, traffic=traffic,
+        profiles=profiles, groups=scenario.groups, traffic=traffic, changes=tuple(changes),
     )  # fmt: skip
 
 
