@@ -83,11 +83,12 @@ def _queued(options: Sequence[str] | None) -> dict[Queue, int]:
     examples=(
         "qsctl client-profile diff profile.json listing.txt",
         "qsctl client-profile diff old.cfg new.cfg --name web -o csv",
+        "qsctl client-profile diff broker.cfg#web broker.cfg#desks",
     ),
 )
 def diff(
     first: FileArgument,
-    second: Annotated[Path, typer.Argument(metavar="FILE", help="Other file of client profiles, in any format.")],
+    second: Annotated[Path, typer.Argument(metavar="FILE", help="Other file, or FILE#NAME, likewise.")],
     name: NameOption = None,
     message_vpn: VpnOption = None,
 ) -> ProfileDifference:

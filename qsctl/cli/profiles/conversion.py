@@ -16,6 +16,7 @@ from qsctl.cli.profiles.options import (
     OutputFile,
     ProfileChoice,
     VpnOption,
+    file_and_name,
     note_lost,
     open_file,
 )
@@ -26,6 +27,7 @@ from qsctl.profiles.formats.kinds import Format
 if TYPE_CHECKING:
     from qsctl.profiles.client_profile import ClientProfile
     from qsctl.profiles.formats.draft import ReadProfile
+    from qsctl.profiles.formats.file import ProfileFile
 
 COMMANDS: Final = Commands()
 
@@ -79,7 +81,10 @@ def export(
     ] = False,
     against: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Profile to compare with: only settings that differ from it are written."),
+        typer.Option(
+            metavar="FILE",
+            help="Profiles to compare with, as FILE or FILE#NAME: only settings that differ are written.",
+        ),
     ] = None,
     form: FromOption = None,
     *,
@@ -89,10 +94,35 @@ def export(
     from qsctl.profiles.formats.file import write_profiles
 
     read = open_file(file, form).profiles if every else (ProfileChoice(name, message_vpn, form).open(file)[1],)
-    other = None if against is None else ProfileChoice().open(against)[1].profile
-    selected = [(each.profile, _fields(each, changed=changed, against=other)) for each in read]
+    others = _Others(against)
+    selected = [(each.profile, _fields(each, changed=changed, against=others.of(each))) for each in read]
     text = write_profiles(selected, to)
     return _result(text, [profile for profile, _ in selected], to, output)
+
+
+class _Others:
+    """The profiles of the file to compare with.
+
+    Args:
+        place: FILE[#NAME]; None: there is nothing to compare with.
+    """
+
+    def __init__(self, place: Path | None) -> None:
+        self._name: str | None = None
+        self._file: ProfileFile | None = None
+        if place is not None:
+            path, self._name = file_and_name(str(place))
+            self._file = open_file(path, None)
+
+    def of(self, read: ReadProfile) -> ClientProfile | None:
+        """Return what a profile is compared with: the named one, the only one, or the one of its name."""
+        from qsctl.profiles.formats.file import choose
+
+        if self._file is None:
+            return None
+        is_one = len(self._file.profiles) == 1
+        name = self._name or (None if is_one else read.profile.name)
+        return choose(self._file, name, how="Behind the file of --against with #").profile
 
 
 def _fields(read: ReadProfile, *, changed: bool, against: ClientProfile | None) -> frozenset[str]:

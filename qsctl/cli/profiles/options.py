@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from qsctl.profiles.setting import Setting
 
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="File of client profiles, in any format.")]
+FileArgument = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="File of client profiles, in any format; FILE#NAME is one of its profiles."),
+]
 NameOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Name of the profile, where the file has several.")
 ]
@@ -57,6 +60,12 @@ def open_file(path: Path, form: Format | None) -> ProfileFile:
     return file
 
 
+def file_and_name(place: str) -> tuple[Path, str | None]:
+    """Return the file and the profile of FILE[#NAME]; a file with # in its own name is one."""
+    path, _, name = place.rpartition("#")
+    return (Path(path), name or None) if path and not Path(place).exists() else (Path(place), None)
+
+
 @dataclass(frozen=True)
 class ProfileChoice(OptionGroup):
     """The profile that is meant, of a file in any format."""
@@ -69,8 +78,9 @@ class ProfileChoice(OptionGroup):
         """Read the file and the one profile; see `open_file` and `choose`."""
         from qsctl.profiles.formats.file import choose
 
+        path, own = file_and_name(str(path))
         file = open_file(path, self.form)
-        return file, choose(file, self.name, self.message_vpn)
+        return file, choose(file, own or self.name, self.message_vpn, how="With FILE#NAME or --name")
 
 
 @dataclass(frozen=True)

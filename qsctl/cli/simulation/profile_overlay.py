@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from qsctl.cli.output.render import note
-from qsctl.cli.profiles.options import open_file
+from qsctl.cli.profiles.options import file_and_name, open_file
 from qsctl.cli.simulation.command_line import command_line
 
 if TYPE_CHECKING:
@@ -50,8 +49,8 @@ def with_client_profile(scenario: Scenario, option: str) -> tuple[Scenario, Mapp
     target, equals, name = option.partition("=")
     if not equals or target not in {profile.name for profile in scenario.profiles}:
         target, name = "", option
-    path, _, wanted = name.rpartition("#") if "#" in name and not Path(name).exists() else (name, "", "")
-    file = open_file(Path(path), None)
+    path, wanted = file_and_name(name)
+    file = open_file(path, None)
     there = {each.profile.name for each in file.profiles}
     named = wanted or (target if len(file.profiles) > 1 and target in there else None)
     overlaid = overlay(scenario, choose(file, named, how="Behind the file with #").profile, target or None)

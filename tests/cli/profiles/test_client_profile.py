@@ -29,6 +29,10 @@ def profile(*words: str, status: int = 0) -> Result:
     return run("client-profile", *words, status=status)
 
 
+def shown(*words: str) -> str:
+    return profile("show", *words, "-o", "csv").stdout
+
+
 def test_the_options_name_every_format() -> None:
     for words in (("export", WEB, "--to", "nope"), ("show", WEB, "--from", "nope")):
         refused = profile(*words, status=2).output
@@ -52,7 +56,39 @@ def test_show_names_every_setting_with_range_and_source() -> None:
 
 def test_a_file_of_several_profiles_asks_which() -> None:
     done = profile("show", BROKER, status=2)
-    assert "With --name one of: guaranteed of message VPN trading, web of message VPN trading." in done.stderr
+    assert "--name one of: guaranteed of message VPN trading, web of message VPN trading." in done.stderr
+    assert (
+        profile("show", f"{BROKER}#web", "-o", "csv").stdout
+        == profile("show", BROKER, "--name", "web", "-o", "csv").stdout
+    )
+    assert "has no profile wep" in profile("show", f"{BROKER}#wep", status=4).stderr
+
+
+def test_a_file_with_a_number_sign_in_its_name_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "a#web"
+    path.write_bytes(Path(BROKER).read_bytes())
+    assert (
+        profile("show", f"{path}#web", "-o", "csv").stdout
+        == profile("show", str(path), "--name", "web", "-o", "csv").stdout
+    )
+
+
+def test_two_profiles_of_one_file_are_compared() -> None:
+    told = profile("diff", f"{BROKER}#web", f"{BROKER}#guaranteed", "-o", "json", status=1)
+    found = {each["field"]: (each["first"], each["second"]) for each in json.loads(told.stdout)["differences"]}
+    assert found["d_1_max_depth_work_units"] == (50, 20_000)
+    assert profile("diff", f"{BROKER}#web", f"{BROKER}#web").stdout
+
+
+def test_export_against_a_file_of_several_profiles_takes_the_one_of_the_name(tmp_path: Path) -> None:
+    changed = tmp_path / "new.json"
+    profile("set", BROKER, "queueDirect1MaxDepth=60", "--name", "web", "--out", str(tmp_path / "new.cfg"))
+    profile("export", f"{tmp_path / 'new.cfg'}#web", "--to", "semp-v2", "--out", str(changed))
+    words = ("export", str(changed), "--to", "semp-v2", "--against")
+    assert json.loads(profile(*words, BROKER).stdout)["queueDirect1MaxDepth"] == 60
+    assert len(json.loads(profile(*words, BROKER).stdout)) == 3, "the names, and what differs"
+    other = json.loads(profile(*words, f"{BROKER}#guaranteed").stdout)
+    assert other["queueGuaranteed1MinMsgBurst"] == 255
     profile("show", BROKER, "--name", "web", "--message-vpn", "trading")
     assert "Did you mean guaranteed?" in profile("show", BROKER, "--name", "guarantied", status=4).stderr
 
