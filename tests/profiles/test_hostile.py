@@ -18,6 +18,7 @@ from qsctl.profiles.formats.kinds import Format
 from qsctl.profiles.problems import PROBLEMS_MAX, ProfileError
 from qsctl.profiles.ranges import default_profile
 from qsctl.shipped import shipped
+from tests.example_counts import examples
 
 TERRAFORM = 'resource "solacebroker_msg_vpn_client_profile" "p" {{\n  client_profile_name = "p"\n  {}\n}}\n'
 ANSIBLE = "- solace_client_profile:\n    name: p\n    settings:\n      {}\n"
@@ -127,11 +128,17 @@ def parse_error_lines(error: ProfileError) -> list[int]:
         (None, b""),
         (None, "hello"),
         (None, "<html/>"),
+        (None, '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><profiles/>'),
     ],
     ids=lambda each: str(each)[:20] if each else "any",
 )  # fmt: skip
 def test_an_attack_is_one_error(form: Format | None, text: str | bytes) -> None:
     refused(text, form)
+
+
+def test_a_document_type_is_what_is_wrong_whether_or_not_the_format_is_named() -> None:
+    for form in (None, Format.XML, Format.SEMP_V1):
+        assert "document type declaration is refused" in refused(b"<!DOCTYPE a []><profiles/>", form).message
 
 
 @pytest.mark.parametrize("form", Format)
@@ -201,13 +208,13 @@ def parses_or_is_refused(data: bytes, form: Format | None) -> None:
 
 
 @given(data=st.binary(max_size=200) | st.text(max_size=200).map(str.encode), form=st.sampled_from([None, *Format]))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_any_octets_give_profiles_or_a_profile_error(data: bytes, form: Format | None) -> None:
     parses_or_is_refused(data, form)
 
 
 @given(seed=st.integers(0, 2**32), form=st.sampled_from([None, None, *Format]))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_edited_files_give_profiles_or_a_profile_error(seed: int, form: Format | None) -> None:
     draw = random.Random(seed)
     data = bytearray(draw.choice(SEEDS))

@@ -15,6 +15,7 @@ from qsctl.profiles.formats.format import HELD_FIELDS
 from qsctl.profiles.formats.kinds import Format
 from qsctl.profiles.problems import ProfileError
 from qsctl.profiles.ranges import SETTINGS, default_profile
+from tests.example_counts import examples
 from tests.profiles.drawn import PROFILES
 
 EVERY = {setting.field for setting in SETTINGS}
@@ -32,7 +33,7 @@ def through(profile: ClientProfile, form: Format) -> ClientProfile:
 
 @pytest.mark.parametrize("form", Format)
 @given(profile=PROFILES)
-@settings(max_examples=30)
+@settings(max_examples=examples(30, 300))
 def test_a_format_reads_back_what_it_writes_but_for_what_it_declares(form: Format, profile: ClientProfile) -> None:
     try:
         read = through(profile, form)
@@ -46,7 +47,7 @@ def test_a_format_reads_back_what_it_writes_but_for_what_it_declares(form: Forma
 
 
 @given(profile=PROFILES, path=st.lists(st.sampled_from(list(Format)), min_size=2, max_size=5))
-@settings(max_examples=60)
+@settings(max_examples=examples(60, 300))
 def test_a_path_through_formats_changes_only_what_one_of_them_cannot_hold(
     profile: ClientProfile, path: list[Format]
 ) -> None:
@@ -72,7 +73,7 @@ def test_formats_that_hold_everything_are_the_ones_that_a_broker_is_configured_w
 
 @pytest.mark.parametrize("form", Format)
 @given(several=st.lists(PROFILES, min_size=2, max_size=3, unique_by=lambda each: each.name))
-@settings(max_examples=5)
+@settings(max_examples=examples(5, 300))
 def test_several_profiles_of_one_file_stay_several(form: Format, several: list[ClientProfile]) -> None:
     plain = [
         dataclasses.replace(default_profile(each.name), d_1_min_msg_burst=each.d_1_min_msg_burst) for each in several
@@ -82,7 +83,7 @@ def test_several_profiles_of_one_file_stay_several(form: Format, several: list[C
 
 
 @given(profile=PROFILES, fields=st.sets(st.sampled_from(sorted(EVERY))))
-@settings(max_examples=30)
+@settings(max_examples=examples(30, 300))
 def test_only_the_fields_asked_for_are_written(profile: ClientProfile, fields: set[str]) -> None:
     for form in (Format.SEMP_V2, Format.CLI, Format.TERRAFORM, Format.ANSIBLE):
         read = parse_profiles(write_profiles([(profile, frozenset(fields))], form).encode(), "f").profiles[0]

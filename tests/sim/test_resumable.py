@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.egress import arrays as egress_arrays
 from qsctl.sim.scenario.scenario import Scenario
+from tests.example_counts import examples
 from tests.processes import run
 from tests.sim.random_scenarios import Ran, solace_scenarios, tibco_scenarios
 from tests.sim.test_solace_oracle import kernel_counted
 
 ROOT = Path(__file__).parent.parent.parent
-EXAMPLES = 2000 if settings.default.max_examples > 1000 else 50  # type: ignore[union-attr]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def slab_of_one_node() -> Any:
         yield
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(50))
 @given(st.one_of(solace_scenarios(), tibco_scenarios()), st.integers(1, 20))
 def test_a_log_chunk_of_few_rows_and_a_small_slab_give_the_same_rows(
     slab_of_one_node: None, scenario: Scenario, chunk_rows: int
@@ -48,7 +48,7 @@ def test_a_log_chunk_of_few_rows_and_a_small_slab_give_the_same_rows(
     assert list(small.run.slow_percent) == list(large.run.slow_percent)
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(50))
 @given(st.one_of(solace_scenarios(), tibco_scenarios()))
 def test_the_counters_are_the_same_with_a_log_and_without(scenario: Scenario) -> None:
     assert kernel_counted(Ran(scenario)) == kernel_counted(Ran(scenario, LogLevel.COUNTERS))
@@ -86,7 +86,7 @@ check()
 
 def test_no_index_leaves_its_array() -> None:
     """Random scenarios with the kernels in plain Python, beside the plain model."""
-    program = IN_PLAIN_PYTHON.format(seed=1, examples=20 if EXAMPLES < 2000 else 300)
+    program = IN_PLAIN_PYTHON.format(seed=1, examples=examples(20, 300))
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
     done = run([sys.executable, "-c", program], env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from qsctl.eventlog.schema import bucket_of
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Scenario
+from tests.example_counts import examples
 from tests.sim.oracle_solace import SolaceOracle
 from tests.sim.random_scenarios import Ran, arrivals_of, solace_scenarios
 
@@ -21,7 +22,6 @@ UNKNOWN_TO_THE_ORACLE = {
     "max_depth_work_units", "observed_ns", "expired_messages", "dead_messages", "ingress_refused_messages",
     "too_big_messages",
 }  # fmt: skip
-EXAMPLES = 2000 if settings.default.max_examples > 1000 else 150  # type: ignore[union-attr]
 
 
 def counted(oracle: SolaceOracle) -> dict[tuple[int, str], dict[str, Any]]:
@@ -97,7 +97,7 @@ def compare(scenario: Scenario, chunk_rows: int = 64) -> None:
     assert list(ran.run.slow_percent) == oracle.percent
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(150))
 @given(solace_scenarios())
 def test_the_kernel_and_the_plain_model_agree_to_the_message(scenario: Scenario) -> None:
     compare(scenario)

@@ -18,13 +18,12 @@ from qsctl.sim.scenario.scenario import (
     Scenario,
     Traffic,
 )
+from tests.example_counts import examples
 from tests.sim.oracle_tibco import TibcoOracle
 from tests.sim.random_scenarios import Ran, arrivals_of, tibco_scenarios
 
-EXAMPLES = 2000 if settings.default.max_examples > 1000 else 100  # type: ignore[union-attr]
 
-
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(100))
 @given(tibco_scenarios())
 def test_the_kernel_and_the_plain_model_agree_to_the_message(scenario: Scenario) -> None:
     oracle = TibcoOracle(scenario, arrivals_of(scenario))

@@ -74,7 +74,10 @@ def format_of(text: str, name: str) -> Format:
             return Format.SEMP_V1
         if tag in xml.ROOTS:
             return Format.XML
-        raise _unknown(name, f"<{tag}>")
+        if tag == "!DOCTYPE":
+            raise refusal(name, "a document type declaration is refused: it could define entities", found=f"<{tag}",
+                          suggestion="Remove it.")  # fmt: skip
+        raise _unknown(name, f"<{tag}>" if tag else start[:60])
     if start.startswith(("{", "[")) and not _TASK.search(text):
         return Format.SEMP_V2
     if listing.BEGIN.search(text):
@@ -98,7 +101,7 @@ def _root_tag(text: str) -> str:
         begin = next((each for each in ends if text.startswith(each, at)), "")
         if not begin:
             found = _TAG.match(text, at)
-            return found[1] if found else ""
+            return found[1] if found else "!DOCTYPE" if text.startswith("<!DOCTYPE", at) else ""
         end = text.find(ends[begin], at + len(begin))
         if end < 0:
             return ""

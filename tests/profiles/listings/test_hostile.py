@@ -12,6 +12,7 @@ from qsctl.profiles.listings import problems, read, semp, wildcard
 from qsctl.profiles.listings.model import Listings
 from qsctl.profiles.listings.problems import ListingError
 from qsctl.profiles.listings.read import read_listings
+from tests.example_counts import examples
 
 FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "listings").iterdir())
 WORDS = st.sampled_from(
@@ -36,14 +37,14 @@ def test_any_bytes_are_listings_or_a_listing_error(data: bytes) -> None:
 
 
 @given(st.lists(WORDS, max_size=60))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_any_words_of_listings_are_listings_or_a_listing_error(words: list[str]) -> None:
     outcome(" ".join(words).encode())
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_a_changed_listing_is_a_listing_or_a_listing_error(path: Path, data: st.DataObject) -> None:
     text = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
@@ -156,7 +157,7 @@ def test_a_long_text_of_one_piece_comes_to_an_end(piece: str) -> None:
 
 
 @given(st.text("ab?*", max_size=8), st.text("ab", max_size=8))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_wildcards_match_as_the_broker_says(pattern: str, name: str) -> None:
     def plain(p: str, n: str) -> bool:
         if not p:
