@@ -12,30 +12,31 @@ from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.world.schedule import parse_schedule, read_schedule
 from qsctl.sim.world.verdict import judge, shrink
-from tests.world import kinds, mutants
+from tests.core.high_availability import mutants
+from tests.world import kinds
 
 SCHEDULES = Path(__file__).parents[2] / "fixtures" / "schedules"
 SEEDS_MAX = 1000
 
 BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
-    (mutants.accepts_on_append, kinds.three),
-    (mutants.confirms_before_the_sync, kinds.three),
-    (mutants.accepts_on_receipt_by_a_slave, kinds.three),
+    (mutants.acknowledges_on_append, kinds.three),
+    (mutants.acknowledges_before_the_sync, kinds.three),
+    (mutants.acknowledges_on_receipt_by_a_slave, kinds.three),
     (mutants.votes_without_comparing_logs, kinds.three),
-    (mutants.accepts_an_old_master, kinds.three),
+    (mutants.accepts_a_stale_master, kinds.three),
     (mutants.forgets_the_flag_on_take_over, kinds.three),
     (mutants.forgets_the_flag_without_synchronization, kinds.three_unsynchronized),
     (mutants.forgets_identities, kinds.three),
-    (mutants.takes_half_for_a_quorum, kinds.four),
-    (mutants.keeps_its_vote_without_a_log, kinds.three),
+    (mutants.counts_half_as_a_quorum, kinds.four),
+    (mutants.votes_after_the_loss_of_its_log, kinds.three),
     (mutants.sends_assignments_at_once, kinds.three),
 ]
 
 BY_SCHEDULE = [
     (mutants.commits_older_epochs_by_counting, "older-epoch-committed-by-counting", "P6"),
     (mutants.forgets_its_vote, "vote-not-durable", "P5"),
-    (mutants.forgets_the_flag_on_take_over, "dispatched-before-own-entry", "P4"),
-    (mutants.compares_logs_by_length, "longest-log-is-not-latest", "P6"),
+    (mutants.dispatches_before_its_own_entry, "dispatched-before-own-entry", "P4"),
+    (mutants.compares_by_length, "longest-log-is-not-latest", "P6"),
 ]
 
 

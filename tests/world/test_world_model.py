@@ -21,7 +21,7 @@ from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.world.run import prepare
 from qsctl.sim.world.schedule import parse_schedule
 from qsctl.sim.world.verdict import judge
-from tests.world import mutants
+from tests.core.high_availability import mutants
 
 RULES = {f"P{number}" for number in range(1, 13)} | {"clients", "core"}
 
@@ -92,7 +92,7 @@ def test_every_written_sample_has_one_row_and_the_counters_agree() -> None:
 
 
 def test_a_broken_replica_is_reported_with_faults_that_break_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    mutants.accepts_on_append(monkeypatch)
+    mutants.acknowledges_on_append(monkeypatch)
     result = simulate("world", "-o", "json")
     assert result.exit_code == ExitStatus.NO, result.output
     broken = [each for each in document(result)["verdicts"] if each["violations"]]

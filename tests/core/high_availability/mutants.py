@@ -1,7 +1,8 @@
 """Replicas that are broken on purpose, each in one rule: what tests of the protocol must catch.
 
 Nine of them are the classical ones, which random faults find soon; the next four need a schedule of their own; the
-others are mistakes that were made, or nearly. `MUTANTS` names them; each is applied by a `MonkeyPatch`.
+others are mistakes that were made, or nearly. `MUTANTS` names them; each is applied by a `MonkeyPatch`. The tests of
+simulated worlds catch them, too.
 """
 
 from __future__ import annotations
@@ -286,6 +287,12 @@ def moves_dead_letters_in_two_steps(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Follower, "_play", play_without_moves)
 
 
+def sends_assignments_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A delivery does not wait for its assignment, though assignments are to be synchronized."""
+    begin = Clients.__init__
+    patch.setattr(Clients, "__init__", lambda self, *, synchronizes: begin(self, synchronizes=False))
+
+
 FOUND_BY_RANDOM_FAULTS: Final[dict[str, Mutant]] = {
     "acknowledges on append": acknowledges_on_append,
     "acknowledges before the sync": acknowledges_before_the_sync,
@@ -314,6 +321,7 @@ OTHERS: Final[dict[str, Mutant]] = {
     "a snapshot throws away the rest": a_snapshot_throws_away_the_rest,
     "votes after the loss of its log": votes_after_the_loss_of_its_log,
     "moves dead letters in two steps": moves_dead_letters_in_two_steps,
+    "sends assignments at once": sends_assignments_at_once,
 }
 
 MUTANTS: Final[dict[str, Mutant]] = FOUND_BY_RANDOM_FAULTS | FOUND_BY_SCHEDULES | OTHERS

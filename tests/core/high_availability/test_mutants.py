@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import pytest
@@ -45,6 +46,9 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
     "delivers without its quorum": test_elections.test_a_paused_master_delivers_nothing_when_it_goes_on,
     "a snapshot throws away the rest": test_snapshots.test_a_late_snapshot_throws_away_nothing_that_was_confirmed,
     "votes after the loss of its log": test_learners.test_a_learner_votes_for_nobody_and_confirms_nothing_that_counts,
+    "sends assignments at once": partial(
+        test_take_over.test_a_delivery_waits_for_its_assignment_only_where_that_is_synchronized, True
+    ),
     "moves dead letters in two steps": test_replay.test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it,
 }
 
