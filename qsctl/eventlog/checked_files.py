@@ -15,10 +15,13 @@ from typing import Final
 
 from qsctl.errors import Damaged
 from qsctl.eventlog.location import Location, RemotePath, listed, path_within
+from qsctl.eventlog.recording.schema import REPLAY_TABLES
 from qsctl.eventlog.run_folder import RUN_FILE, FileInfo, RunInfo, RunStatus, describe_file, describe_text
 
 TABLES: Final = ("messages", "counters", "events")
-_PART: Final = re.compile(r"(messages|counters|events)/replication=([0-9]{1,9})/part-[0-9]{1,9}\.parquet")
+_PART: Final = re.compile(
+    rf"(messages|counters|events|{'|'.join(REPLAY_TABLES)})/replication=([0-9]{{1,9}})/part-[0-9]{{1,9}}\.parquet"
+)
 _THREADS: Final = 2
 _RESTORE: Final = "Restore the folder from a copy, or run the scenario again: the command is in run.json."
 

@@ -17,10 +17,16 @@ import pyarrow.parquet as pq
 from qsctl.errors import Damaged, NotFound
 from qsctl.eventlog.checked_files import listed_parts
 from qsctl.eventlog.location import Location, parquet_source
+from qsctl.eventlog.recording.schema import REPLAY_TABLES
 from qsctl.eventlog.run_folder import RunInfo, read_run_info
 from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES
 
-SCHEMAS: Final[dict[str, pa.Schema]] = {"messages": MESSAGES, "counters": COUNTERS, "events": EVENTS}
+SCHEMAS: Final[dict[str, pa.Schema]] = {
+    "messages": MESSAGES,
+    "counters": COUNTERS,
+    "events": EVENTS,
+    **REPLAY_TABLES,
+}
 BATCH_ROWS: Final = 1 << 17
 
 

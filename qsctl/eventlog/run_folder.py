@@ -21,6 +21,10 @@ from qsctl.eventlog.location import Location, move
 
 RUN_FILE: Final = "run.json"
 SCENARIO_FILE: Final = "scenario.xml"
+SERVICE_FILE: Final = "service.json"
+"""The settings of the service that was simulated or recorded (`core.settings.ServiceSettings`), exactly."""
+CONFIG_FILE: Final = "config.xml"
+"""Of a recording: its service's configuration when it began, resolved."""
 DEFAULT_PARENT: Final = Path("qsctl-runs")
 FORMAT: Final = 3
 """The version of this layout; a reader refuses any other one.
@@ -116,6 +120,49 @@ class ReplicationInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Of a world, in the order of its configuration."""
 
 
+class RecordingEnd(StrEnum):
+    """Why a recording ended."""
+
+    NOT_YET = ""
+    STOPPED = "stopped"
+    """By a command, or with its service in good order: it is complete."""
+    LIMIT = "limit"
+    """Its folder reached `max_bytes`."""
+    SERVICE_GONE = "service_gone"
+    """The service ended without a word."""
+    OVERRUN = "overrun"
+    """The service was faster than its recorder for too long."""
+    FAILED = "failed"
+    """The folder refused: no room, or it is gone."""
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """What `run.json` says of a run that is a recording of a live service.
+
+    Its `horizon_ns` is how long it lasted. A recording has one replication, 0. The run is COMPLETE where `end` is
+    STOPPED, PARTIAL where it ended otherwise; everything up to its end is there then, too. Of one that is RUNNING, or
+    was killed, everything up to the last complete part is there, counted up to the same instant.
+    """
+
+    service: str
+    """Its application name."""
+    started_at_ns: int
+    """Unix nanoseconds: instant 0 of all times."""
+    sample_share: float = 1.0
+    """Which share of the samples has rows in `messages`, `arrivals` and `deliveries`, chosen by a hash of the identity.
+
+    Counts over rows are of this share; ratios and percentiles are estimates. The counters are of all samples."""
+    max_bytes: int = 0
+    """The size of the folder that ends the recording; 0: none."""
+    processes: int = 1
+    """Of the service."""
+    held_messages: int = 0
+    """Samples that were there when it began: they have arrivals before 0."""
+    end: RecordingEnd = RecordingEnd.NOT_YET
+    end_text: str = ""
+    """The error, in words."""
+
+
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What `run.json` holds. Nothing in it depends on the clock: the same run writes the same document."""
 
@@ -140,6 +187,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str = ""
     """BLAKE2b of every part's name and checksum, in the order of their names; empty until the run has ended."""
     overrides: dict[str, str] = {}
+    recording: Recording | msgspec.UnsetType = msgspec.UNSET
+    """Of a live service; absent from the document of a simulated run."""
     files: dict[str, FileInfo] = {}
     """The parts of the replications in `done`, and the texts beside them, by their path within the folder."""
     seal: str = ""

@@ -21,6 +21,7 @@ from qsctl.eventlog.location import Location, remove_tree
 from qsctl.eventlog.outcomes import DISCARDS, column_of
 from qsctl.eventlog.run_folder import (
     SCENARIO_FILE,
+    SERVICE_FILE,
     FileInfo,
     RunInfo,
     RunStatus,
@@ -35,7 +36,7 @@ from qsctl.sim.model import CompiledModel
 from qsctl.sim.replication import Outcome, Progress, simulate_counters, simulate_replication
 from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.scenario import Scenario
-from qsctl.sim.scenario.text import SERVICE_FILE, scenario_digest, scenario_text
+from qsctl.sim.scenario.text import scenario_digest, scenario_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

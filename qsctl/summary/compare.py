@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 from qsctl.errors import InvalidInput, NotFound, QsctlError
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.reader import counters_of
-from qsctl.eventlog.run_folder import RUN_FILE, SCENARIO_FILE, read_run_info
+from qsctl.eventlog.run_folder import RUN_FILE, SCENARIO_FILE, SERVICE_FILE, read_run_info
 from qsctl.sim.figures import Figures, figures_of
 from qsctl.sim.scenario.randomness import is_deterministic
-from qsctl.sim.scenario.text import SERVICE_FILE
 from qsctl.sim.scenario.xml import read_scenario
 from qsctl.sim.sweep import Point, scenario_at
 from qsctl.summary.points import LARGER_IS_BETTER, MEASURES

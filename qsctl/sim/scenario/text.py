@@ -14,13 +14,12 @@ from typing import Any, Final
 
 import msgspec
 
+from qsctl.eventlog.run_folder import SERVICE_FILE
 from qsctl.sim.scenario.form import Attribute, Child, Form
 from qsctl.sim.scenario.forms import QUEUE, SCENARIO, TRACE, WORKLOAD, queue_name
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Scenario, default_queue_limits
 
 _INDENT: Final = "  "
-SERVICE_FILE: Final = "service.json"
-"""What the `<service>` of a run folder's scenario refers to."""
 
 
 def scenario_text(scenario: Scenario) -> str:

@@ -24,13 +24,13 @@ from qsctl.config.problems import ConfigError, Problem, Severity, shown
 from qsctl.config.variables import substitute
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import NotFound
+from qsctl.eventlog.run_folder import SERVICE_FILE
 from qsctl.shipped import shipped
 from qsctl.sim.scenario.build import Reading, build, elements_of
 from qsctl.sim.scenario.forms import SCENARIO
 from qsctl.sim.scenario.places import places_of
 from qsctl.sim.scenario.rules import breaches_of
 from qsctl.sim.scenario.scenario import Model, Scenario, TraceArrivals, Traffic, WorkloadProducer
-from qsctl.sim.scenario.text import SERVICE_FILE
 
 SCHEMA: Final = "schemas/qsctl_simulation.xsd"
 READY_FOLDER: Final = "fixtures/scenarios"
