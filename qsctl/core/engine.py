@@ -153,6 +153,8 @@ class ServiceEngine:
         now: Nanoseconds,
         message: ConsumerJoined | ConsumerLeft | ConsumerAvailability | ProducerLeft | CommandRequest,
     ) -> None:
+        if self.hosted.reports_inputs:
+            self.hosted.outbox.note_input(now, message)
         match message:
             case ConsumerJoined():
                 if queue := self._hosted(message.queue):

@@ -11,8 +11,8 @@ from typing import TypeAlias
 import msgspec
 
 from qsctl.core.records import DeadLetterReason, RemovalCause
-from qsctl.identity import Guid, SampleIdentity
-from qsctl.instant import Nanoseconds
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
 class BounceReason(StrEnum):
@@ -35,12 +35,18 @@ class ReturnReason(StrEnum):
 
 
 class SampleReceived(msgspec.Struct, frozen=True, array_like=True, tag="received", gc=False):
-    """A producer's sample reached the queue, whatever becomes of it."""
+    """A sample reached the queue, whatever becomes of it.
+
+    `lifespan_ns` is what its producer gave it, `address` the requester that a reply is for [QS 2.11.3], nil for none.
+    """
 
     at_ns: Nanoseconds
     queue: str
     identity: SampleIdentity
     size_bytes: int
+    lifespan_ns: Nanoseconds = INFINITE_NS
+    address: Guid = NIL_GUID
+    is_dead_letter: bool = False
 
 
 class SampleEnqueued(msgspec.Struct, frozen=True, array_like=True, tag="enqueued", gc=False):

@@ -63,6 +63,7 @@ class HostedService:
         self._stops_on_command = stops_on_command
         self._share_count = INFINITE_NS
         self._reports_each_step = True
+        self._reports_inputs = False
         self.shutting_down = False
         """A SHUTDOWN was accepted [QS 5.4.9]."""
         self._host(now, settings)
@@ -72,6 +73,7 @@ class HostedService:
         self.outbox = Outbox()
         self.outbox.share_count = self._share_count
         self.outbox.reports_each_step = self._reports_each_step
+        self.outbox.reports_inputs = self._reports_inputs
         self._hosting = Hosting(
             settings, self.outbox, journals_everything=self._journals_everything, replicates=self._replicates
         )
@@ -105,6 +107,15 @@ class HostedService:
     @reports_each_step.setter
     def reports_each_step(self, reports: bool) -> None:
         self._reports_each_step = self.outbox.reports_each_step = reports
+
+    @property
+    def reports_inputs(self) -> bool:
+        """Whether messages that no event tells of are handed over with the events, see `Input`; by default not."""
+        return self._reports_inputs
+
+    @reports_inputs.setter
+    def reports_inputs(self, reports: bool) -> None:
+        self._reports_inputs = self.outbox.reports_inputs = reports
 
     def take_ready(self) -> Ready:
         """Hand over what happened since the last time, counted."""

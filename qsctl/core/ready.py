@@ -7,11 +7,13 @@ consecutive indexes, from 1. A message rests on a record of its queue's stream: 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from qsctl.core.events import Event
-from qsctl.core.messages import Outbound
+from qsctl.core.messages import Inbound, Outbound
 from qsctl.core.records import Record
+from qsctl.instant import Nanoseconds
 
 StreamName: TypeAlias = str
 """The full name of a queue, or `SERVICE_STREAM`."""
@@ -33,6 +35,18 @@ class Batch(NamedTuple):
         return self.first_index + len(self.records) - 1
 
 
+class Input(NamedTuple):
+    """A message that the engine received and that no event tells of: of a peer that came, went or reported on itself,
+    or a command. For those who want the whole story, see `Outbox.reports_inputs`.
+
+    `events_before` is how many events of its turn came before it.
+    """
+
+    events_before: int
+    at_ns: Nanoseconds
+    message: Inbound
+
+
 class Ready(NamedTuple):
     """One turn. Its lists belong to the receiver; messages and events are in the order of doing.
 
@@ -44,6 +58,7 @@ class Ready(NamedTuple):
     messages: list[Outbound]
     events: list[Event]
     may_lack_payloads: bool = False
+    inputs: Sequence[Input] = ()
 
     @property
     def service_records(self) -> list[Record]:

@@ -58,7 +58,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
 from qsctl.core.events import Event
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound, Outbound
-from qsctl.core.ready import Ready, StreamName
+from qsctl.core.ready import Input, Ready, StreamName
 from qsctl.core.records import QueueCreated, QueueDeleted, Record, SubscriberCreated, SubscriberDeleted
 from qsctl.instant import Nanoseconds
 
@@ -106,6 +106,7 @@ class Released(NamedTuple):
     messages: list[Outbound]
     events: list[Event]
     service_records: list[Record]
+    inputs: Sequence[Input] = ()
 
 
 def admit_all(_request: CommandRequest) -> None:
@@ -244,7 +245,7 @@ class Turn:
     def _enter(self, ready: Ready) -> None:
         """Put a turn behind those before it."""
         batches = ready.batches
-        if not (batches or ready.messages or ready.events):
+        if not (batches or ready.messages or ready.events or ready.inputs):
             return
         for batch in batches:
             self._committed.setdefault(batch.stream, batch.first_index - 1)
@@ -272,8 +273,8 @@ class Turn:
             ready.messages[:] = waiting
 
     def _release(self, ready: Ready) -> None:
-        if ready.messages or ready.events or ready.batches:
-            self._released.append(Released(ready.messages, ready.events, ready.service_records))
+        if ready.messages or ready.events or ready.batches or ready.inputs:
+            self._released.append(Released(ready.messages, ready.events, ready.service_records, ready.inputs))
 
     def _is_committed(self, ready: Ready) -> bool:
         committed = self._committed

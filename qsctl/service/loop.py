@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound
+from qsctl.core.ready import Input
 from qsctl.core.turn import RECORDS_AHEAD_MAX, TURNS_AHEAD_MAX, Group, Released, Turn
 from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
@@ -103,8 +104,10 @@ class ServiceLoop:
             self.compact_on()
         if self.recovery.is_needed:
             self._recover()
-        done = Released([], [], [])
+        inputs: list[Input] = []
+        done = Released([], [], [], inputs)
         for released in self.pop_finished():
+            inputs += [each._replace(events_before=each.events_before + len(done.events)) for each in released.inputs]
             done.messages.extend(released.messages)
             done.events.extend(released.events)
             done.service_records.extend(released.service_records)

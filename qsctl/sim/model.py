@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy.typing as npt
 
+from qsctl.eventlog.queue_counts import NEVER as NEVER
 from qsctl.eventlog.schema import LogLevel, Outcome
 from qsctl.instant import Nanoseconds
 from qsctl.sim.kernel.records import EVENT_ROW as EVENT_ROW
@@ -19,9 +20,6 @@ from qsctl.sim.scenario.scenario import Scenario
 
 Rows: TypeAlias = npt.NDArray[Any]
 """A structured array: `LOG_ROW` or `EVENT_ROW`."""
-
-NEVER: Final = -1
-"""A duration of something that did not happen: null in the event log."""
 
 OUTCOMES: Final[tuple[Outcome, ...]] = tuple(Outcome)
 """Index in `LOG_ROW`: 0 delivered, 1 discarded, 2 elided and so on; `kernel.records` has the numbers too."""

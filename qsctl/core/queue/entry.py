@@ -91,12 +91,12 @@ class Entry:
             and not (self._is_limited and self._has_no_room(len(write.payload)))
         ):
             if self._outbox.reports_each_step:
-                self._outbox.events.append(SampleReceived(now, self._name, identity, len(write.payload)))
+                self._outbox.events.append(self._arrival(now, write))
             self._enqueue(now, write, now)
             if self._reader_cache.arrivals:
                 self.let_in(now)
             return
-        self._outbox.events.append(SampleReceived(now, self._name, identity, len(write.payload)))
+        self._outbox.events.append(self._arrival(now, write))
         if identity in self._held.known:
             self._outbox.events.append(DuplicateDropped(now, self._name, identity))
             context.answer(identity, _ACCEPTED)
@@ -109,7 +109,7 @@ class Entry:
 
     def refuse(self, now: Nanoseconds, write: Write, reason: BounceReason) -> None:
         """Refuse a sample for a reason that is not the queue's, such as its size [QS 2.4]."""
-        self._outbox.events.append(SampleReceived(now, self._name, write.identity, len(write.payload)))
+        self._outbox.events.append(self._arrival(now, write))
         self._context.bounce(now, write.identity, reason)
 
     def let_in(self, now: Nanoseconds) -> None:
@@ -163,7 +163,7 @@ class Entry:
         expires_at_ns = self._lifespan.expiry(now, INFINITE_NS, now)
         dead = letter(now, sample, self._held.next_position, source.label, reason, expires_at_ns)
         if dead.identity in self._held.known:
-            events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes))
+            events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes, is_dead_letter=True))
             events.append(DuplicateDropped(now, self._name, dead.identity))
             if source.stream is self._stream:
                 # Elsewhere the source records the removal; in one stream the dead letter does, which is not new here.
@@ -174,11 +174,16 @@ class Entry:
         if not self._limits.has_room(context.in_memory_bytes(sample.size_bytes)):
             self._limits.find_full(now)
             return False
-        events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes))
+        events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes, is_dead_letter=True))
         payload_from = (source.name, sample.position) if sample.payload is None else None
         self._hold(now, dead, now, payload_from, True)
         self._offer(now, dead)
         return True
+
+    def _arrival(self, now: Nanoseconds, write: Write) -> SampleReceived:
+        return SampleReceived(
+            now, self._name, write.identity, len(write.payload), write.lifespan_ns, write.related_source_guid
+        )
 
     def _has_no_room(self, size_bytes: int) -> bool:
         """Whether a sample of this size must wait outside: others do, or the queue is full."""

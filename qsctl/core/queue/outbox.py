@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Protocol
 
 from qsctl.core.events import Event
-from qsctl.core.messages import Outbound
+from qsctl.core.messages import Inbound, Outbound
 from qsctl.core.queue.agenda import Agenda
 from qsctl.core.queue.sample import Sample
-from qsctl.core.ready import SERVICE_STREAM, Batch, Ready, StreamName
+from qsctl.core.ready import SERVICE_STREAM, Batch, Input, Ready, StreamName
 from qsctl.core.records import Record
-from qsctl.instant import INFINITE_NS
+from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
 class Stream:
@@ -70,8 +70,10 @@ class Outbox:
         "agenda",
         "counting",
         "events",
+        "inputs",
         "messages",
         "reports_each_step",
+        "reports_inputs",
         "service_stream",
         "share_count",
         "spilling",
@@ -82,6 +84,9 @@ class Outbox:
         """How many samples a queue moves in a row for one cause; the rest follows in the next turn."""
         self.reports_each_step = True
         """Whether each step of a sample is an event; else the usual ones are counted, see `SamplesPassed`."""
+        self.reports_inputs = False
+        """Whether messages that no event tells of are handed over too, see `Input`."""
+        self.inputs: list[Input] = []
         self.counting: list[Counting] = []
         """The queues that do so in the open batch."""
         self._begun: list[Stream] = []
@@ -108,6 +113,10 @@ class Outbox:
             stream.records = []
         stream.base_index = 0
 
+    def note_input(self, now: Nanoseconds, message: Inbound) -> None:
+        """Hand over a message with what has happened so far before it."""
+        self.inputs.append(Input(len(self.events), now, message))
+
     def end_counts(self) -> None:
         """Let the counts of usual steps grow no more: they are being read."""
         for queue in self.counting:
@@ -116,9 +125,11 @@ class Outbox:
 
     def take(self) -> Ready:
         """Close the batch and open the next one. Payloads that are on disk only leave the memory here."""
-        ready = Ready([each.take() for each in self._begun], self.messages, self.events, self._has_spilled)
+        ready = Ready([each.take() for each in self._begun], self.messages, self.events, self._has_spilled, self.inputs)
         self._begun.clear()
         self.messages, self.events = [], []
+        if self.inputs:
+            self.inputs = []
         if self.spilling:
             self._has_spilled = True
             for sample in self.spilling:

@@ -14,10 +14,10 @@ import numpy as np
 from qsctl.core.integration.events import Changed, Ended, Entered, Event, Fate, Left, Recovered
 from qsctl.core.integration.message import STATE_NAMES, MessageId, State
 from qsctl.eventlog.outcomes import Outcome
+from qsctl.eventlog.queue_counts import QueueCounts, counter_columns
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.model import EVENT_ROW, NEVER, Rows
 from qsctl.sim.model import Event as LogEvent
-from qsctl.sim.recording.queue_counts import QueueCounts, counter_columns
 from qsctl.sim.recording.queue_log import QueueLog
 
 QUEUES: Final = (

@@ -4,11 +4,11 @@ In: what a model learns of each message: when it entered a queue, when it left, 
 `EVENT_ROW` arrays, the columns of `eventlog.schema.COUNTERS`, and one `Happening` for each kind of event.
 
 - `queue_log.py`: rows until they are collected, counters of every queue, and the end of the warm-up;
-- `queue_counts.py`: what is counted of one queue, and many of them as columns;
 - `happenings.py`: events by kind: how often, when first, whose.
 
 Invariants: arrivals count from when a message entered its queue, outcomes from when it left, each after the warm-up;
 the warm-up restarts statistics and changes no state; counters add up to the rows.
 
-Read first: `queue_counts.py`.
+What is counted of one queue is `eventlog.queue_counts`'s, for recordings of live services too. Read first:
+`queue_log.py`.
 """

@@ -10,9 +10,9 @@ from typing import Final, Generic, TypeVar
 import numpy as np
 
 from qsctl.eventlog.outcomes import Outcome
+from qsctl.eventlog.queue_counts import QueueCounts
 from qsctl.instant import Nanoseconds
 from qsctl.sim.model import LOG_ROW, OUTCOMES, Rows
-from qsctl.sim.recording.queue_counts import QueueCounts
 
 Key = TypeVar("Key")
 

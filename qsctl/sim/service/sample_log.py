@@ -23,10 +23,10 @@ from qsctl.core.events import (
 from qsctl.core.messages import QueueName
 from qsctl.core.records import RemovalCause
 from qsctl.eventlog.outcomes import Outcome
+from qsctl.eventlog.queue_counts import counter_columns
 from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.model import NEVER, Rows
-from qsctl.sim.recording.queue_counts import counter_columns
 from qsctl.sim.recording.queue_log import QueueLog
 from qsctl.sim.service.peers import PRODUCER, HostedQueue, number_of
 

@@ -15,12 +15,12 @@ import numpy as np
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write
 from qsctl.core.records import RemovalCause
 from qsctl.eventlog.outcomes import Outcome
+from qsctl.eventlog.queue_counts import counter_columns
 from qsctl.eventlog.run_folder import Happening
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.model import EVENT_ROW, NEVER, Event, Rows
 from qsctl.sim.recording.happenings import Happenings
-from qsctl.sim.recording.queue_counts import counter_columns
 from qsctl.sim.recording.queue_log import QueueLog
 from qsctl.sim.service.peers import HostedQueue, number_of
 from qsctl.sim.world.history import Observer

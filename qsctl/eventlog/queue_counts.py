@@ -1,23 +1,25 @@
-"""What is counted of one queue of a model in Python, and the counters of many as columns."""
+"""What is counted of one queue as its messages leave it, and the counters of many as columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from qsctl.eventlog.columns import WORK_UNIT_SHIFT
 from qsctl.eventlog.outcomes import LOSSES, Outcome, column_of
 from qsctl.eventlog.schema import bucket_of
 from qsctl.instant import Nanoseconds
-from qsctl.sim.model import NEVER
-from qsctl.sim.scenario.scenario import WORK_UNIT_BYTES
+
+NEVER: Final = -1
+"""A duration of something that did not happen: null in the event log."""
 
 
 def work_units(size_bytes: int) -> int:
     """Return the work units of a message of this length."""
-    return max(1, -(-size_bytes // WORK_UNIT_BYTES))
+    return max(1, -(-size_bytes >> WORK_UNIT_SHIFT))
 
 
 @dataclass(slots=True)

@@ -1,0 +1,252 @@
+"""A service's story folded into the rows of a run folder, and into its counters.
+
+The rows of `messages` and the counters are those that a simulated run of the service has: one row a sample and queue
+when its fate is known; waits from the instant of enqueueing to the last sending, to the instant of the acknowledgment.
+The fold reads no clock and writes no file: live recorder, embedded service and simulator use the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import msgspec
+
+from qsctl.core.admin.command import (
+    Command,
+    CreateQueue,
+    CreateSubscriber,
+    DeleteQueue,
+    DeleteSubscriber,
+    FlushQueue,
+    Shutdown,
+)
+from qsctl.core.events import Event
+from qsctl.core.messages import CommandRequest, ConsumerAvailability, ConsumerJoined, ConsumerLeft, ProducerLeft
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.ready import Input
+from qsctl.eventlog.queue_counts import counter_columns
+from qsctl.eventlog.recording.log_book import LogBook
+from qsctl.eventlog.recording.queue_state import QueueState, Row, address_text, shown_names
+from qsctl.eventlog.recording.sample_steps import SampleSteps
+from qsctl.eventlog.recording.sampling import Sampling
+from qsctl.eventlog.recording.schema import CommandKind, PeerHappening
+from qsctl.eventlog.recording.story import Begun, Ended, Happened, Holding, Part, Resumed, Seat
+from qsctl.eventlog.run_folder import Happening
+from qsctl.eventlog.schema import LogLevel
+from qsctl.instant import Nanoseconds
+from qsctl.resource import ResourceIdentifier
+
+_PRESENT_NS: Final = -1
+"""When consumers joined that were there when the recording began."""
+
+
+class Fold:
+    """The rows of one recording.
+
+    Args:
+        client: what `messages` and `counters` call the service.
+        queues: full names of the queues of the whole service, and their `max_count`, -1 for unlimited.
+        started_at_ns: the instant 0 of the recording, on the clock of the story.
+        level: COUNTERS makes no rows, MESSAGES all but `events`.
+        sampling: which samples have rows.
+    """
+
+    def __init__(
+        self,
+        client: str,
+        queues: Sequence[tuple[str, int]],
+        started_at_ns: Nanoseconds,
+        level: LogLevel = LogLevel.MESSAGES,
+        sampling: Sampling | None = None,
+    ) -> None:
+        self._t0 = started_at_ns
+        self._book = LogBook(client, keeps_rows=level is not LogLevel.COUNTERS, keeps_events=level is LogLevel.EVENTS)
+        shown = shown_names([name for name, _ in queues])
+        self._queues = {name: QueueState(name, shown[name], max_count) for name, max_count in queues}
+        self._steps = SampleSteps(self._book, self._queue, started_at_ns, sampling or Sampling(1.0))
+        self.held_at_start_count = 0
+        """Samples that were there when the recording began."""
+
+    @property
+    def now_ns(self) -> Nanoseconds:
+        """The latest instant that was told of, since the beginning."""
+        return self._book.now_ns
+
+    def note(self, part: Part) -> None:
+        """Fold one part of the story."""
+        match part:
+            case Happened(events, inputs):
+                self.happened(events, inputs)
+            case Begun():
+                self._begin(part)
+            case Holding(samples):
+                self.held_at_start_count += len(samples)
+                for sample in samples:
+                    self._steps.hold(self._queue(sample.queue), sample)
+            case Resumed(at_ns):
+                self._reach(at_ns)
+                for queue in self._queues.values():
+                    self._steps.resume(self._book.now_ns, queue)
+            case Ended(at_ns):
+                self._reach(at_ns)
+
+    def happened(self, events: Sequence[Event], inputs: Sequence[Input] = ()) -> None:
+        """Fold events in order, with the inputs among them."""
+        note = self._steps.note
+        if not inputs:
+            for event in events:
+                note(event)
+            return
+        bounds = [0, *(each.events_before for each in inputs), len(events)]
+        for at, (first, last) in enumerate(pairwise(bounds)):
+            for event in events[first:last]:
+                note(event)
+            if at < len(inputs):
+                self._input(inputs[at])
+
+    def end(self) -> None:
+        """End the recording: what is in a queue is held, what waits outside is waiting, open deliveries end."""
+        for queue in self._queues.values():
+            if queue.counts.returned:
+                self._book.add_event(queue, "returned", self.now_ns, queue.counts.returned, queue.counts.returned)
+            self._steps.end(queue)
+
+    def take_rows(self) -> dict[str, list[Row]]:
+        """Return the rows since the last call, in the order of the columns of each table less `run_id`."""
+        rows = {name: each.copy() for name, each in self._book.rows.items()}
+        for each in self._book.rows.values():
+            each.clear()
+        return rows
+
+    @property
+    def row_count(self) -> int:
+        """How many rows `take_rows` has to give."""
+        return sum(map(len, self._book.rows.values()))
+
+    def counters(self, observed_ns: Nanoseconds) -> dict[str, Any]:
+        """Return the columns of `eventlog.schema.COUNTERS` less the run's id, one row a queue, as if it ended now.
+
+        The maximum depth of these queues is a number of samples (`max_count`); 0 stands for unlimited.
+        """
+        queues = list(self._queues.values())
+        return counter_columns(
+            [each.counts_now() for each in queues],
+            [0] * len(queues),
+            [self._book.client] * len(queues),
+            [each.shown for each in queues],
+            [max(0, each.max_count) for each in queues],
+            observed_ns,
+        )
+
+    def happenings(self) -> tuple[Happening, ...]:
+        """Return each kind of event, in the order in which they first happened."""
+        return self._book.happenings()
+
+    def _queue(self, name: str) -> QueueState:
+        queue = self._queues.get(name)
+        return self._add_queue(name, -1) if queue is None else queue
+
+    def _add_queue(self, name: str, max_count: int) -> QueueState:
+        """Note a queue that was created meanwhile: under its own name, unless another one has it."""
+        own = name.rpartition("/")[2]
+        taken = {each.shown for each in self._queues.values()}
+        is_full = any("/" in shown for shown in taken)
+        queue = self._queues[name] = QueueState(name, name if is_full or own in taken else own, max_count)
+        return queue
+
+    def _reach(self, at_ns: Nanoseconds) -> None:
+        self._book.step += 1
+        self._book.now_ns = max(self._book.now_ns, at_ns - self._t0)
+
+    def _begin(self, begun: Begun) -> None:
+        for each in begun.queues:
+            self._queue(each.name).max_count = each.max_count
+        for seat in begun.seats:
+            self._sit(seat)
+
+    def _sit(self, seat: Seat) -> None:
+        self._book.step += 1
+        self._book.add_peer(
+            _PRESENT_NS,
+            PeerHappening.CONSUMER_JOINED,
+            seat.consumer_guid,
+            queue=seat.queue,
+            address=address_text(seat.source_guid),
+            unacked_threshold=seat.unacked_threshold,
+            reception_enabled=seat.reception_enabled,
+        )
+
+    def _input(self, given: Input) -> None:
+        book = self._book
+        book.step += 1
+        at_ns = book.now_ns = given.at_ns - self._t0
+        match given.message:
+            case ConsumerJoined(queue, guid, source_guid, threshold, enabled):
+                book.add_peer(
+                    at_ns,
+                    PeerHappening.CONSUMER_JOINED,
+                    guid,
+                    queue=queue,
+                    address=address_text(source_guid),
+                    unacked_threshold=threshold,
+                    reception_enabled=enabled,
+                )
+                state = self._queue(queue)
+                state.left.pop(guid, None)
+                book.add_event(state, "connected", at_ns, book.peer(guid))
+            case ConsumerAvailability(queue, guid, enabled, threshold):
+                book.add_peer(
+                    at_ns,
+                    PeerHappening.CONSUMER_AVAILABILITY,
+                    guid,
+                    queue=queue,
+                    unacked_threshold=threshold,
+                    reception_enabled=enabled,
+                )
+            case ConsumerLeft(queue, guid, hands_back):
+                book.add_peer(at_ns, PeerHappening.CONSUMER_LEFT, guid, queue=queue, hands_back=hands_back)
+                state = self._queue(queue)
+                state.left[guid] = hands_back
+                book.add_event(state, "disconnected", at_ns, book.peer(guid))
+            case ProducerLeft(participant, topic, guid):
+                book.add_peer(at_ns, PeerHappening.PRODUCER_LEFT, guid, participant=participant, topic=topic)
+                book.forget_producer(guid)
+            case CommandRequest(_, _, command):
+                self._command(at_ns, command)
+            case _:
+                pass  # samples and acknowledgments are events
+
+    def _command(self, at_ns: Nanoseconds, command: Command) -> None:
+        body = ""
+        match command:
+            case CreateQueue(resource, settings):
+                kind, body = CommandKind.CREATE_QUEUE, _text(settings)
+                self._created(resource, settings)
+            case CreateSubscriber(resource, subscriber):
+                kind, body = CommandKind.CREATE_SUBSCRIBER, _text(subscriber)
+                for queue in subscriber.queues:
+                    self._created(ResourceIdentifier((*resource.names, (resource.names[0][0], subscriber.name))), queue)
+            case DeleteQueue(resource):
+                kind = CommandKind.DELETE_QUEUE
+            case DeleteSubscriber(resource):
+                kind = CommandKind.DELETE_SUBSCRIBER
+            case FlushQueue(resource, selector):
+                kind, body = CommandKind.FLUSH_QUEUE, selector
+            case Shutdown():
+                kind, resource = CommandKind.SHUTDOWN, ResourceIdentifier()
+            case _:
+                return  # it reads
+        if self._book.keeps_rows:
+            self._book.rows["commands"].append((self._book.step, at_ns, kind.value, str(resource.bare), body))
+
+    def _created(self, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings) -> None:
+        """Note a queue that a command creates, or tried to."""
+        name = "/".join((*(each for _, each in subscriber.names), settings.name))
+        if name not in self._queues:
+            self._add_queue(name, settings.limits.max_count)
+
+
+def _text(settings: object) -> str:
+    return msgspec.json.encode(settings, order="deterministic").decode()

@@ -1,0 +1,109 @@
+"""What all parts of the fold write into: the rows of each table, the steps, the peers' numbers, the happenings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from qsctl.eventlog.recording.queue_state import QueueState, Row
+from qsctl.eventlog.recording.schema import PeerHappening
+from qsctl.eventlog.run_folder import Happening
+from qsctl.identity import Guid
+from qsctl.instant import Nanoseconds
+
+TABLES: Final = ("messages", "arrivals", "deliveries", "peers", "commands", "events")
+
+
+@dataclass(slots=True)
+class _Kind:
+    count: int = 0
+    first_ns: Nanoseconds = 0
+    peak: int = 0
+
+
+@dataclass(slots=True)
+class LogBook:
+    """The rows of one recording until they are taken.
+
+    `keeps_rows`: whether there are any; `keeps_events`: whether those of `events` are among them.
+    """
+
+    client: str
+    keeps_rows: bool
+    keeps_events: bool
+    step: int = 0
+    """Of what is folded now, from 1."""
+    now_ns: Nanoseconds = 0
+    """The latest instant that was told of, since the beginning."""
+    rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
+    """In the order of the columns of each table less `run_id`."""
+    _peers: dict[Guid, int] = field(default_factory=dict)
+    _producers: set[Guid] = field(default_factory=set)
+    _kinds: dict[str, _Kind] = field(default_factory=dict)
+
+    def peer(self, guid: Guid) -> int:
+        """Return the number of a peer, a new one where it has none."""
+        number = self._peers.get(guid)
+        if number is None:
+            number = self._peers[guid] = len(self._peers)
+        return number
+
+    def producer(self, guid: Guid, at_ns: Nanoseconds) -> int:
+        """Return the number of a producer; its first sample is a row of `peers`."""
+        if guid not in self._producers:
+            self._producers.add(guid)
+            self.add_peer(at_ns, PeerHappening.PRODUCER_SEEN, guid)
+        return self._peers[guid]
+
+    def forget_producer(self, guid: Guid) -> None:
+        """Note that a producer left: it is seen anew where it comes again."""
+        self._producers.discard(guid)
+
+    def add_peer(
+        self,
+        at_ns: Nanoseconds,
+        happening: PeerHappening,
+        guid: Guid,
+        *,
+        queue: str | None = None,
+        participant: str | None = None,
+        topic: str | None = None,
+        address: str | None = None,
+        unacked_threshold: int | None = None,
+        reception_enabled: bool | None = None,
+        hands_back: bool = False,
+    ) -> None:
+        """Add a row of `peers`."""
+        number = self.peer(guid)
+        if self.keeps_rows:
+            self.rows["peers"].append(
+                (
+                    self.step, at_ns, happening.value, number, guid.hex(), queue, participant, topic, address,
+                    unacked_threshold, reception_enabled, hands_back,
+                )
+            )  # fmt: skip
+
+    def add_event(self, queue: QueueState, event: str, at_ns: Nanoseconds, value: int = 1, count: int = 1) -> None:
+        """Raise an event of a queue: a happening at any level, a row at level events. `value` is in its own unit."""
+        kind = self._kinds.get(event)
+        if kind is None:
+            kind = self._kinds[event] = _Kind(first_ns=at_ns)
+        kind.count += count
+        kind.peak = max(kind.peak, value)
+        if self.keeps_events:
+            self.rows["events"].append((at_ns, 0, queue.shown, event, value))
+
+    def happenings(self) -> tuple[Happening, ...]:
+        """Return each kind of event, in the order in which they first happened."""
+        kinds = sorted(self._kinds.items(), key=lambda each: (each[1].first_ns, each[0]))
+        return tuple(
+            Happening(
+                event=event,
+                count=kind.count,
+                clients=1,
+                first_ns=kind.first_ns,
+                first_client=self.client,
+                peak=kind.peak,
+            )
+            for event, kind in kinds
+        )

@@ -1,0 +1,153 @@
+"""What the fold of a recording knows of one queue: its samples, its consumers, its counts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from qsctl.eventlog.outcomes import Outcome
+from qsctl.eventlog.queue_counts import QueueCounts
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.instant import Nanoseconds
+
+LATE_ROWS_MAX: Final = 100_000
+"""Deliveries of a queue that are over without an answer and whose consumer may still answer, late."""
+
+Row: TypeAlias = tuple[Any, ...]
+
+
+class Arrived(NamedTuple):
+    """A sample that reached the queue and has no answer yet."""
+
+    step: int
+    at_ns: Nanoseconds
+    producer: int
+    size_bytes: int
+    lifespan_ns: Nanoseconds | None
+    address: Guid
+    origin: str
+    is_logged: bool
+
+
+class Sending(NamedTuple):
+    """A delivery in progress."""
+
+    step: int
+    attempt: int
+    redelivered: bool
+    consumer: int
+    sent_ns: Nanoseconds
+
+
+class HeldState:
+    """A sample in its queue: since when, and its deliveries."""
+
+    __slots__ = (
+        "attempts", "enqueued_ns", "is_counted", "is_logged", "producer", "retired_late", "sending", "sent_ns",
+        "size_bytes",
+    )  # fmt: skip
+
+    def __init__(
+        self, enqueued_ns: Nanoseconds, size_bytes: int, producer: int, is_logged: bool, is_counted: bool = True
+    ) -> None:
+        self.enqueued_ns = enqueued_ns
+        self.size_bytes = size_bytes
+        self.producer = producer
+        self.is_logged = is_logged
+        self.is_counted = is_counted
+        """Whether it is among the work units: not one that came unseen, out of a store; its size is not known then."""
+        self.attempts = 0
+        self.sent_ns: Nanoseconds | None = None
+        self.sending: Sending | None = None
+        self.retired_late = False
+
+
+class QueueState:
+    """One queue.
+
+    Args:
+        name: its full name.
+        shown: its name in `messages` and `counters`.
+        max_count: -1 for unlimited.
+    """
+
+    __slots__ = (
+        "arrived", "counts", "held", "held_before", "late", "left", "max_count", "name", "repeated", "shown", "unseen",
+    )  # fmt: skip
+
+    def __init__(self, name: str, shown: str, max_count: int) -> None:
+        self.name = name
+        self.shown = shown
+        self.max_count = max_count
+        self.counts = QueueCounts(0)
+        self.arrived: dict[SampleIdentity, Arrived] = {}
+        self.repeated: Arrived | None = None
+        """A second arrival of a sample that waits outside; the next event says what becomes of it."""
+        self.held: dict[SampleIdentity, HeldState] = {}
+        self.held_before = 0
+        """How many of them were enqueued before the recording began."""
+        self.unseen = 0
+        """How many are held besides, of which nothing is known yet: found in a store."""
+        self.left: dict[Guid, bool] = {}
+        """Consumers that are gone, and whether they handed back what they held."""
+        self.late: OrderedDict[tuple[int, SampleIdentity], Row] = OrderedDict()
+        """Rows of deliveries to which a late answer may come."""
+
+    def answer(self, identity: SampleIdentity) -> Arrived | None:
+        """Return the arrival that is answered now, and forget it."""
+        if self.repeated is not None:
+            repeated, self.repeated = self.repeated, None
+            return repeated
+        return self.arrived.pop(identity, None)
+
+    def reveal(self, identity: SampleIdentity, enqueued_ns: Nanoseconds, producer: int, is_logged: bool) -> HeldState:
+        """Return a held sample that came unseen: it is known from now on."""
+        held = self.held[identity] = HeldState(enqueued_ns, 0, producer, is_logged, is_counted=False)
+        self.unseen = max(0, self.unseen - 1)
+        self.held_before += enqueued_ns < 0
+        return held
+
+    def leave(self, identity: SampleIdentity, held: HeldState, size_bytes: int) -> None:
+        """Forget a sample that left the queue."""
+        del self.held[identity]
+        self.held_before -= held.enqueued_ns < 0
+        if held.is_counted:
+            self.counts.shrink(size_bytes)
+
+    def counts_now(self) -> QueueCounts:
+        """Return the counts as if the recording ended now: what is in the queue is held, what is outside waits."""
+        counts = self.counts
+        length = len(self.held) + self.unseen
+        waiting = len(self.arrived)
+        arrived_before = sum(each.at_ns < 0 for each in self.arrived.values())
+        return QueueCounts(
+            0,
+            counts.arrived + len(self.held) - self.held_before + waiting - arrived_before,
+            {**counts.by_outcome, Outcome.HELD: length, Outcome.WAITING: waiting},
+            counts.redelivered,
+            counts.returned,
+            counts.delivered_bytes,
+            counts.work_units,
+            counts.high_water_mark,
+            counts.first_discard_ns,
+            counts.wait_sum_ns,
+            counts.wait_max_ns,
+            dict(counts.histogram),
+        )
+
+    @property
+    def sent_count(self) -> int:
+        """How many samples are with a consumer."""
+        return sum(each.sending is not None for each in self.held.values())
+
+
+def address_text(address: Guid) -> str | None:
+    """Return an address as the tables have it; None for any consumer."""
+    return None if address == NIL_GUID else address.hex()
+
+
+def shown_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the queues' names as simulated runs have them: their own, or the full ones where two are alike."""
+    own = [name.rpartition("/")[2] for name in names]
+    return dict(zip(names, own if len(set(own)) == len(own) else names, strict=True))

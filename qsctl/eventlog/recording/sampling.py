@@ -1,0 +1,30 @@
+"""Which samples of a busy service have rows: a share of them, chosen by a hash of the identity."""
+
+from __future__ import annotations
+
+from typing import Final
+from zlib import crc32
+
+from qsctl.identity import SampleIdentity
+
+_HASHES: Final = 1 << 32
+
+
+class Sampling:
+    """Chooses samples. The same identity is chosen everywhere and always: all rows of a sample are there, or none.
+
+    Args:
+        share: of the samples, above 0 and at most 1.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self._below = _HASHES if share >= 1 else round(share * _HASHES)
+
+    def chooses(self, identity: SampleIdentity) -> bool:
+        """Return whether a sample has rows."""
+        if self._below == _HASHES:
+            return True
+        # Two rounds: the CRC of consecutive numbers alone is as regular as the numbers are.
+        first = crc32(identity.sequence_number.to_bytes(8, "little", signed=True), crc32(identity.writer_guid))
+        return (first * 0x9E3779B1 ^ first >> 15) % _HASHES < self._below

@@ -1,0 +1,110 @@
+"""What a service tells its recorder, in the order of telling: where it begins, what happened, that it ends.
+
+Light: the service's own process imports this and nothing of Arrow. All instants are Unix nanoseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from qsctl.core.events import Event
+from qsctl.core.ready import Input
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+HELD_AT_ONCE: Final = 10_000
+"""How many samples of the beginning are told in one part."""
+
+
+class HostedQueue(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A queue at the beginning; `max_count` -1: unlimited."""
+
+    name: str
+    max_count: int
+
+
+class Seat(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A consumer at the beginning, with what is in force of its window."""
+
+    queue: str
+    consumer_guid: Guid
+    source_guid: Guid
+    unacked_threshold: int
+    reception_enabled: bool
+
+
+class HeldSample(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A sample at the beginning.
+
+    `attempts` are the deliveries that are over; `consumer_guid` holds it since `sent_at_ns`, nil: nobody does.
+    `is_outside`: it waits for room, since `at_ns`; else it was enqueued then.
+    """
+
+    queue: str
+    identity: SampleIdentity
+    size_bytes: int
+    at_ns: Nanoseconds
+    expires_at_ns: Nanoseconds = INFINITE_NS
+    address: Guid = NIL_GUID
+    attempts: int = 0
+    redelivered: bool = False
+    consumer_guid: Guid = NIL_GUID
+    sent_at_ns: Nanoseconds = 0
+    is_outside: bool = False
+
+
+class Begun(msgspec.Struct, frozen=True, array_like=True, tag="begun"):
+    """A process begins to tell. What its queues hold follows in parts of `Holding`."""
+
+    at_ns: Nanoseconds
+    queues: list[HostedQueue]
+    seats: list[Seat]
+
+
+class Holding(msgspec.Struct, frozen=True, array_like=True, tag="holding"):
+    """Some of what is held at the beginning, in queue order."""
+
+    samples: list[HeldSample]
+
+
+class Happened(msgspec.Struct, frozen=True, array_like=True, tag="happened", gc=False):
+    """Events of one turn or several, with the inputs among them."""
+
+    events: list[Event]
+    inputs: list[Input]
+
+
+class Resumed(msgspec.Struct, frozen=True, array_like=True, tag="resumed"):
+    """The service is another process from here on: what was with consumers is with nobody, nothing waits outside."""
+
+    at_ns: Nanoseconds
+
+
+class Ended(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
+    """A process tells no more. `overrun`: it told faster than the recorder could listen, and gave up."""
+
+    at_ns: Nanoseconds
+    overrun: bool = False
+
+
+Part: TypeAlias = Begun | Holding | Happened | Resumed | Ended
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(Part)
+
+
+def encode(part: Part) -> bytes:
+    """Return a part as octets."""
+    return _ENCODER.encode(part)
+
+
+def decode(octets: bytes) -> Part:
+    """Return a part of `encode`.
+
+    Raises:
+        msgspec.DecodeError: the octets are none.
+    """
+    part: Part = _DECODER.decode(octets)
+    return part
