@@ -22,9 +22,11 @@ class ResourceKind(StrEnum):
     STATUS = "status"
     DATA = "data"
     MESSAGE = "message"
+    RECORDING = "recording"
+    """The service's own; an extension."""
 
 
-_LEAVES = frozenset({ResourceKind.STATUS, ResourceKind.DATA, ResourceKind.MESSAGE})
+_LEAVES = frozenset({ResourceKind.STATUS, ResourceKind.DATA, ResourceKind.MESSAGE, ResourceKind.RECORDING})
 _QUEUES = frozenset({ResourceKind.SHARED_READER_QUEUE, ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE})
 _PARENTS: dict[ResourceKind, frozenset[ResourceKind | None]] = {
     ResourceKind.DOMAIN_PARTICIPANT: frozenset({None}),
@@ -34,6 +36,7 @@ _PARENTS: dict[ResourceKind, frozenset[ResourceKind | None]] = {
     ResourceKind.STATUS: _QUEUES | {None},
     ResourceKind.DATA: _QUEUES | {None},
     ResourceKind.MESSAGE: frozenset(_QUEUES),
+    ResourceKind.RECORDING: frozenset({None}),
 }
 
 

@@ -28,6 +28,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "samples.request",
     "samples.reply",
     "administer.send",
+    "administer.record",
     "administer.shutdown",
     "administer.serve",
     "configuration.validate",

@@ -20,10 +20,13 @@ from qsctl.core.admin.command import (
     FlushQueue,
     GetData,
     GetMessages,
+    GetRecording,
     GetStatus,
     Shutdown,
+    StartRecording,
+    StopRecording,
 )
-from qsctl.core.admin.reply import MessageData, QueueData, Reply, ReturnCode, ServiceData
+from qsctl.core.admin.reply import MessageData, QueueData, RecordingStatus, Reply, ReturnCode, ServiceData
 from qsctl.core.admin.resolve import resolve_participant, resolve_queue, resolve_subscriber, short_name
 from qsctl.core.admin.target import check_pattern
 from qsctl.core.messages import CommandReply
@@ -33,7 +36,7 @@ from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.errors import ExitStatus, NoAnswer, NotFound, QsctlError, Refused
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
-_Body = TypeVar("_Body", SharedReaderQueueStatus, QueueData, ServiceData, MessageData)
+_Body = TypeVar("_Body", SharedReaderQueueStatus, QueueData, ServiceData, MessageData, RecordingStatus)
 
 SERVICE = ResourceIdentifier()
 
@@ -171,6 +174,18 @@ class Administration:
         They stay in the queue. Those that leave it while it is read may be left out.
         """
         return self._bodies(GetMessages(queue.at(ResourceKind.MESSAGE), selector, count), MessageData)
+
+    def start_recording(self, command: StartRecording) -> list[FromService[RecordingStatus]]:
+        """Begin to record what each service does; return the recordings."""
+        return self._bodies(command, RecordingStatus)
+
+    def stop_recording(self) -> list[FromService[RecordingStatus]]:
+        """End the recordings; each folder is finished once its `is_complete` holds."""
+        return self._bodies(StopRecording(), RecordingStatus)
+
+    def recordings(self) -> list[FromService[RecordingStatus]]:
+        """Return the recording of each service that goes on, or its last one."""
+        return self._bodies(GetRecording(), RecordingStatus)
 
     def hosted(self) -> ServiceData:
         """Return what the services host together: what several have, as replicas do, is there once."""

@@ -121,7 +121,7 @@ def checked_text(folder: Location, info: RunInfo, name: str) -> str:
 
 def _refuse_added(folder: Location, info: RunInfo, table: str, known: set[Location]) -> None:
     """Refuse Parquet files that are not listed: a reader of the folder as it is would count them."""
-    ended = {each.replication for each in info.done}
+    ended = {each.replication for each in info.done if each.complete}  # a recording that goes on has begun one
     for path in listed((folder / table).rglob("*.parquet")):
         if path in known or path.name.startswith((".", "_")):
             continue

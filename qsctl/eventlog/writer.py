@@ -41,9 +41,36 @@ _DELTA: Final = {
     "send_ns": "DELTA_BINARY_PACKED",
     "acknowledge_ns": "DELTA_BINARY_PACKED",
     "topic_id": "DELTA_BINARY_PACKED",
+    **dict.fromkeys(
+        ("step", "sequence_number", "sent_ns", "answered_ns", "answered_step", "late_ns", "late_step"),
+        "DELTA_BINARY_PACKED",
+    ),
 }
 _DICTIONARY: Final = frozenset(
-    {"run_id", "client_id", "client", "queue", "enter_ns", "size_bytes", "work_units", "outcome", "attempts", "event"}
+    {
+        "run_id",
+        "client_id",
+        "client",
+        "queue",
+        "enter_ns",
+        "size_bytes",
+        "work_units",
+        "outcome",
+        "attempts",
+        "event",
+        "producer",
+        "origin",
+        "lifespan_ns",
+        "address",
+        "answer",
+        "reason",
+        "attempt",
+        "consumer",
+        "happening",
+        "participant",
+        "topic",
+        "command",
+    }
 )
 
 
@@ -84,6 +111,13 @@ class PartWriter:
         self._groups += -(-table.num_rows // ROW_GROUP_ROWS)
         if self._groups >= PART_ROW_GROUPS:
             self.close()
+
+    @property
+    def open_bytes(self) -> int:
+        """How much of the part in hand is on the disk, or handed to the system."""
+        if self._writer is None or isinstance(self._hidden, RemotePath):
+            return 0
+        return self._hidden.stat().st_size
 
     @property
     def _hidden(self) -> Location:

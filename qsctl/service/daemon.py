@@ -12,12 +12,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from types import FrameType
 from typing import Final
 
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.events import Event
-from qsctl.core.messages import CommandReply
+from qsctl.core.messages import CommandReply, CommandRequest, Inbound
 from qsctl.core.turn import Released
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.service.config_snippets import ConfigSnippets
@@ -26,6 +27,8 @@ from qsctl.service.loop import ServiceLoop
 from qsctl.service.metrics import Figures, MetricsServer, Tally
 from qsctl.service.open_service import DaemonOptions, log_damage, open_service, report_drift, report_namesake
 from qsctl.service.places import places_of
+from qsctl.service.recording.recordings import Recordings, is_recording_request
+from qsctl.service.recording.telling import Telling
 from qsctl.service.sync_thread import QUICK_SYNC_S
 from qsctl.transport.dds.service_transport import CommandSource, ServiceTransport
 
@@ -75,12 +78,21 @@ class Daemon:
         self.engine, stores = open_service(configuration, options)
         hosted = self.engine.hosted
         hosted.share_count = SHARE_COUNT
-        hosted.reports_each_step = log.traces or options.metrics_port is not None or report_figures is not None
         self.transport = ServiceTransport(
             hosted.application_name, options.places, ConfigSnippets(configuration, hosted), commands
         )
         self._loop = ServiceLoop(self.engine, stores, on_finished=self.transport.wake, quick_sync_s=QUICK_SYNC_S)
         self._loop.try_endpoints = self.transport.try_endpoints
+        self._telling = Telling(
+            self.engine,
+            self._loop.clock,
+            self._release_all,
+            reports_each_step=log.traces or options.metrics_port is not None or report_figures is not None,
+        )
+        self._recordings = (
+            Recordings(configuration, hosted.settings, lambda: 1, self.tell_to, log) if commands is None else None
+        )
+        self._tells_to: str | None = None
         self._not_offered: dict[str, str] = {}
         self.transport.boundary.report_to(log.peer_fault)
         self._tally = Tally(self.engine, self.transport.boundary)
@@ -98,6 +110,14 @@ class Daemon:
         self.stop_cause = cause
         self.transport.wake()
 
+    def tell_to(self, address: str) -> None:
+        """Tell the recorder at this address what happens, from the next pass on; empty: tell no more.
+
+        May be called from another thread.
+        """
+        self._tells_to = address
+        self.transport.wake()
+
     def run(self, on_start: Callable[[], None] | None = None) -> None:
         """Serve until `stop` is called or a SHUTDOWN command comes, then leave in order.
 
@@ -107,9 +127,11 @@ class Daemon:
         with _tuned_collector():
             try:
                 self._loop.begin()
-                for released in self._loop.drain():
-                    self._hand_on(released)
+                self._release_all()
                 self._reconcile()
+                if self._recordings is not None and self.options.record is not None:
+                    self._recordings.start(self.options.record)
+                    self._follow_recording()
                 port = {} if self.metrics is None else {"metrics_port": self.metrics.port}
                 self.log.info(f"{self._says}started", queues=len(self.engine.hosted.queues()), **port)
                 if on_start is not None:
@@ -124,13 +146,16 @@ class Daemon:
         if self.metrics is not None:
             self.metrics.close()
         self.log.publish_through(None)
+        self._telling.close()
         self._loop.close()
+        if self._recordings is not None:
+            self._recordings.close()
         self.transport.close()
         self._loop.stores.close()
 
     def _serve(self) -> None:
         while not self.stop_cause and not self.engine.hosted.shutting_down:
-            inbox = self.transport.poll()
+            inbox = self._poll()
             deadline = self.engine.next_deadline()
             now = time.time_ns()
             if inbox or (deadline is not None and deadline <= now):
@@ -142,6 +167,7 @@ class Daemon:
                 self._report_figures(self._tally.figures)
             for domain_id in self.transport.namesakes():
                 report_namesake(self.log, self.engine.hosted.application_name, domain_id)
+            self._follow_recording()
             if inbox or finished:
                 continue
             self._flush()
@@ -153,8 +179,39 @@ class Daemon:
             if time.time_ns() - now >= IDLE_NS:
                 self._loop.rest()
 
+    def _poll(self) -> list[Inbound]:
+        """Return what has come for the engine; what is about recordings is answered here."""
+        inbox = self.transport.poll()
+        if self._recordings is not None and inbox and isinstance(inbox[0], CommandRequest):
+            # Commands come first, see the transport.
+            commands = takewhile(lambda each: isinstance(each, CommandRequest), inbox)
+            mine = list(filter(is_recording_request, commands))
+            if mine:
+                inbox = [each for each in inbox if not is_recording_request(each)]
+                self.transport.put([self._recordings.answer(each) for each in mine])
+                self._flush()
+        return inbox
+
+    def _follow_recording(self) -> None:
+        """Begin or end telling a recorder, where that was asked for, and send what waits for room in its socket."""
+        if self._recordings is not None:
+            self._recordings.poll()
+        self._telling.go_on()
+        if (address := self._tells_to) is not None:
+            self._tells_to = None
+            if address:
+                self._telling.begin(address)
+            else:
+                self._telling.end()
+
+    def _release_all(self) -> None:
+        """Hand on everything that was begun."""
+        for released in self._loop.drain():
+            self._hand_on(released)
+
     def _hand_on(self, released: Released) -> None:
         """Send and report what may leave of a turn."""
+        self._telling.tell(released)
         messages = released.messages
         if released.service_records:
             # What a deleted queue answers leaves before its endpoints go, a reply once a created one has its own.
@@ -202,8 +259,8 @@ class Daemon:
                 self._hand_on(released)
             self._flush()
             self.transport.wait(0 if self.engine.answers.is_answering else 10 * MILLISECOND_NS)
-        for released in self._loop.drain():
-            self._hand_on(released)
+        self._release_all()
+        self._telling.end()
         while not self.transport.flush() and time.monotonic_ns() < deadline:
             self.transport.wait(MILLISECOND_NS)
         self._loop.compact()

@@ -13,6 +13,7 @@ from typing import Final
 
 from qsctl.config.rules.replication import unserved
 from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.admin.command import StartRecording
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.settings import ServiceSettings
@@ -35,7 +36,8 @@ class DaemonOptions:
 
     `claim` is the right to write the stores, in a process that was started by the one that has it; `log_label` tells
     its write-ahead log from those of the others.
-    `runs_in_background` makes SHUTDOWN answer UNSUPPORTED [QS 5.4.9]: who started a daemon stops it.
+    `runs_in_background` makes SHUTDOWN answer UNSUPPORTED [QS 5.4.9]: who started a daemon stops it. `record` is the
+    recording that begins with the service.
     """
 
     places: ServicePlaces = field(default_factory=ServicePlaces)
@@ -46,6 +48,7 @@ class DaemonOptions:
     grace_ns: Nanoseconds = GRACE_NS
     claim: Claim | None = None
     log_label: str = ""
+    record: StartRecording | None = None
 
 
 def open_service(

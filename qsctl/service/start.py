@@ -12,6 +12,7 @@ from pathlib import Path
 from qsctl.config.rules.replication import refuse_replication
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.transport_properties import DOMAIN_ID_MAX
+from qsctl.core.admin.command import StartRecording
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import InvalidInput, UsageError
 from qsctl.instant import SECOND_NS, Nanoseconds
@@ -21,6 +22,7 @@ from qsctl.service.domains import places_of_configuration, warnings_for
 from qsctl.service.heap import heap_snapshots
 from qsctl.service.logger import ServiceLog, Verbosity, dds_verbosity, log_stream
 from qsctl.service.open_service import GRACE_NS, DaemonOptions, drift_of
+from qsctl.service.recording.new_folder import check as check_recording
 from qsctl.service.sessions.coordinator import Coordinator
 from qsctl.service.sessions.groups import session_groups
 from qsctl.service.sessions.worker import Surroundings
@@ -46,6 +48,7 @@ class StartOptions:
     heap_snapshot_period_s: int = 0
     heap_snapshot_directory: Path = Path()
     warnings: tuple[str, ...] = ()
+    record: StartRecording | None = None
 
 
 def run_service(configuration: ServiceConfiguration, options: StartOptions, on_start: Callable[[str], None]) -> str:
@@ -66,6 +69,8 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             f"the directory of the persistent storage, {directory}, does not exist",
             remedy="Make it, or name another with -persistentStoragePath or <filesystem><directory>.",
         )
+    if options.record is not None:
+        check_recording(options.record)
     administration = options.administration_domain_id
     if administration is not None and not 0 <= administration <= DOMAIN_ID_MAX:
         raise UsageError(
@@ -91,6 +96,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             metrics_port=options.metrics_port,
             metrics_address=options.metrics_address,
             grace_ns=options.grace_ns,
+            record=options.record,
         )
         service: Daemon | Coordinator
         if len(session_groups(configuration.service)) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def test_arrivals_and_deliveries_add_up_to_the_messages(monkeypatch: pytest.Monk
         rows.sort(key=lambda row: row["attempt"])
         assert [row["attempt"] for row in rows] == list(range(1, len(rows) + 1))
         assert arrivals[key]["answered_ns"] <= rows[0]["sent_ns"]
-        for one, other in zip(rows, rows[1:], strict=False):
+        for one, other in pairwise(rows):
             assert one["answered_step"] < other["step"]
     origins = {row["queue"].rpartition("/")[2]: row["origin"] for row in tables["arrivals"]}
     assert set(origins.values()) == {"producer", "dead_letter"}

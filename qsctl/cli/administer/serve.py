@@ -10,6 +10,15 @@ from typing import Annotated, Final
 
 import typer
 
+from qsctl.cli.administer.recording_options import (
+    LEVEL_HELP,
+    MAX_DEFAULT,
+    MAX_HELP,
+    SAMPLE_DEFAULT,
+    SAMPLE_HELP,
+    RecordLevel,
+    start_command,
+)
 from qsctl.cli.command import Commands
 from qsctl.cli.options import VariableOption, VersionOption, variables_of
 from qsctl.cli.output.render import note
@@ -23,6 +32,7 @@ _configuration_option = partial(typer.Option, rich_help_panel="Configuration")
 _administration_option = partial(typer.Option, rich_help_panel="Administration")
 _PERSISTENCE = "Persistence"
 _process_option = partial(typer.Option, rich_help_panel="Process")
+_recording_option = partial(typer.Option, rich_help_panel="Recording")
 _dds_option = partial(typer.Option, rich_help_panel="DDS")
 
 
@@ -32,6 +42,7 @@ _dds_option = partial(typer.Option, rich_help_panel="DDS")
         "qsctl serve queues.xml",
         "qsctl serve -cfgFile queues.xml -cfgName QueuingService_1 -remoteAdministrationDomainId 55",
         "qsctl serve queues.xml --metrics-port 9100 --verbosity 3",
+        "qsctl serve queues.xml --record monday --record-max 2GB",
         "qsctl serve queues.xml --print-unit > queuing.service",
     ),
 )
@@ -118,6 +129,15 @@ def serve(
     grace: Annotated[
         str, _process_option(help="Longest wait for acknowledgments of consumers after a stop, a duration such as 2s.")
     ] = "2s",
+    record: Annotated[
+        Path | None,
+        _recording_option(
+            metavar="DIR", help="Folder that what the service does is recorded into, new or empty; see `qsctl record`."
+        ),
+    ] = None,
+    record_level: Annotated[RecordLevel, _recording_option(help=LEVEL_HELP)] = RecordLevel.MESSAGES,
+    record_max: Annotated[str, _recording_option(metavar="SIZE", help=MAX_HELP)] = MAX_DEFAULT,
+    record_sample: Annotated[str, _recording_option(metavar="SHARE", help=SAMPLE_HELP)] = SAMPLE_DEFAULT,
     print_unit: Annotated[
         bool, typer.Option("--print-unit", help="Print a systemd unit for this command line and exit.")
     ] = False,
@@ -177,6 +197,7 @@ def serve(
         pid_file=pid_file,
         heap_snapshot_period_s=heap_snapshot_period,
         heap_snapshot_directory=heap_snapshot_dir,
+        record=None if record is None else start_command(record.absolute(), record_level, record_max, record_sample),
         warnings=tuple(str(problem) for problem in loaded.problems),
     )
     name = configuration.service.application_name

@@ -82,6 +82,30 @@ class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
     """SHUTDOWN the service (5.4.9)."""
 
 
+class StartRecording(msgspec.Struct, frozen=True, tag="start_recording"):
+    """CREATE /recording: record what the service does into a folder of its own machine (an extension).
+
+    `folder` is made, or empty; one that is relative is relative to the service's working directory. `level` is
+    `counters`, `messages` or `events`; `max_bytes` the size of the folder that ends the recording, 0 for none;
+    `sample_share` which share of the samples has rows, above 0 and at most 1.
+    """
+
+    folder: str
+    level: str = "messages"
+    max_bytes: int = 0
+    sample_share: float = 1.0
+
+
+class StopRecording(msgspec.Struct, frozen=True, tag="stop_recording"):
+    """DELETE /recording: end the recording in progress; the folder is complete a moment later (an extension)."""
+
+
+class GetRecording(msgspec.Struct, frozen=True, tag="get_recording"):
+    """GET /recording: the recording in progress, or the last one (an extension)."""
+
+
+RecordingCommand: TypeAlias = StartRecording | StopRecording | GetRecording
+
 Command: TypeAlias = (
     CreateQueue
     | DeleteQueue
@@ -92,4 +116,5 @@ Command: TypeAlias = (
     | CreateSubscriber
     | DeleteSubscriber
     | Shutdown
+    | RecordingCommand
 )

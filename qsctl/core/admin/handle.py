@@ -18,8 +18,11 @@ from qsctl.core.admin.command import (
     FlushQueue,
     GetData,
     GetMessages,
+    GetRecording,
     GetStatus,
     Shutdown,
+    StartRecording,
+    StopRecording,
 )
 from qsctl.core.admin.reading import Reading
 from qsctl.core.admin.removal import Removal
@@ -38,7 +41,7 @@ LongAnswer: TypeAlias = Reading | Removal
 
 
 def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[Reply] | LongAnswer:
-    """Carry out a command and answer it, or begin to.
+    """Carry out a command and answer it, or begin to. Recordings are the driver's: it answers those commands itself.
 
     Only GET of samples and GET of the whole service's status answer more than once [QS 5.4.4 and 5.4.6]. What
     concerns samples, of which there may be millions, is a `LongAnswer`.
@@ -63,6 +66,8 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
                 return _delete_subscriber(host, now, _subscriber(host, subscriber))
             case Shutdown():
                 return [_shut_down(host)]
+            case StartRecording() | StopRecording() | GetRecording():
+                return [Reply(ReturnCode.UNSUPPORTED, f"service {host.application_name} cannot record here")]
             case _:
                 assert_never(command)
     except QsctlError as error:

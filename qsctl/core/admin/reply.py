@@ -73,7 +73,33 @@ class MessageData(msgspec.Struct, frozen=True, tag="message"):
     dead_letter_reason: str = ""
 
 
-Body: TypeAlias = SharedReaderQueueStatus | QueueData | ServiceData | MessageData
+class RecordingStatus(msgspec.Struct, frozen=True, tag="recording"):
+    """The recording of a service, in progress or over (an extension).
+
+    `folder` is empty where there was none. `end` says why it ended, as `run.json` does, and is empty while it goes on;
+    `text` is the error, in words. Counts and `bytes` are as of about a second ago.
+    """
+
+    folder: str = ""
+    end: str = ""
+    text: str = ""
+    level: str = ""
+    sample_share: float = 1.0
+    max_bytes: int = 0
+    started_at_ns: Nanoseconds = 0
+    duration_ns: int = 0
+    message_rows: int = 0
+    bytes: int = 0
+    is_complete: bool = False
+    """The folder is finished, with all that there will be."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it goes on."""
+        return bool(self.folder) and not self.end
+
+
+Body: TypeAlias = SharedReaderQueueStatus | QueueData | ServiceData | MessageData | RecordingStatus
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -125,7 +125,8 @@ class Outbox:
 
     def take(self) -> Ready:
         """Close the batch and open the next one. Payloads that are on disk only leave the memory here."""
-        ready = Ready([each.take() for each in self._begun], self.messages, self.events, self._has_spilled, self.inputs)
+        batches = [each.take() for each in self._begun]
+        ready = Ready(batches, self.messages, self.events, self._has_spilled, self.inputs or ())
         self._begun.clear()
         self.messages, self.events = [], []
         if self.inputs:

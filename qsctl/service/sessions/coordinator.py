@@ -6,6 +6,7 @@ keeps it [QS 2.14.1], and passes it to the process that it concerns; what is in 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -32,8 +33,9 @@ from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.metrics import Figures, MetricsServer
 from qsctl.service.open_service import DaemonOptions, log_damage, open_service, report_drift, report_namesake
+from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.sessions.groups import part_of, session_groups
-from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Started, Stop
+from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Started, Stop, TellTo
 from qsctl.service.sessions.placement import Placement, ProcessIndex
 from qsctl.service.sessions.processes import FromSession, Mail, SessionProcess
 from qsctl.service.sessions.worker import Surroundings
@@ -89,6 +91,9 @@ class Coordinator:
         self._guid = Guid(os.urandom(16))
         self._asked_count = 0
         self._unanswered_count = 0
+        self._recordings = Recordings(
+            configuration, self.engine.hosted.settings, lambda: len(self._processes), self._tell_to, log
+        )
         self._figures: dict[SessionProcess, Figures] = {}
         self.metrics: MetricsServer | None = None
         if options.metrics_port is not None:
@@ -115,6 +120,8 @@ class Coordinator:
             port = {} if self.metrics is None else {"metrics_port": self.metrics.port}
             pids = {process.name: process.pid for process in self._processes}
             self.log.info("started", queues=len(self.engine.hosted.queues()), processes=pids, **port)
+            if self.options.record is not None and not self.stop_cause:
+                self._recordings.start(self.options.record)
             if on_start is not None:
                 on_start()
             while not self.stop_cause and not self.engine.hosted.shutting_down:
@@ -133,6 +140,7 @@ class Coordinator:
         self._request_departure()
         for process in self._processes:
             process.close()
+        self._recordings.close()
         self.log.publish_through(None)
         self.transport.close()
         self._loop.close()
@@ -157,6 +165,7 @@ class Coordinator:
             self.options,
             places=replace(self.options.places, administration=None),
             metrics_port=None,
+            record=None,
             claim=self._loop.stores.files.claim,
         )
         for group in groups:
@@ -176,7 +185,11 @@ class Coordinator:
     def _turn(self) -> None:
         for request in self.transport.poll():
             assert isinstance(request, CommandRequest)
-            self._take(request)
+            if is_recording_request(request):
+                self.transport.put([self._recordings.answer(request)])
+            else:
+                self._take(request)
+        self._recordings.poll()
         self._listen()
         self.transport.flush()
 
@@ -273,6 +286,13 @@ class Coordinator:
             CommandReply(asked.request, each.replying_service, each.reply, intermediate=at < last)
             for at, each in enumerate(replies)
         ]
+
+    def _tell_to(self, address: str) -> None:
+        """Have every session tell a recorder what happens, or no more."""
+        for process in self._processes:
+            if not process.has_ended:
+                with contextlib.suppress(NoAnswer):  # it is gone; the next turn says so
+                    process.send(TellTo(address))
 
     def _request_departure(self) -> None:
         for process in self._processes:

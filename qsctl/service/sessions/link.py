@@ -24,6 +24,12 @@ class Ask(NamedTuple):
     request: CommandRequest
 
 
+class TellTo(NamedTuple):
+    """To a session: tell the recorder at this address what happens; empty: no more."""
+
+    address: str
+
+
 class Stop(NamedTuple):
     """To a session: leave in order."""
 
@@ -75,9 +81,9 @@ class PipedCommands:
         self._inbox: deque[CommandRequest] = deque()
         self._replies: list[CommandReply] = []
 
-    def listen(self, wake: Callable[[], None], stop: Callable[[str], None]) -> None:
+    def listen(self, wake: Callable[[], None], stop: Callable[[str], None], tell_to: Callable[[str], None]) -> None:
         """Take what comes, in a thread of its own, from now on."""
-        threading.Thread(target=self._listen, args=(wake, stop), name="commands", daemon=True).start()
+        threading.Thread(target=self._listen, args=(wake, stop, tell_to), name="commands", daemon=True).start()
 
     def poll(self) -> list[CommandRequest]:
         """The commands that have come."""
@@ -102,15 +108,18 @@ class PipedCommands:
     def close(self) -> None:
         """The pipe stays open for the last words."""
 
-    def _listen(self, wake: Callable[[], None], stop: Callable[[str], None]) -> None:
+    def _listen(self, wake: Callable[[], None], stop: Callable[[str], None], tell_to: Callable[[str], None]) -> None:
         while True:
             try:
-                message: Ask | Stop = self._link.recv()
+                message: Ask | Stop | TellTo = self._link.recv()
             except (EOFError, OSError):
                 stop("the coordinator is gone")
                 return
             if isinstance(message, Stop):
                 stop(message.cause)
                 return
+            if isinstance(message, TellTo):
+                tell_to(message.address)
+                continue
             self._inbox.append(message.request)
             wake()

@@ -50,7 +50,7 @@ def run_session(
         try:
             report_figures = (lambda figures: commands.report(Counted(figures))) if around.serves_metrics else None
             daemon = Daemon(configuration, options, log, commands=commands, report_figures=report_figures)
-            commands.listen(daemon.transport.wake, daemon.stop)
+            commands.listen(daemon.transport.wake, daemon.stop, daemon.tell_to)
             with heap_snapshots(configuration.name, around.heap_snapshot_period_s, around.heap_snapshot_directory):
                 daemon.run(lambda: commands.report(Started()))
         except QsctlError as error:

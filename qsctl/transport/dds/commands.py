@@ -13,6 +13,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from qsctl.config.writer import queue_snippet, subscriber_snippet
 from qsctl.core.admin.command import (
     Command,
@@ -23,8 +25,11 @@ from qsctl.core.admin.command import (
     FlushQueue,
     GetData,
     GetMessages,
+    GetRecording,
     GetStatus,
     Shutdown,
+    StartRecording,
+    StopRecording,
 )
 from qsctl.core.admin.request import xml_of_body
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -52,6 +57,8 @@ _COUNT: Final = struct.Struct("<Q")
 
 _STRING_SCHEME: Final = "str://"
 
+RECORDING: Final = ResourceIdentifier(leaf=ResourceKind.RECORDING)
+
 
 @dataclass(frozen=True, slots=True)
 class RawCreate:
@@ -59,6 +66,18 @@ class RawCreate:
 
     container: ResourceIdentifier
     body: str
+
+
+class _RecordingBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of CREATE /recording, as JSON."""
+
+    folder: str
+    level: str = "messages"
+    max_bytes: int = 0
+    sample_share: float = 1.0
+
+    def command(self) -> StartRecording:
+        return StartRecording(self.folder, self.level, self.max_bytes, self.sample_share)
 
 
 class SnippetReader(Protocol):
@@ -107,6 +126,8 @@ def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
     if request.action is CommandActionKind.RTI_SERVICE_COMMAND_ACTION_SHUTDOWN:
         return Shutdown()
     resource = parse_resource(request.resource_identifier)
+    if resource == RECORDING:
+        return _recording(request.action, request.string_body)
     match request.action:
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE:
             return _create(resource, request.string_body, snippets)
@@ -175,6 +196,24 @@ def _delete(resource: ResourceIdentifier, body: str) -> Command:
     )
 
 
+def _recording(action: CommandActionKind, body: str) -> Command:
+    match action:
+        case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE:
+            try:
+                return msgspec.json.decode(body, type=_RecordingBody).command()
+            except msgspec.DecodeError as error:
+                raise UsageError(
+                    f"the body of CREATE {RECORDING} cannot be read: {error}",
+                    remedy='Write JSON: {"folder": "…", "level": "messages", "max_bytes": 0, "sample_share": 1.0}.',
+                ) from None
+        case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE:
+            return StopRecording()
+        case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET:
+            return GetRecording()
+        case _:
+            raise UsageError(f"{_action_name(action)} is no command of {RECORDING}", remedy="CREATE, DELETE, GET are.")
+
+
 def _get(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
     match resource.leaf:
         case ResourceKind.STATUS:
@@ -216,5 +255,12 @@ def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(resource.at(ResourceKind.DATA)), ""
         case GetMessages(queue, selector, _):
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(queue.at(ResourceKind.MESSAGE)), selector
+        case StartRecording(folder, level, max_bytes, sample_share):
+            text = msgspec.json.encode(_RecordingBody(folder, level, max_bytes, sample_share)).decode()
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE, str(RECORDING), text
+        case StopRecording():
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, str(RECORDING), ""
+        case GetRecording():
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(RECORDING), ""
         case Shutdown():
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_SHUTDOWN, "/", ""

@@ -9,8 +9,18 @@ import contextlib
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from qsctl.core.admin.command import Command, GetData, GetMessages, GetStatus
-from qsctl.core.admin.reply import Body, MessageData, QueueData, Reply, ReturnCode, ServiceData
+import msgspec
+
+from qsctl.core.admin.command import (
+    Command,
+    GetData,
+    GetMessages,
+    GetRecording,
+    GetStatus,
+    StartRecording,
+    StopRecording,
+)
+from qsctl.core.admin.reply import Body, MessageData, QueueData, RecordingStatus, Reply, ReturnCode, ServiceData
 from qsctl.core.messages import CommandReply, SampleFlag
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.identity import NIL_IDENTITY
@@ -73,6 +83,8 @@ def body_octets(body: Body, domain_ids: Mapping[str, int]) -> bytes:
             return octets_of(wire_queue_data(body, domain_ids))
         case MessageData():
             return packed_replies.message_octets(body)
+        case RecordingStatus():
+            return msgspec.json.encode(body)
 
 
 def reply_of(parts: ReplyParts, command: Command | RawCreate) -> RemoteReply:
@@ -120,6 +132,11 @@ def _body_from(octets: bytes, command: Command | RawCreate) -> Body | None:
     match command:
         case GetStatus():
             return status_from_wire(read_wire(WireQueueStatus, octets))
+        case StartRecording() | StopRecording() | GetRecording():
+            try:
+                return msgspec.json.decode(octets, type=RecordingStatus)
+            except msgspec.DecodeError as error:
+                raise Malformed(f"the status of a recording: {error}") from None
         case GetMessages():
             try:
                 return packed_replies.parse_message(octets)

@@ -1,0 +1,118 @@
+"""The folder that a recording begins with: claimed, with the service's configuration and a `run.json`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from qsctl import __version__
+from qsctl.config.configuration_xml import configuration_text
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.admin.command import StartRecording
+from qsctl.core.settings import ServiceSettings
+from qsctl.errors import InvalidInput, UsageError
+from qsctl.eventlog.run_folder import (
+    CONFIG_FILE,
+    SERVICE_FILE,
+    Recording,
+    RunInfo,
+    RunStatus,
+    claim_folder,
+    describe_text,
+    release_claim,
+    write_run_info,
+)
+from qsctl.instant import Nanoseconds
+
+LEVELS: Final = ("counters", "messages", "events")
+MODEL: Final = "shared_reader_queue"
+"""What the tables are like: those of the simulated service."""
+
+MAX_BYTES_MIN: Final = 1 << 20
+
+
+def check(command: StartRecording) -> None:
+    """Check what is asked for.
+
+    Raises:
+        UsageError: a level, a share or a size that is none.
+        InvalidInput: something is in the folder already.
+    """
+    if not command.folder:
+        raise UsageError("the recording has no folder", remedy="Name one that is new or empty.")
+    if command.level not in LEVELS:
+        raise UsageError(f"{command.level!r} is no level of a recording", remedy=f"The levels are {', '.join(LEVELS)}.")
+    if not 0 < command.sample_share <= 1:
+        raise UsageError(
+            f"{command.sample_share:g} is no share of the samples", remedy="It is above 0 and at most 1 (100 %)."
+        )
+    if command.max_bytes and command.max_bytes < MAX_BYTES_MIN:
+        raise UsageError(
+            f"a recording of at most {command.max_bytes} bytes is too small",
+            remedy=f"Give at least {MAX_BYTES_MIN} bytes, or 0 for no limit.",
+        )
+    folder = Path(command.folder)
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise InvalidInput(f"{folder} is not an empty folder", remedy="A recording never overwrites: name a new one.")
+
+
+def begin_folder(
+    command: StartRecording,
+    configuration: ServiceConfiguration,
+    settings: ServiceSettings,
+    started_at_ns: Nanoseconds,
+    processes: int,
+) -> tuple[Path, RunInfo]:
+    """Claim the folder and write what is known at the beginning.
+
+    Args:
+        command: what is asked for.
+        configuration: what the service was started with: its types and QoS libraries.
+        settings: what it hosts now.
+        started_at_ns: Unix nanoseconds.
+        processes: of the service.
+
+    Raises:
+        UsageError: what is asked for cannot be.
+        InvalidInput: the folder is not empty, or cannot be written.
+    """
+    check(command)
+    folder = Path(command.folder).absolute()
+    claim_folder(folder)
+    try:
+        service = msgspec.json.format(msgspec.json.encode(settings, order="deterministic"), indent=2) + b"\n"
+        resolved = replace(configuration, service=settings)
+        texts = {SERVICE_FILE: service, CONFIG_FILE: configuration_text(resolved).encode()}
+        for name, text in texts.items():
+            (folder / name).write_bytes(text)
+        digest = blake2b(service + str(started_at_ns).encode(), digest_size=8)
+        info = RunInfo(
+            run_id=digest.hexdigest(),
+            status=RunStatus.RUNNING,
+            scenario=settings.application_name,
+            model=MODEL,
+            seed=0,
+            log_level=command.level,
+            horizon_ns=1,
+            warm_up_ns=0,
+            replications=1,
+            version=__version__,
+            reproduce=f"qsctl replay {folder}",
+            files={name: describe_text(text) for name, text in texts.items()},
+            recording=Recording(
+                service=settings.application_name,
+                started_at_ns=started_at_ns,
+                sample_share=command.sample_share,
+                max_bytes=command.max_bytes,
+                processes=processes,
+            ),
+        )
+        write_run_info(folder, info)
+        release_claim(folder)
+    except OSError as error:
+        raise InvalidInput(f"{folder}: the recording cannot be written there: {error.strerror}") from None
+    return folder, info

@@ -1,0 +1,101 @@
+"""What the process of an engine tells a recorder: where it begins, what happens, that it ends.
+
+Decides: from which instant on. Everything that happened before is released first, so that no event is both in the
+beginning and among what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from qsctl.core.engine import ServiceEngine
+from qsctl.core.turn import Released
+from qsctl.eventlog.recording.story import Happened
+from qsctl.instant import Nanoseconds
+from qsctl.service.recording.beginning import beginning
+from qsctl.service.recording.feed import Feed
+
+_LEAVE_S: Final = 5.0
+"""How long a service that leaves waits for a recorder that is behind."""
+
+
+class Telling:
+    """The story of one engine.
+
+    Args:
+        engine: whose it is.
+        clock: Unix nanoseconds.
+        release: hands on everything that happened so far, so that nothing is pending.
+        reports_each_step: whether the service wants each step as an event when it does not tell.
+    """
+
+    def __init__(
+        self,
+        engine: ServiceEngine,
+        clock: Callable[[], Nanoseconds],
+        release: Callable[[], None],
+        *,
+        reports_each_step: bool,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._release = release
+        self._reports_each_step = reports_each_step
+        self._feed: Feed | None = None
+        engine.hosted.reports_each_step = reports_each_step
+
+    def begin(self, address: str) -> None:
+        """Tell the recorder at this address from now on. One that is not there is not told; it says so itself."""
+        self.end()
+        self._release()
+        try:
+            feed = Feed(address)
+        except OSError:
+            return
+        now = self._clock()
+        for part in beginning(self._engine, now):
+            feed.put(part, now)
+        hosted = self._engine.hosted
+        hosted.reports_each_step = hosted.reports_inputs = True
+        self._feed = feed
+
+    def tell(self, released: Released) -> None:
+        """Tell what happened in a turn."""
+        feed = self._feed
+        if feed is None or not (released.events or released.inputs):
+            return
+        if feed.is_over:
+            self._rest()
+            return
+        feed.put(Happened(released.events, list(released.inputs)), self._clock())
+
+    def go_on(self) -> None:
+        """Send what waits for room; to be called now and then."""
+        feed = self._feed
+        if feed is not None:
+            feed.push()
+            if feed.is_over:
+                self._rest()
+
+    def end(self) -> None:
+        """Tell no more."""
+        if self._feed is not None and not self._feed.is_over:
+            self._release()
+            self._feed.end(self._clock())
+            self._rest()
+
+    def close(self) -> None:
+        """Wait for the recorder to have heard the end; where there was none it hears that the service is gone."""
+        feed, self._feed = self._feed, None
+        if feed is not None and feed.is_over:
+            feed.wait(_LEAVE_S)
+        elif feed is not None:
+            feed.close()
+
+    def _rest(self) -> None:
+        """Stop reporting what only a recorder wants; the feed stays until everything has left."""
+        hosted = self._engine.hosted
+        hosted.reports_each_step, hosted.reports_inputs = self._reports_each_step, False
+        if self._feed is not None and self._feed.is_closed:
+            self._feed = None
