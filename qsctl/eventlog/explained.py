@@ -13,7 +13,7 @@ REASONS: Final = {
     "buffer-load-set": "the NAB Buffer Load Factor reached its threshold: data of clients that do not acknowledge it",
     "buffer-load-cleared": "the load factor fell to its lower threshold",
     "disconnected-slow": "the load factor was above 100 %: the slowest subscriber was disconnected to make room",
-    "disconnected": "the client left: its queued direct messages were discarded, guaranteed ones come again",
+    "disconnected": "the client left: its queued direct messages were discarded, others come again",
     "max-eliding-topics": "more topics than the profile's max-topics: those beyond it are not elided",
     "message-too-big": "the message is larger than the broker's max-message: refused at ingress",
     "ingress-discard": "the publisher sent more than its part of the ingress buffers: refused at ingress",
@@ -27,7 +27,15 @@ REASONS: Final = {
     "instance-ended": "a service instance lost its power, or ended itself because its disk refused",
     "rule-broken": "something that the cluster must keep does not hold: see the verdicts",
     "longest-stall": "samples waited, and nothing was accepted or delivered",
-    "returned": "G-1 was full and its oldest message went back to its endpoint (guaranteed-overflow redeliver)",
+    "returned": "deliveries failed: G-1 was full and its oldest message went back to its endpoint (guaranteed-overflow "
+    "redeliver), or a consumer rejected a sample, was silent too long, or left",
+    "queue-full": "the queue had no room for another sample: its consumers are slower than its producers",
+    "high-watermark": "the queue rose above its high watermark",
+    "low-watermark": "the queue fell below its low watermark",
+    "late-acknowledgment": "a consumer answered after its delivery was over: its response_timeout is too short",
+    "dead-lettered": "a sample was moved to the dead letters: it expired, or its delivery attempts were spent",
+    "dead-letter-deferred": "a dead sample waits in its queue: the dead-letter queue is full",
+    "restored": "a service found samples of an earlier run in its files",
 }
 """By event; one that is not named is shown without a reason, or not at all (`QUIET`)."""
 

@@ -156,6 +156,8 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     """The size of the folder that ends the recording; 0: none."""
     processes: int = 1
     """Of the service."""
+    share_count: int = 0
+    """How many samples a queue moved in a row for one cause (`Outbox.share_count`); 0: without a bound."""
     held_messages: int = 0
     """Samples that were there when it began: they have arrivals before 0."""
     end: RecordingEnd = RecordingEnd.NOT_YET

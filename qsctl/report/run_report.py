@@ -10,13 +10,13 @@ from qsctl.eventlog.explained import peak_text, reason_of
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.outcomes import LOSS_WORDS, LOSSES, column_of
 from qsctl.eventlog.reader import counters_of
-from qsctl.eventlog.run_folder import SCENARIO_FILE, Happening, RunInfo, read_run_info
+from qsctl.eventlog.run_folder import CONFIG_FILE, SCENARIO_FILE, Happening, RunInfo, read_run_info
 from qsctl.eventlog.schema import bucket_bounds_ns
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds, format_duration
 from qsctl.report.charts import Picture, depth_chart, latency_chart, picture, rate_chart
 from qsctl.report.cluster_tables import cluster_tables
 from qsctl.report.page import Page, Table
-from qsctl.report.words import count_text, duration_text, listed, percent_text
+from qsctl.report.words import count_text, duration_text, listed, percent_text, utc_text
 from qsctl.summary.job import summarize_run
 from qsctl.summary.run_summary import QUEUE_ORDER, QueueFigures, RunSummary
 from qsctl.summary.session import SparkOptions
@@ -55,8 +55,7 @@ def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
     lost = [each for each in by_queue.queues if each.loss_ratio > 0]
     return Page(
         title=f"Run {folder.name}: {info.scenario}",
-        subtitle=f"{info.model}, {format_duration(info.horizon_ns)} simulated, {info.replications} replication(s), "
-        f"seed {info.seed}, {count_text(info.arrived_messages)} messages",
+        subtitle=_subtitle(info),
         good=not lost and not any(each.violations for each in by_queue.verdicts),
         verdict=verdict(by_queue, by_client),
         pictures=_pictures(folder, info, by_queue, by_client, alone, worst),
@@ -68,8 +67,20 @@ def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
         ],
         facts=_facts(info),
         reproduce=info.reproduce,
-        configuration=checked_text(folder, info, SCENARIO_FILE),
+        configuration=checked_text(folder, info, CONFIG_FILE if info.recording else SCENARIO_FILE),
         notes=by_queue.notes,
+    )
+
+
+def _subtitle(info: RunInfo) -> str:
+    if info.recording:
+        return (
+            f"service {info.recording.service}, {format_duration(info.horizon_ns)} recorded from "
+            f"{utc_text(info.recording.started_at_ns)}, {count_text(info.arrived_messages)} messages"
+        )
+    return (
+        f"{info.model}, {format_duration(info.horizon_ns)} simulated, {info.replications} replication(s), "
+        f"seed {info.seed}, {count_text(info.arrived_messages)} messages"
     )
 
 
@@ -327,6 +338,20 @@ def _client_table(by_client: RunSummary) -> Table:
 
 
 def _facts(info: RunInfo) -> dict[str, str]:
+    if info.recording:
+        recording = info.recording
+        return {
+            "Service": recording.service,
+            "Recorded from": utc_text(recording.started_at_ns),
+            "Duration": format_duration(info.horizon_ns),
+            "Samples with rows": percent_text(recording.sample_share),
+            "Processes": str(recording.processes),
+            "Log level": info.log_level,
+            "State": info.status.value,
+            "End": f"{recording.end or 'not yet'}{': ' * bool(recording.end_text)}{recording.end_text}",
+            "Fingerprint": info.fingerprint or "–",
+            "Version": info.version,
+        }
     facts = {
         "Scenario": info.scenario,
         "Model": info.model,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
+
+from qsctl.instant import SECOND_NS, Nanoseconds
 
 
 def duration_text(duration_ns: float | None) -> str:
@@ -22,6 +25,11 @@ def count_text(count: float | None) -> str:
     if count is None:
         return "–"
     return f"{count:,.0f}" if float(count).is_integer() or abs(count) >= 1000 else f"{count:,.4g}"
+
+
+def utc_text(at_ns: Nanoseconds) -> str:
+    """Return a Unix time as a date and time of day, to the second."""
+    return datetime.fromtimestamp(at_ns // SECOND_NS, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def percent_text(ratio: float) -> str:

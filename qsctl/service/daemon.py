@@ -25,7 +25,14 @@ from qsctl.service.config_snippets import ConfigSnippets
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.metrics import Figures, MetricsServer, Tally
-from qsctl.service.open_service import DaemonOptions, log_damage, open_service, report_drift, report_namesake
+from qsctl.service.open_service import (
+    SHARE_COUNT,
+    DaemonOptions,
+    log_damage,
+    open_service,
+    report_drift,
+    report_namesake,
+)
 from qsctl.service.places import places_of
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.recording.telling import Telling
@@ -34,10 +41,6 @@ from qsctl.transport.dds.service_transport import CommandSource, ServiceTranspor
 
 IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 """The longest sleep: a signal is acted on after it at the latest."""
-
-SHARE_COUNT: Final = 1_000
-"""So many samples of one queue are moved in a row, which takes some 3 ms: no longer do the others wait where a consumer
-comes to a queue of millions or goes with as many, where they expire, or where a command removes them."""
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long the thread that stores may wait for the interpreter while the service works."""

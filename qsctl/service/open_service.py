@@ -29,6 +29,10 @@ from qsctl.transport.dds.service_transport import ServicePlaces
 GRACE_NS: Final[Nanoseconds] = 2 * SECOND_NS
 """How long consumers may still answer once the service shuts down."""
 
+SHARE_COUNT: Final = 1_000
+"""So many samples of one queue are moved in a row, which takes some 3 ms: no longer do the others wait where a consumer
+comes to a queue of millions or goes with as many, where they expire, or where a command removes them."""
+
 
 @dataclass(frozen=True, slots=True)
 class DaemonOptions:

@@ -193,6 +193,13 @@ def _summary(spark: SparkSession, runs: Sequence[RecordedRun], asked: _Asked, ou
         notes.append("There is no message log: percentiles are from histograms, and there are no tables in time.")
     if not all(run.info.complete for run in runs):
         notes.append("The run was interrupted: these are the figures of its finished part.")
+    notes += [
+        f"{run.folder.name} has rows of {run.info.recording.sample_share:.4g} of the samples, by a hash of their "
+        "identity: counts, rates and lengths are of these, ratios and percentiles are estimates. The counters of the "
+        "run are of all samples."
+        for run in runs
+        if run.info.recording and run.info.recording.sample_share < 1 and run.has_messages
+    ]
     first = runs[0]
     replications = [each for run in runs for each in run.info.done]
     return RunSummary(

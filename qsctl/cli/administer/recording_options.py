@@ -16,7 +16,7 @@ LEVEL_HELP: Final = (
     "Detail of the recording: counters of queues; messages: a row a sample, with all that a replay needs; events: "
     "watermarks, full queues, late acknowledgments besides."
 )
-MAX_HELP: Final = "Size of the folder that ends the recording, as 500MB or 2GiB; 0: no limit."
+MAX_HELP: Final = "Size of the folder that ends the recording, in bytes or as in 500MB, 2GiB; 0: no limit."
 SAMPLE_HELP: Final = (
     "Share of the samples that have rows, as 10% or 0.1, chosen by a hash of their identity; counters are of all."
 )

@@ -306,6 +306,9 @@ class SampleSteps:
             return
         row = self._delivery(queue, identity, held, sending, answer, at_ns, self._book.step)
         if answer in (_TIMED_OUT, _NONE):
+            earlier = queue.late.pop((sending.consumer, identity), None)
+            if earlier is not None:
+                self._rows["deliveries"].append(earlier)  # an answer would be to the delivery that ends now
             queue.late[sending.consumer, identity] = row
             if len(queue.late) > LATE_ROWS_MAX:
                 self._rows["deliveries"].append(queue.late.popitem(last=False)[1])

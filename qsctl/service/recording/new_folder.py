@@ -65,7 +65,9 @@ def begin_folder(
     configuration: ServiceConfiguration,
     settings: ServiceSettings,
     started_at_ns: Nanoseconds,
+    *,
     processes: int,
+    share_count: int,
 ) -> tuple[Path, RunInfo]:
     """Claim the folder and write what is known at the beginning.
 
@@ -75,6 +77,7 @@ def begin_folder(
         settings: what it hosts now.
         started_at_ns: Unix nanoseconds.
         processes: of the service.
+        share_count: how many samples its queues move in a row; 0: no bound.
 
     Raises:
         UsageError: what is asked for cannot be.
@@ -109,6 +112,7 @@ def begin_folder(
                 sample_share=command.sample_share,
                 max_bytes=command.max_bytes,
                 processes=processes,
+                share_count=share_count,
             ),
         )
         write_run_info(folder, info)

@@ -29,6 +29,7 @@ from qsctl.core.settings import ServiceSettings
 from qsctl.errors import QsctlError, Refused
 from qsctl.eventlog.run_folder import RecordingEnd
 from qsctl.service.logger import ServiceLog
+from qsctl.service.open_service import SHARE_COUNT
 from qsctl.service.recording.new_folder import begin_folder
 
 PART_S: Final = 60.0
@@ -110,7 +111,14 @@ class Recordings:
                 f"a recording is in progress, in {self.status.folder}", remedy="End it with `qsctl record stop`."
             )
         started_at_ns = time.time_ns()
-        folder, _ = begin_folder(command, self._configuration, self._settings(), started_at_ns, self._processes())
+        folder, _ = begin_folder(
+            command,
+            self._configuration,
+            self._settings(),
+            started_at_ns,
+            processes=self._processes(),
+            share_count=SHARE_COUNT,
+        )
         self.status = RecordingStatus(
             str(folder),
             level=command.level,
