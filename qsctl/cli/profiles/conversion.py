@@ -40,7 +40,10 @@ COMMANDS: Final = Commands()
     ),
 )
 def import_profiles(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of client profiles, in any format.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Files of client profiles, in any format; FILE#NAME is one profile."),
+    ],
     form: FromOption = None,
     *,
     output: OutputFile,
@@ -49,17 +52,25 @@ def import_profiles(
     from qsctl.profiles.formats.file import every_field, write_profiles
 
     profiles: dict[str, ClientProfile] = {}
-    for path in files:
-        for each in open_file(path, form).profiles:
+    for place in files:
+        for each in _imported(place, form):
             other = profiles.setdefault(each.profile.name, each.profile)
             if other != each.profile:
+                vpns = dict.fromkeys((other.message_vpn, each.profile.message_vpn))
                 raise InvalidInput(
-                    f"{path}: there are two profiles {each.profile.name}, of message VPNs {other.message_vpn} and "
-                    f"{each.profile.message_vpn}",
-                    remedy="A scenario knows no message VPN: import them into files of their own.",
+                    f"{place}: there are two different profiles {each.profile.name}, of message VPN "
+                    f"{' and '.join(vpns)}",
+                    remedy="A scenario knows a profile by its name alone: choose with FILE#NAME, or import them into "
+                    "files of their own.",
                 )
     text = write_profiles([every_field(each) for each in profiles.values()], Format.XML)
     return _result(text, list(profiles.values()), Format.XML, output)
+
+
+def _imported(place: Path, form: Format | None) -> Sequence[ReadProfile]:
+    """Return all profiles of FILE, or the one of FILE#NAME."""
+    path, name = file_and_name(str(place))
+    return open_file(path, form).profiles if name is None else (ProfileChoice(form=form).open(place)[1],)
 
 
 @COMMANDS.command(

@@ -168,7 +168,17 @@ def test_import_makes_a_file_that_a_scenario_refers_to(tmp_path: Path) -> None:
     (read,) = read_scenario(scenario).profiles
     assert read.queues[Queue.D_1].max_depth_work_units == 50
     assert (read.eliding.enabled, read.eliding.delay_ns, read.eliding.max_topics) == (True, 250_000_000, 80)
-    assert "there are two profiles web" in profile("import", BROKER, WEB, status=1).stderr
+    assert "there are two different profiles web" in profile("import", BROKER, WEB, status=1).stderr
+
+
+def test_import_takes_one_of_two_profiles_of_a_name(tmp_path: Path) -> None:
+    other = str(FIXTURES / "guaranteed.json")
+    told = profile("import", BROKER, other, status=1).stderr
+    assert "two different profiles guaranteed, of message VPN trading" in told
+    assert "FILE#NAME" in told
+    chosen = profile("import", f"{BROKER}#web", other, "--out", str(tmp_path / "profiles.xml")).stderr
+    assert "web" in chosen + profile("show", f"{tmp_path / 'profiles.xml'}#web").stdout
+    profile("show", f"{tmp_path / 'profiles.xml'}#guaranteed")
 
 
 def test_lint_answers_no_with_the_numbers() -> None:
