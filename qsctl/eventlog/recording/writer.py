@@ -7,6 +7,8 @@ recording that goes on, or was killed, finds rows and counters up to the same in
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -81,6 +83,7 @@ class RecordingWriter:
         self, counters: Mapping[str, Any], at_ns: Nanoseconds, happenings: tuple[Happening, ...], held_messages: int
     ) -> None:
         """Finish the open parts, with the counters of the same instant, and list them in `run.json`."""
+        self._require_folder()
         for name in self._waiting:
             self._write_waiting(name)
         for parts in self._parts.values():
@@ -126,9 +129,15 @@ class RecordingWriter:
                 if path_within(self._folder, path) not in self._info.files:
                     path.unlink(missing_ok=True)
 
+    def _require_folder(self) -> None:
+        """Refuse to make a folder anew that somebody removed: half a recording would look like a whole one."""
+        if not self._folder.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._folder))
+
     def _write_waiting(self, name: str) -> None:
         rows = self._waiting[name]
         if rows:
+            self._require_folder()
             self._parts[name].write(table_of(name, rows, self._info.run_id))
             rows.clear()
 

@@ -155,7 +155,7 @@ class Recordings:
                 sample_share=self.status.sample_share,
                 max_bytes=self.status.max_bytes,
             )
-        if not recorder.has_ended:
+        if not (recorder.has_ended or self.status.is_complete):
             return
         self._current = None
         if not self.status.is_complete:
@@ -238,8 +238,6 @@ class _Recorder:
     def close(self) -> None:
         """Let go of it: one that goes on ends by itself, for nothing speaks to it any more."""
         shutil.rmtree(self._place, ignore_errors=True)
-        if self.has_ended:
-            self._process.wait()
 
     def _hear(self, stream: IO[bytes]) -> None:
         decoder = msgspec.json.Decoder(RecordingStatus)
@@ -247,6 +245,7 @@ class _Recorder:
             for line in stream:
                 with contextlib.suppress(msgspec.DecodeError):
                     self.latest = decoder.decode(line)
+        self._process.wait()
         self.has_ended = True
 
     def _hear_errors(self, stream: IO[bytes]) -> None:
