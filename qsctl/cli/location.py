@@ -75,6 +75,8 @@ def open_connection(service: str, state_dir: Path, timeout: str, *, ends: bool =
         finally:
             for report in embedded.damage:
                 note(f"Warning: {report}")
+            for warning in embedded.recording_warnings:
+                note(f"Warning: {warning}")
 
 
 def _named_configuration(place: str, *, is_required: bool) -> NamedConfiguration | None:

@@ -18,7 +18,9 @@ from typing import Final
 import msgspec
 
 from qsctl.config.rules.replication import refuse_replication, unserved
-from qsctl.core.admin.command import Command
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.admin.command import Command, RecordingCommand
+from qsctl.core.admin.target import matches
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import (
     Acknowledgment,
@@ -35,12 +37,14 @@ from qsctl.core.messages import (
 )
 from qsctl.core.settings import ServiceSettings
 from qsctl.errors import Damaged, Refused
+from qsctl.eventlog.run_folder import RecordingEnd
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.service.embedded_settings import DEFAULT_SETTINGS, settings_of
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.named_configuration import Configuration, NamedConfiguration, settings_digest
 from qsctl.service.places import Place
+from qsctl.service.recording.embedded import EmbeddedRecording
 from qsctl.service.restore import restore
 from qsctl.service.state_directory import Instance, StateDirectory, locked
 from qsctl.service.stores import Stores
@@ -132,6 +136,11 @@ class EmbeddedService:
         """What was found broken; everything that is whole was restored."""
         return [*self._told_damage, *self._stores.damage]
 
+    @property
+    def recording_warnings(self) -> list[str]:
+        """Why a recording ended by itself, in this command."""
+        return self._recording.warnings
+
     def forget_configuration(self) -> None:
         """Let a SHUTDOWN delete the stored configuration even where it is PERSISTENT [QS 2.14.1]."""
         self._forgets_configuration = True
@@ -140,6 +149,13 @@ class EmbeddedService:
         """Have a command answered; no reply when the target pattern means another service [QS 5.2]."""
         self._request_count += 1
         identity = SampleIdentity(self._guid, self._request_count)
+        if isinstance(command, RecordingCommand):
+            if not matches(target, self.application_name):
+                return []
+            given = self._read_configuration()
+            configuration = given if isinstance(given, ServiceConfiguration) else None
+            configuration = configuration or ServiceConfiguration(self.application_name, self.settings)
+            return [CommandReply(identity, self.application_name, self._recording.answer(command, configuration))]
         messages = self._turn([CommandRequest(identity, target, command)])
         replies = [message for message in messages if isinstance(message, CommandReply)]
         while self._loop.engine.answers.is_answering:
@@ -203,6 +219,7 @@ class EmbeddedService:
         """Leave the state as the next command shall find it, and unlock the directory."""
         try:
             if self._is_sound and self._loop.engine.hosted.shutting_down:
+                self._recording.end(RecordingEnd.STOPPED)
                 self._directory.begin_stopping()
                 self._end_instance()
                 return
@@ -281,6 +298,7 @@ class EmbeddedService:
             file = self._directory.path / "statistics.bin"
             self._told_damage.append(DamageReport(file, 0, 0, DamageKind.UNREADABLE, error.message))
         self._loop = ServiceLoop(engine, self._stores, self._now)
+        self._recording = EmbeddedRecording(self._directory.path, engine, self._now)
         self._is_sound = True
         self._turn(())
         if self._stores.damage:
@@ -334,6 +352,7 @@ class EmbeddedService:
         self._is_sound = False
         done = self._loop.turn(messages)
         self._is_sound = True
+        self._recording.tell(done)
         self._waiting_deliveries += [
             message
             for message in done.messages

@@ -88,6 +88,7 @@ class Fold:
             case Resumed(at_ns):
                 self._reach(at_ns)
                 for queue in self._queues.values():
+                    queue.present.clear()
                     self._steps.resume(self._book.now_ns, queue)
             case Ended(at_ns):
                 self._reach(at_ns)
@@ -168,6 +169,7 @@ class Fold:
 
     def _sit(self, seat: Seat) -> None:
         self._book.step += 1
+        self._queue(seat.queue).present.add(seat.consumer_guid)
         self._book.add_peer(
             _PRESENT_NS,
             PeerHappening.CONSUMER_JOINED,
@@ -195,7 +197,9 @@ class Fold:
                 )
                 state = self._queue(queue)
                 state.left.pop(guid, None)
-                book.add_event(state, "connected", at_ns, book.peer(guid))
+                if guid not in state.present:
+                    state.present.add(guid)
+                    book.add_event(state, "connected", at_ns, book.peer(guid))
             case ConsumerAvailability(queue, guid, enabled, threshold):
                 book.add_peer(
                     at_ns,
@@ -209,7 +213,9 @@ class Fold:
                 book.add_peer(at_ns, PeerHappening.CONSUMER_LEFT, guid, queue=queue, hands_back=hands_back)
                 state = self._queue(queue)
                 state.left[guid] = hands_back
-                book.add_event(state, "disconnected", at_ns, book.peer(guid))
+                if guid in state.present:
+                    state.present.remove(guid)
+                    book.add_event(state, "disconnected", at_ns, book.peer(guid))
             case ProducerLeft(participant, topic, guid):
                 book.add_peer(at_ns, PeerHappening.PRODUCER_LEFT, guid, participant=participant, topic=topic)
                 book.forget_producer(guid)

@@ -73,7 +73,8 @@ class QueueState:
     """
 
     __slots__ = (
-        "arrived", "counts", "held", "held_before", "late", "left", "max_count", "name", "repeated", "shown", "unseen",
+        "arrived", "counts", "held", "held_before", "late", "left", "max_count", "name", "present", "repeated", "shown",
+        "unseen",
     )  # fmt: skip
 
     def __init__(self, name: str, shown: str, max_count: int) -> None:
@@ -89,6 +90,8 @@ class QueueState:
         """How many of them were enqueued before the recording began."""
         self.unseen = 0
         """How many are held besides, of which nothing is known yet: found in a store."""
+        self.present: set[Guid] = set()
+        """Consumers that are there."""
         self.left: dict[Guid, bool] = {}
         """Consumers that are gone, and whether they handed back what they held."""
         self.late: OrderedDict[tuple[int, SampleIdentity], Row] = OrderedDict()

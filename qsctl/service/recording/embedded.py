@@ -1,0 +1,207 @@
+"""The recording of a service that lives in a state directory and runs inside each command.
+
+There is no process between two commands that could write rows as they come, and a sample's row spans several commands.
+So each command leaves what it did as a file of the story, in the recording's folder, and the command that ends the
+recording makes the rows of all of them. Between commands nothing happens; what a command held when it ended is with
+nobody (`Resumed`).
+
+Decides: what outlives a command. A recording that cannot be written ends, and no command fails for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.admin.command import GetRecording, RecordingCommand, StartRecording, StopRecording
+from qsctl.core.admin.reply import RecordingStatus, Reply, ReturnCode, refusal
+from qsctl.core.engine import ServiceEngine
+from qsctl.core.turn import Released
+from qsctl.errors import QsctlError, Refused
+from qsctl.eventlog.recording.story import Ended, Happened, Part, Resumed, decode, encode
+from qsctl.eventlog.run_folder import Recording, RecordingEnd, read_run_info
+from qsctl.instant import Nanoseconds
+from qsctl.service.recording.beginning import beginning
+from qsctl.service.recording.feed import LENGTH
+from qsctl.service.recording.new_folder import begin_folder
+
+STATE_FILE: Final = "recording.json"
+"""In the state directory: the status of the recording, while it goes on and after."""
+
+STORY_FOLDER: Final = ".story"
+
+
+class EmbeddedRecording:
+    """The recording of one state directory, for one command.
+
+    Args:
+        state_directory: where its status is kept.
+        engine: restored, before its first turn.
+        now: Unix nanoseconds.
+    """
+
+    def __init__(self, state_directory: Path, engine: ServiceEngine, now: Callable[[], Nanoseconds]) -> None:
+        self._state_file = state_directory / STATE_FILE
+        self._engine = engine
+        self._now = now
+        self._opened_at_ns = now()
+        self._story: Path | None = None
+        """The file of this command, once it has told something."""
+        self.warnings: list[str] = []
+        """Why a recording ended, for people."""
+        self.status = self._read()
+        engine.hosted.reports_inputs = self.status.is_on
+
+    def answer(self, command: RecordingCommand, configuration: ServiceConfiguration) -> Reply:
+        """Carry out a command about recordings and answer it."""
+        try:
+            match command:
+                case StartRecording():
+                    self._start(command, configuration)
+                case StopRecording():
+                    if not self.status.is_on:
+                        raise Refused("no recording is in progress", remedy="Begin one with `qsctl record start DIR`.")
+                    self.end(RecordingEnd.STOPPED)
+                case GetRecording():
+                    pass
+        except QsctlError as error:
+            return refusal(error)
+        return Reply(ReturnCode.OK, "" if self.status.folder else "there was no recording", self.status)
+
+    def tell(self, released: Released) -> None:
+        """Leave what a turn did in the story."""
+        if self.status.is_on and (released.events or released.inputs):
+            self._append([Happened(released.events, list(released.inputs))])
+
+    def end(self, end: RecordingEnd, text: str = "") -> None:
+        """Make the rows of the whole story, and note how the recording ended."""
+        if not self.status.is_on:
+            return
+        self._engine.hosted.reports_inputs = False
+        try:
+            self._finish(end, text)
+        except (OSError, QsctlError) as error:
+            self._fail(str(error))
+
+    def _start(self, command: StartRecording, configuration: ServiceConfiguration) -> None:
+        if self.status.is_on:
+            raise Refused(
+                f"a recording is in progress, in {self.status.folder}", remedy="End it with `qsctl record stop`."
+            )
+        now = self._now()
+        settings = self._engine.hosted.settings()
+        folder, _ = begin_folder(command, configuration, settings, now, processes=1, share_count=0)
+        self.status = RecordingStatus(
+            str(folder),
+            level=command.level,
+            sample_share=command.sample_share,
+            max_bytes=command.max_bytes,
+            started_at_ns=now,
+        )
+        self._opened_at_ns = 0
+        self._engine.hosted.reports_inputs = True
+        self._append(list(beginning(self._engine, now)))
+        self._write()
+
+    def _append(self, parts: list[Part]) -> None:
+        """Append parts to this command's file; the first is what another command left behind."""
+        try:
+            if self._story is None:
+                folder = Path(self.status.folder) / STORY_FOLDER
+                if not self._opened_at_ns:
+                    folder.mkdir()
+                else:
+                    parts = [Resumed(self._opened_at_ns), *parts]
+                self._story = folder / f"{sum(1 for _ in folder.iterdir()):08}"
+            with self._story.open("ab") as file:
+                for part in parts:
+                    octets = encode(part)
+                    file.write(LENGTH.pack(len(octets)) + octets)
+        except OSError as error:
+            self._fail(f"{error.strerror}: {error.filename or self._story}")
+            return
+        size = self._size()
+        self.status = msgspec.structs.replace(self.status, bytes=size, duration_ns=self._now() - self._started_at_ns)
+        if self.status.max_bytes and size >= self.status.max_bytes:
+            self.end(RecordingEnd.LIMIT, f"the folder has reached {self.status.max_bytes} bytes")
+        else:
+            self._write()
+
+    @property
+    def _started_at_ns(self) -> Nanoseconds:
+        return self.status.started_at_ns
+
+    def _size(self) -> int:
+        return sum(path.stat().st_size for path in Path(self.status.folder).rglob("*") if path.is_file())
+
+    def _finish(self, end: RecordingEnd, text: str) -> None:
+        """Fold the story, which imports what a command does not need otherwise."""
+        from qsctl.eventlog.recording.writer import RecordingWriter
+        from qsctl.service.recording.recorder import fold_of
+
+        folder = Path(self.status.folder)
+        info = read_run_info(folder)
+        assert isinstance(info.recording, Recording)
+        fold, writer = fold_of(folder, info), RecordingWriter(folder, info)
+        stories = sorted((folder / STORY_FOLDER).iterdir())
+        for story in stories:
+            for part in _parts(story):
+                fold.note(part)
+                writer.write(fold.take_rows())
+        fold.note(Ended(self._now()))
+        fold.end()
+        writer.write(fold.take_rows())
+        at_ns = max(1, fold.now_ns)
+        writer.close_parts(fold.counters(at_ns), at_ns, fold.happenings(), fold.held_at_start_count)
+        writer.finish(end, text)
+        for story in stories:
+            story.unlink()
+        (folder / STORY_FOLDER).rmdir()
+        self.status = msgspec.structs.replace(
+            self.status,
+            end=end.value,
+            text=text,
+            duration_ns=at_ns,
+            message_rows=writer.message_rows,
+            bytes=writer.bytes,
+            is_complete=True,
+        )
+        self._write()
+        if end is not RecordingEnd.STOPPED:
+            self.warnings.append(f"the recording in {folder} has ended: {text}")
+
+    def _fail(self, text: str) -> None:
+        self._engine.hosted.reports_inputs = False
+        self.status = msgspec.structs.replace(self.status, end=RecordingEnd.FAILED.value, text=text, is_complete=True)
+        self.warnings.append(f"the recording in {self.status.folder} has failed: {text}")
+        self._write()
+
+    def _read(self) -> RecordingStatus:
+        try:
+            return msgspec.json.decode(self._state_file.read_bytes(), type=RecordingStatus)
+        except (OSError, msgspec.DecodeError):
+            return RecordingStatus()
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):
+            temporary = self._state_file.with_name(f".{STATE_FILE}.tmp")
+            temporary.write_bytes(msgspec.json.encode(self.status))
+            temporary.rename(self._state_file)
+
+
+def _parts(story: Path) -> Iterator[Part]:
+    """Yield the parts of one command; one that was killed has left its last part half written."""
+    octets = story.read_bytes()
+    at = 0
+    while at + LENGTH.size <= len(octets):
+        (length,) = LENGTH.unpack_from(octets, at)
+        end = at + LENGTH.size + length
+        if end > len(octets):
+            return
+        yield decode(octets[at + LENGTH.size : end])
+        at = end
