@@ -1,0 +1,262 @@
+"""The log of a process's replicas: what each must have durable before it votes, confirms or acknowledges [QS 7.1].
+
+Decides: what stands in the files `<stem>_r[index].db`, and what is found in them after a crash. All replicas of a
+process share one log, so that a sync is one for all of them; queues that are not replicated have another, and do not
+wait for it. A replica has its whole log in memory. So nothing is read here but at the start, and a compaction writes
+what the owner has: the positions of several queues may overlap, and a snapshot may reach beyond what is stored.
+
+Each group begins with a mark that says how many frames of the file were durable by then: what a crash left of the group
+behind the last mark is cut, and what is missing before one is damage. Operations are whole or not there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, assert_never
+
+import msgspec
+
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.errors import Damaged
+from qsctl.storage.base import Sync
+from qsctl.storage.codec import UNREADABLE, Record
+from qsctl.storage.damage import DamageKind, DamageReport
+from qsctl.storage.frames import Scan
+from qsctl.storage.log_frames import mark_body, without_unfinished_tail
+from qsctl.storage.replica_stream import Appended, Dropped, Operation, SnapshotPut, StateSet, StoredStream, StreamReader
+from qsctl.storage.room import refusal
+from qsctl.storage.segment_file import HEADER_SIZE_BYTES, SegmentContent
+from qsctl.storage.segment_log import SegmentLog
+
+COMPACTED_OVER_BYTES: Final = 8 * 1024 * 1024
+"""A log that is shorter is not worth compacting."""
+
+RECORDS_AT_ONCE: Final = 512
+"""Records of one body of a compacted log: the other threads of the process go on in between."""
+
+_TIMES_FILE_MAX_SIZE: Final = 8
+_IS_OPERATION: Final = b"L"
+_IS_MARK: Final = b"M"[0]
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Operation).decode
+
+
+class RecordsCodec(NamedTuple):
+    """How records are written. `decode` raises one of `codec.UNREADABLE` for what is none."""
+
+    encode: Callable[[Sequence[Record]], bytes]
+    decode: Callable[[bytes], Sequence[Record]]
+
+
+class ReplicaLog:
+    """The log of all replicas of one process; the first write makes its files.
+
+    Args:
+        stem: directory and beginning of the files' names.
+        settings: how they are written.
+        records: the codec of the records.
+
+    Raises:
+        InvalidInput: a link or a device stands in a file's place.
+        Damaged: the disk refuses.
+    """
+
+    def __init__(self, stem: Path, settings: FilesystemSettings, records: RecordsCodec) -> None:
+        self._settings = settings
+        self._records = records
+        self._log = SegmentLog(
+            stem,
+            "r",
+            contiguous=True,
+            mark=int.from_bytes(os.urandom(4)) or 1,
+            file_max_size_bytes=_TIMES_FILE_MAX_SIZE * settings.file_max_size_bytes,
+            synchronization=settings.synchronization,
+            judge=_without_what_was_never_synced,
+            in_sectors=True,
+        )
+        self._streams: dict[str, StreamReader] = {}
+        try:
+            self._read()
+        except OSError as error:
+            raise refusal(stem, error, is_clean=True) from error
+        self._durable = self._log.reached
+        self._compacted_bytes = 0
+
+    @property
+    def damage(self) -> Sequence[DamageReport]:
+        """What was found broken, torn tails too."""
+        return self._log.damage
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether something that was durable is missing: nothing that was found is known to be all there was."""
+        return any(report.kind is not DamageKind.TORN_TAIL for report in self._log.damage)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a write or a sync failed: what is on the disk is unknown."""
+        return self._log.has_failed
+
+    def pop_found(self) -> dict[str, StoredStream]:
+        """Return the streams that were found, once."""
+        streams, self._streams = self._streams, {}
+        found: dict[str, StoredStream] = {}
+        for name, reader in streams.items():
+            try:
+                found[name] = reader.read(self._records.decode)
+            except UNREADABLE as error:
+                self._report(self._log.last_index, 0, 0, f"records of {name} that this version cannot read: {error}")
+                found[name] = StoredStream(reader.hard_state)
+        return found
+
+    def write(self, operations: Iterable[Operation]) -> Sync | None:
+        """Write operations, in order; returns what is left to do until they are durable, None: nothing.
+
+        Raises:
+            Damaged: the disk refused; some of them may be there.
+        """
+        self._refuse_if_failed()
+        bodies = [mark_body(self._durable_count), *map(_body, operations)]
+        try:
+            self._log.write(bodies)
+        except OSError as error:
+            self._log.has_failed = True
+            raise refusal(self._log.stem, error, is_clean=False) from error
+        if self._settings.synchronization is not Synchronization.FULL:
+            return None
+        return self._sync
+
+    @property
+    def is_worth_compacting(self) -> bool:
+        """Whether it has become twice as long as the last compaction left it, or what is in it is damaged."""
+        written_bytes = sum(self._log.sizes.values())
+        is_long = written_bytes > COMPACTED_OVER_BYTES + 2 * self._compacted_bytes
+        return (is_long or self.is_damaged) and not self.has_failed and bool(self._log.sizes)
+
+    def compact(self, streams: Mapping[str, StoredStream]) -> Sync:
+        """Return what replaces the whole log by these streams, atomically; nothing may be written before it is done.
+
+        It may be called in another thread, and raises Damaged where the disk refuses; the log is as before then.
+        """
+
+        def replace() -> None:
+            self._refuse_if_failed()
+            try:
+                self._log.seal()
+                base = self._log.begin_base(self._log.last_index + 1)
+                for name, stream in streams.items():
+                    for operation in _operations_of(name, stream, self._records.encode):
+                        base.add([_body(operation)])
+                self._log.put_base(base, lambda _: None)
+            except OSError as error:
+                raise refusal(self._log.stem, error, is_clean=not self.has_failed) from error
+            self._log.damage = [report for report in self._log.damage if report.kind is DamageKind.TORN_TAIL]
+            self._durable = self._log.reached
+            self._compacted_bytes = base.size_bytes
+
+        return replace
+
+    def append(self, stream: str, first_index: int, records: Sequence[Record], *, truncates: bool) -> Appended:
+        """Return the operation that puts records behind those of a stream, or in the place of those from there on."""
+        return Appended(stream, first_index, len(records), truncates, self._records.encode(records))
+
+    def snapshot(self, stream: str, index: int, records: Sequence[Record], *, installs: bool) -> SnapshotPut:
+        """Return the operation that lets records stand for all up to an index; with `installs` of those behind it."""
+        return SnapshotPut(stream, index, installs, self._records.encode(records))
+
+    def close(self) -> None:
+        """Make everything durable, and let go of the files.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        try:
+            if self.has_failed:
+                self._log.abandon()
+            else:
+                self._log.close()
+        except OSError as error:
+            raise refusal(self._log.stem, error, is_clean=True) from error
+
+    def _sync(self) -> None:
+        reached = self._log.reached
+        try:
+            self._log.sync()
+        except OSError as error:
+            raise refusal(self._log.stem, error, is_clean=False) from error
+        self._durable = reached
+
+    @property
+    def _durable_count(self) -> int | None:
+        """How many frames of the file that is written next are durable; None: nothing waits for syncs."""
+        if self._settings.synchronization is not Synchronization.FULL:
+            return None
+        file, _, count = self._durable
+        return count if file == self._log.last_index and not self._log.is_full else 0
+
+    def _read(self) -> None:
+        """Read what is there. Behind damage nothing says what the records follow: only epochs and votes count there."""
+        for index, content in self._log.open():
+            path = self._log.path(index)
+            reports = [each for each in self._log.damage if each.kind is not DamageKind.TORN_TAIL]
+            behind = min((each.offset if each.file == path else 0 for each in reports), default=len(content.buffer))
+            for start, end in content.found.bodies:
+                body = content.buffer[start:end]
+                if body[0] == _IS_MARK:
+                    continue
+                try:
+                    if body[:1] != _IS_OPERATION:
+                        raise ValueError("no operation")
+                    operation = _decode(body[1:])
+                    if start < behind:
+                        self._do(operation)
+                    elif isinstance(operation, StateSet):
+                        self._streams.setdefault(operation.stream, StreamReader()).remember(operation.state)
+                except (*UNREADABLE, LookupError) as error:
+                    self._report(index, start, end - start, f"it does not follow from what is before it: {error}")
+                    behind = min(behind, start)
+
+    def _report(self, index: int, offset: int, size_bytes: int, what: str) -> None:
+        path = self._log.path(max(0, index))
+        self._log.damage.append(DamageReport(path, offset, size_bytes, DamageKind.UNREADABLE, what))
+
+    def _do(self, operation: Operation) -> None:
+        match operation:
+            case Dropped(name):
+                self._streams.pop(name, None)
+            case StateSet() | SnapshotPut() | Appended():
+                self._streams.setdefault(operation.stream, StreamReader()).do(operation)
+            case _:
+                assert_never(operation)
+
+    def _refuse_if_failed(self) -> None:
+        if self.has_failed:
+            raise Damaged(
+                f"{self._log.stem.name}: an earlier write may not have reached the disk",
+                remedy="Restart the service: it restores what did.",
+            )
+
+
+def _without_what_was_never_synced(content: SegmentContent) -> SegmentContent:
+    """Return the last file less its unfinished tail: all of it where its header, which any sync covers, is zeros."""
+    if content.header is None and not any(content.buffer[:HEADER_SIZE_BYTES]):
+        return content._replace(buffer=b"", found=Scan([], [], HEADER_SIZE_BYTES, 0))
+    return without_unfinished_tail(content)
+
+
+def _body(operation: Operation) -> bytes:
+    return _IS_OPERATION + _encode(operation)
+
+
+def _operations_of(name: str, stream: StoredStream, encode: Callable[[Sequence[Record]], bytes]) -> Iterator[Operation]:
+    """Say a whole stream."""
+    yield StateSet(name, stream.hard_state)
+    if stream.snapshot_index:
+        yield SnapshotPut(name, stream.snapshot_index, True, encode(stream.snapshot_records))
+    records = stream.records
+    for at in range(0, len(records), RECORDS_AT_ONCE):
+        part = records[at : at + RECORDS_AT_ONCE]
+        yield Appended(name, stream.snapshot_index + at + 1, len(part), False, encode(part))

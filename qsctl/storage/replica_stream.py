@@ -1,0 +1,135 @@
+"""What is done to the stream of a replica, and what is left of it when that is read again [QS 7.1].
+
+Decides: what an operation makes of those before it. Records stay encoded until all operations were read: most of them
+are superseded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from qsctl.storage.base import HardState
+from qsctl.storage.codec import Record
+
+
+class StateSet(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """The replica's epoch and vote."""
+
+    stream: str
+    state: HardState
+
+
+class SnapshotPut(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Records that stand for all up to `index`; with `installs` of those behind it too."""
+
+    stream: str
+    index: int
+    installs: bool
+    data: bytes
+
+
+class Appended(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Records from `first_index` on; with `truncates` in the place of those that were there from that index on."""
+
+    stream: str
+    first_index: int
+    count: int
+    truncates: bool
+    data: bytes
+
+
+class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """The stream is no more."""
+
+    stream: str
+
+
+Operation: TypeAlias = StateSet | SnapshotPut | Appended | Dropped
+
+
+class StoredStream(msgspec.Struct, frozen=True):
+    """What a store has of a stream: `snapshot_records` stand for the records up to `snapshot_index`."""
+
+    hard_state: HardState = HardState()
+    snapshot_index: int = 0
+    snapshot_records: Sequence[Record] = ()
+    records: Sequence[Record] = ()
+
+
+class _Part(msgspec.Struct):
+    """Some records of one operation: those from `skipped_count` on, `count` of them."""
+
+    first_index: int
+    skipped_count: int
+    count: int
+    data: bytes
+
+
+class StreamReader:
+    """One stream as its operations are read."""
+
+    def __init__(self) -> None:
+        self.hard_state = HardState()
+        """The epoch and vote."""
+        self._snapshot_index = 0
+        self._snapshot = b""
+        self._parts: list[_Part] = []
+
+    @property
+    def last_index(self) -> int:
+        """The index of the last record."""
+        last = self._parts[-1] if self._parts else None
+        return self._snapshot_index if last is None else last.first_index + last.count - 1
+
+    def do(self, operation: StateSet | SnapshotPut | Appended) -> None:
+        """Do what was done.
+
+        Raises:
+            LookupError: it does not follow from what was done before: something is missing.
+        """
+        match operation:
+            case StateSet(_, state):
+                self.hard_state = state
+            case SnapshotPut(_, index, installs, data):
+                if not installs and not self._snapshot_index <= index <= self.last_index:
+                    raise LookupError(f"a snapshot up to {index} of the records up to {self.last_index}")
+                self._cut_before(index + 1)
+                if installs:
+                    self._parts.clear()
+                self._snapshot_index, self._snapshot = index, data
+            case Appended(_, first_index, count, truncates, data):
+                if truncates and first_index > self._snapshot_index:
+                    self._cut_from(first_index)
+                if first_index != self.last_index + 1:
+                    raise LookupError(f"record {first_index} behind record {self.last_index}")
+                self._parts.append(_Part(first_index, 0, count, data))
+
+    def remember(self, state: HardState) -> None:
+        """Keep the epoch and vote of what is not done otherwise, if they are later."""
+        if state.epoch >= self.hard_state.epoch:
+            self.hard_state = state
+
+    def read(self, decode: Callable[[bytes], Sequence[Record]]) -> StoredStream:
+        """Return what is left of it."""
+        records: list[Record] = []
+        for part in self._parts:
+            records += decode(part.data)[part.skipped_count : part.skipped_count + part.count]
+        snapshot = decode(self._snapshot) if self._snapshot_index else ()
+        return StoredStream(self.hard_state, self._snapshot_index, snapshot, records)
+
+    def _cut_from(self, index: int) -> None:
+        while self._parts and self._parts[-1].first_index >= index:
+            self._parts.pop()
+        if self._parts:
+            last = self._parts[-1]
+            last.count = min(last.count, index - last.first_index)
+
+    def _cut_before(self, index: int) -> None:
+        kept = [part for part in self._parts if part.first_index + part.count > index]
+        if kept and (over := index - kept[0].first_index) > 0:
+            first = kept[0]
+            kept[0] = _Part(index, first.skipped_count + over, first.count - over, first.data)
+        self._parts = kept

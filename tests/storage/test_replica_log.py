@@ -1,0 +1,224 @@
+"""The log of replicas: what was durable is found again, after kills, power failures and damage [QS 7.1]."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies
+
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.core.records import Record
+from qsctl.errors import Damaged
+from qsctl.service.replica_stores import RECORDS
+from qsctl.storage.base import HardState
+from qsctl.storage.replica_log import COMPACTED_OVER_BYTES, ReplicaLog
+from qsctl.storage.replica_stream import Dropped, Operation, StateSet, StoredStream
+from tests.storage.contract import enqueued
+from tests.storage.power_loss import Disk, PowerFailed, kill_log
+
+FAILURES = int(os.environ.get("QSCTL_TEST_POWER_FAILURES", "60"))
+TINY = FilesystemSettings(file_max_size_kb=1, synchronization=Synchronization.FULL)
+
+
+def opened(directory: Path, settings: FilesystemSettings = TINY) -> ReplicaLog:
+    return ReplicaLog(directory / "replicas@qsctl", settings, RECORDS)
+
+
+def found(log: ReplicaLog) -> dict[str, StoredStream]:
+    return {
+        name: StoredStream(each.hard_state, each.snapshot_index, list(each.snapshot_records), list(each.records))
+        for name, each in log.pop_found().items()
+    }
+
+
+def do(log: ReplicaLog, *operations: Operation) -> None:
+    sync = log.write(operations)
+    if sync is not None:
+        sync()
+
+
+def records(first: int, count: int, octets: bytes = b"x") -> list[Record]:
+    return [enqueued(position, octets) for position in range(first, first + count)]
+
+
+@dataclass
+class Kept:
+    """What one stream is, by a plain model."""
+
+    state: HardState = field(default_factory=HardState)
+    index: int = 0
+    snapshot: list[Record] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+
+    def copy(self) -> Kept:
+        return Kept(self.state, self.index, self.snapshot, list(self.records))
+
+    @property
+    def last(self) -> int:
+        return self.index + len(self.records)
+
+    def stored(self) -> StoredStream:
+        return StoredStream(self.state, self.index, self.snapshot, self.records)
+
+
+class Story:
+    """Random work on a log of two streams, whose positions overlap, and what of it must be found."""
+
+    def __init__(self, directory: Path, chance: random.Random) -> None:
+        self.log = opened(directory)
+        self.chance = chance
+        self.streams: dict[str, Kept] = {}
+        self.possible: list[dict[str, Kept]] = [{}]
+        """The states that may be found: the durable one first, then one for each operation in progress."""
+        self.next_position = 0
+
+    def step(self) -> None:
+        operations: list[Operation] = []
+        self.possible = [self.snapshot_of_all()]
+        for _ in range(self.chance.randint(1, 4)):
+            name = self.chance.choice("ab")
+            operations.append(self.chance.choice([self.append, self.append, self.append, self.vote, self.put])(name))
+            self.possible.append(self.snapshot_of_all())
+        if self.chance.random() < 0.05:
+            operations.append(Dropped("a"))
+            self.streams.pop("a", None)
+            self.possible.append(self.snapshot_of_all())
+        do(self.log, *operations)
+        self.possible = [self.snapshot_of_all()]
+        if self.chance.random() < 0.1:
+            self.log.compact({name: each.copy().stored() for name, each in self.streams.items()})()
+
+    def snapshot_of_all(self) -> dict[str, Kept]:
+        return {name: each.copy() for name, each in self.streams.items()}
+
+    def new_records(self) -> list[Record]:
+        count = self.chance.randint(1, 5)
+        self.next_position = self.chance.choice([0, self.next_position + count])
+        return records(self.next_position, count, self.chance.randbytes(self.chance.choice([3, 90])))
+
+    def append(self, name: str) -> Operation:
+        kept = self.streams.setdefault(name, Kept())
+        truncates = self.chance.random() < 0.3
+        first = self.chance.randint(kept.index + 1, kept.last + 1) if truncates else kept.last + 1
+        added = self.new_records()
+        kept.records = [*kept.records[: first - kept.index - 1], *added]
+        return self.log.append(name, first, added, truncates=truncates)
+
+    def vote(self, name: str) -> Operation:
+        kept = self.streams.setdefault(name, Kept())
+        kept.state = HardState(kept.state.epoch + 1, self.chance.choice(["", "1", "2"]))
+        return StateSet(name, kept.state)
+
+    def put(self, name: str) -> Operation:
+        kept = self.streams.setdefault(name, Kept())
+        installs = self.chance.random() < 0.5 or not kept.last
+        index = (
+            kept.last + self.chance.randint(1, 50) if installs else self.chance.randint(max(1, kept.index), kept.last)
+        )
+        kept.records = [] if installs else kept.records[index - kept.index :]
+        kept.index, kept.snapshot = index, self.new_records()
+        return self.log.snapshot(name, index, kept.snapshot, installs=installs)
+
+    def check(self, left: dict[str, StoredStream]) -> None:
+        whole = [{name: each.stored() for name, each in state.items()} for state in self.possible]
+        assert left in whole
+
+
+def test_a_log_is_read_back_after_a_kill_and_goes_on(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    do(log, StateSet("g", HardState(2, "b")), log.append("g", 1, records(0, 3), truncates=False))
+    do(log, log.append("g", 3, records(9, 2), truncates=True))
+    kill_log(log._log)
+    again = opened(tmp_path)
+    assert found(again) == {"g": StoredStream(HardState(2, "b"), 0, [], [*records(0, 2), *records(9, 2)])}
+    assert not again.is_damaged
+    do(again, again.append("g", 5, records(20, 1), truncates=False))
+    again.close()
+    assert len(found(opened(tmp_path))["g"].records) == 5
+
+
+def test_a_snapshot_may_reach_beyond_what_is_stored(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    do(log, log.append("g", 1, records(0, 3), truncates=False))
+    do(log, log.snapshot("g", 70, records(5, 2), installs=True), log.append("g", 71, records(9, 1), truncates=False))
+    do(log, log.snapshot("g", 71, records(5, 3), installs=False))
+    log.close()
+    assert found(opened(tmp_path)) == {"g": StoredStream(HardState(), 71, records(5, 3), [])}
+
+
+def test_a_long_log_is_compacted_to_what_matters(tmp_path: Path) -> None:
+    log = opened(tmp_path, FilesystemSettings(synchronization=Synchronization.OFF))
+    kept = records(0, 10)
+    while not log.is_worth_compacting:
+        do(log, log.append("g", 1, records(0, 500, bytes(1000)), truncates=True))
+    do(log, log.append("g", 1, kept, truncates=True))
+    log.compact({"g": StoredStream(HardState(7, "a"), 0, (), kept)})()
+    assert not log.is_worth_compacting
+    do(log, log.append("g", 11, records(50, 1), truncates=False))
+    log.close()
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < COMPACTED_OVER_BYTES / 100
+    assert found(opened(tmp_path)) == {"g": StoredStream(HardState(7, "a"), 0, [], [*kept, *records(50, 1)])}
+
+
+@pytest.mark.parametrize("seed", range(FAILURES))
+def test_what_was_durable_survives_a_power_failure(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    directory, left = tmp_path / "before", tmp_path / "after"
+    directory.mkdir()
+    with Disk(directory) as disk:
+        story = Story(directory, chance)
+        with contextlib.suppress(PowerFailed):
+            for _ in range(chance.randint(0, 40)):
+                story.step()
+            disk.fails_after = chance.randint(0, 6)
+            for _ in range(30):
+                story.step()
+        kill_log(story.log._log)
+        disk.leave(left, chance)
+    again = opened(left)
+    assert not again.is_damaged, again.damage
+    story.check(found(again))
+    do(again, StateSet("c", HardState(9, "")))
+    again.close()
+    assert found(opened(left))["c"] == StoredStream(HardState(9, ""), 0, [], [])
+
+
+def test_a_sync_that_failed_is_not_tried_again(tmp_path: Path) -> None:
+    with Disk(tmp_path) as disk:
+        log = opened(tmp_path)
+        do(log, StateSet("g", HardState(1, "a")))
+        disk.refuses_next = True
+        with pytest.raises(Damaged):
+            do(log, StateSet("g", HardState(2, "b")))
+        assert log.has_failed
+        with pytest.raises(Damaged, match="may not have reached"):
+            log.write([StateSet("g", HardState(3, "b"))])
+        log.close()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=strategies.data())
+def test_a_flipped_bit_never_changes_what_is_found_unreported(
+    tmp_path_factory: pytest.TempPathFactory, data: strategies.DataObject
+) -> None:
+    directory = tmp_path_factory.mktemp("flip")
+    log = opened(directory)
+    for number in range(1, 8):
+        do(log, log.append("g", number, records(number, 1, b"payload"), truncates=False))
+        do(log, StateSet("g", HardState(number, "a")))
+    log.close()
+    path = data.draw(strategies.sampled_from(sorted(directory.iterdir())))
+    content = bytearray(path.read_bytes())
+    content[data.draw(strategies.integers(0, len(content) - 1))] ^= 1 << data.draw(strategies.integers(0, 7))
+    path.write_bytes(content)
+    again = opened(directory)
+    left = found(again).get("g", StoredStream())
+    whole = records(1, 7, b"payload")
+    assert left.records == whole[: len(left.records)]
+    assert (left.hard_state == HardState(7, "a") and len(left.records) == 7) or again.damage
+    again.close()
