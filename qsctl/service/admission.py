@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from qsctl.config.rules.replication import NOT_REPLICATED_REMEDY, queue_is_served
+from qsctl.config.rules.replication import NOT_REPLICATED_REMEDY, queue_is_hosted_alone
 from qsctl.core.admin.command import CreateQueue, CreateSubscriber
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.core.admin.target import matches
@@ -26,16 +26,29 @@ EndpointTrial: TypeAlias = Callable[[QueueName, str, SharedReaderQueueSettings],
 
 
 def refusal_of(
-    engine: ServiceEngine, stores: Stores, request: CommandRequest, try_endpoints: EndpointTrial | None = None
+    engine: ServiceEngine,
+    stores: Stores,
+    request: CommandRequest,
+    try_endpoints: EndpointTrial | None = None,
+    *,
+    replicates: bool = False,
 ) -> CommandReply | None:
-    """Return the refusal of a change whose queues could have no store or no endpoints; None: the engine answers it."""
+    """Return the refusal of a change whose queues could have no store, endpoints or replicas; None: there is none.
+
+    Args:
+        engine: hosts the queues.
+        stores: theirs.
+        request: asks for the change.
+        try_endpoints: finds out whether a queue's endpoints can be made.
+        replicates: whether the service is a member of a replication cluster.
+    """
     if not matches(request.target, engine.hosted.application_name):
         return None
     if stores.service_failure is not None:
         return _refusal(engine, request, stores.service_failure)
     try:
         for name, place in _created_places(engine, request):
-            if message := queue_is_served(place.settings):
+            if not replicates and (message := queue_is_hosted_alone(place.settings)):
                 reply = Reply(ReturnCode.UNSUPPORTED, f"{message}. {NOT_REPLICATED_REMEDY}")
                 return CommandReply(request.request, engine.hosted.application_name, reply)
             stores.check(name, place)

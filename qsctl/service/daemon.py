@@ -16,6 +16,7 @@ from itertools import takewhile
 from types import FrameType
 from typing import Final
 
+from qsctl.config.rules.replication import instances_of
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.events import Event
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound
@@ -36,6 +37,7 @@ from qsctl.service.open_service import (
 from qsctl.service.places import places_of
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.recording.telling import Telling
+from qsctl.service.replication import Replication
 from qsctl.service.sync_thread import QUICK_SYNC_S
 from qsctl.transport.dds.service_transport import CommandSource, ServiceTransport
 
@@ -84,7 +86,25 @@ class Daemon:
         self.transport = ServiceTransport(
             hosted.application_name, options.places, ConfigSnippets(configuration, hosted), commands
         )
-        self._loop = ServiceLoop(self.engine, stores, on_finished=self.transport.wake, quick_sync_s=QUICK_SYNC_S)
+        self._replication: Replication | None = None
+        if instances_of(hosted.settings()):
+            self._replication = Replication(
+                self.engine,
+                stores,
+                configuration,
+                options.members,
+                time.time_ns,
+                log,
+                on_synced=self.transport.wake,
+                quick_sync_s=QUICK_SYNC_S,
+            )
+        self._loop = ServiceLoop(
+            self.engine,
+            stores,
+            on_finished=self.transport.wake,
+            quick_sync_s=QUICK_SYNC_S,
+            replication=self._replication,
+        )
         self._loop.try_endpoints = self.transport.try_endpoints
         self._telling = Telling(
             self.engine,
@@ -129,6 +149,8 @@ class Daemon:
         """
         with _tuned_collector():
             try:
+                if self._replication is not None:
+                    self._replication.start(self.transport)
                 self._loop.begin()
                 self._release_all()
                 self._reconcile()
@@ -153,15 +175,18 @@ class Daemon:
         self._loop.close()
         if self._recordings is not None:
             self._recordings.close()
+        if self._replication is not None:
+            self._replication.close()
         self.transport.close()
         self._loop.stores.close()
 
     def _serve(self) -> None:
         while not self.stop_cause and not self.engine.hosted.shutting_down:
             inbox = self._poll()
-            deadline = self.engine.next_deadline()
+            hears = self._replication is not None and self._replication.receive()
+            deadline = self._loop.next_deadline()
             now = time.time_ns()
-            if inbox or (deadline is not None and deadline <= now):
+            if inbox or hears or (deadline is not None and deadline <= now):
                 self._loop.begin(inbox)
             finished = self._loop.pop_finished()
             for released in finished:
@@ -171,13 +196,13 @@ class Daemon:
             for domain_id in self.transport.namesakes():
                 report_namesake(self.log, self.engine.hosted.application_name, domain_id)
             self._follow_recording()
-            if inbox or finished:
+            if inbox or hears or finished:
                 continue
             self._flush()
             if self._loop.is_compacting:
                 self._loop.compact_on()
                 continue
-            deadline = self.engine.next_deadline()
+            deadline = self._loop.next_deadline()
             self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
             if time.time_ns() - now >= IDLE_NS:
                 self._loop.rest()
@@ -257,7 +282,10 @@ class Daemon:
         self.transport.accept_no_more()
         deadline = time.monotonic_ns() + self.options.grace_ns
         while (self.unanswered_count or self.engine.answers.is_answering) and time.monotonic_ns() < deadline:
-            self._loop.begin(self.transport.poll())
+            inbox = self.transport.poll()
+            if self._replication is not None:
+                self._replication.receive()
+            self._loop.begin(inbox)
             for released in self._loop.pop_finished():
                 self._hand_on(released)
             self._flush()

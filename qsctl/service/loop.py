@@ -11,12 +11,12 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound
 from qsctl.core.ready import Input
-from qsctl.core.turn import RECORDS_AHEAD_MAX, TURNS_AHEAD_MAX, Group, Released, Turn
+from qsctl.core.turn import RECORDS_AHEAD_MAX, TURNS_AHEAD_MAX, Group, Released, Stepped, Turn
 from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
 from qsctl.service.admission import EndpointTrial, refusal_of
@@ -27,6 +27,9 @@ from qsctl.service.stores import Stores
 from qsctl.service.sync_thread import SyncThread
 from qsctl.service.withholding import explained
 from qsctl.storage.base import Sync
+
+if TYPE_CHECKING:
+    from qsctl.service.replication import Replication
 
 Clock: TypeAlias = Callable[[], Nanoseconds]
 """Unix nanoseconds."""
@@ -54,6 +57,7 @@ class ServiceLoop:
         on_finished: called in another thread when `pop_finished` has something; must not block.
         turns_ahead_max, records_ahead_max: how much may wait for the disk.
         quick_sync_s: a disk that syncs in less is waited for; 0: none is. By default each is.
+        replication: what steps the engine as a member of a cluster; None: nothing is replicated.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class ServiceLoop:
         turns_ahead_max: int = TURNS_AHEAD_MAX,
         records_ahead_max: int = RECORDS_AHEAD_MAX,
         quick_sync_s: float = math.inf,
+        replication: Replication | None = None,
     ) -> None:
         self.engine = engine
         self.stores = stores
@@ -73,8 +78,10 @@ class ServiceLoop:
         self.recovery = Recovery(engine, stores, clock)
         self.try_endpoints: EndpointTrial | None = None
         """Set where queues have endpoints: what a CREATE asks for is tried before the engine receives it."""
+        self._replication = replication
+        self._stepped: Stepped = engine if replication is None else replication.member
         self._turn = Turn(
-            engine, self._refusal_of, turns_ahead_max=turns_ahead_max, records_ahead_max=records_ahead_max
+            self._stepped, self._refusal_of, turns_ahead_max=turns_ahead_max, records_ahead_max=records_ahead_max
         )
         self._syncs = SyncThread(on_finished, quick_sync_s=quick_sync_s)
         self._syncing: Group | None = None
@@ -125,6 +132,8 @@ class ServiceLoop:
                 self._recover()
             if self._turn.step(self.clock()):
                 self._go_on()
+                if self._replication is not None:
+                    self._replication.go_on()
                 self._keep_small()
             elif self._turn.waits_for_disk:
                 self._go_on(waits=True)
@@ -233,8 +242,16 @@ class ServiceLoop:
                 self._record_count += len(batch.records)
         self._finished += self._turn.to_send()
 
+    def next_deadline(self) -> Nanoseconds | None:
+        """When the engine, or what is replicated of it, next has something to do; None: only a message changes that."""
+        return self._stepped.next_deadline() if self._replication is None else self._replication.next_deadline()
+
     def _refusal_of(self, request: CommandRequest) -> CommandReply | None:
-        return refusal_of(self.engine, self.stores, request, self.try_endpoints)
+        member = None if self._replication is None else self._replication.member
+        refusal = refusal_of(
+            self.engine, self.stores, request, self.try_endpoints, replicates=self._replication is not None
+        )
+        return member.admit(request) if refusal is None and member is not None else refusal
 
     def _recover(self) -> None:
         """Bring the engine in step with stores that fail, or have little room. All that it gave is stored before."""

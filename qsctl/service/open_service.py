@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from qsctl.config.rules.replication import unserved
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.admin.command import StartRecording
 from qsctl.core.engine import Journal, ServiceEngine
@@ -53,6 +52,8 @@ class DaemonOptions:
     claim: Claim | None = None
     log_label: str = ""
     record: StartRecording | None = None
+    members: tuple[str, ...] = ()
+    """The application names of the replication cluster's members; empty: they are found."""
 
 
 def open_service(
@@ -73,7 +74,7 @@ def open_service(
     engine = ServiceEngine(
         configuration.service,
         started_at=time.time_ns(),
-        journal=Journal.PERSISTENT_ONLY,
+        journal=Journal.REPLICATED,
         payload_size_bytes_max=SAMPLE_SIZE_BYTES_MAX,
         stops_on_command=not options.runs_in_background,
     )
@@ -100,13 +101,10 @@ def log_damage(log: ServiceLog, stores: Stores) -> None:
 
 
 def drift_of(configuration: ServiceConfiguration, hosted: ServiceSettings) -> list[str]:
-    """What the stored configuration [QS 2.14.1] makes of the one that the service was started with, in words.
-
-    An earlier version stored queues that are to be replicated without a word; their samples are not given up for it.
-    """
+    """What the stored configuration [QS 2.14.1] makes of the one that the service was started with, in words."""
     found = differences(configuration, hosted)
     drift = [f"the stored configuration is in force, not {configuration.name} as it was read: {in_one_line(found)}"]
-    return [*(drift if found else ()), *unserved(hosted)]
+    return drift if found else []
 
 
 def report_drift(log: ServiceLog, configuration: ServiceConfiguration, hosted: ServiceSettings) -> None:

@@ -19,8 +19,8 @@ class Place(NamedTuple):
 
     @property
     def is_persistent(self) -> bool:
-        """Whether its samples outlive the service."""
-        return self.settings.persistence.kind is PersistenceKind.PERSISTENT
+        """Whether its samples outlive the service in a store of its own: those of a replicated queue are in its log."""
+        return self.settings.persistence.kind is PersistenceKind.PERSISTENT and not self.settings.replication.enabled
 
 
 Places: TypeAlias = Mapping[QueueName, Place]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from qsctl.config.rules.replication import refuse_replication
+from qsctl.config.rules.replication import members_of, refuse_configuration_replication, replicated_queues
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.transport_properties import DOMAIN_ID_MAX
 from qsctl.core.admin.command import StartRecording
@@ -49,6 +49,8 @@ class StartOptions:
     heap_snapshot_directory: Path = Path()
     warnings: tuple[str, ...] = ()
     record: StartRecording | None = None
+    members: tuple[str, ...] = ()
+    """The application names of the replication cluster's members; empty: they are found."""
 
 
 def run_service(configuration: ServiceConfiguration, options: StartOptions, on_start: Callable[[str], None]) -> str:
@@ -62,7 +64,8 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
         Unavailable: DDS, or the metrics port, cannot be had.
         Damaged: the stored state cannot be read, or the disk refuses.
     """
-    refuse_replication(configuration)
+    refuse_configuration_replication(configuration)
+    members = members_of(configuration, options.members)
     directory = configuration.filesystem.directory or Path.cwd()
     if not directory.is_dir():
         raise InvalidInput(
@@ -97,9 +100,10 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             metrics_address=options.metrics_address,
             grace_ns=options.grace_ns,
             record=options.record,
+            members=members,
         )
         service: Daemon | Coordinator
-        if len(session_groups(configuration.service)) > 1:
+        if len(session_groups(configuration.service)) > 1 and not replicated_queues(configuration.service):
             around = Surroundings(
                 level,
                 options.log_file,

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.core.messages import QueueName
 from qsctl.core.payloads import fill_payloads
+from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.ready import SERVICE_STREAM, Ready, StreamName
 from qsctl.core.records import (
     QueueDeleted,
@@ -38,6 +39,8 @@ from qsctl.storage.claim import WAIT_S, Claim
 from qsctl.storage.damage import DamageReport
 from qsctl.storage.log_upkeep import checkpoint_all
 from qsctl.storage.logged import LoggedStorage
+from qsctl.storage.names import replicas_stem
+from qsctl.storage.replica_log import RecordsCodec, ReplicaLog
 from qsctl.storage.room import DiskFull
 from qsctl.storage.write_ahead_log import FILES_MAX
 
@@ -103,6 +106,20 @@ class Stores:
         self.service_failure: Damaged | None = None
         """Why the last change of the configuration could not be stored; None: it was."""
         self.service = self.files.open_service() if keeps_service_state else None
+
+    def open_replica_log(self, records: RecordsCodec) -> ReplicaLog:
+        """Open the log of this process's replicas [QS 7.1]; the caller closes it. No file is made before it is written.
+
+        Raises:
+            InvalidInput: a name cannot be part of a file's.
+            Refused: another service uses the files, or the directory cannot be written.
+            Damaged: the disk refuses.
+        """
+        files = self.files
+        if any(each.settings.persistence.kind is PersistenceKind.PERSISTENT for each in self._places.values()):
+            files.hold()
+        stem = replicas_stem(files.directory, files.filesystem.file_prefix, files.application_name)
+        return ReplicaLog(stem, files.filesystem, records)
 
     @property
     def damage(self) -> list[DamageReport]:

@@ -75,6 +75,17 @@ def log_stem(directory: Path, prefix: str, application_name: str, label: str = "
     return inside(directory, "@".join((*parts, label) if label else parts))
 
 
+def replicas_stem(directory: Path, prefix: str, application_name: str) -> Path:
+    """`[directory]/[prefix]replicas@[appName]`: the log of a process's replicas.
+
+    Raises:
+        InvalidInput: a part is not allowed, or the directory is not one.
+    """
+    return inside(
+        directory, "@".join((_prefix(prefix) + "replicas", allowed_part("the application name", application_name)))
+    )
+
+
 def reserve_file(directory: Path, prefix: str, application_name: str) -> Path:
     """`[directory]/[prefix]stores@[appName].reserve`: room that is given up when the disk is full.
 

@@ -25,7 +25,16 @@ from qsctl.storage.codec import UNREADABLE, Record
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import Scan
 from qsctl.storage.log_frames import mark_body, without_unfinished_tail
-from qsctl.storage.replica_stream import Appended, Dropped, Operation, SnapshotPut, StateSet, StoredStream, StreamReader
+from qsctl.storage.replica_stream import (
+    Appended,
+    Dropped,
+    MembersKnown,
+    Operation,
+    SnapshotPut,
+    StateSet,
+    StoredStream,
+    StreamReader,
+)
 from qsctl.storage.room import refusal
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES, SegmentContent
 from qsctl.storage.segment_log import SegmentLog
@@ -78,6 +87,8 @@ class ReplicaLog:
             in_sectors=True,
         )
         self._streams: dict[str, StreamReader] = {}
+        self.members: Sequence[str] = ()
+        """The names of the cluster's members, as they were written last."""
         try:
             self._read()
         except OSError as error:
@@ -119,12 +130,16 @@ class ReplicaLog:
             Damaged: the disk refused; some of them may be there.
         """
         self._refuse_if_failed()
+        operations = list(operations)
         bodies = [mark_body(self._durable_count), *map(_body, operations)]
         try:
             self._log.write(bodies)
         except OSError as error:
             self._log.has_failed = True
             raise refusal(self._log.stem, error, is_clean=False) from error
+        for operation in operations:
+            if isinstance(operation, MembersKnown):
+                self.members = operation.names
         if self._settings.synchronization is not Synchronization.FULL:
             return None
         return self._sync
@@ -147,6 +162,7 @@ class ReplicaLog:
             try:
                 self._log.seal()
                 base = self._log.begin_base(self._log.last_index + 1)
+                base.add([_body(MembersKnown(list(self.members)))])
                 for name, stream in streams.items():
                     for operation in _operations_of(name, stream, self._records.encode):
                         base.add([_body(operation)])
@@ -227,6 +243,8 @@ class ReplicaLog:
         match operation:
             case Dropped(name):
                 self._streams.pop(name, None)
+            case MembersKnown(names):
+                self.members = names
             case StateSet() | SnapshotPut() | Appended():
                 self._streams.setdefault(operation.stream, StreamReader()).do(operation)
             case _:

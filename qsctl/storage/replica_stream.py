@@ -47,7 +47,13 @@ class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=4):
     stream: str
 
 
-Operation: TypeAlias = StateSet | SnapshotPut | Appended | Dropped
+class MembersKnown(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """The names of all members of the cluster."""
+
+    names: list[str]
+
+
+Operation: TypeAlias = StateSet | SnapshotPut | Appended | Dropped | MembersKnown
 
 
 class StoredStream(msgspec.Struct, frozen=True):

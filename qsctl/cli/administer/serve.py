@@ -65,6 +65,14 @@ def serve(
             help="Application name that commands address the service by.", show_default="the configuration's"
         ),
     ] = None,
+    members: Annotated[
+        str | None,
+        _configuration_option(
+            metavar="NAME,NAME,…",
+            help="Application names of all instances that replicate each other's queues, this one's too.",
+            show_default="found in the domain",
+        ),
+    ] = None,
     domain_id_base: Annotated[int, _dds_option(help="Number that is added to every domain id of the file.")] = 0,
     cfg_remote: Annotated[
         bool,
@@ -199,6 +207,7 @@ def serve(
         heap_snapshot_directory=heap_snapshot_dir,
         record=None if record is None else start_command(record.absolute(), record_level, record_max, record_sample),
         warnings=tuple(str(problem) for problem in loaded.problems),
+        members=tuple(each.strip() for each in members.split(",") if each.strip()) if members else (),
     )
     name = configuration.service.application_name
     if daemon:

@@ -67,12 +67,8 @@ class Member:
     ) -> None:
         self.engine = engine
         self.name = engine.hosted.application_name
+        self._check_names(names)
         self.names = tuple(sorted(names))
-        if len(set(names)) < len(names) or self.name not in names:
-            raise Refused(
-                f"the members of the cluster are {', '.join(self.names)}, and this one is {self.name!r}",
-                remedy="Give each instance an application name of its own, and name all of them.",
-            )
         self.replicas: dict[StreamName, Replica] = {}
         """One a replication group, by the name of its stream."""
         self._started_at = started_at
@@ -116,6 +112,24 @@ class Member:
             replica.start(now)
         self._collect(now)
         self._is_started = True
+
+    def know_members(self, names: Sequence[str]) -> None:
+        """Learn the names of the members, where some of those given at first were only stand-ins: no member has them.
+
+        Until then no replica here was elected or heard of a master, for stand-ins neither vote nor send anything.
+
+        Raises:
+            Refused: they are not as many, or the member's own is not among them, or one is there twice.
+        """
+        self._check_names(names)
+        if len(names) != len(self.names):
+            raise Refused(
+                f"{len(names)} members are named, and the queues expect {len(self.names)}",
+                remedy="Name as many members as queue_instances says.",
+            )
+        self.names = tuple(sorted(names))
+        for replica in self.replicas.values():
+            replica.others = tuple(each for each in self.names if each != self.name)
 
     # As an engine.
 
@@ -212,6 +226,13 @@ class Member:
             changes += replica.changes
             replica.changes.clear()
         return changes
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        if len(set(names)) < len(names) or self.name not in names:
+            raise Refused(
+                f"the members of the cluster are {', '.join(sorted(names))}, and this one is {self.name!r}",
+                remedy="Give each instance an application name of its own, and name all of them.",
+            )
 
     def _no_earlier(self, now: Nanoseconds) -> Nanoseconds:
         """Take a clock that runs backwards as standing still."""

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from qsctl.config.qos import QosLibraries
+from qsctl.config.rules.replication import instances_of
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.types import TypeLibrary
 from qsctl.core.admin.command import Command, FlushQueue, GetData, GetMessages, GetStatus
@@ -23,7 +24,7 @@ from qsctl.core.admin.reply import ReturnCode
 from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.core.queue.settings import PersistenceKind
 from qsctl.core.statistics.status import SharedReaderQueueStatus
-from qsctl.errors import NoAnswer, NotFound
+from qsctl.errors import NoAnswer, NotFound, Refused
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier
@@ -75,6 +76,12 @@ class Coordinator:
         self.stop_cause = ""
         self._around = around
         self.engine, stores = open_service(configuration, options, holds_samples=False)
+        if instances_of(self.engine.hosted.settings()):
+            stores.close()
+            raise Refused(
+                "the stored configuration has a replicated queue, and the one named has none",
+                remedy="Name the stored one, or start with an empty directory: a replicated service is one process.",
+            )
         self._loop = ServiceLoop(self.engine, stores)
         self.transport = ServiceTransport(
             self.engine.hosted.application_name,

@@ -16,6 +16,7 @@ from qsctl.transport.dds.discovery import Discovery, RemoteEndpoint
 from qsctl.transport.dds.endpoint_trial import CANNOT_BE_MADE, reason_of
 from qsctl.transport.dds.endpoints import RETURN_NS, QueueEndpoints, TopicEndpoints
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.replica_link import ReplicaLink
 from qsctl.transport.dds.wire_types import producer_acknowledgment_topic
 
 
@@ -39,6 +40,8 @@ class DomainDelivery:
         self._failures: dict[QueueName, str] = {}
         self._renewals: dict[str, Nanoseconds] = {}
         """When the queues of a topic are announced again, since a producer of it was out of sight and is back."""
+        self.replica_link: ReplicaLink | None = None
+        """The letters between replicas that travel in this domain."""
         self.accepts = True
         """Whether samples are taken from producers; a service that shuts down takes no more."""
 
@@ -158,7 +161,23 @@ class DomainDelivery:
                 del self._topics[topic.topic_name]
                 topic.close()
 
+    def open_replica_link(self, cluster: str, run: str, started_at_ns: Nanoseconds) -> ReplicaLink:
+        """Open the letters to and from the other members of a replication cluster; the caller closes them.
+
+        Args:
+            cluster: the name that all members share.
+            run: distinguishes this process from others of its name.
+            started_at_ns: when it began.
+        """
+        link = ReplicaLink(self.participant, cluster, self._service_name, run, started_at_ns)
+        for endpoint in self._discovery.endpoints():
+            link.appeared(endpoint)
+        self.replica_link = link
+        return link
+
     def _appeared(self, endpoint: RemoteEndpoint, *, only: QueueEndpoints | None = None) -> None:
+        if self.replica_link is not None and only is None:
+            self.replica_link.appeared(endpoint)
         if endpoint.is_writer:
             if endpoint.returned and endpoint.traits.get("role") == "producer" and endpoint.topic_name in self._topics:
                 self._renewals[endpoint.topic_name] = time.monotonic_ns() + RETURN_NS
@@ -180,6 +199,8 @@ class DomainDelivery:
                 self._queues[queue].announce_again()
 
     def _vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
+        if self.replica_link is not None:
+            self.replica_link.vanished(endpoint)
         if endpoint.is_writer:
             topic = self._topics.get(endpoint.topic_name)
             if topic is not None and endpoint.guid != NIL_GUID and endpoint.traits.get("role") == "producer":

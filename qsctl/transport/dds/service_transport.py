@@ -6,6 +6,7 @@ Decides: which participants there are and what a turn of the driver does with th
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from qsctl.core.messages import (
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.records import DeadLetterReason
 from qsctl.core.statistics.status import SharedReaderQueueStatus
+from qsctl.errors import Refused
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds.administration import AdminEndpoints, LoggerEndpoint, MonitoringEndpoint
@@ -39,6 +41,7 @@ from qsctl.transport.dds.endpoints import QueueEndpoints, TopicEndpoints
 from qsctl.transport.dds.library_log import LIBRARY_LOG
 from qsctl.transport.dds.namesakes import LOOK_EVERY_NS, Namesakes, service_policy
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
+from qsctl.transport.dds.replica_link import ReplicaLink
 
 MessageKind = TypeVar("MessageKind")
 
@@ -171,6 +174,17 @@ class ServiceTransport:
             return []
         self._look_at_ns = now + LOOK_EVERY_NS
         return [domain_id for domain_id, namesakes in self._namesakes.items() if namesakes.look()]
+
+    def open_replica_link(self, cluster: str, started_at_ns: Nanoseconds) -> ReplicaLink:
+        """Open the letters between replicas: in the domain of the first domain participant, which all members have.
+
+        Raises:
+            Refused: there is no domain participant.
+        """
+        delivery = next(iter(self._deliveries.values()), None)
+        if delivery is None:
+            raise Refused("replicas need a domain participant", remedy="Give the service a <domain_participant>.")
+        return delivery.open_replica_link(cluster, self._run or secrets.token_hex(8), started_at_ns)
 
     def reconcile(self, queues: Mapping[QueueName, tuple[str, SharedReaderQueueSettings]]) -> None:
         """Host exactly these queues: the shared subscriber's name and the settings of each, by its full name."""

@@ -1,0 +1,84 @@
+"""Which services are the members of a cluster [QS 7.2 and 7.3]: those that were named, or found.
+
+Decides: when the members are known. The manual names how many there are (`<queue_instances>`) and gives each instance
+an application name; it does not say how they learn of each other. Our reading: without names on the command line the
+members are the first so many services of this configuration's name that are in the domain together. From then on they
+are fixed, and kept with the replicas' log: what is a quorum must not depend on who happens to be there. A service that
+knows no names yet takes over those that another one knows, if its own is among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from qsctl.instant import SECOND_NS, Nanoseconds
+
+UNCHANGED_NS: Final[Nanoseconds] = SECOND_NS // 2
+"""How long the services found must be the same before they are taken for all there are."""
+
+_STAND_IN: Final = "?"
+
+
+class Membership:
+    """The names of a cluster's members, as far as they are known.
+
+    Args:
+        name: this service's application name.
+        count: how many members there are.
+        names: those that are known; empty: they are to be found.
+    """
+
+    def __init__(self, name: str, count: int, names: Sequence[str] = ()) -> None:
+        self.name = name
+        self.count = count
+        self.names: tuple[str, ...] = tuple(sorted(names))
+        self._found: frozenset[str] = frozenset()
+        self._found_at_ns: Nanoseconds = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the names of all members are known."""
+        return bool(self.names)
+
+    @property
+    def stand_ins(self) -> tuple[str, ...]:
+        """The names of the members; where they are not known, names that no service has, beside the own one."""
+        return self.names or (self.name, *(f"{_STAND_IN}{number}" for number in range(2, self.count + 1)))
+
+    def find(self, now: Nanoseconds, others: Collection[str]) -> bool:
+        """Look at the other services of the cluster that are there; whether the names became known by that."""
+        if self.is_known:
+            return False
+        found = frozenset(others) | {self.name}
+        if found != self._found:
+            self._found, self._found_at_ns = found, now
+        if len(found) != self.count or now - self._found_at_ns < UNCHANGED_NS:
+            return False
+        self.names = tuple(sorted(found))
+        return True
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """When `find` has something to do though nothing changed; None: never."""
+        return None if self.is_known or len(self._found) != self.count else self._found_at_ns + UNCHANGED_NS
+
+    def learn(self, names: Sequence[str]) -> bool:
+        """Take over the names that another member knows; whether they were not known before."""
+        if self.is_known or len(names) != self.count or self.name not in names:
+            return False
+        self.names = tuple(sorted(names))
+        return True
+
+    def agrees(self, names: Sequence[str]) -> bool:
+        """Whether another service that knows the members' names knows these, or knows none."""
+        return not names or not self.is_known or tuple(sorted(names)) == self.names
+
+    @property
+    def lack(self) -> str:
+        """Why the members are not known yet, for people; empty: they are."""
+        if self.is_known:
+            return ""
+        found = ", ".join(sorted(self._found or {self.name}))
+        if len(self._found) > self.count:
+            return f"{len(self._found)} services are there ({found}), and queue_instances is {self.count}"
+        return f"{max(1, len(self._found))} of {self.count} members were found so far: {found}"

@@ -1,0 +1,127 @@
+"""The writes of replicas to their log, with one sync in progress while the service works on [QS 7.1].
+
+Decides: when the log is written, synced and compacted. Queues that are not replicated have other files and another
+sync: neither waits for the other. A write or sync that failed is never tried again: the replicas fall silent until the
+process starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from qsctl.core.high_availability.member import Member
+from qsctl.errors import Damaged
+from qsctl.instant import Nanoseconds
+from qsctl.service import replica_stores
+from qsctl.service.sync_thread import SyncThread
+from qsctl.storage.base import Sync
+from qsctl.storage.replica_log import ReplicaLog
+from qsctl.storage.replica_stream import Dropped, MembersKnown, Operation
+
+ReportFailure: TypeAlias = Callable[[Damaged], None]
+
+
+class ReplicaWrites:
+    """The log of a member's replicas, and what is being written to it.
+
+    Args:
+        member: whose replicas they are.
+        log: theirs.
+        clock: the wall clock.
+        on_synced: called in another thread when a sync is over; must not block.
+        quick_sync_s: a disk that syncs in less is waited for; 0: none is.
+    """
+
+    def __init__(
+        self,
+        member: Member,
+        log: ReplicaLog,
+        clock: Callable[[], Nanoseconds],
+        *,
+        on_synced: Callable[[], object],
+        quick_sync_s: float,
+    ) -> None:
+        self._member = member
+        self._log = log
+        self._clock = clock
+        self._syncs = SyncThread(on_synced, quick_sync_s=quick_sync_s)
+        self._compactions = SyncThread(on_synced, quick_sync_s=0)
+        self._in_progress: SyncThread | None = None
+        self._numbers: dict[str, int] = {}
+        """The last write of each stream in what is in progress."""
+        self._streams: set[str] = set()
+        """Those that the log has."""
+        self._members: list[str] | None = None
+        self.report_failure: ReportFailure = lambda _: None
+
+    def keep_members(self, names: list[str]) -> None:
+        """Keep the names of the cluster's members with the next write, where a replica is persistent."""
+        self._members = names
+
+    def go_on(self, *, waits: bool = False) -> bool:
+        """Report what has become durable, and write what is to be; whether something was reported."""
+        has_reported = False
+        while True:
+            if self._in_progress is not None:
+                if not waits and not self._in_progress.is_done:
+                    return has_reported
+                syncs, self._in_progress = self._in_progress, None
+                try:
+                    syncs.end()
+                except Damaged as error:
+                    self._fail(error)
+                    return True
+                has_reported = self._report() or has_reported
+            try:
+                sync, syncs = self._next()
+                if sync is not None and not syncs.begin(sync):
+                    self._in_progress = syncs
+                    continue
+            except Damaged as error:
+                self._fail(error)
+                return True
+            if not self._numbers:
+                return has_reported
+            has_reported = self._report() or has_reported
+
+    def close(self) -> None:
+        """Write what was asked for, and let go of the log.
+
+        Raises:
+            Damaged: the disk refuses.
+        """
+        self.go_on(waits=True)
+        self._syncs.close()
+        self._compactions.close()
+        self._log.close()
+
+    def _next(self) -> tuple[Sync | None, SyncThread]:
+        """Write what is to be written; return what is left to do, and where."""
+        writes = self._member.pop_writes()
+        operations: list[Operation] = list(replica_stores.operations(self._log, writes))
+        self._numbers = {write.stream: write.number for write in writes}
+        present = {stream for stream, each in self._member.replicas.items() if each.is_persistent}
+        operations += [Dropped(stream) for stream in sorted(self._streams - present)]
+        self._streams = present
+        if self._members is not None and present:
+            operations.append(MembersKnown(self._members))
+            self._members = None
+        if operations:
+            return self._log.write(operations), self._syncs
+        if self._log.is_worth_compacting:
+            return self._log.compact(replica_stores.present(self._member.replicas.values())), self._compactions
+        return None, self._syncs
+
+    def _report(self) -> bool:
+        numbers, self._numbers = self._numbers, {}
+        for stream, number in numbers.items():
+            self._member.stored(self._clock(), stream, number)
+        return bool(numbers)
+
+    def _fail(self, error: Damaged) -> None:
+        self._numbers = {}
+        for stream, replica in self._member.replicas.items():
+            if replica.is_persistent and not replica.is_failed:
+                self._member.store_failed(self._clock(), stream)
+        self.report_failure(error)

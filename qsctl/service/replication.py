@@ -1,0 +1,195 @@
+"""A running service as a member of a replication cluster: its replicas, their log, and their letters [QS 7].
+
+Decides: what is handed over when. What the replicas have to write goes to their log; what they have to say leaves once
+that is durable, in one letter a turn to each of the others. The protocol is `qsctl.core.high_availability`'s; the loop
+of the service steps the member as it would step the engine alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from qsctl.config.rules.replication import instances_of
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.engine import ServiceEngine
+from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability.member import Member
+from qsctl.core.high_availability.replica import RoleChanged
+from qsctl.errors import Damaged
+from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.service import replica_stores
+from qsctl.service.logger import ServiceLog
+from qsctl.service.membership import Membership
+from qsctl.service.replica_writes import ReplicaWrites
+from qsctl.service.stores import Stores
+from qsctl.transport.dds.replica_link import ReplicaLink
+from qsctl.transport.dds.service_transport import ServiceTransport
+
+REPORTED_AGAIN_AFTER_NS: Final[Nanoseconds] = 60 * SECOND_NS
+"""How long a complaint about another service is not said again."""
+
+
+class Replication:
+    """What a service has beside its engine where queues of it are replicated.
+
+    Args:
+        engine: restored, but for the replicated queues; it journals `REPLICATED`.
+        stores: those of the queues that are not replicated: whose directory and claim are used.
+        configuration: that of the service.
+        members: the names of the cluster's members; empty: those kept from an earlier start, else they are found.
+        clock: the wall clock.
+        log: the service's lines.
+        on_synced: called in another thread when a sync is over; must not block.
+        quick_sync_s: a disk that syncs in less is waited for.
+
+    Raises:
+        Refused: the members named are not as many as `queue_instances`, or this service is not among them.
+        Damaged: the disk refuses.
+    """
+
+    def __init__(
+        self,
+        engine: ServiceEngine,
+        stores: Stores,
+        configuration: ServiceConfiguration,
+        members: Sequence[str],
+        clock: Callable[[], Nanoseconds],
+        log: ServiceLog,
+        *,
+        on_synced: Callable[[], object],
+        quick_sync_s: float,
+    ) -> None:
+        self._clock = clock
+        self._log = log
+        name, count = engine.hosted.application_name, instances_of(engine.hosted.settings())
+        self._store = stores.open_replica_log(replica_stores.RECORDS)
+        kept = self._store.members
+        self.membership = Membership(name, count, members or (kept if len(kept) == count and name in kept else ()))
+        self._started_at_ns = clock()
+        self.member = Member(
+            engine, self.membership.stand_ins, started_at=self._started_at_ns, jitter=random.SystemRandom().random
+        )
+        self._writes = ReplicaWrites(self.member, self._store, clock, on_synced=on_synced, quick_sync_s=quick_sync_s)
+        self._writes.report_failure = self._report_failure
+        if self.membership.is_known:
+            self._writes.keep_members(list(self.membership.names))
+        for report in self._store.damage:
+            log.warning("stored_state_damaged", report=str(report))
+        replica_stores.restore(self.member, self._store)
+        self.cluster = configuration.name
+        self._link: ReplicaLink | None = None
+        self._complaints: dict[str, Nanoseconds] = {}
+        self._is_silent = False
+
+    def start(self, transport: ServiceTransport) -> None:
+        """Begin to take part, with letters over this transport."""
+        self._link = transport.open_replica_link(self.cluster, self._started_at_ns)
+        self.member.start(self._clock())
+        self._report_membership()
+
+    # A turn of the driver.
+
+    def receive(self) -> bool:
+        """Process what the others sent, and who came or went; whether there was something."""
+        link = self._link
+        assert link is not None, "it was started"
+        now = self._clock()
+        self._look(now, link)
+        received = link.poll()
+        for sender, letter in received:
+            if self._is_silent:
+                continue
+            if not self.membership.agrees(letter.members):
+                self._complain("cluster_disagrees", now, service=sender, members=list(letter.members))
+                continue
+            if self.membership.learn(letter.members):
+                self._adopt()
+            self.member.receive_frames(now, letter.frames)
+        return bool(received)
+
+    def go_on(self, *, waits: bool = False) -> None:
+        """Write what the replicas have to write, and let leave what may."""
+        self._writes.go_on(waits=waits)
+        self._send()
+        for change in self.member.pop_changes():
+            self._report_change(change)
+
+    def next_deadline(self) -> Nanoseconds | None:
+        """When there is something to do though nothing comes."""
+        own = self.member.next_deadline()
+        found = self.membership.next_deadline()
+        return own if found is None else found if own is None else min(own, found)
+
+    def close(self) -> None:
+        """Let go of the log; what the others are told by that is that this service is gone."""
+        self._writes.close()
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    # Members.
+
+    def _look(self, now: Nanoseconds, link: ReplicaLink) -> None:
+        if not link.pop_is_changed() and self.membership.is_known and not self._is_silent:
+            return
+        namesake = link.earlier_namesake
+        if namesake is not None and not self._is_silent:
+            self._log.error(
+                "another_replica_of_this_name",
+                name=namesake.name,
+                text="this one takes no part in the replication before that one is gone: two would both vote",
+            )
+        self._is_silent = namesake is not None
+        if self.membership.find(now, link.peers):
+            self._adopt()
+        elif len(link.peers) >= self.membership.count:
+            self._complain("too_many_instances", now, services=sorted({*link.peers, self.member.name}))
+        if self.membership.is_known:
+            for peer in link.peers:
+                link.send(peer, self.membership.names, ())
+
+    def _adopt(self) -> None:
+        names = self.membership.names
+        self.member.know_members(names)
+        self._writes.keep_members(list(names))
+        self._report_membership()
+
+    def _send(self) -> None:
+        link = self._link
+        letters: dict[str, list[Frame]] = {}
+        for recipient, frame in self.member.pop_frames():
+            letters.setdefault(recipient, []).append(frame)
+        if link is None:
+            return
+        if not self._is_silent:
+            for recipient, frames in letters.items():
+                link.send(recipient, self.membership.names, frames)
+        link.flush()
+
+    # What is logged.
+
+    def _report_membership(self) -> None:
+        if self.membership.is_known:
+            self._log.info("cluster", name=self.cluster, members=list(self.membership.names))
+        else:
+            self._log.info("cluster_incomplete", name=self.cluster, text=self.membership.lack)
+
+    def _report_change(self, change: RoleChanged) -> None:
+        self._log.info(
+            "role",
+            queue=change.stream,
+            role=change.role.value,
+            epoch=change.epoch,
+            master=change.master,
+            reason=change.reason,
+        )
+
+    def _report_failure(self, error: Damaged) -> None:
+        self._log.error("replicas_stopped", reason=error.message, remedy=error.remedy)
+
+    def _complain(self, event: str, now: Nanoseconds, **fields: object) -> None:
+        if now - self._complaints.get(event, -REPORTED_AGAIN_AFTER_NS) >= REPORTED_AGAIN_AFTER_NS:
+            self._complaints[event] = now
+            self._log.error(event, members_known=list(self.membership.names), **fields)

@@ -1,0 +1,200 @@
+"""Frames of replicas as octets and back: letters of one member to another, in pieces where they are long [QS 7.1].
+
+Decides: what of a stranger's octets may reach a replica. A letter is read whole or not at all; what is no letter is
+refused at the boundary, with its sender and the reason. There is no authentication: who can write to the domain can
+write in a member's name, as everywhere in it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Relayed, Roll, Snapshot, Vote
+from qsctl.core.records import Enqueued, EpochBegan, QueueRecord, ReplicaRejoined
+from qsctl.identity import GUID_SIZE_BYTES
+from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.frames import ENCAPSULATION
+
+PIECE_BYTES_MAX: Final = 256 * 1024
+"""Octets of a letter in one sample of DDS."""
+
+LETTER_BYTES_MAX: Final = 1024 * 1024 * 1024
+"""A longer one is refused: the queues of a group hold less in memory."""
+
+NUMBER_MAX: Final = 2**63 - 1
+EPOCH_MAX: Final = 2**53
+"""No cluster holds so many elections; a replica counts on from the epoch that it is told."""
+
+MEMBERS_MAX: Final = 64
+_LENGTH: Final = struct.Struct("<I")
+_HEAD_BYTES: Final = len(ENCAPSULATION) + _LENGTH.size
+
+
+class Letter(msgspec.Struct, frozen=True, array_like=True):
+    """What a member sends to another at once. `members` are the names of all, as far as the sender knows them."""
+
+    members: tuple[str, ...]
+    frames: tuple[Frame, ...]
+
+
+class Piece(msgspec.Struct, frozen=True, array_like=True):
+    """A part of a letter: `index` of `count`. `run` is the sender's process; its letters to a peer are numbered."""
+
+    sender: str
+    run: str
+    number: int
+    index: int
+    count: int
+    data: bytes
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_letter = msgspec.msgpack.Decoder(Letter).decode
+_decode_piece = msgspec.msgpack.Decoder(Piece).decode
+_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError, OverflowError)
+
+
+def pieces_of(letter: Letter, sender: str, run: str, number: int) -> Iterator[bytes]:
+    """Give a letter as samples in CDR.
+
+    Raises:
+        OverflowError: it is longer than a receiver takes.
+    """
+    data = _encode(letter)
+    if len(data) > LETTER_BYTES_MAX:
+        raise OverflowError(f"a letter of {len(data)} octets")
+    count = -(-len(data) // PIECE_BYTES_MAX)
+    for index in range(count):
+        part = data[index * PIECE_BYTES_MAX : (index + 1) * PIECE_BYTES_MAX]
+        octets = _encode(Piece(sender, run, number, index, count, part))
+        yield b"".join((ENCAPSULATION, _LENGTH.pack(len(octets)), octets, bytes(-len(octets) & 3)))
+
+
+def piece_from_octets(data: bytes) -> Piece:
+    """Read a sample.
+
+    Raises:
+        Malformed: it is no piece of a letter.
+    """
+    if data[:2] != ENCAPSULATION[:2] or len(data) < _HEAD_BYTES:
+        raise Malformed(f"{len(data)} octets are no piece of a letter between replicas")
+    (length,) = _LENGTH.unpack_from(data, len(ENCAPSULATION))
+    if not 0 < length <= len(data) - _HEAD_BYTES:
+        raise Malformed(f"a piece says {length} octets, and there are {len(data) - _HEAD_BYTES}")
+    try:
+        piece = _decode_piece(data[_HEAD_BYTES : _HEAD_BYTES + length])
+    except _UNREADABLE as error:
+        raise Malformed(f"a piece of a letter between replicas: {error}") from error
+    if not (0 <= piece.index < piece.count <= LETTER_BYTES_MAX // PIECE_BYTES_MAX and piece.number >= 0):
+        raise Malformed(f"piece {piece.index} of {piece.count} of letter {piece.number}")
+    if not 0 < len(piece.data) <= PIECE_BYTES_MAX:
+        raise Malformed(f"a piece of {len(piece.data)} octets")
+    return piece
+
+
+def letter_from_octets(data: bytes, sender: str) -> Letter:
+    """Read a letter.
+
+    Raises:
+        Malformed: it is none, or a frame in it cannot be one of a replica of `sender`.
+    """
+    try:
+        letter = _decode_letter(data)
+    except _UNREADABLE as error:
+        raise Malformed(f"a letter between replicas: {error}") from error
+    if len(letter.members) > MEMBERS_MAX or len(set(letter.members)) < len(letter.members):
+        raise Malformed(f"a letter names {len(letter.members)} members")
+    for frame in letter.frames:
+        if frame.sender != sender:
+            raise Malformed(f"a frame of {frame.sender!r} in a letter of {sender!r}")
+        _check(frame)
+    return letter
+
+
+def _check(frame: Frame) -> None:
+    _check_epochs(frame.epoch)
+    match frame:
+        case Entries():
+            _check_numbers(frame.previous_index, frame.previous_epoch, frame.commit_index, frame.sent_at_ns)
+            _check_records(frame.records, frame.epoch)
+            if frame.previous_epoch > frame.epoch:
+                raise Malformed("entries behind one of a later epoch")
+        case Snapshot():
+            _check_numbers(frame.index, frame.index_epoch, frame.sent_at_ns)
+            _check_records(frame.records, frame.epoch)
+            if not frame.index or not frame.records or not isinstance(frame.records[0], EpochBegan):
+                raise Malformed("a snapshot does not begin with its epoch")
+        case Confirmed():
+            _check_numbers(frame.incarnation, frame.match_index, frame.sent_at_ns)
+        case Canvass():
+            _check_epochs(frame.candidate_epoch, frame.last_epoch)
+            _check_numbers(frame.last_index)
+        case Vote():
+            _check_epochs(frame.candidate_epoch)
+        case Roll():
+            _check_epochs(frame.last_epoch)
+            _check_numbers(frame.incarnation, frame.last_index, frame.answers or 0)
+        case Relayed():
+            write = frame.write
+            _check_numbers(write.identity.sequence_number, write.lifespan_ns, write.attempt, write.flags)
+            _check_guids(write.identity.writer_guid, write.source_guid, write.related_source_guid)
+            _check_guids(write.related_identity.writer_guid, write.related_reader_guid)
+
+
+def _check_epochs(*epochs: int) -> None:
+    for epoch in epochs:
+        if not 0 <= epoch <= EPOCH_MAX:
+            raise Malformed(f"epoch {epoch} in a frame of a replica")
+
+
+def _check_numbers(*numbers: int) -> None:
+    for number in numbers:
+        if not 0 <= number <= NUMBER_MAX:
+            raise Malformed(f"the number {number} in a frame of a replica")
+
+
+def _check_guids(*guids: bytes) -> None:
+    for guid in guids:
+        if len(guid) != GUID_SIZE_BYTES:
+            raise Malformed(f"a GUID of {len(guid)} octets")
+
+
+def _check_records(records: Sequence[QueueRecord], epoch: int) -> None:
+    latest = 0
+    for record in records:
+        if isinstance(record, EpochBegan):
+            if not latest <= record.epoch <= epoch:
+                raise Malformed(f"epoch {record.epoch} begins in a frame of epoch {epoch}")
+            latest = record.epoch
+        elif isinstance(record, Enqueued):
+            _check_numbers(record.position, record.identity.sequence_number)
+            _check_guids(record.identity.writer_guid, record.source_guid, record.related_reader_guid)
+        elif not isinstance(record, ReplicaRejoined) and hasattr(record, "position"):
+            _check_numbers(record.position)
+
+
+class Assembly:
+    """The letter of one sender whose pieces are coming in; they come in order, and one that is missing ends it."""
+
+    def __init__(self) -> None:
+        self._of: tuple[str, int, int] | None = None
+        self._parts: list[bytes] = []
+
+    def add(self, piece: Piece) -> bytes | None:
+        """Add a piece; return the letter's octets with the last one."""
+        of = (piece.run, piece.number, piece.count)
+        if piece.index == 0:
+            self._of, self._parts = of, []
+        if of != self._of or piece.index != len(self._parts):
+            self._of, self._parts = None, []
+            return None
+        self._parts.append(piece.data)
+        if len(self._parts) < piece.count:
+            return None
+        data = b"".join(self._parts)
+        self._of, self._parts = None, []
+        return data

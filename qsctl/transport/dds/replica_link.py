@@ -1,0 +1,209 @@
+"""What replicas say to each other, over DDS [QS 7.1]: one reader a member, and a writer to each of the others.
+
+Decides: who belongs together. Members of one cluster announce its name; each reads a partition of its own, so that a
+letter reaches its addressee alone. Letters may be lost: to a peer that does not read them they do not pile up, for
+replicas say again what matters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from cyclonedds.core import DDSException
+from cyclonedds.sub import DataReader, Subscriber
+
+from qsctl.core.high_availability.frames import Frame
+from qsctl.instant import Nanoseconds
+from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.channels import FrameWriter
+from qsctl.transport.dds.discovery import RemoteEndpoint
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.qos import partition_qos, reader_qos
+from qsctl.transport.dds.raw import close_entity
+from qsctl.transport.dds.replica_letters import (
+    Assembly,
+    Letter,
+    Piece,
+    letter_from_octets,
+    piece_from_octets,
+    pieces_of,
+)
+from qsctl.transport.dds.serialized_reader import SerializedReader
+from qsctl.transport.dds.wire_types import REPLICATION_TOPIC, WireReplicaPiece
+
+WAITING_PIECES_MAX: Final = 64
+"""With so many pieces waiting for a peer, a further letter to it is dropped."""
+
+PEERS_MAX: Final = 256
+"""Endpoints of one cluster that are looked after; more are none of ours."""
+
+_ROLE: Final = "replica"
+_TAKES_MAX: Final = 16
+_TAKE_COUNT: Final = 16
+
+
+class Received(NamedTuple):
+    """A letter, and whose it is."""
+
+    sender: str
+    letter: Letter
+
+
+class Seen(NamedTuple):
+    """A member as its process announces it: its name, its run, and when that began on its own clock."""
+
+    name: str
+    run: str
+    started_at_ns: Nanoseconds
+
+
+class ReplicaLink:
+    """One process's letters to and from the others of its cluster.
+
+    Args:
+        participant: in whose domain they travel.
+        cluster: the name that all members share; letters of others are not seen.
+        name: this member's application name.
+        run: distinguishes this process from others of the name.
+        started_at_ns: when it began.
+    """
+
+    def __init__(self, participant: Participant, cluster: str, name: str, run: str, started_at_ns: Nanoseconds) -> None:
+        assert participant.entity is not None
+        self._participant = participant
+        self._cluster = cluster
+        self._own = Seen(name, run, started_at_ns)
+        self._topic = participant.topic(REPLICATION_TOPIC, WireReplicaPiece)
+        self._peers: dict[int, Seen] = {}
+        self._writers: dict[str, FrameWriter] = {}
+        self._assemblies: dict[tuple[str, str], Assembly] = {}
+        self._number = 0
+        self.dropped_count = 0
+        """Letters that were not sent, for their addressee did not read those before."""
+        self._is_changed = False
+        traits = {
+            "role": _ROLE,
+            "cluster": cluster.encode().hex(),
+            "name": name.encode().hex(),
+            "run": run,
+            "since": str(started_at_ns),
+        }
+        self._subscriber = Subscriber(participant.entity, qos=partition_qos(self._partition(name)))
+        self._reader = SerializedReader(
+            participant, DataReader(self._subscriber, self._topic, qos=reader_qos(traits=traits)), piece_from_octets
+        )
+
+    # Who is there.
+
+    def appeared(self, endpoint: RemoteEndpoint) -> None:
+        """Note another process's reader of letters, if it is of this cluster.
+
+        Raises:
+            Malformed: it says something of itself that cannot be read.
+        """
+        traits = endpoint.traits
+        if endpoint.is_writer or endpoint.topic_name != REPLICATION_TOPIC or traits.get("role") != _ROLE:
+            return
+        try:
+            cluster, name = (bytes.fromhex(traits.get(key, "")).decode() for key in ("cluster", "name"))
+            seen = Seen(name, traits.get("run", ""), int(traits.get("since", "")))
+        except ValueError as error:
+            raise Malformed(f"a replica says of itself what cannot be read: {error}") from error
+        if cluster == self._cluster and seen != self._own and len(self._peers) < PEERS_MAX:
+            self._peers[endpoint.handle] = seen
+            self._is_changed = True
+            if seen.name != self._own.name and seen.name not in self._writers:
+                self._writers[seen.name] = FrameWriter(
+                    self._participant, self._topic, partition=self._partition(seen.name), traits={"role": _ROLE}
+                )
+
+    def vanished(self, endpoint: RemoteEndpoint) -> None:
+        """Note that a reader is gone, and send it no more if it was the last of that name."""
+        seen = self._peers.pop(endpoint.handle, None)
+        if seen is None:
+            return
+        self._is_changed = True
+        self._assemblies.pop((seen.name, seen.run), None)
+        if all(each.name != seen.name for each in self._peers.values()):
+            writer = self._writers.pop(seen.name, None)
+            if writer is not None:
+                writer.discard()
+
+    @property
+    def peers(self) -> frozenset[str]:
+        """The names of the other members that are there."""
+        return frozenset(each.name for each in self._peers.values()) - {self._own.name}
+
+    @property
+    def earlier_namesake(self) -> Seen | None:
+        """Another process of this member's name that was there before this one; None: there is none."""
+        own = (self._own.started_at_ns, self._own.run)
+        for each in self._peers.values():
+            if each.name == self._own.name and (each.started_at_ns, each.run) < own:
+                return each
+        return None
+
+    def pop_is_changed(self) -> bool:
+        """Whether others came or went since the last call."""
+        is_changed, self._is_changed = self._is_changed, False
+        return is_changed
+
+    # Letters.
+
+    def poll(self) -> list[Received]:
+        """Return the letters that have come, a turn's share of them."""
+        received: list[Received] = []
+        for _ in range(_TAKES_MAX):
+            pieces = self._reader.take(_TAKE_COUNT)
+            if pieces is None:
+                break
+            for piece in pieces:
+                self._add(piece, received)
+        return received
+
+    def send(self, recipient: str, members: Sequence[str], frames: Sequence[Frame]) -> None:
+        """Send a letter to a member; where it is not there, or does not read, the letter is lost."""
+        writer = self._writers.get(recipient)
+        if writer is None or writer.backlog_count > WAITING_PIECES_MAX:
+            self.dropped_count += 1
+            return
+        self._number += 1
+        letter = Letter(tuple(members), tuple(frames))
+        try:
+            for piece in pieces_of(letter, self._own.name, self._own.run, self._number):
+                writer.put(piece)
+        except (OverflowError, DDSException):
+            self.dropped_count += 1
+
+    def flush(self) -> None:
+        """Send what was put; what a peer's cache does not take waits for the next call."""
+        for writer in self._writers.values():
+            writer.flush()
+
+    def close(self) -> None:
+        """Delete everything; the others see it at once."""
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+        self._reader.close()
+        close_entity(self._subscriber)
+
+    def _add(self, piece: Piece, received: list[Received]) -> None:
+        """Put a piece to those before it; pieces of one that was not announced are of no member."""
+        if not any(each.name == piece.sender and each.run == piece.run for each in self._peers.values()):
+            return
+        assembly = self._assemblies.setdefault((piece.sender, piece.run), Assembly())
+        data = assembly.add(piece)
+        if data is not None:
+            letters = self._participant.boundary.each(
+                REPLICATION_TOPIC,
+                (data,),
+                lambda octets: letter_from_octets(octets, piece.sender),
+                lambda _: piece.sender,
+            )
+            received += [Received(piece.sender, letter) for letter in letters]
+
+    def _partition(self, name: str) -> str:
+        return hashlib.sha256(f"{self._cluster}\0{name}".encode()).hexdigest()[:32]
