@@ -68,6 +68,9 @@ class SampleWriter:
                 deadline = time.monotonic() + timeout_s
             elif time.monotonic() >= deadline:
                 break
+        if self._waited_for:
+            for refusal in self._port.give_up():
+                self._receive(refusal)
         while not self._port.flush() and time.monotonic() < deadline:
             self._session.domain.turn(SECOND_NS // 1000)
         return self._answers
@@ -113,9 +116,13 @@ class SampleWriter:
                 self._acknowledging.pop(change.queue, None)
                 for identity in list(self._open):
                     self._answered(change.queue, identity)
-            elif type(change) is WriteAcknowledgment and self._answered(change.queue, change.identity):
-                name = self._names.get(change.queue, change.queue)
-                self._answers.append(WriteAcknowledgment(name, change.identity, change.response))
+            elif type(change) is WriteAcknowledgment:
+                self._receive(change)
+
+    def _receive(self, answer: WriteAcknowledgment) -> None:
+        if self._answered(answer.queue, answer.identity):
+            name = self._names.get(answer.queue, answer.queue)
+            self._answers.append(WriteAcknowledgment(name, answer.identity, answer.response))
 
     def _refuse(self, queue: str, identity: SampleIdentity) -> None:
         self._answers.append(WriteAcknowledgment(self._names.get(queue, queue), identity, AckResponse.REJECTED))

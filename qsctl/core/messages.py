@@ -170,6 +170,7 @@ class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="wri
     """What a queue answers to a producer [QS 2.4]; absent where the queue acknowledges nothing.
 
     A replica that rejects a sample says which `attempt` it rejects; 0: not known. An acceptance holds for all.
+    `lacks_master`: the replica rejects it because no master has put it into the log [QS 7.1.2], not for what it is.
     """
 
     queue: QueueName
@@ -177,6 +178,7 @@ class WriteAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="wri
     response: AckResponse
     rests_on: int = 0
     attempt: int = 0
+    lacks_master: bool = False
 
 
 class CommandReply(msgspec.Struct, frozen=True, array_like=True, tag="reply"):

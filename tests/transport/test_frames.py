@@ -46,7 +46,7 @@ def test_a_frame_gives_back_what_was_packed(given_samples: list[tuple[object, ..
             each.related_source_guid,
             each.related_identity,
             each.related_reader_guid,
-            each.flags,
+            each.flags | each.attempt << 16,
             each.lifespan_ns,
         )
         for each in parsed

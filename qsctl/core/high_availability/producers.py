@@ -80,9 +80,9 @@ class Producers:
     def advance(self, now: Nanoseconds) -> None:
         """Reject what has waited `sample_timeout`."""
         for queue, write in self.staging.overdue(now):
-            self.reject(queue, write.identity)
+            self.reject(queue, write.identity, lacks_master=True)
 
-    def reject(self, queue: str, identity: SampleIdentity) -> None:
+    def reject(self, queue: str, identity: SampleIdentity, *, lacks_master: bool = False) -> None:
         """Answer 0, if that is sure."""
         replica = self._replica
         if (
@@ -93,12 +93,13 @@ class Producers:
             return
         attempt = self.staging.refuse(queue, identity)
         if self._queues[queue].context.acknowledges:
-            replica.clients.release(WriteAcknowledgment(queue, identity, AckResponse.REJECTED, 0, attempt))
+            rejection = WriteAcknowledgment(queue, identity, AckResponse.REJECTED, 0, attempt, lacks_master)
+            replica.clients.release(rejection)
 
     def _receive(self, now: Nanoseconds, queue: SharedReaderQueue, write: Write) -> None:
         replica, name, identity = self._replica, queue.name, write.identity
         if self.staging.is_refused(name, write):
-            self.reject(name, identity)
+            self.reject(name, identity, lacks_master=True)  # it was answered before, by the reason that counts
             return
         self.staging.note_attempt(name, write)
         if replica.mastery is not None:
@@ -108,7 +109,7 @@ class Producers:
         elif index := replica.log.uncommitted_index(name, identity):
             self._accept(queue, identity, index)
         elif replica.has_lost_master(now) and replica.remembers:
-            self.reject(name, identity)
+            self.reject(name, identity, lacks_master=True)
         else:
             self.staging.stage(now, name, write)
 

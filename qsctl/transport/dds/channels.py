@@ -172,11 +172,26 @@ class SampleChannel:
 
 
 class AnswerChannel:
-    """Acknowledgments to one producer. They wait until its reader is matched; the producer's window bounds them."""
+    """Acknowledgments to one producer. They wait until its reader is matched; the producer's window bounds them.
 
-    def __init__(self, participant: Participant, topic: Topic[Any], guid: Guid, handle: int) -> None:
+    Args:
+        participant, topic: those of its writer.
+        guid: the producer's.
+        handle: that of its reader.
+        replicas: of each replicated queue the mark of this service's replica, by `<topic>@<subscriber>`: it signs.
+    """
+
+    def __init__(
+        self,
+        participant: Participant,
+        topic: Topic[Any],
+        guid: Guid,
+        handle: int,
+        replicas: Mapping[str, Guid] | None = None,
+    ) -> None:
         self.guid = guid
         self.handle = handle
+        self._replicas = {} if replicas is None else replicas
         self._frames = FrameWriter(participant, topic, partition=guid.hex(), traits={"role": "answers"})
         self._handshake = Handshake(self._frames, frames.answers_of(NIL_GUID, "", []))
         self._gives_up_at_ns = time.monotonic_ns() + MATCHING_NS
@@ -195,9 +210,11 @@ class AnswerChannel:
                 return not self._pending and time.monotonic_ns() > self._gives_up_at_ns
         if self._pending:
             for queue_name, answers in self._pending.items():
+                replica = self._replicas.get(queue_name, NIL_GUID)
+                pack = frames.pack_answers if replica == NIL_GUID else frames.pack_replica_answers
                 for at in range(0, len(answers), frames.ANSWERS_MAX):
-                    packed = frames.pack_answers(answers[at : at + frames.ANSWERS_MAX])
-                    self._frames.put(frames.answers_of(NIL_GUID, queue_name, packed))
+                    packed = pack(answers[at : at + frames.ANSWERS_MAX])
+                    self._frames.put(frames.answers_of(replica, queue_name, packed))
             self._pending = {}
         return self._frames.flush()
 

@@ -6,11 +6,14 @@ writer; a consumer's queue is announced and reads our answers. Nothing is writte
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from cyclonedds.sub import DataReader, Subscriber
 
+from qsctl.core.client.unanswered import Unanswered
 from qsctl.core.messages import (
     Acknowledgment,
     AckResponse,
@@ -46,6 +49,8 @@ from qsctl.transport.dds.wire_types import (
 ProducerNews: TypeAlias = QueueAppeared | QueueVanished | QueueDeleted | WriteAcknowledgment
 ConsumerNews: TypeAlias = QueueAppeared | QueueVanished | Delivery
 
+_LOG: Final = logging.getLogger("qsctl.client")
+
 _RESPONSES: Final = {0: AckResponse.REJECTED, 1: AckResponse.ACCEPTED}
 
 
@@ -59,6 +64,9 @@ class ProducerPort:
         self._matches = Matches()
         self._readers: dict[int, bytes] = {}
         self._news: list[ProducerNews] = []
+        self._unanswered = Unanswered()
+        self._replicas: dict[str, set[str]] = {}
+        """Those of the matched queues that are replicated."""
         answers = participant.topic(producer_acknowledgment_topic(topic_name), WireAcknowledgmentFrame)
         self._participant = participant
         self._answer_topic = answers
@@ -94,7 +102,19 @@ class ProducerPort:
                 self._readers[endpoint.handle] = endpoint.participant
         if not self._matches.is_complete:
             reached = self._handshake.ready_readers(self._readers.keys())
-            self._news += self._matches.newly({self._readers[handle] for handle in reached})
+            new = self._matches.newly({self._readers[handle] for handle in reached})
+            self._news += new
+            if new:
+                self._note_replicas()
+        if changes.vanished:
+            self._note_replicas()
+
+    def _note_replicas(self) -> None:
+        former, self._replicas = self._replicas, self._matches.replicas()
+        for queue in former.keys() | self._replicas.keys():
+            before, now = former.get(queue, set()), self._replicas.get(queue, set())
+            if now != before:
+                _LOG.info("queue %s: %d replicas are there, %d were", queue, len(now), len(before))
 
     def matched_queues(self) -> dict[str, bool]:
         """The queues that are matched now, and whether each acknowledges."""
@@ -104,7 +124,19 @@ class ProducerPort:
         """What has come since the last call."""
         news, self._news = self._news, []
         news += self._receive()
+        if len(self._unanswered):
+            now = time.monotonic_ns()
+            news += self._unanswered.pop_refused(now, self._replicas)
+            again = self._unanswered.pop_due(now, self._replicas)
+            if again:
+                _LOG.info("topic %s: %d samples without an answer are written again", self.topic_name, len(again))
+                self._put(again)
+                self.flush()
         return news
+
+    def give_up(self) -> list[WriteAcknowledgment]:
+        """Return the refusals of the samples that every replica refuses at this time, for lack of a master."""
+        return self._unanswered.pop_refused(time.monotonic_ns(), self._replicas, gives_up=True)
 
     def _receive(self) -> list[ProducerNews]:
         received: list[ProducerNews] = []
@@ -112,34 +144,52 @@ class ProducerPort:
             for frame in answers:
                 queue = frame.queue_name
                 if not frame.identities and queue:
+                    self._unanswered.forget(queue)
                     received.append(QueueDeleted(queue))
+                if frame.sender != NIL_GUID:
+                    received += self._of_replica(frame)
+                    continue
                 received += [
                     WriteAcknowledgment(queue, identity, _RESPONSES.get(response, AckResponse.REJECTED))
                     for identity, response in zip(frame.identities, frame.responses, strict=True)
                 ]
         return received
 
+    def _of_replica(self, frame: frames.AnswerFrame) -> list[ProducerNews]:
+        """What the answers of a replica say of its queue."""
+        queue, replica = frame.queue_name, frame.sender.hex()
+        answers = (
+            frames.answer_of(queue, identity, response)
+            for identity, response in zip(frame.identities, frame.responses, strict=True)
+        )
+        return [each for each in answers if self._unanswered.receive(each, replica, self._replicas)]
+
     def send(self, writes: Sequence[Write]) -> None:
-        """Put samples into frames, in order.
+        """Put samples into frames, in order. What replicated queues do not answer is written again.
 
         Raises:
             UsageError: a sample is larger than the service takes.
         """
-        packed: list[bytes] = []
         for write in writes:
             require_size(len(write.payload))
-            packed.append(
-                frames.pack_sample(
-                    write.identity,
-                    write.payload,
-                    write.source_guid,
-                    write.related_source_guid,
-                    write.related_identity,
-                    write.related_reader_guid,
-                    write.flags,
-                    write.lifespan_ns,
-                )
+        if self._replicas:
+            writes = self._unanswered.sent(time.monotonic_ns(), writes, self._replicas)
+        self._put(writes)
+
+    def _put(self, writes: Sequence[Write]) -> None:
+        packed = [
+            frames.pack_sample(
+                write.identity,
+                write.payload,
+                write.source_guid,
+                write.related_source_guid,
+                write.related_identity,
+                write.related_reader_guid,
+                frames.flags_of(write),
+                write.lifespan_ns,
             )
+            for write in writes
+        ]
         for frame, _ in frames.frames_of(packed):
             self._writer.put(frame)
 

@@ -142,6 +142,8 @@ class DomainDelivery:
                     raise
                 self._topics[settings.topic_name] = topic
             topic.queues[name] = queue.topic_name
+            if queue.replica != NIL_GUID:
+                topic.replicas[queue.topic_name] = queue.replica
             self._topic_of_queue[name] = topic
         self._queues[name] = queue
         for endpoint in self._discovery.endpoints():
@@ -156,7 +158,7 @@ class DomainDelivery:
         queue.close()
         topic = self._topic_of_queue.pop(name, None)
         if topic is not None:
-            del topic.queues[name]
+            topic.replicas.pop(topic.queues.pop(name), None)
             if not topic.queues:
                 del self._topics[topic.topic_name]
                 topic.close()

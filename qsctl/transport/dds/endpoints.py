@@ -6,6 +6,7 @@ queues it feeds; a queue has a writer that announces it, a channel to each consu
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -83,6 +84,8 @@ class TopicEndpoints:
         qos = reader_qos(traits=traits, extra=map_qos(qos_xml).policies)
         self._answer_topic = participant.topic(producer_acknowledgment_topic(topic_name), WireAcknowledgmentFrame)
         self._reader = SerializedReader(participant, DataReader(participant.entity, topic, qos=qos), self._read)
+        self.replicas: dict[str, Guid] = {}
+        """The mark of this service's replica of each replicated queue, by `<topic>@<subscriber>`."""
         self._channels: dict[Guid, AnswerChannel] = {}
         self._unclaimed: dict[Guid, list[tuple[str, Sequence[WriteAcknowledgment]]]] = {}
         self._unclaimed_count = 0
@@ -93,7 +96,7 @@ class TopicEndpoints:
         guid = endpoint.guid
         if guid == NIL_GUID or endpoint.traits.get("role") != "answers" or guid in self._channels:
             return
-        channel = AnswerChannel(self._participant, self._answer_topic, guid, endpoint.handle)
+        channel = AnswerChannel(self._participant, self._answer_topic, guid, endpoint.handle, self.replicas)
         self._channels[guid] = channel
         for label, answers in self._unclaimed.pop(guid, ()):
             self._unclaimed_count -= len(answers)
@@ -191,6 +194,10 @@ class QueueEndpoints:
             "acks": str(int(settings.app_ack_sample_to_producer)),
             "dead_letter": str(int(settings.is_dead_letter)),
         }
+        self.replica = replica_mark(service) if settings.replication.enabled else NIL_GUID
+        """What producers know this service's replica by; nil: the queue is not replicated."""
+        if self.replica != NIL_GUID:
+            self._traits["replica"] = self.replica.hex()
         self._joining: list[tuple[SampleChannel, RemoteEndpoint, Nanoseconds]] = []
         self._channels: dict[Guid, SampleChannel] = {}
         self._busy: dict[Guid, SampleChannel] = {}
@@ -358,6 +365,11 @@ class QueueEndpoints:
                 del self._availabilities[next(iter(self._availabilities))]
             if each.consumer_guid in self._channels:
                 inbox.append(each)
+
+
+def replica_mark(service: str) -> Guid:
+    """Return what the replicas of a service sign their answers with, by its application name."""
+    return Guid(hashlib.sha256(service.encode()).digest()[:16])
 
 
 def availability_from_octets(queue: str, data: bytes) -> ConsumerAvailability:

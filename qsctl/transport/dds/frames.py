@@ -48,6 +48,14 @@ _SIZE_OF: Final = itemgetter(6)
 
 _RESPONSES: Final = frozenset(map(int, AckResponse))
 
+_FLAGS_MASK: Final = 0xFFFF
+_ATTEMPT_SHIFT: Final = 16
+"""The upper half of a sample's flags, and of a response, is the number of the attempt, for replicated queues; 0: none.
+Nothing but the response itself is said to a producer that does not number its attempts."""
+
+RESPONSE_MASK: Final = 0xFF
+LACKS_MASTER: Final = 0x100
+
 PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
 
 
@@ -185,8 +193,9 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
                 related_source,
                 related,
                 reader,
-                flags,
+                flags & _FLAGS_MASK,
                 INFINITE_NS if lifespan == _INFINITE_OCTETS else _lifespan_ns(lifespan),
+                flags >> _ATTEMPT_SHIFT,
             )
         )
     return writes
@@ -277,6 +286,30 @@ def pack_answers(answers: Iterable[WriteAcknowledgment | Acknowledgment]) -> lis
         number = identity.sequence_number
         packed.append(pack(identity.writer_guid, number >> 32, number & 0xFFFF_FFFF, each.response))
     return packed
+
+
+def flags_of(write: Write) -> int:
+    """The flags of a sample on the wire."""
+    return write.flags & _FLAGS_MASK | write.attempt << _ATTEMPT_SHIFT
+
+
+def pack_replica_answers(answers: Iterable[WriteAcknowledgment]) -> list[bytes]:
+    """The octets of each answer of a replica inside a frame: which attempt it rejects, and why."""
+    return [
+        pack_answer(
+            each.identity,
+            each.response | each.attempt << _ATTEMPT_SHIFT | (LACKS_MASTER if each.lacks_master else 0)
+            if each.attempt
+            else each.response,
+        )
+        for each in answers
+    ]
+
+
+def answer_of(queue: str, identity: SampleIdentity, response: int) -> WriteAcknowledgment:
+    """What a producer is answered by a response on the wire."""
+    kind = AckResponse.ACCEPTED if response & RESPONSE_MASK == AckResponse.ACCEPTED else AckResponse.REJECTED
+    return WriteAcknowledgment(queue, identity, kind, 0, response >> _ATTEMPT_SHIFT, bool(response & LACKS_MASTER))
 
 
 def answers_of(sender: bytes, queue_name: str, packed: Sequence[bytes]) -> bytes:

@@ -90,6 +90,16 @@ class Matches:
             if handle in self._matched.get(endpoint.topic_name, ())
         }
 
+    def replicas(self) -> dict[str, set[str]]:
+        """The marks of the replicas of each matched queue that is replicated and answers."""
+        found: dict[str, set[str]] = {}
+        for handle, endpoint in self._announced.items():
+            traits = endpoint.traits
+            is_matched = handle in self._matched.get(endpoint.topic_name, ())
+            if "replica" in traits and traits.get("acks") == "1" and is_matched:
+                found.setdefault(endpoint.topic_name, set()).add(traits["replica"])
+        return found
+
     @property
     def participants(self) -> set[bytes]:
         """The participants that announce such a queue."""

@@ -1,0 +1,129 @@
+"""Samples for replicated queues that have no answer, as a producer writes them again [QS 7.1.1.2].
+
+Decides: what the answers of several replicas say together. A positive one of any replica is the queue's. A negative one
+is that replica's alone, and of one attempt: the sample is refused once every replica that is there refused the attempt.
+While the queue has no master every replica refuses; such a sample, and one without an answer, is written again as
+another attempt: a queue that has it already drops the copy, by its identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, TypeAlias
+
+import msgspec
+
+from qsctl.core.messages import AckResponse, Write, WriteAcknowledgment
+from qsctl.identity import SampleIdentity
+from qsctl.instant import SECOND_NS, Nanoseconds
+
+WRITES_AGAIN_NS: Final[Nanoseconds] = SECOND_NS
+"""After so long without an answer a sample is written again."""
+
+PATIENCE_NS: Final[Nanoseconds] = 60 * SECOND_NS
+"""So long a sample is written again that every replica refuses for lack of a master; then it is refused."""
+
+ATTEMPT_MAX: Final = 2**16 - 1
+"""The last attempt that has a number of its own: what an answer on the wire can name."""
+
+Replicas: TypeAlias = Mapping[str, AbstractSet[str]]
+"""The replicas that are there, by their marks, of each replicated queue `<topic>@<subscriber>` that answers."""
+
+
+class _Open(msgspec.Struct, gc=False):
+    """A sample without an answer of the queues in `refused_by`, with the replicas that refused its last attempt."""
+
+    write: Write
+    first_sent_ns: Nanoseconds
+    sent_ns: Nanoseconds
+    refused_by: dict[str, set[str]]
+    is_refused_by_master: bool = False
+
+
+class Unanswered:
+    """The samples of one writer.
+
+    Args:
+        writes_again_ns: after so long without an answer a sample is written again.
+        patience_ns: after so long a sample that all replicas refuse is refused, master or not.
+    """
+
+    def __init__(self, writes_again_ns: Nanoseconds = WRITES_AGAIN_NS, patience_ns: Nanoseconds = PATIENCE_NS) -> None:
+        self._writes_again_ns = writes_again_ns
+        self._patience_ns = patience_ns
+        self._open: dict[SampleIdentity, _Open] = {}
+        self._look_at_ns: Nanoseconds = 0
+        self.written_again_count = 0
+        """How often a sample was written again, since the start."""
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def sent(self, now: Nanoseconds, writes: Sequence[Write], replicas: Replicas) -> list[Write]:
+        """Note that samples are written; return them with the number of their attempts."""
+        if not replicas:
+            return list(writes)
+        numbered: list[Write] = []
+        for write in writes:
+            each = self._open.get(write.identity)
+            if each is None:
+                write = msgspec.structs.replace(write, attempt=1)
+                self._open[write.identity] = _Open(write, now, now, {queue: set() for queue in replicas})
+            else:
+                write = self._again(now, each)
+            numbered.append(write)
+        return numbered
+
+    def receive(self, answer: WriteAcknowledgment, replica: str, replicas: Replicas) -> bool:
+        """Process a replica's answer; whether it is the queue's."""
+        each = self._open.get(answer.identity)
+        if each is None or answer.queue not in each.refused_by:
+            return answer.response != AckResponse.REJECTED
+        if answer.response == AckResponse.REJECTED:
+            if answer.attempt not in (0, each.write.attempt):
+                return False
+            refused_by = each.refused_by[answer.queue]
+            refused_by.add(replica)
+            each.is_refused_by_master |= not answer.lacks_master
+            if not replicas.get(answer.queue, set()) <= refused_by or not each.is_refused_by_master:
+                return False
+        self._answered(each, answer.queue)
+        return True
+
+    def pop_due(self, now: Nanoseconds, replicas: Replicas) -> list[Write]:
+        """Return what is to be written again now."""
+        if now < self._look_at_ns or not replicas:
+            return []
+        self._look_at_ns = now + self._writes_again_ns // 4
+        due = [each for each in self._open.values() if now - each.sent_ns >= self._writes_again_ns]
+        self.written_again_count += len(due)
+        return [self._again(now, each) for each in due]
+
+    def pop_refused(self, now: Nanoseconds, replicas: Replicas, *, gives_up: bool = False) -> list[WriteAcknowledgment]:
+        """Return the refusals of samples that every replica refuses for too long; with `gives_up` of all of them."""
+        refused: list[WriteAcknowledgment] = []
+        for each in list(self._open.values()):
+            if gives_up or now - each.first_sent_ns >= self._patience_ns:
+                for queue, refused_by in list(each.refused_by.items()):
+                    if refused_by and replicas.get(queue, set()) <= refused_by:
+                        refused.append(WriteAcknowledgment(queue, each.write.identity, AckResponse.REJECTED))
+                        self._answered(each, queue)
+        return refused
+
+    def forget(self, queue: str) -> None:
+        """Wait for no answer of a queue any more: it is gone."""
+        for each in list(self._open.values()):
+            self._answered(each, queue)
+
+    def _again(self, now: Nanoseconds, each: _Open) -> Write:
+        each.write = msgspec.structs.replace(each.write, attempt=min(each.write.attempt + 1, ATTEMPT_MAX))
+        each.sent_ns = now
+        each.is_refused_by_master = False
+        each.refused_by = {queue: set() for queue in each.refused_by}
+        return each.write
+
+    def _answered(self, each: _Open, queue: str) -> None:
+        each.refused_by.pop(queue, None)
+        if not each.refused_by:
+            self._open.pop(each.write.identity, None)
