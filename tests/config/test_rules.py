@@ -96,8 +96,10 @@ RULES = [
     broken("participants_have_subscribers_of_distinct_files", ERROR, "a queue of the participant", service=SECOND_PARTICIPANT, queue_qos=PERSISTENT),
     broken("administration_qos_stays", ERROR, "reliability/kind of <datareader_qos> cannot be changed here", service=ADMIN.replace("</adm", "<datareader_qos><reliability><kind>BEST_EFFORT_RELIABILITY_QOS</kind></reliability></datareader_qos></adm")),
     broken("directory_exists", ERROR, "the directory of the persistent files does not exist", service=FILES.format("<directory>nowhere</directory>")),
-    broken("no_queue_is_replicated", UNSUPPORTED, "queue Q is to be replicated (manual, chapter 7), and this version has no replication", queue_qos="<replication/>"),
-    broken("no_configuration_is_replicated", UNSUPPORTED, "the configuration is to be replicated (manual, chapter 7), and this version has no replication", service=ADMIN + "<service_qos><configuration_replication/></service_qos>"),
+    broken("an_even_number_survives_no_more", WARNING, "two instances survive the loss of none: a quorum is both", {"application_name": "C"}, queue_qos="<replication/>"),
+    broken("an_even_number_survives_no_more", WARNING, "4 instances survive the loss of 1, as 3 do", {"application_name": "C"}, queue_qos=REPLICATED.format("<queue_instances>4</queue_instances>")),
+    broken("queue_instances_are_equal", UNSUPPORTED, "queue R has queue_instances 5, and queue Q 3: the queues of a service have the same members", {"application_name": "C"}, queue_qos=REPLICATED.format("<queue_instances>3</queue_instances>"), subscriber=OTHER.format("R", "V").replace("</shared", f"<queue_qos>{REPLICATED.format('<queue_instances>5</queue_instances>')}</queue_qos></shared")),
+    broken("no_configuration_is_replicated", UNSUPPORTED, "the configuration is to be replicated [QS 7.2], and this version replicates queues only", service=ADMIN + "<service_qos><configuration_replication/></service_qos>"),
     broken("transports_are_served", UNSUPPORTED, "<domain_participant> asks for what DDS cannot do here: dds.sec.auth.identity_ca", participant=PROPERTY.format("dds.sec.auth.identity_ca", "ca.pem")),
     broken("transports_are_served", UNSUPPORTED, "<administration> asks for what DDS cannot do here: dds.sec.access.governance", service=ADMIN.replace("</adm", PROPERTY.format("dds.sec.access.governance", "g.p7s") + "</adm")),
     broken("transports_are_served", WARNING, "dds.transport.UDPv4.builtin.parent.deny_interfaces_list: the interface is what --interface says", participant=PROPERTY.format("dds.transport.UDPv4.builtin.parent.deny_interfaces_list", "eth0")),
@@ -142,8 +144,10 @@ def test_a_persistent_queue_with_full_synchronization_is_not_warned_of(text: Any
 
 
 def test_a_named_application_needs_no_note_about_replicas(text: Any, check: Any) -> None:
-    found = check(text(queue_qos="<replication/>").xml(), application_name="Cluster_1")
-    assert [problem.severity for problem in found] == [UNSUPPORTED]
+    found = check(
+        text(queue_qos=REPLICATED.format("<queue_instances>3</queue_instances>")).xml(), application_name="Cluster_1"
+    )
+    assert not found
 
 
 def test_problems_of_an_inherited_value_are_reported_once(text: Any, check: Any) -> None:

@@ -15,7 +15,7 @@ from tests.dds.service_process import ORDERS, StartService, eventually
 REPLICATED = """<shared_reader_queue name="Bills" session="s"><topic_name>Bills</topic_name>
 <type_name>DDS::Octets</type_name><queue_qos><replication><enabled>true</enabled></replication></queue_qos>
 </shared_reader_queue>"""
-WORDS = "queue Bills is to be replicated (manual, chapter 7), and this version has no replication"
+WORDS = "queue Bills is to be replicated [QS 7], and this service is not a member of a cluster"
 
 
 def test_a_service_says_that_it_is_up_where_and_as_whom(start_service: StartService, domain: int) -> None:
@@ -24,7 +24,7 @@ def test_a_service_says_that_it_is_up_where_and_as_whom(start_service: StartServ
     assert eventually(lambda: f"service Orders_1 {where}" in service.log.read_text())
 
 
-def test_a_replicated_queue_is_refused_by_a_running_service_as_by_an_embedded_one(
+def test_a_replicated_queue_is_refused_by_a_service_that_lives_alone_running_or_embedded(
     start_service: StartService, domain: int, tmp_path: Path
 ) -> None:
     start_service()

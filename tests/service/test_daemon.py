@@ -29,6 +29,9 @@ CONFIGURATION = """
   </domain_participant></queuing_service></dds>
 """
 
+REPLICATED_CONFIGURATION = """<administration><domain_id>151</domain_id></administration>
+<service_qos><configuration_replication/></service_qos>"""
+
 
 def serve(tmp_path: Path, *arguments: str, domain: int = 151, **parts: str) -> subprocess.CompletedProcess[str]:
     parts = {"more": "", "participant": "", "queue": ""} | parts
@@ -103,9 +106,9 @@ def test_what_is_a_value_or_ours_is_no_unknown_option() -> None:
         ),
         (
             ("a.xml",),
-            {"queue": "<queue_qos><replication><enabled>true</enabled></replication></queue_qos>"},
+            {"more": REPLICATED_CONFIGURATION},
             7,
-            "replicated",
+            "replicates queues only",
         ),
     ],
 )
@@ -119,9 +122,8 @@ def test_what_cannot_be_is_refused_in_words_with_its_status(
 
 
 def test_the_user_s_own_file_is_loaded_where_none_is_named(tmp_path: Path) -> None:
-    refused = "<queue_qos><replication><enabled>true</enabled></replication></queue_qos>"
     (tmp_path / "USER_QUEUING_SERVICE.xml").write_text(
-        CONFIGURATION.format(domain=151, more="", participant="", queue=refused), encoding="utf-8"
+        CONFIGURATION.format(domain=151, more=REPLICATED_CONFIGURATION, participant="", queue=""), encoding="utf-8"
     )
     done = serve(tmp_path)
     assert done.returncode == 7

@@ -30,8 +30,8 @@ from qsctl.transport.dds.replica_letters import (
     piece_from_octets,
     pieces_of,
 )
+from qsctl.transport.dds.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.serialized_reader import SerializedReader
-from qsctl.transport.dds.wire_types import REPLICATION_TOPIC, WireReplicaPiece
 
 WAITING_PIECES_MAX: Final = 64
 """With so many pieces waiting for a peer, a further letter to it is dropped."""

@@ -19,8 +19,6 @@ COMMAND_REQUEST_TOPIC: Final = "rti/service/admin/command_request"
 COMMAND_REPLY_TOPIC: Final = "rti/service/admin/command_reply"
 MONITORING_TOPIC: Final = "rti/queuing_service/monitoring/shared_reader_queue"
 LOGGER_TOPIC: Final = "rti/distlog"
-REPLICATION_TOPIC: Final = "qsctl/replication"
-"""Ours: [QS 7.1] states no type of what replicas say to each other."""
 
 NIL_OCTETS: Final = bytes(16)
 
@@ -107,14 +105,6 @@ class WireIdentity(IdlStruct, typename="RTI.QueuingService.SampleIdentity_t"):
 @final
 class WireSampleBuffer(IdlStruct, typename="RTI.QueuingService.SampleBuffer_t"):
     """`SampleBuffer_t`: a sample's own CDR, encapsulation header included, or raw octets."""
-
-    value: sequence[byte] = b""
-
-
-@dataclass
-@final
-class WireReplicaPiece(IdlStruct, typename="RTI.QueuingService.ReplicaPiece"):
-    """A piece of a letter between replicas; only services of one version exchange it."""
 
     value: sequence[byte] = b""
 

@@ -150,7 +150,5 @@ def test_a_replicated_configuration_is_refused_and_nothing_is_begun(empty_direct
     for _ in range(2):
         done = run("get", "data", "--service", "embedded:r.xml")
         assert done.exit_code == 7
-        assert (
-            "queue Orders is to be replicated (manual, chapter 7), and this version has no replication" in done.stderr
-        )
+        assert "queue Orders is to be replicated [QS 7], and this service is not a member of a cluster" in done.stderr
         assert topics() == set()  # an instance of its own, so that the second time one is there
