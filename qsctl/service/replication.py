@@ -142,10 +142,12 @@ class Replication:
                 text="this one takes no part in the replication before that one is gone: two would both vote",
             )
         self._is_silent = namesake is not None
+        another = f"another service of the name {self.member.name} takes part" if namesake is not None else ""
         if self.membership.find(now, link.peers):
             self._adopt()
         elif len(link.peers) >= self.membership.count:
             self._complain("too_many_instances", now, services=sorted({*link.peers, self.member.name}))
+        self.member.note = another or self.membership.lack
         if self.membership.is_known:
             for peer in link.peers:
                 link.send(peer, self.membership.names, ())
@@ -171,6 +173,7 @@ class Replication:
     # What is logged.
 
     def _report_membership(self) -> None:
+        self.member.note = self.membership.lack
         if self.membership.is_known:
             self._log.info("cluster", name=self.cluster, members=list(self.membership.names))
         else:

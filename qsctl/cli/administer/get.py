@@ -1,4 +1,4 @@
-"""`qsctl get status`, `get data` and `get messages` [QS 5.4.4 to 5.4.6]."""
+"""`qsctl get status`, `get replication`, `get data` and `get messages` [QS 5.4.4 to 5.4.6, 7.1]."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Annotated, Final
 import typer
 
 from qsctl.cli.administer.get_results import Messages, QueueDataList, Statuses, holdings
+from qsctl.cli.administer.replication_results import Replications
 from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.command import Commands
 from qsctl.cli.output.payloads import TypesOption
 from qsctl.cli.service_options import SERVICE_PANEL, QueueArgument, SelectOption, TargetOptions
 
-COMMANDS: Final = Commands(panel=SERVICE_PANEL, group="get", help="Read a service: status, data, messages.")
+COMMANDS: Final = Commands(
+    panel=SERVICE_PANEL, group="get", help="Read a service: status, replication, data, messages."
+)
 
 OptionalQueueArgument = Annotated[
     str,
@@ -38,6 +41,21 @@ def get_status(
         if queue:
             return Statuses(tuple(administration.statuses(administration.queue_named(queue))), detailed=True)
         return Statuses(tuple(administration.statuses()))
+
+
+@COMMANDS.command("replication", examples=("qsctl get replication", "qsctl get replication Orders -o json"))
+def get_replication(
+    queue: OptionalQueueArgument = "",
+    *,
+    service: TargetOptions,
+) -> Replications:
+    """Show the replicas of one replicated queue or of all: role, epoch, master, quorum and lag of each.
+
+    Reading starts the `change` counters of the status again from zero.
+    """
+    with service.open() as administration:
+        resource = administration.queue_named(queue) if queue else None
+        return Replications(tuple(administration.statuses(resource) if resource else administration.statuses()))
 
 
 @COMMANDS.command("data", examples=("qsctl get data", "qsctl get data Orders -o yaml"))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from qsctl.cli.administer.answers import SERVICE_HELP, service_column
+from qsctl.cli.administer.replication_results import REPLICATION_HELP, replication_fields
 from qsctl.cli.output.payloads import PAYLOAD_HELP, ContentReader, shown_in
 from qsctl.cli.output.results import (
     Block,
@@ -79,6 +80,7 @@ class Statuses(Result):
             "window that is on (csv and jsonl: the mean over the publication period)"
             for name, meaning in _VARIABLES.items()
         },
+        **REPLICATION_HELP,
         **SERVICE_HELP,
     }
 
@@ -112,11 +114,19 @@ class Statuses(Result):
             Column("enqueue_throughput", "In/s", "right"),
             Column("dequeue_throughput", "Out/s", "right"),
         ]
+        if any(row["role"] for row in rows):
+            at = next(at for at, column in enumerate(columns) if column.field == "current_message_count")
+            columns.insert(at, Column("role", "Role"))
         return [TableBlock(columns, rows, empty="No queues yet: `qsctl create-queue NAME` makes one.")]
 
     def _rows(self, shown: Callable[[StatisticVariable], Plain]) -> list[Row]:
         return [
-            {**_counts(status), **{name: shown(getattr(status, name)) for name in _VARIABLES}, "service": service}
+            {
+                **_counts(status),
+                **{name: shown(getattr(status, name)) for name in _VARIABLES},
+                **replication_fields(status),
+                "service": service,
+            }
             for service, status in self.statuses
         ]
 

@@ -63,6 +63,10 @@ class Mastery:
         """
         return now - self.progress.quorum_heard_at_ns() <= self._master_timeout_ns
 
+    def present(self, now: Nanoseconds) -> list[Peer]:
+        """Return the other replicas that were heard of within `master_timeout`."""
+        return [peer for peer in self.progress if now - peer.heard_at_ns <= self._master_timeout_ns]
+
     def committable(self) -> int:
         """Return how far the log is committed now."""
         return self.progress.committable(self._log, self._outgoing.durable_index, self._epoch)

@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Final, cast
 
+from msgspec import structs
+
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.events import Event
 from qsctl.core.high_availability.changes import check_size, refuse_change
@@ -29,12 +31,24 @@ from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Jitter, Replica, RoleChanged, StoredLog
-from qsctl.core.messages import Acknowledgment, CommandReply, CommandRequest, Inbound, Outbound, Write
+from qsctl.core.high_availability.status import status_of
+from qsctl.core.messages import (
+    Acknowledgment,
+    CommandReply,
+    CommandRequest,
+    Inbound,
+    Outbound,
+    StatusPublication,
+    Write,
+)
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Batch, Ready, StreamName
 from qsctl.core.records import QueueRecord
+from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.errors import Refused
 from qsctl.instant import INFINITE_NS, Nanoseconds
+
+_WITH_STATUS: Final = frozenset({CommandReply, StatusPublication})
 
 _WRITES_MAX: Final = 2**40
 """More writes than a replica ever asks for."""
@@ -71,6 +85,8 @@ class Member:
         self.names = tuple(sorted(names))
         self.replicas: dict[StreamName, Replica] = {}
         """One a replication group, by the name of its stream."""
+        self.note = ""
+        """What the driver has to say of the cluster, for the status of queues; empty: nothing."""
         self._started_at = started_at
         self._is_started = False
         self._now = started_at
@@ -179,7 +195,8 @@ class Member:
         """Hand over what happened: of replicated queues the messages that may leave, of others everything."""
         for replica in self.replicas.values():
             self._messages += replica.clients.pop_released()
-        ready = Ready(self._batches, self._messages, self._events, self._may_lack_payloads)
+        messages = [self._with_replication(each) if type(each) in _WITH_STATUS else each for each in self._messages]
+        ready = Ready(self._batches, messages, self._events, self._may_lack_payloads)
         self._batches, self._messages, self._events = [], [], []
         return ready
 
@@ -226,6 +243,25 @@ class Member:
             changes += replica.changes
             replica.changes.clear()
         return changes
+
+    def _with_replication(self, message: Outbound) -> Outbound:
+        """Let the status of a replicated queue say what its replica is."""
+        if isinstance(message, StatusPublication):
+            replica = self._by_queue.get(message.queue)
+            if replica is not None:
+                return structs.replace(message, status=self._status(message.status, replica))
+        elif isinstance(message, CommandReply) and isinstance(message.reply.body, SharedReaderQueueStatus):
+            status = message.reply.body
+            replica = self._by_queue.get(status.queue_name)
+            if replica is not None:
+                return structs.replace(
+                    message, reply=structs.replace(message.reply, body=self._status(status, replica))
+                )
+        return message
+
+    def _status(self, status: SharedReaderQueueStatus, replica: Replica) -> SharedReaderQueueStatus:
+        replication = status_of(replica, self._now, len(self.names), self.note)
+        return structs.replace(status, replication=replication)
 
     def _check_names(self, names: Sequence[str]) -> None:
         if len(set(names)) < len(names) or self.name not in names:

@@ -102,6 +102,7 @@ class Replica:
         self.role = Role.SLAVE
         self.master = ""
         """The present master, as far as it is known."""
+        self.reason = ""
         self.log = ReplicatedLog()
         self.quorum = progress.quorum_of(len(names))
         self.ballot = Ballot(name, self.quorum, HardState())
@@ -383,7 +384,7 @@ class Replica:
     def _become(self, now: Nanoseconds, role: Role, master: str, reason: str) -> None:
         if (self.role, self.master) != (role, master) or not self.changes:
             self.changes.append(RoleChanged(now, self.stream, role, self.epoch, master, reason))
-        self.role, self.master = role, master
+        self.role, self.master, self.reason = role, master, reason
 
     def sleep(self, now: Nanoseconds, *, is_retry: bool = False) -> None:
         """Wait for a sign of a master, or for the others."""

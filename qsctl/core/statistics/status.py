@@ -91,10 +91,33 @@ class CurrentCounts(NamedTuple):
     undeliverable_message_count: int = 0
 
 
+class ReplicationStatus(msgspec.Struct, frozen=True):
+    """One replica of a queue [QS 7.1]. What is known of the others the master knows: elsewhere it is 0."""
+
+    role: str
+    """`master`, `slave`, `candidate`, `learner` (it has no vote before it has caught up) or `failed` (its store)."""
+    epoch: int
+    master: str
+    """The application name of the present master; empty: none is known."""
+    replica_count: int
+    """`<queue_instances>`."""
+    quorum_count: int
+    up_to_date_count: int
+    """The replicas that hold all that is committed, the master too."""
+    has_quorum: bool
+    """Whether the master hears from a quorum, or the replica from its master."""
+    lag_count: int
+    """Entries that the replica furthest behind lacks; elsewhere those that are not known to be committed."""
+    last_index: int
+    commit_index: int
+    reason: str
+    """Why it has its role."""
+
+
 class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
     """The operational status of one queue. Latency is in milliseconds, throughput in samples a second.
 
-    The last three are ours, and not members of the type of [QS 6.2].
+    The last four are ours, and not members of the type of [QS 6.2]. `replication` None: it is not replicated.
     """
 
     queue_name: str
@@ -111,3 +134,4 @@ class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
     additional: AdditionalCounters = AdditionalCounters()
     current_waiting_message_count: int = 0
     current_undeliverable_message_count: int = 0
+    replication: ReplicationStatus | None = None

@@ -20,6 +20,7 @@ from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, Servic
 from qsctl.core.statistics.status import (
     AdditionalCounters,
     Counters,
+    ReplicationStatus,
     SharedReaderQueueStatus,
     StatisticMetrics,
     StatisticVariable,
@@ -27,6 +28,7 @@ from qsctl.core.statistics.status import (
 from qsctl.identity import Guid, SampleIdentity, sequence_number_from_pair, sequence_number_pair
 from qsctl.instant import SECOND_NS
 from qsctl.transport.dds.boundary import Malformed, decoded
+from qsctl.transport.dds.replica_wire import WireReplicationStatus
 from qsctl.transport.dds.wire_types import (
     UndeliveredReasonKind,
     WireDeadLetter,
@@ -52,6 +54,7 @@ _CURRENT: Final = (
 )
 _ADDITIONAL: Final = AdditionalCounters.__struct_fields__
 _ADDITIONAL_CURRENT: Final = ("current_waiting_message_count", "current_undeliverable_message_count")
+_REPLICATION: Final = ReplicationStatus.__struct_fields__
 _VARIABLES: Final = ("sending_latency", "enqueue_throughput", "dequeue_throughput", "sending_throughput")
 
 
@@ -110,6 +113,7 @@ def wire_status(status: SharedReaderQueueStatus) -> WireQueueStatus:
         **{name: _wire_variable(getattr(status, name)) for name in _VARIABLES},
         **{name: getattr(status.additional, name) for name in _ADDITIONAL},
         **{name: getattr(status, name) for name in _ADDITIONAL_CURRENT},
+        replication=_wire_replication(status.replication),
     )
 
 
@@ -123,7 +127,17 @@ def status_from_wire(wire: Any) -> SharedReaderQueueStatus:
         **{name: _variable_from_wire(getattr(wire, name)) for name in _VARIABLES},
         additional=AdditionalCounters(**{name: getattr(wire, name) for name in _ADDITIONAL}),
         **{name: getattr(wire, name) for name in _ADDITIONAL_CURRENT},
+        replication=_replication_from_wire(wire.replication),
     )
+
+
+def _wire_replication(status: ReplicationStatus | None) -> WireReplicationStatus:
+    fields = {} if status is None else {name: getattr(status, name) for name in _REPLICATION}
+    return WireReplicationStatus(**fields)
+
+
+def _replication_from_wire(wire: Any) -> ReplicationStatus | None:
+    return ReplicationStatus(**{name: getattr(wire, name) for name in _REPLICATION}) if wire.role else None
 
 
 def wire_service_data(data: ServiceData, domain_ids: Mapping[str, int]) -> WireServiceData:

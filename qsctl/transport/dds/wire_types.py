@@ -15,6 +15,8 @@ from cyclonedds.idl import IdlEnum, IdlStruct
 from cyclonedds.idl.annotations import appendable, final, key, mutable
 from cyclonedds.idl.types import array, bounded_str, byte, float32, int32, int64, sequence, uint32, uint64
 
+from qsctl.transport.dds.replica_wire import WireReplicationStatus
+
 COMMAND_REQUEST_TOPIC: Final = "rti/service/admin/command_request"
 COMMAND_REPLY_TOPIC: Final = "rti/service/admin/command_reply"
 MONITORING_TOPIC: Final = "rti/queuing_service/monitoring/shared_reader_queue"
@@ -267,7 +269,7 @@ class WireStatisticVariable(IdlStruct, typename="RTI.QueuingService.Monitoring.S
 @dataclass
 @mutable
 class WireQueueStatus(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedReaderQueueStatus"):
-    """`SharedReaderQueueStatus` [QS 5.4.4 and 6.2]. The last five are ours: the type is mutable, and a reader that
+    """`SharedReaderQueueStatus` [QS 5.4.4 and 6.2]. The last six are ours: the type is mutable, and a reader that
     knows only the others passes them over.
     """
 
@@ -310,6 +312,7 @@ class WireQueueStatus(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedR
     flushed_message_count: uint64 = 0
     current_waiting_message_count: uint64 = 0
     current_undeliverable_message_count: uint64 = 0
+    replication: WireReplicationStatus = field(default_factory=WireReplicationStatus)
 
 
 @dataclass

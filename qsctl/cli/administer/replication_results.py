@@ -1,0 +1,84 @@
+"""What `qsctl get replication` returns: each replica of each replicated queue as its service sees it [QS 7.1]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from qsctl.cli.administer.answers import SERVICE_HELP
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import FromService
+    from qsctl.core.statistics.status import SharedReaderQueueStatus
+
+REPLICATION_HELP: Final = {
+    "role": "of a replicated queue here: master, slave, candidate, learner (no vote before it has caught up), failed",
+    "epoch": "number of the election that made the present master",
+    "master": "application name of the master, as far as it is known here",
+    "up_to_date_count": "replicas that hold all that is committed, as the master knows them",
+    "replica_count": "how many replicas there are: queue_instances",
+    "quorum_count": "replicas that must hold a sample before it is accepted",
+    "has_quorum": "the master hears from a quorum, or this replica from its master",
+    "lag_count": "entries that the replica furthest behind lacks; elsewhere those not known to be committed",
+}
+
+
+@dataclass(frozen=True)
+class Replications(Result):
+    """The replicas of queues."""
+
+    statuses: tuple[FromService[SharedReaderQueueStatus], ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
+        **REPLICATION_HELP,
+        "last_index": "number of the last entry of the log here",
+        "commit_index": "number of the last entry that is known to be at a quorum",
+        "reason": "why the replica has its role",
+        **SERVICE_HELP,
+    }
+
+    def document(self) -> Plain:
+        """A list with one object a replica."""
+        return self.rows()
+
+    def rows(self) -> list[Row]:
+        """One row a replica."""
+        rows: list[Row] = []
+        for service, status in self.statuses:
+            if (replication := status.replication) is not None:
+                names = [name for name in self.field_help if name not in ("queue_name", "service")]
+                fields = {name: getattr(replication, name) for name in names}
+                rows.append({"queue_name": status.queue_name, **fields, "service": service})
+        return sorted(rows, key=lambda row: (str(row["queue_name"]), str(row["service"])))
+
+    def blocks(self) -> list[Block]:
+        """Who is master, and how far the others are."""
+        rows: list[Row] = [
+            {
+                **row,
+                "up_to_date": f"{row['up_to_date_count']} of {row['replica_count']}" if row["role"] == "master" else "",
+                "quorum": f"{row['quorum_count']}, {'there' if row['has_quorum'] else 'not there'}",
+            }
+            for row in self.rows()
+        ]
+        columns = [
+            Column("queue_name", "Queue"),
+            Column("service", "Service"),
+            Column("role", "Role"),
+            Column("epoch", "Epoch", "right"),
+            Column("master", "Master"),
+            Column("up_to_date", "Up to date"),
+            Column("quorum", "Quorum"),
+            Column("lag_count", "Lag", "right"),
+            Column("commit_index", "Committed", "right"),
+            Column("reason", "Because"),
+        ]
+        return [TableBlock(columns, rows, empty="No queue is replicated here.")]
+
+
+def replication_fields(status: SharedReaderQueueStatus) -> dict[str, Plain]:
+    """The fields of a queue's replica, for the status of the queue; None where it is not replicated."""
+    return {name: getattr(status.replication, name, None) for name in REPLICATION_HELP}

@@ -1,0 +1,98 @@
+"""What the answers of several replicas say together to a producer, and what is written again [QS 7.1.1.2]."""
+
+from __future__ import annotations
+
+from qsctl.core.client.unanswered import PATIENCE_NS, WRITES_AGAIN_NS, Unanswered
+from qsctl.core.messages import AckResponse, Write, WriteAcknowledgment
+from qsctl.identity import Guid, SampleIdentity
+
+QUEUE = "Orders@S"
+IDENTITY = SampleIdentity(Guid(b"w" * 16), 1)
+WRITE = Write("", "Orders", IDENTITY, b"payload")
+THREE = {QUEUE: {"a", "b", "c"}}
+
+
+def answer(*, accepted: bool = False, attempt: int = 1, lacks_master: bool = False) -> WriteAcknowledgment:
+    response = AckResponse.ACCEPTED if accepted else AckResponse.REJECTED
+    return WriteAcknowledgment(QUEUE, IDENTITY, response, 0, attempt, lacks_master)
+
+
+def written() -> Unanswered:
+    unanswered = Unanswered()
+    assert [each.attempt for each in unanswered.sent(0, [WRITE], THREE)] == [1]
+    return unanswered
+
+
+def test_the_first_acceptance_is_the_queue_s() -> None:
+    unanswered = written()
+    assert not unanswered.receive(answer(), "a", THREE)
+    assert unanswered.receive(answer(accepted=True, attempt=0), "b", THREE)
+    assert not len(unanswered)
+    assert unanswered.pop_due(10 * WRITES_AGAIN_NS, THREE) == []
+
+
+def test_a_sample_is_refused_once_every_replica_refused_the_attempt() -> None:
+    unanswered = written()
+    assert not unanswered.receive(answer(), "a", THREE)
+    assert not unanswered.receive(answer(), "a", THREE)
+    assert not unanswered.receive(answer(lacks_master=True), "b", THREE)
+    assert unanswered.receive(answer(lacks_master=True), "c", THREE)
+    assert not len(unanswered)
+
+
+def test_a_replica_that_is_gone_is_not_waited_for() -> None:
+    unanswered = written()
+    two = {QUEUE: {"a", "b"}}
+    assert not unanswered.receive(answer(), "a", two)
+    assert unanswered.receive(answer(), "b", two)
+
+
+def test_a_refusal_of_an_earlier_attempt_says_nothing_of_the_later() -> None:
+    unanswered = written()
+    assert not unanswered.receive(answer(), "a", THREE)
+    assert [each.attempt for each in unanswered.pop_due(WRITES_AGAIN_NS, THREE)] == [2]
+    for replica in "abc":
+        assert not unanswered.receive(answer(attempt=1), replica, THREE)
+    assert [unanswered.receive(answer(attempt=2), replica, THREE) for replica in "abc"] == [False, False, True]
+
+
+def test_what_is_refused_for_lack_of_a_master_is_written_again_until_patience_ends() -> None:
+    unanswered = written()
+    now, attempt = 0, 1
+    while True:
+        for replica in "abc":
+            assert not unanswered.receive(answer(attempt=attempt, lacks_master=True), replica, THREE)
+        if refused := unanswered.pop_refused(now, THREE):
+            break
+        assert unanswered.pop_due(now + WRITES_AGAIN_NS - 1, THREE) == []
+        now += 2 * WRITES_AGAIN_NS
+        attempt += 1
+        assert [each.attempt for each in unanswered.pop_due(now, THREE)] == [attempt]
+    assert PATIENCE_NS <= now < PATIENCE_NS + 3 * WRITES_AGAIN_NS
+    assert [(each.queue, each.identity, each.response) for each in refused] == [(QUEUE, IDENTITY, AckResponse.REJECTED)]
+    assert not len(unanswered)
+
+
+def test_who_gives_up_is_told_of_what_all_replicas_refuse_and_of_nothing_else() -> None:
+    unanswered = written()
+    assert unanswered.pop_refused(0, THREE, gives_up=True) == []
+    for replica in "abc":
+        unanswered.receive(answer(lacks_master=True), replica, THREE)
+    assert len(unanswered.pop_refused(0, THREE, gives_up=True)) == 1
+
+
+def test_a_sample_that_its_producer_writes_again_is_another_attempt() -> None:
+    unanswered = written()
+    assert [each.attempt for each in unanswered.sent(1, [WRITE], THREE)] == [2]
+
+
+def test_a_queue_that_was_deleted_is_not_waited_for() -> None:
+    unanswered = written()
+    unanswered.forget(QUEUE)
+    assert not len(unanswered)
+
+
+def test_samples_for_queues_that_are_not_replicated_have_no_attempts() -> None:
+    unanswered = Unanswered()
+    assert unanswered.sent(0, [WRITE], {}) == [WRITE]
+    assert not len(unanswered)

@@ -1,0 +1,42 @@
+"""Which services are a cluster's members: those named, those found together, or those that another one knows."""
+
+from __future__ import annotations
+
+from qsctl.service.membership import UNCHANGED_NS, Membership
+
+
+def test_the_first_so_many_that_stay_together_are_the_members() -> None:
+    membership = Membership("B", 3)
+    assert membership.stand_ins == ("B", "?2", "?3")
+    assert not membership.find(0, {"A"})
+    assert membership.lack == "2 of 3 members were found so far: A, B"
+    assert membership.next_deadline() is None
+    assert not membership.find(1, {"A", "C"})
+    assert membership.next_deadline() == 1 + UNCHANGED_NS
+    assert not membership.find(UNCHANGED_NS, {"A", "C"})
+    assert membership.find(1 + UNCHANGED_NS, {"A", "C"})
+    assert (membership.names, membership.lack) == (("A", "B", "C"), "")
+    assert not membership.find(2 * UNCHANGED_NS, {"A", "C", "D"})
+    assert membership.names == ("A", "B", "C")
+
+
+def test_more_than_there_should_be_are_no_cluster() -> None:
+    membership = Membership("A", 3)
+    for now in (0, 10 * UNCHANGED_NS):
+        assert not membership.find(now, {"B", "C", "D"})
+    assert membership.lack == "4 services are there (A, B, C, D), and queue_instances is 3"
+
+
+def test_names_are_learnt_from_one_that_knows_them() -> None:
+    membership = Membership("C", 3)
+    assert not membership.learn(("A", "B"))
+    assert not membership.learn(("A", "B", "D"))
+    assert membership.learn(("A", "B", "C"))
+    assert not membership.learn(("A", "B", "C"))
+
+
+def test_letters_of_another_cluster_are_told_by_their_names() -> None:
+    membership = Membership("C", 3, ("C", "B", "A"))
+    assert membership.agrees(("A", "B", "C"))
+    assert membership.agrees(())
+    assert not membership.agrees(("A", "B", "D"))

@@ -1,0 +1,128 @@
+"""Letters between replicas: what was sent comes, and what a stranger sends gets no further than the boundary."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import struct
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Relayed, Roll, Snapshot, Vote
+from qsctl.core.messages import Write
+from qsctl.core.records import Assigned, Enqueued, EpochBegan, RemovalCause, Removed
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.replica_letters import (
+    EPOCH_MAX,
+    NUMBER_MAX,
+    PIECE_BYTES_MAX,
+    Assembly,
+    Letter,
+    letter_from_octets,
+    piece_from_octets,
+    pieces_of,
+)
+
+S, A, WRITER = "P/S/orders", "A", Guid(b"w" * 16)
+IDENTITY = SampleIdentity(WRITER, 7)
+BEGAN = EpochBegan(S, 3, "A", flags_all=False)
+ENQUEUED = Enqueued(S, 4, IDENTITY, 5, 6, payload=b"payload")
+FRAMES: tuple[Frame, ...] = (
+    Canvass(S, A, 2, 3, 1, 9, True),
+    Vote(S, A, 2, 3, True, False),
+    Entries(S, A, 3, 8, 2, (BEGAN, ENQUEUED, Assigned(S, 4, WRITER, 1), Removed(S, 4, RemovalCause.DELIVERED)), 7, 99),
+    Confirmed(S, A, 3, 12, 9, 99),
+    Snapshot(S, A, 3, 9, 3, (BEGAN, ENQUEUED), 99),
+    Roll(S, A, 3, 12, 2, 9, True, 11),
+    Relayed(S, A, 3, S, Write("P", "Orders", IDENTITY, b"payload", attempt=2)),
+)
+
+
+def received(letter: Letter) -> Letter | None:
+    """What comes of a letter at its addressee."""
+    assembly, data = Assembly(), None
+    for octets in pieces_of(letter, A, "run", 1):
+        assert len(octets) % 4 == 0
+        data = assembly.add(piece_from_octets(octets))
+    return None if data is None else letter_from_octets(data, A)
+
+
+def test_a_letter_comes_as_it_was_sent() -> None:
+    letter = Letter(("A", "B"), FRAMES)
+    assert received(letter) == letter
+
+
+def test_a_long_letter_comes_in_pieces() -> None:
+    entries = Entries(S, A, 3, 0, 0, (msgspec.structs.replace(ENQUEUED, payload=bytes(3 * PIECE_BYTES_MAX)),), 0, 1)
+    letter = Letter((), (entries,))
+    assert len(list(pieces_of(letter, A, "run", 1))) == 4
+    assert received(letter) == letter
+
+
+def test_a_letter_that_lacks_a_piece_is_none() -> None:
+    entries = Entries(S, A, 3, 0, 0, (msgspec.structs.replace(ENQUEUED, payload=bytes(3 * PIECE_BYTES_MAX)),), 0, 1)
+    pieces = [piece_from_octets(each) for each in pieces_of(Letter((), (entries,)), A, "run", 1)]
+    assembly = Assembly()
+    assert [assembly.add(each) for each in (pieces[0], *pieces[2:])] == [None] * 3
+    other = [piece_from_octets(each) for each in pieces_of(Letter((), (entries,)), A, "run", 2)]
+    mixed = [pieces[0], *other[1:]]
+    assert [assembly.add(each) for each in mixed] == [None] * 4
+    whole = [assembly.add(each) for each in other]
+    assert whole[-1] is not None
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        Canvass(S, "B", 2, 3, 1, 9, True),
+        Canvass(S, A, EPOCH_MAX + 1, 3, 1, 9, True),
+        Canvass(S, A, 2, -1, 1, 9, True),
+        Entries(S, A, 3, -1, 2, (), 7, 99),
+        Entries(S, A, 3, 8, 4, (), 7, 99),
+        Entries(S, A, 3, 8, 2, (EpochBegan(S, 4, "A", flags_all=False),), 7, 99),
+        Entries(S, A, 3, 8, 2, (msgspec.structs.replace(ENQUEUED, position=-1),), 7, 99),
+        Entries(S, A, 3, 8, 2, (msgspec.structs.replace(ENQUEUED, source_guid=Guid(b"short")),), 7, 99),
+        Confirmed(S, A, 3, 12, NUMBER_MAX + 1, 99),
+        Snapshot(S, A, 3, 9, 3, (ENQUEUED,), 99),
+        Snapshot(S, A, 3, 0, 3, (BEGAN,), 99),
+        Relayed(S, A, 3, S, Write("P", "Orders", SampleIdentity(Guid(b""), 1), b"")),
+    ],
+    ids=repr,
+)
+def test_a_frame_that_cannot_be_a_replica_s_is_refused(frame: Frame) -> None:
+    with pytest.raises(Malformed):
+        received(Letter((), (frame,)))
+
+
+def test_a_letter_that_names_a_member_twice_is_refused() -> None:
+    with pytest.raises(Malformed, match="2 members"):
+        received(Letter(("A", "A"), ()))
+
+
+@given(st.binary(max_size=200))
+def test_any_octets_are_a_piece_or_malformed(octets: bytes) -> None:
+    for data in (octets, b"\0\1\0\0" + octets, b"\0\1\0\0" + struct.pack("<I", len(octets)) + octets):
+        try:
+            piece_from_octets(data)
+        except Malformed:
+            continue
+    with contextlib.suppress(Malformed):
+        letter_from_octets(octets, A)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_letter_with_flipped_octets_is_a_letter_or_malformed(seed: int) -> None:
+    chance = random.Random(seed)
+    data = bytearray(msgspec.msgpack.encode(Letter(("A", "B"), FRAMES)))
+    for _ in range(200):
+        changed = bytearray(data)
+        for _ in range(chance.randint(1, 4)):
+            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        try:
+            letter_from_octets(bytes(changed), A)
+        except Malformed:
+            continue
