@@ -14,7 +14,7 @@ import msgspec
 from qsctl.client.codec import Codec, RawOctets, Value
 from qsctl.client.session import FOREVER_S, ClientSession, Wrapper, new_guid, no_answer
 from qsctl.core.client.producer import WINDOW_COUNT, Producer, WriteOutcome, ranges_of
-from qsctl.core.messages import WriteAcknowledgment
+from qsctl.core.messages import SampleFlag, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.transport.dds.client_ports import ProducerPort, require_size
@@ -118,6 +118,7 @@ class QueueProducer(Wrapper, Generic[Value]):
         related_identity: SampleIdentity = NIL_IDENTITY,
         related_source_guid: Guid = NIL_GUID,
         lifespan_ns: Nanoseconds = INFINITE_NS,
+        replicate: bool = False,
         timeout_s: float = FOREVER_S,
     ) -> SampleIdentity:
         """Write a sample; wait while the window is full: that is the queue's back-pressure.
@@ -132,6 +133,8 @@ class QueueProducer(Wrapper, Generic[Value]):
             related_identity: of a reply: the identity of the request [QS 2.11.2].
             related_source_guid: of a reply: the requester's source GUID [QS 2.11.3].
             lifespan_ns: longest stay in a queue; a finite one overrides the queue's [QS 2.9].
+            replicate: whether a service that gets the sample passes it on to the other replicas of a replicated queue
+                (DDS_REPLICATE_SAMPLE, [QS 7.1.1.1]), for a producer that does not reach all of them.
             timeout_s: longest wait for room in the window.
 
         Returns:
@@ -151,6 +154,7 @@ class QueueProducer(Wrapper, Generic[Value]):
             lifespan_ns=lifespan_ns,
             related_source_guid=related_source_guid,
             related_identity=related_identity,
+            flags=SampleFlag.REPLICATE if replicate else SampleFlag.NONE,
         )
 
     def unacknowledged_text(self) -> str:

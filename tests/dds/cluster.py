@@ -73,6 +73,13 @@ class Cluster:
         """Leave nothing behind."""
         self._ending.close()
 
+    def start_another(self, where: Path, name: str) -> ServiceProcess:
+        """Start one service more, which is no member; it ends with the others."""
+        where.mkdir()
+        service = ServiceProcess(where, self.domain, "--app-name", name, **self._parts)
+        self._ending.callback(service.end)
+        return service
+
     def roles(self, queue: str) -> dict[str, tuple[int, str]]:
         """The epoch and the role that each living service logged last of a queue."""
         found: dict[str, tuple[int, str]] = {}

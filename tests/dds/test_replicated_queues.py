@@ -5,19 +5,51 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from tests.commands import command_line
 from tests.dds.cluster import MASTER_TIMEOUT_MS, Cluster, loads
+from tests.dds.service_process import eventually
+from tests.patience import PATIENCE_S
 
 KILLS = int(os.environ.get("QSCTL_TEST_KILLS", "2"))
 QUEUES = ("P/S/Orders", "P/S/Quick")
+
+
+class Shell:
+    """Commands to the services of a domain."""
+
+    def __init__(self, domain: int) -> None:
+        self._service = ("--service", f"dds:{domain}")
+        self._app = command_line()
+
+    def __call__(self, *arguments: str) -> str:
+        return CliRunner().invoke(self._app, [*arguments, *self._service]).stdout
+
+    def document(self, *arguments: str) -> Any:
+        return json.loads(self(*arguments, "-o", "json"))
+
+
+def produced(qsctl: Shell, text: str, *options: str) -> tuple[int, int]:
+    """How many samples of one were accepted, and rejected."""
+    (queue,) = qsctl.document("produce", "Orders", "--text", text, *options)["queues"]
+    return queue["accepted"], queue["rejected"]
+
+
+def replicas(qsctl: Shell) -> list[dict[str, Any]]:
+    """The replicas of the persistent queue that answer."""
+    found: list[dict[str, Any]] = qsctl.document("get", "replication", "Orders")
+    return found
 
 
 @pytest.fixture
@@ -72,3 +104,50 @@ def test_a_master_that_was_stopped_longer_than_its_time_out_follows_the_new_one(
             cluster.kill(master, signal.SIGCONT)
         for queue in QUEUES:
             cluster.await_all(queue)
+
+
+def test_two_instances_refuse_without_the_other_and_say_why(tmp_path: Path, domain: int) -> None:
+    cluster = Cluster(tmp_path, domain, instances=2)
+    try:
+        qsctl = Shell(domain)
+        other = "Cluster_1_B" if cluster.await_all("P/S/Orders") == "Cluster_1_A" else "Cluster_1_A"
+        assert produced(qsctl, "a") == (1, 0)
+        cluster.kill(other)
+        assert eventually(lambda: [each["role"] for each in replicas(qsctl)] == ["candidate"], PATIENCE_S)
+        assert produced(qsctl, "b") == (0, 1)
+        (alone,) = replicas(qsctl)
+        assert (alone["has_quorum"], alone["quorum_count"], alone["replica_count"]) == (False, 2, 2)
+        assert alone["reason"] == "no sign of a master within master_timeout"
+        cluster.services[other].start()
+        cluster.await_all("P/S/Orders")
+        assert produced(qsctl, "b") == (1, 0)
+        assert qsctl.document("get", "messages", "Orders", "--target", cluster.master("P/S/Orders"))[1]["position"] == 2
+    finally:
+        cluster.end()
+
+
+def test_an_operator_sees_who_is_master_and_how_far_the_others_are(cluster: Cluster, domain: int) -> None:
+    qsctl = Shell(domain)
+    master = cluster.await_all("P/S/Orders")
+    assert produced(qsctl, "a", "--replicate") == (1, 0)
+    assert eventually(lambda: {each["lag_count"] for each in replicas(qsctl)} == {0}, PATIENCE_S)
+    rows = {each["service"]: each for each in replicas(qsctl)}
+    assert {(each["role"], each["master"], each["epoch"]) for each in rows.values()} == {
+        (role, master, rows[master]["epoch"]) for role in ("master", "slave")
+    }
+    assert (rows[master]["up_to_date_count"], rows[master]["quorum_count"]) == (3, 2)
+    text = qsctl("get", "status")
+    assert "Role" in text
+    assert "learner" not in text
+    assert qsctl.document("get", "status", "Orders", "--target", master)[0]["role"] == "master"
+
+
+def test_a_second_service_of_a_member_s_name_takes_no_part(cluster: Cluster, domain: int, tmp_path: Path) -> None:
+    cluster.await_all("P/S/Orders")
+    twin = cluster.start_another(tmp_path / "twin", "Cluster_1_A")
+    assert eventually(lambda: "another_replica_of_this_name" in twin.log.read_text(), PATIENCE_S)
+    assert "another_replica_of_this_name" not in cluster.services["Cluster_1_A"].log.read_text()
+    assert produced(Shell(domain), "a") == (1, 0)
+    fourth = cluster.start_another(tmp_path / "fourth", "Cluster_1_Z")
+    assert eventually(lambda: "too_many_instances" in fourth.log.read_text(), PATIENCE_S)
+    assert "role='master'" not in twin.log.read_text() + fourth.log.read_text()

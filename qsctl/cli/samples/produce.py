@@ -56,6 +56,13 @@ class OriginOptions(OptionGroup):
     related_identity: Annotated[
         str, _identity_option(metavar="GUID:N", help="Identity of the request that a reply is for.")
     ] = ""
+    replicate: Annotated[
+        bool,
+        typer.Option(
+            "--replicate",
+            help="Flag DDS_REPLICATE_SAMPLE: a service that gets a sample passes it on to the other replicas.",
+        ),
+    ] = False
 
 
 @COMMANDS.command(

@@ -12,7 +12,7 @@ from qsctl.cli.samples.produce import OriginOptions
 from qsctl.cli.samples.produce_results import Produced, QueueResult
 from qsctl.client.connection import Connection
 from qsctl.client.topics import TopicQueues
-from qsctl.core.messages import AckResponse, Write
+from qsctl.core.messages import AckResponse, SampleFlag, Write
 from qsctl.errors import Interrupted, PartlyDone, QsctlError, UsageError
 from qsctl.identity import (
     GUID_SIZE_BYTES,
@@ -40,6 +40,7 @@ class Origin:
     related_source_guid: Guid
     related_identity: SampleIdentity
     lifespan_ns: Nanoseconds
+    flags: int = SampleFlag.NONE
 
     @classmethod
     def given(cls, options: OriginOptions) -> Origin:
@@ -60,6 +61,7 @@ class Origin:
             guid_from_hex(options.related_source_guid) if options.related_source_guid else NIL_GUID,
             related,
             lifespan_ns,
+            SampleFlag.REPLICATE if options.replicate else SampleFlag.NONE,
         )
 
     def identity(self, index: int) -> SampleIdentity:
@@ -123,6 +125,7 @@ def _write(topic: TopicQueues, origin: Origin, index: int, payload: bytes) -> Wr
         source_guid=origin.source_guid,
         related_source_guid=origin.related_source_guid,
         related_identity=origin.related_identity,
+        flags=origin.flags,
         lifespan_ns=origin.lifespan_ns,
     )
 

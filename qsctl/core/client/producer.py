@@ -139,6 +139,7 @@ class Producer:
         lifespan_ns: Nanoseconds = INFINITE_NS,
         related_source_guid: Guid = NIL_GUID,
         related_identity: SampleIdentity = NIL_IDENTITY,
+        flags: int = 0,
     ) -> SampleIdentity:
         """Put a sample into the window.
 
@@ -172,7 +173,7 @@ class Producer:
             related_source_guid,
             related_identity,
             NIL_GUID,
-            0,
+            flags,
             lifespan_ns,
         )
         if self._queues:

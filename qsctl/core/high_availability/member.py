@@ -42,7 +42,7 @@ from qsctl.core.messages import (
     Write,
 )
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
-from qsctl.core.ready import Batch, Ready, StreamName
+from qsctl.core.ready import Batch, Input, Ready, StreamName
 from qsctl.core.records import QueueRecord
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.errors import Refused
@@ -98,6 +98,7 @@ class Member:
         self._batches: list[Batch] = []
         self._messages: list[Outbound] = []
         self._events: list[Event] = []
+        self._inputs: list[Input] = []
         self._may_lack_payloads = False
 
     @property
@@ -196,8 +197,8 @@ class Member:
         for replica in self.replicas.values():
             self._messages += replica.clients.pop_released()
         messages = [self._with_replication(each) if type(each) in _WITH_STATUS else each for each in self._messages]
-        ready = Ready(self._batches, messages, self._events, self._may_lack_payloads)
-        self._batches, self._messages, self._events = [], [], []
+        ready = Ready(self._batches, messages, self._events, self._may_lack_payloads, self._inputs)
+        self._batches, self._messages, self._events, self._inputs = [], [], [], []
         return ready
 
     def admit(self, request: CommandRequest) -> CommandReply | None:
@@ -354,6 +355,7 @@ class Member:
                 self._messages.append(message)
         for replica in held.values():
             replica.commit(now)
+        self._inputs += [each._replace(events_before=each.events_before + len(self._events)) for each in ready.inputs]
         self._events += ready.events
         self._may_lack_payloads |= ready.may_lack_payloads
 
