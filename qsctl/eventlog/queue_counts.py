@@ -19,7 +19,7 @@ NEVER: Final = -1
 
 def work_units(size_bytes: int) -> int:
     """Return the work units of a message of this length."""
-    return max(1, -(-size_bytes >> WORK_UNIT_SHIFT))
+    return -(-size_bytes >> WORK_UNIT_SHIFT) or 1
 
 
 @dataclass(slots=True)
@@ -42,7 +42,8 @@ class QueueCounts:
     def grow(self, size_bytes: int) -> None:
         """Count a message that entered the queue."""
         self.work_units += work_units(size_bytes)
-        self.high_water_mark = max(self.high_water_mark, self.work_units)
+        if self.work_units > self.high_water_mark:
+            self.high_water_mark = self.work_units
 
     def shrink(self, size_bytes: int) -> None:
         """Count a message that left the queue."""
@@ -68,7 +69,8 @@ class QueueCounts:
         if outcome is Outcome.DELIVERED:
             self.delivered_bytes += size_bytes
             self.wait_sum_ns += wait_ns
-            self.wait_max_ns = max(self.wait_max_ns, wait_ns)
+            if wait_ns > self.wait_max_ns:
+                self.wait_max_ns = wait_ns
             bucket = bucket_of(wait_ns)
             self.histogram[bucket] = self.histogram.get(bucket, 0) + 1
         elif outcome is Outcome.DISCARDED and (self.first_discard_ns == NEVER or left_ns < self.first_discard_ns):

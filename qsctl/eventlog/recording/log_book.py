@@ -8,7 +8,7 @@ from typing import Final
 from qsctl.eventlog.recording.queue_state import QueueState, Row
 from qsctl.eventlog.recording.schema import PeerHappening
 from qsctl.eventlog.run_folder import Happening
-from qsctl.identity import Guid
+from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import Nanoseconds
 
 TABLES: Final = ("messages", "arrivals", "deliveries", "peers", "commands", "events")
@@ -38,6 +38,8 @@ class LogBook:
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
     """In the order of the columns of each table less `run_id`."""
     _peers: dict[Guid, int] = field(default_factory=dict)
+    _latest_producer: Guid = NIL_GUID
+    _latest_number: int = 0
     _producers: set[Guid] = field(default_factory=set)
     _kinds: dict[str, _Kind] = field(default_factory=dict)
 
@@ -50,14 +52,18 @@ class LogBook:
 
     def producer(self, guid: Guid, at_ns: Nanoseconds) -> int:
         """Return the number of a producer; its first sample is a row of `peers`."""
+        if guid == self._latest_producer:
+            return self._latest_number
         if guid not in self._producers:
             self._producers.add(guid)
             self.add_peer(at_ns, PeerHappening.PRODUCER_SEEN, guid)
-        return self._peers[guid]
+        self._latest_producer, self._latest_number = guid, self._peers[guid]
+        return self._latest_number
 
     def forget_producer(self, guid: Guid) -> None:
         """Note that a producer left: it is seen anew where it comes again."""
         self._producers.discard(guid)
+        self._latest_producer = NIL_GUID
 
     def add_peer(
         self,

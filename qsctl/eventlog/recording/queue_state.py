@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from qsctl.eventlog.outcomes import Outcome
 from qsctl.eventlog.queue_counts import QueueCounts
@@ -17,7 +19,7 @@ LATE_ROWS_MAX: Final = 100_000
 Row: TypeAlias = tuple[Any, ...]
 
 
-class Arrived(NamedTuple):
+class Arrived(msgspec.Struct, frozen=True, gc=False):
     """A sample that reached the queue and has no answer yet."""
 
     step: int
@@ -30,7 +32,7 @@ class Arrived(NamedTuple):
     is_logged: bool
 
 
-class Sending(NamedTuple):
+class Sending(msgspec.Struct, frozen=True, gc=False):
     """A delivery in progress."""
 
     step: int
@@ -40,27 +42,19 @@ class Sending(NamedTuple):
     sent_ns: Nanoseconds
 
 
-class HeldState:
+class HeldState(msgspec.Struct, gc=False):
     """A sample in its queue: since when, and its deliveries."""
 
-    __slots__ = (
-        "attempts", "enqueued_ns", "is_counted", "is_logged", "producer", "retired_late", "sending", "sent_ns",
-        "size_bytes",
-    )  # fmt: skip
-
-    def __init__(
-        self, enqueued_ns: Nanoseconds, size_bytes: int, producer: int, is_logged: bool, is_counted: bool = True
-    ) -> None:
-        self.enqueued_ns = enqueued_ns
-        self.size_bytes = size_bytes
-        self.producer = producer
-        self.is_logged = is_logged
-        self.is_counted = is_counted
-        """Whether it is among the work units: not one that came unseen, out of a store; its size is not known then."""
-        self.attempts = 0
-        self.sent_ns: Nanoseconds | None = None
-        self.sending: Sending | None = None
-        self.retired_late = False
+    enqueued_ns: Nanoseconds
+    size_bytes: int
+    producer: int
+    is_logged: bool
+    is_counted: bool = True
+    """Whether it is among the work units: not one that came unseen, out of a store; its size is not known then."""
+    attempts: int = 0
+    sent_ns: Nanoseconds | None = None
+    sending: Sending | None = None
+    retired_late: bool = False
 
 
 class QueueState:
