@@ -74,6 +74,11 @@ class Fold:
         """The latest instant that was told of, since the beginning."""
         return self._book.now_ns
 
+    @property
+    def step(self) -> int:
+        """The latest step, which grows with all that happens."""
+        return self._book.step
+
     def note(self, part: Part) -> None:
         """Fold one part of the story."""
         match part:

@@ -19,6 +19,9 @@ WAITING_BYTES_MAX: Final = 64 << 20
 LENGTH: Final = struct.Struct("<I")
 """What each part begins with: how many octets it has."""
 
+GATHERED_BYTES: Final = 1 << 17
+"""So much is sent together: each sending wakes the recorder, which takes as long as hundreds of samples do."""
+
 _SEND_BUFFER_BYTES: Final = 4 << 20
 _SHARE_BYTES: Final = 1 << 18
 """Handed to the system at once: it copies what it is given before it finds that it has no room."""
@@ -36,7 +39,10 @@ class Feed:
 
     def __init__(self, address: str, waiting_bytes_max: int = WAITING_BYTES_MAX) -> None:
         self._socket: socket.socket | None = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._waiting = bytearray()
+        self._gathered: list[bytes] = []
+        self._gathered_bytes = 0
+        self._leaving = memoryview(b"")
+        """What was gathered before, as far as it has not left."""
         self._waiting_bytes_max = waiting_bytes_max
         self.is_over = False
         """Nothing more is accepted: it ended, was too slow, or the recorder is gone."""
@@ -54,21 +60,22 @@ class Feed:
         return self._socket is None
 
     def put(self, part: Part, now: Nanoseconds) -> None:
-        """Send a part, now or with a later `push`. Too much that waits ends the recording."""
+        """Send a part with others, at the latest with the next `push`. Too much that waits ends the recording."""
         if self.is_over:
             return
         octets = encode(part)
-        if len(self._waiting) + len(octets) > self._waiting_bytes_max:
+        if len(self._leaving) + self._gathered_bytes + len(octets) > self._waiting_bytes_max:
             self.end(now, overrun=True)
             return
-        self._append(octets)
-        self.push()
+        self._gather(octets)
+        if self._gathered_bytes >= GATHERED_BYTES and not self._leaving:
+            self.push()
 
     def end(self, now: Nanoseconds, *, overrun: bool = False) -> None:
         """Say that nothing more comes; the socket closes once all has left."""
         if not self.is_over:
             self.is_over = True
-            self._append(encode(Ended(now, overrun)))
+            self._gather(encode(Ended(now, overrun)))
             self.push()
 
     def push(self) -> None:
@@ -76,10 +83,13 @@ class Feed:
         if self._socket is None:
             return
         try:
-            while self._waiting:
-                with memoryview(self._waiting) as view:
-                    sent = self._socket.send(view[:_SHARE_BYTES])
-                del self._waiting[:sent]
+            while self._leaving or self._gathered:
+                if not self._leaving:
+                    self._leaving = memoryview(b"".join(self._gathered))
+                    self._gathered.clear()
+                    self._gathered_bytes = 0
+                sent = self._socket.send(self._leaving[:_SHARE_BYTES])
+                self._leaving = self._leaving[sent:]
         except BlockingIOError:
             return
         except OSError:  # the recorder is gone
@@ -101,8 +111,9 @@ class Feed:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-        self._waiting.clear()
+        self._gathered.clear()
+        self._leaving = memoryview(b"")
 
-    def _append(self, octets: bytes) -> None:
-        self._waiting += LENGTH.pack(len(octets))
-        self._waiting += octets
+    def _gather(self, octets: bytes) -> None:
+        self._gathered += (LENGTH.pack(len(octets)), octets)
+        self._gathered_bytes += LENGTH.size + len(octets)

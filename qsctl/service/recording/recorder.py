@@ -38,7 +38,7 @@ PART_S: Final = 60.0
 
 _REPORT_S: Final = 0.5
 _CHUNK_BYTES: Final = 1 << 20
-_NICE: Final = 5
+_NICE: Final = 10
 """Where processors are short the service goes first."""
 
 _FIRST_WORD_S: Final = 60.0
@@ -97,6 +97,7 @@ class Recorder:
         began = time.monotonic()
         closes_at, reports_at = began + self._part_s, began
         is_spoken_to = False
+        closed_step = 0
         try:
             while self._left and not self._end:
                 heard = self._listen()
@@ -106,8 +107,10 @@ class Recorder:
                     self._writer.write(self._fold.take_rows())
                     self._check_size()
                 if now >= closes_at and not self._end:
-                    self._close_parts()
-                    self._check_size()
+                    if self._fold.step > closed_step:
+                        self._close_parts()
+                        self._check_size()
+                    closed_step = self._fold.step
                     closes_at = time.monotonic() + self._part_s
                 if now >= reports_at:
                     self._report()

@@ -12,9 +12,12 @@ from typing import Final
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.turn import Released
 from qsctl.eventlog.recording.story import Happened
-from qsctl.instant import Nanoseconds
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.service.recording.beginning import beginning
 from qsctl.service.recording.feed import Feed
+
+SEND_EVERY_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
+"""What was gathered is sent so often at least: so much is lost of a service that is killed."""
 
 _LEAVE_S: Final = 5.0
 """How long a service that leaves waits for a recorder that is behind."""
@@ -43,6 +46,7 @@ class Telling:
         self._release = release
         self._reports_each_step = reports_each_step
         self._feed: Feed | None = None
+        self._sends_at_ns: Nanoseconds = 0
         engine.hosted.reports_each_step = reports_each_step
 
     def begin(self, address: str) -> None:
@@ -71,9 +75,10 @@ class Telling:
         feed.put(Happened(released.events, list(released.inputs)), self._clock())
 
     def go_on(self) -> None:
-        """Send what waits for room; to be called now and then."""
+        """Send what waits, some times a second; to be called more often."""
         feed = self._feed
-        if feed is not None:
+        if feed is not None and (now := self._clock()) >= self._sends_at_ns:
+            self._sends_at_ns = now + SEND_EVERY_NS
             feed.push()
             if feed.is_over:
                 self._rest()
