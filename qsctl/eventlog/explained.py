@@ -27,8 +27,8 @@ REASONS: Final = {
     "instance-ended": "a service instance lost its power, or ended itself because its disk refused",
     "rule-broken": "something that the cluster must keep does not hold: see the verdicts",
     "longest-stall": "samples waited, and nothing was accepted or delivered",
-    "returned": "deliveries failed: G-1 was full and its oldest message went back to its endpoint (guaranteed-overflow "
-    "redeliver), or a consumer rejected a sample, was silent too long, or left",
+    "returned": "G-1 was full and its oldest message went back (guaranteed-overflow redeliver), or a consumer rejected "
+    "a sample, was silent or left",
     "queue-full": "the queue had no room for another sample: its consumers are slower than its producers",
     "high-watermark": "the queue rose above its high watermark",
     "low-watermark": "the queue fell below its low watermark",
