@@ -23,8 +23,8 @@ RECORDS: Final = RecordsCodec(msgspec.msgpack.Encoder().encode, msgspec.msgpack.
 """Whole records, as replicas send them to each other: a replica keeps all payloads in memory."""
 
 
-def restore(member: Member, log: ReplicaLog) -> None:
-    """Give every persistent replica what was stored, before the member starts.
+def restore(member: Member, log: ReplicaLog) -> dict[str, StoredStream]:
+    """Give every persistent replica what was stored, before the member starts; return the other streams.
 
     One of which nothing is found has no vote until it has caught up, and neither has any of a log that is damaged: it
     may be the first start, or the disk may be another one, and the others may know it from before.
@@ -32,9 +32,10 @@ def restore(member: Member, log: ReplicaLog) -> None:
     found = log.pop_found()
     for stream, replica in member.replicas.items():
         if replica.is_persistent:
-            stored = found.get(stream)
+            stored = found.pop(stream, None)
             is_lost = stored is None or log.is_damaged
-            member.restore(stream, StoredLog() if stored is None else _read(stored), is_lost=is_lost)
+            member.restore(stream, StoredLog() if stored is None else stored_log(stored), is_lost=is_lost)
+    return found
 
 
 def operations(log: ReplicaLog, writes: Iterable[LogWrite]) -> Iterator[Operation]:
@@ -60,6 +61,7 @@ def _written(replica: Replica) -> StoredStream:
     return StoredStream(base.HardState(state.epoch, state.vote), log.base.index, log.base.records, records)
 
 
-def _read(stored: StoredStream) -> StoredLog:
+def stored_log(stored: StoredStream) -> StoredLog:
+    """Return what a replica takes up of a stream."""
     state = HardState(stored.hard_state.epoch, stored.hard_state.vote)
     return StoredLog(state, stored.snapshot_index, stored.snapshot_records, stored.records)

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from qsctl.core.high_availability.member import Member
+from qsctl.core.high_availability.member import WRITES_MAX, Member
+from qsctl.core.high_availability.replica import StoredLog
 from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
 from qsctl.service import replica_stores
 from qsctl.service.sync_thread import SyncThread
 from qsctl.storage.base import Sync
 from qsctl.storage.replica_log import ReplicaLog
-from qsctl.storage.replica_stream import Dropped, MembersKnown, Operation
+from qsctl.storage.replica_stream import Dropped, MembersKnown, Operation, StoredStream
 
 ReportFailure: TypeAlias = Callable[[Damaged], None]
 
@@ -28,6 +29,7 @@ class ReplicaWrites:
     Args:
         member: whose replicas they are.
         log: theirs.
+        resting: the streams in it whose queues are not hosted: they stay, for another time.
         clock: the wall clock.
         on_synced: called in another thread when a sync is over; must not block.
         quick_sync_s: a disk that syncs in less is waited for; 0: none is.
@@ -37,6 +39,7 @@ class ReplicaWrites:
         self,
         member: Member,
         log: ReplicaLog,
+        resting: dict[str, StoredStream],
         clock: Callable[[], Nanoseconds],
         *,
         on_synced: Callable[[], object],
@@ -50,8 +53,10 @@ class ReplicaWrites:
         self._in_progress: SyncThread | None = None
         self._numbers: dict[str, int] = {}
         """The last write of each stream in what is in progress."""
-        self._streams: set[str] = set()
-        """Those that the log has."""
+        self._resting = resting
+        self._streams: dict[str, int] = {}
+        """Those that the log has, and which of the replicas of that name it was that wrote them."""
+        member.stored_before = self._stored_before
         self._members: list[str] | None = None
         self.report_failure: ReportFailure = lambda _: None
 
@@ -99,19 +104,31 @@ class ReplicaWrites:
     def _next(self) -> tuple[Sync | None, SyncThread]:
         """Write what is to be written; return what is left to do, and where."""
         writes = self._member.pop_writes()
-        operations: list[Operation] = list(replica_stores.operations(self._log, writes))
-        self._numbers = {write.stream: write.number for write in writes}
         present = {stream for stream, each in self._member.replicas.items() if each.is_persistent}
-        operations += [Dropped(stream) for stream in sorted(self._streams - present)]
-        self._streams = present
+        operations: list[Operation] = [Dropped(stream) for stream in sorted(self._streams.keys() - present)]
+        self._streams = {stream: which for stream, which in self._streams.items() if stream in present}
+        self._numbers = {write.stream: write.number for write in writes}
+        for write in writes:
+            if write.stream not in present:
+                continue
+            which = write.number // WRITES_MAX
+            if self._streams.setdefault(write.stream, which) != which:
+                operations.append(Dropped(write.stream))  # deleted, and created again before the log was written
+            self._streams[write.stream] = which
+            self._resting.pop(write.stream, None)
+            operations += replica_stores.operations(self._log, (write,))
         if self._members is not None and present:
             operations.append(MembersKnown(self._members))
             self._members = None
         if operations:
             return self._log.write(operations), self._syncs
         if self._log.is_worth_compacting:
-            return self._log.compact(replica_stores.present(self._member.replicas.values())), self._compactions
+            present_streams = replica_stores.present(self._member.replicas.values())
+            return self._log.compact({**self._resting, **present_streams}), self._compactions
         return None, self._syncs
+
+    def _stored_before(self, stream: str) -> StoredLog:
+        return replica_stores.stored_log(self._resting.get(stream, StoredStream()))
 
     def _report(self) -> bool:
         numbers, self._numbers = self._numbers, {}

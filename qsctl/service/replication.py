@@ -71,13 +71,15 @@ class Replication:
         self.member = Member(
             engine, self.membership.stand_ins, started_at=self._started_at_ns, jitter=random.SystemRandom().random
         )
-        self._writes = ReplicaWrites(self.member, self._store, clock, on_synced=on_synced, quick_sync_s=quick_sync_s)
+        resting = replica_stores.restore(self.member, self._store)
+        self._writes = ReplicaWrites(
+            self.member, self._store, resting, clock, on_synced=on_synced, quick_sync_s=quick_sync_s
+        )
         self._writes.report_failure = self._report_failure
         if self.membership.is_known:
             self._writes.keep_members(list(self.membership.names))
         for report in self._store.damage:
             log.warning("stored_state_damaged", report=str(report))
-        replica_stores.restore(self.member, self._store)
         self.cluster = configuration.name
         self._link: ReplicaLink | None = None
         self._complaints: dict[str, Nanoseconds] = {}

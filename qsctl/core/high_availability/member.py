@@ -19,7 +19,7 @@ A store that fails is reported by `store_failed`; it must not be tried again bef
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, cast
 
 from msgspec import structs
@@ -50,8 +50,8 @@ from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _WITH_STATUS: Final = frozenset({CommandReply, StatusPublication})
 
-_WRITES_MAX: Final = 2**40
-"""More writes than a replica ever asks for."""
+WRITES_MAX: Final = 2**40
+"""More writes than a replica ever asks for; those of the next one, perhaps of the same stream, are numbered behind."""
 
 
 class Member:
@@ -85,6 +85,8 @@ class Member:
         self.names = tuple(sorted(names))
         self.replicas: dict[StreamName, Replica] = {}
         """One a replication group, by the name of its stream."""
+        self.stored_before: Callable[[StreamName], StoredLog] = lambda _: StoredLog()
+        """Gives what an earlier run stored of a stream whose queues are created while the service runs [QS 2.14.2]."""
         self.note = ""
         """What the driver has to say of the cluster, for the status of queues; empty: nothing."""
         self._started_at = started_at
@@ -296,7 +298,7 @@ class Member:
         return added
 
     def _replica(self, stream: StreamName, queues: Sequence[SharedReaderQueue]) -> Replica:
-        number = self._replica_count * _WRITES_MAX
+        number = self._replica_count * WRITES_MAX
         self._replica_count += 1
         return Replica(
             stream, queues, self.name, self.names, self._now, self._jitter, self._compacted_over_count, number
@@ -309,7 +311,8 @@ class Member:
         """
         former = self.replicas
         for replica in self._host():
-            replica.restore(now, StoredLog(), is_lost=True)
+            stored = self.stored_before(replica.stream) if replica.is_persistent else StoredLog()
+            replica.restore(now, stored, is_lost=True)
             replica.start(now)
         return former.keys() - self.replicas.keys()
 

@@ -1,0 +1,141 @@
+"""What replicas ask to be stored, in the log of their process: at a failure, a deletion and another start [QS 7.1]."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.core.admin.command import CreateQueue, DeleteQueue
+from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.high_availability.member import Member
+from qsctl.core.high_availability.replica import Role
+from qsctl.core.messages import CommandReply, CommandRequest, Write
+from qsctl.core.queue.hosting import queue_identifier, subscriber_identifier
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.core.turn import Turn
+from qsctl.errors import Damaged
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import SECOND_NS
+from qsctl.service import replica_stores
+from qsctl.service.replica_writes import ReplicaWrites
+from qsctl.storage.replica_log import ReplicaLog
+from tests.core.high_availability.cluster import queue
+from tests.storage.power_loss import Disk, kill_log
+
+FULL = FilesystemSettings(synchronization=Synchronization.FULL)
+WRITER = Guid(b"w" * 16)
+ALONE = queue("orders", instances=1)
+STREAM = "P/S/orders"
+
+
+class Process:
+    """A member of a cluster of one, with its log; a quorum is itself."""
+
+    def __init__(self, directory: Path, *, hosts: bool = True) -> None:
+        subscriber = SharedSubscriberSettings("S", (), (ALONE,) if hosts else (queue("other", instances=1),))
+        settings = ServiceSettings("A", (DomainParticipantSettings("P", 0, (subscriber,)),))
+        self.now = SECOND_NS
+        engine = ServiceEngine(settings, started_at=self.now, journal=Journal.REPLICATED)
+        self.log = ReplicaLog(directory / "replicas@A", FULL, replica_stores.RECORDS)
+        self.member = Member(engine, ["A"], started_at=self.now, jitter=lambda: 0.0)
+        resting = replica_stores.restore(self.member, self.log)
+        self.failures: list[Damaged] = []
+        self.writes = ReplicaWrites(
+            self.member, self.log, resting, lambda: self.now, on_synced=lambda: None, quick_sync_s=9.0
+        )
+        self.writes.report_failure = self.failures.append
+        self.member.start(self.now)
+        self.turn = Turn(self.member, self.member.admit)
+        self.replies: list[CommandReply] = []
+        self.run(seconds=10)
+
+    def run(self, *messages: Write | CommandRequest, seconds: int = 1) -> None:
+        for _ in range(10 * seconds):
+            self.now += SECOND_NS // 10
+            self.turn.receive(messages)
+            messages = ()
+            while self.turn.step(self.now):
+                self.writes.go_on(waits=True)
+                while (group := self.turn.to_write()) is not None:
+                    for ready in group.turns:
+                        for batch in ready.batches:
+                            self.turn.durable(batch.stream, batch.last_index)
+                for released in self.turn.to_send():
+                    self.replies += [each for each in released.messages if isinstance(each, CommandReply)]
+
+    def write(self, *numbers: int) -> None:
+        self.run(*(Write("P", "Orders", SampleIdentity(WRITER, number), b"%d" % number) for number in numbers))
+
+    def command(self, command: CreateQueue | DeleteQueue) -> None:
+        self.run(CommandRequest(SampleIdentity(WRITER, 1_000 + len(self.replies)), "*", command))
+
+    @property
+    def role(self) -> Role:
+        return self.member.replicas[STREAM].role
+
+    @property
+    def held(self) -> list[int]:
+        return [each.identity.sequence_number for each in self.member.engine.hosted.by_name[STREAM].held]
+
+
+def test_a_replica_goes_on_with_what_its_process_stored(tmp_path: Path) -> None:
+    first = Process(tmp_path)
+    assert first.role is Role.MASTER
+    first.write(1, 2, 3)
+    kill_log(first.log._log)
+    again = Process(tmp_path)
+    assert (again.role, again.held) == (Role.MASTER, [1, 2, 3])
+    assert again.member.replicas[STREAM].epoch > 1
+
+
+def test_a_failed_sync_silences_the_replicas_and_is_not_tried_again(tmp_path: Path) -> None:
+    with Disk(tmp_path) as disk:
+        process = Process(tmp_path)
+        process.write(1)
+        disk.refuses_next = True
+        process.write(2)
+        assert process.role is Role.FAILED
+        process.write(3)
+    (failure,) = process.failures
+    assert "replicas@A" in failure.message
+    kill_log(process.log._log)
+    again = Process(tmp_path)
+    assert again.role is Role.MASTER
+    assert again.held[:1] == [1]
+    assert 3 not in again.held
+
+
+def test_a_queue_that_was_deleted_and_created_again_is_another(tmp_path: Path) -> None:
+    process = Process(tmp_path)
+    process.write(1, 2)
+    process.command(DeleteQueue(queue_identifier("P", "S", ALONE)))
+    process.command(CreateQueue(subscriber_identifier("P", "S"), ALONE))
+    process.run(seconds=10)
+    process.write(7)
+    kill_log(process.log._log)
+    again = Process(tmp_path)
+    assert again.held == [7]
+    assert not again.log.is_damaged, again.log.damage
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_a_stream_that_is_not_hosted_rests_until_its_queue_is_created(tmp_path: Path, compacts: bool) -> None:
+    process = Process(tmp_path)
+    process.write(1, 2)
+    kill_log(process.log._log)
+    other = Process(tmp_path, hosts=False)
+    assert STREAM not in other.member.replicas
+    if compacts:
+        other.log.compact({**other.writes._resting, **replica_stores.present(other.member.replicas.values())})()
+    kill_log(other.log._log)
+    third = Process(tmp_path, hosts=False)
+    third.command(CreateQueue(subscriber_identifier("P", "S"), ALONE))
+    third.run(seconds=10)
+    third.write(3)
+    assert third.held == [1, 2, 3]
+    kill_log(third.log._log)
+    fourth = Process(tmp_path)
+    assert fourth.held == [1, 2, 3]
+    assert not fourth.log.is_damaged, fourth.log.damage
