@@ -18,7 +18,7 @@ from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.replica import RoleChanged
 from qsctl.errors import Damaged
-from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.service import replica_stores
 from qsctl.service.logger import ServiceLog
 from qsctl.service.membership import Membership
@@ -26,6 +26,9 @@ from qsctl.service.replica_writes import ReplicaWrites
 from qsctl.service.stores import Stores
 from qsctl.transport.dds.replica_link import ReplicaLink
 from qsctl.transport.dds.service_transport import ServiceTransport
+
+FLUSH_AGAIN_NS: Final[Nanoseconds] = 5 * MILLISECOND_NS
+"""How soon to look again while a peer's cache is full."""
 
 REPORTED_AGAIN_AFTER_NS: Final[Nanoseconds] = 60 * SECOND_NS
 """How long a complaint about another service is not said again."""
@@ -84,6 +87,7 @@ class Replication:
         self._link: ReplicaLink | None = None
         self._complaints: dict[str, Nanoseconds] = {}
         self._is_silent = False
+        self._all_sent = True
 
     def start(self, transport: ServiceTransport) -> None:
         """Begin to take part, with letters over this transport."""
@@ -120,9 +124,10 @@ class Replication:
 
     def next_deadline(self) -> Nanoseconds | None:
         """When there is something to do though nothing comes."""
-        own = self.member.next_deadline()
-        found = self.membership.next_deadline()
-        return own if found is None else found if own is None else min(own, found)
+        due = [self.member.next_deadline(), self.membership.next_deadline()]
+        if not self._all_sent:
+            due.append(self._clock() + FLUSH_AGAIN_NS)
+        return min((each for each in due if each is not None), default=None)
 
     def close(self) -> None:
         """Let go of the log; what the others are told by that is that this service is gone."""
@@ -170,7 +175,7 @@ class Replication:
         if not self._is_silent:
             for recipient, frames in letters.items():
                 link.send(recipient, self.membership.names, frames)
-        link.flush()
+        self._all_sent = link.flush()
 
     # What is logged.
 

@@ -99,7 +99,8 @@ class Mastery:
             peer.next_index = max(peer.next_index, peer.match_index + 1)
             peer.is_probed = False
             if confirmed.lacks_payload and peer.wants_payloads_to <= peer.match_index:
-                peer.wants_payloads_to = peer.match_index + ENTRIES_MAX
+                # It was not there when the producers wrote: it lacks the payloads of all that was written since, too.
+                peer.wants_payloads_to = max(peer.match_index + ENTRIES_MAX, self._log.last_index)
                 peer.next_index = peer.match_index + 1
         else:
             next_index = max(peer.match_index, min(confirmed.match_index, self._log.last_index)) + 1

@@ -19,8 +19,8 @@ from qsctl.identity import GUID_SIZE_BYTES
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.frames import ENCAPSULATION
 
-PIECE_BYTES_MAX: Final = 256 * 1024
-"""Octets of a letter in one sample of DDS."""
+PIECE_BYTES_MAX: Final = 56 * 1024
+"""Octets of a letter in one sample of DDS: one message on the wire."""
 
 LETTER_BYTES_MAX: Final = 1024 * 1024 * 1024
 """A longer one is refused: the queues of a group hold less in memory."""

@@ -33,7 +33,7 @@ from qsctl.transport.dds.replica_letters import (
 from qsctl.transport.dds.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from qsctl.transport.dds.serialized_reader import SerializedReader
 
-WAITING_PIECES_MAX: Final = 64
+WAITING_PIECES_MAX: Final = 256
 """With so many pieces waiting for a peer, a further letter to it is dropped."""
 
 PEERS_MAX: Final = 256
@@ -177,10 +177,12 @@ class ReplicaLink:
         except (OverflowError, DDSException):
             self.dropped_count += 1
 
-    def flush(self) -> None:
-        """Send what was put; what a peer's cache does not take waits for the next call."""
+    def flush(self) -> bool:
+        """Send what was put. False: some waits for room in a peer's cache, come again soon."""
+        done = True
         for writer in self._writers.values():
-            writer.flush()
+            done = writer.flush() and done
+        return done
 
     def close(self) -> None:
         """Delete everything; the others see it at once."""
