@@ -118,7 +118,8 @@ class Daemon:
         self._tells_to: str | None = None
         self._not_offered: dict[str, str] = {}
         self.transport.boundary.report_to(log.peer_fault)
-        self._tally = Tally(self.engine, self.transport.boundary)
+        member = None if self._replication is None else self._replication.member
+        self._tally = Tally(self.engine, self.transport.boundary, member)
         self._report_figures = report_figures
         self.metrics: MetricsServer | None = None
         if options.metrics_port is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -17,10 +17,16 @@ from prometheus_client.registry import Collector
 
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.events import Event, SamplesRestored
+from qsctl.core.high_availability.member import Member
+from qsctl.core.high_availability.replica import Role
+from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.errors import Unavailable
 from qsctl.instant import SECOND_NS, Nanoseconds
 
 REFRESH_NS: Nanoseconds = SECOND_NS
+
+
+_NONE: Final[Mapping[str, int]] = {}
 
 
 class PeerFaults(Protocol):
@@ -48,6 +54,13 @@ class Figures(NamedTuple):
     """Dead samples that the dead-letter queue has no room for."""
     unstored: dict[str, int]
     """2: the queue's store has failed, and it rests; 1: it enqueues nothing, for the disk is nearly full."""
+    is_master: Mapping[str, int] = _NONE
+    """Of replicated queues: 1 where this service is the master."""
+    epoch: Mapping[str, int] = _NONE
+    up_to_date: Mapping[str, int] = _NONE
+    """Replicas that hold all that is committed; where this service is not the master, 0."""
+    has_quorum: Mapping[str, int] = _NONE
+    lag: Mapping[str, int] = _NONE
 
 
 _GAUGES: Final = {
@@ -58,6 +71,11 @@ _GAUGES: Final = {
         "undeliverable_samples", "Dead samples that the dead-letter queue has no room for; the queue holds them.",
     ),
     "unstored": ("storage_trouble", "1: disk nearly full, new samples are refused; 2: store failed."),
+    "is_master": ("is_master", "1: this service is the master of the replicated queue."),
+    "epoch": ("epoch", "Number of the election that made the present master."),
+    "up_to_date": ("replicas_up_to_date", "Replicas that hold all that is committed, as the master knows them."),
+    "has_quorum": ("has_quorum", "1: the master hears from a quorum, or the replica from its master."),
+    "lag": ("replication_lag_entries", "Entries that the replica furthest behind lacks, as the master knows it."),
 }  # fmt: skip
 """The figures of queues, with the name and help of each for Prometheus."""
 _TOTALS: Final = {
@@ -72,8 +90,9 @@ _TOTALS: Final = {
 class Tally:
     """Counts for Prometheus; used by the service's thread."""
 
-    def __init__(self, engine: ServiceEngine, boundary: PeerFaults) -> None:
+    def __init__(self, engine: ServiceEngine, boundary: PeerFaults, member: Member | None = None) -> None:
         self._engine = engine
+        self._member = member
         self._boundary = boundary
         self._events: Counter[tuple[str, str]] = Counter()
         self._refreshed_at_ns: Nanoseconds = -REFRESH_NS
@@ -103,9 +122,28 @@ class Tally:
             self._boundary.unexpected_count,
             {each.name: len(each.reader_cache) for each in queues},
             {each.name: each.undeliverable_count() for each in queues},
-            {each.name: each.context.refuses + each.context.is_suspended for each in queues},
+            {each.name: self._trouble(each) for each in queues},
+            **self._of_replicas(),
         )
         return True
+
+    def _trouble(self, queue: SharedReaderQueue) -> int:
+        replica = None if self._member is None else self._member.replica_of(queue.name)
+        if replica is not None:
+            return 2 * replica.is_failed  # a slave's queue rests, and nothing is wrong with it
+        return queue.context.refuses + queue.context.is_suspended
+
+    def _of_replicas(self) -> dict[str, dict[str, int]]:
+        if self._member is None:
+            return {}
+        statuses = self._member.statuses()
+        return {
+            "is_master": {name: int(each.role == Role.MASTER) for name, each in statuses.items()},
+            "epoch": {name: each.epoch for name, each in statuses.items()},
+            "up_to_date": {name: each.up_to_date_count for name, each in statuses.items()},
+            "has_quorum": {name: int(each.has_quorum) for name, each in statuses.items()},
+            "lag": {name: each.lag_count for name, each in statuses.items()},
+        }
 
 
 class MetricsServer(Collector):

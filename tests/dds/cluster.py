@@ -54,7 +54,7 @@ _ROLE = re.compile(r"timestamp='([^']+)'.*event='role'.*queue='([^']+)' role='(\
 class Cluster:
     """The services `Cluster_1_A`, `Cluster_1_B` and so on, each in a directory of its own."""
 
-    def __init__(self, directory: Path, domain: int, *, instances: int = 3, **parts: str) -> None:
+    def __init__(self, directory: Path, domain: int, *arguments: str, instances: int = 3, **parts: str) -> None:
         self.domain = domain
         self.services: dict[str, ServiceProcess] = {}
         self._parts = {"name": "Cluster_1", "queues": QUEUES} | parts
@@ -64,7 +64,7 @@ class Cluster:
                 name = f"Cluster_1_{letter}"
                 where = directory / name
                 where.mkdir()
-                service = ServiceProcess(where, domain, "--app-name", name, **self._parts)
+                service = ServiceProcess(where, domain, "--app-name", name, *arguments, **self._parts)
                 stack.callback(service.end)
                 self.services[name] = service
             self._ending = stack.pop_all()

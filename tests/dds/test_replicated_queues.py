@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,12 @@ from typer.testing import CliRunner
 
 from tests.commands import command_line
 from tests.dds.cluster import MASTER_TIMEOUT_MS, Cluster, loads
-from tests.dds.service_process import eventually
+from tests.dds.domains import claim_domain, release_domain
+from tests.dds.service_process import ServiceProcess, eventually
 from tests.patience import PATIENCE_S
 
 KILLS = int(os.environ.get("QSCTL_TEST_KILLS", "2"))
+pytestmark = pytest.mark.xdist_group("cluster")
 QUEUES = ("P/S/Orders", "P/S/Quick")
 
 
@@ -46,22 +50,50 @@ def produced(qsctl: Shell, text: str, *options: str) -> tuple[int, int]:
     return queue["accepted"], queue["rejected"]
 
 
+def figures(service: ServiceProcess) -> dict[str, float]:
+    """The gauges of the persistent queue for Prometheus, some time after it has its role."""
+    time.sleep(2.5)  # they are made once a second
+    port = re.findall(r"metrics_port=(\d+)", service.log.read_text())[-1]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as answer:
+        text = answer.read().decode()
+    return {name: float(value) for name, value in re.findall(r'qsctl_queue_(\w+){queue="P/S/Orders"} (\S+)', text)}
+
+
 def replicas(qsctl: Shell) -> list[dict[str, Any]]:
     """The replicas of the persistent queue that answer."""
     found: list[dict[str, Any]] = qsctl.document("get", "replication", "Orders")
     return found
 
 
-@pytest.fixture
-def cluster(tmp_path: Path, domain: int) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path, domain)
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One cluster for the tests that leave it whole, one after the other: it takes seconds to start."""
+    domain = claim_domain()
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"), domain)
     yield cluster
     cluster.end()
+    release_domain(domain)
+
+
+@pytest.fixture
+def cluster(shared: Cluster) -> Cluster:
+    for queue in QUEUES:
+        shared.await_all(queue)
+    return shared
+
+
+@pytest.fixture
+def domain(request: pytest.FixtureRequest) -> Iterator[int]:
+    """That of the cluster, in tests that use it; else one of the test's own."""
+    if "cluster" in request.fixturenames:
+        yield request.getfixturevalue("shared").domain
+        return
+    claimed = claim_domain()
+    yield claimed
+    release_domain(claimed)
 
 
 def test_no_accepted_sample_is_lost_when_masters_are_killed(cluster: Cluster, domain: int) -> None:
-    for queue in QUEUES:
-        cluster.await_all(queue)
     took_s: list[float] = []
     with loads(domain, "Orders", "Quick") as running:
         for number in range(KILLS):
@@ -91,8 +123,6 @@ def test_no_accepted_sample_is_lost_when_masters_are_killed(cluster: Cluster, do
 
 
 def test_a_master_that_was_stopped_longer_than_its_time_out_follows_the_new_one(cluster: Cluster, domain: int) -> None:
-    for queue in QUEUES:
-        cluster.await_all(queue)
     with loads(domain, "Orders", "Quick"):
         time.sleep(0.5)
         master = cluster.master("P/S/Orders")
@@ -107,14 +137,18 @@ def test_a_master_that_was_stopped_longer_than_its_time_out_follows_the_new_one(
 
 
 def test_two_instances_refuse_without_the_other_and_say_why(tmp_path: Path, domain: int) -> None:
-    cluster = Cluster(tmp_path, domain, instances=2)
+    cluster = Cluster(tmp_path, domain, "--metrics-port", "0", instances=2)
     try:
         qsctl = Shell(domain)
         other = "Cluster_1_B" if cluster.await_all("P/S/Orders") == "Cluster_1_A" else "Cluster_1_A"
+        metrics = [figures(each) for each in cluster.services.values()]
+        assert sorted(each["is_master"] for each in metrics) == [0, 1]
+        assert {(each["storage_trouble"], each["has_quorum"]) for each in metrics} == {(0, 1)}
+        assert sorted(each["replicas_up_to_date"] for each in metrics) == [0, 2]
         assert produced(qsctl, "a") == (1, 0)
         cluster.kill(other)
         assert eventually(lambda: [each["role"] for each in replicas(qsctl)] == ["candidate"], PATIENCE_S)
-        assert produced(qsctl, "b") == (0, 1)
+        assert produced(qsctl, "b", "--timeout", "2s") == (0, 1)
         (alone,) = replicas(qsctl)
         assert (alone["has_quorum"], alone["quorum_count"], alone["replica_count"]) == (False, 2, 2)
         assert alone["reason"] == "no sign of a master within master_timeout"
@@ -128,7 +162,7 @@ def test_two_instances_refuse_without_the_other_and_say_why(tmp_path: Path, doma
 
 def test_an_operator_sees_who_is_master_and_how_far_the_others_are(cluster: Cluster, domain: int) -> None:
     qsctl = Shell(domain)
-    master = cluster.await_all("P/S/Orders")
+    master = cluster.master("P/S/Orders")
     assert produced(qsctl, "a", "--replicate") == (1, 0)
     assert eventually(lambda: {each["lag_count"] for each in replicas(qsctl)} == {0}, PATIENCE_S)
     rows = {each["service"]: each for each in replicas(qsctl)}
@@ -143,7 +177,6 @@ def test_an_operator_sees_who_is_master_and_how_far_the_others_are(cluster: Clus
 
 
 def test_a_second_service_of_a_member_s_name_takes_no_part(cluster: Cluster, domain: int, tmp_path: Path) -> None:
-    cluster.await_all("P/S/Orders")
     twin = cluster.start_another(tmp_path / "twin", "Cluster_1_A")
     assert eventually(lambda: "another_replica_of_this_name" in twin.log.read_text(), PATIENCE_S)
     assert "another_replica_of_this_name" not in cluster.services["Cluster_1_A"].log.read_text()
@@ -151,3 +184,5 @@ def test_a_second_service_of_a_member_s_name_takes_no_part(cluster: Cluster, dom
     fourth = cluster.start_another(tmp_path / "fourth", "Cluster_1_Z")
     assert eventually(lambda: "too_many_instances" in fourth.log.read_text(), PATIENCE_S)
     assert "role='master'" not in twin.log.read_text() + fourth.log.read_text()
+    twin.end()
+    fourth.end()

@@ -44,7 +44,7 @@ from qsctl.core.messages import (
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Batch, Input, Ready, StreamName
 from qsctl.core.records import QueueRecord
-from qsctl.core.statistics.status import SharedReaderQueueStatus
+from qsctl.core.statistics.status import ReplicationStatus, SharedReaderQueueStatus
 from qsctl.errors import Refused
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
@@ -265,6 +265,16 @@ class Member:
     def _status(self, status: SharedReaderQueueStatus, replica: Replica) -> SharedReaderQueueStatus:
         replication = status_of(replica, self._now, len(self.names), self.note)
         return structs.replace(status, replication=replication)
+
+    def replica_of(self, queue: str) -> Replica | None:
+        """Return the replica that a queue belongs to, by its full name; None: it is not replicated, or not hosted."""
+        return self._by_queue.get(queue)
+
+    def statuses(self) -> dict[str, ReplicationStatus]:
+        """Return the state of each replicated queue's replica, by the queue's full name."""
+        return {
+            name: status_of(replica, self._now, len(self.names), self.note) for name, replica in self._by_queue.items()
+        }
 
     def _check_names(self, names: Sequence[str]) -> None:
         if len(set(names)) < len(names) or self.name not in names:
