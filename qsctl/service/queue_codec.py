@@ -1,13 +1,14 @@
 """The records of queues, and of the service's state, as bytes for the stores: MessagePack by msgspec [QS 2.14.2].
 
-Decides: what a body says, and which positions begin and end with it. What usually happens together is one body: a
-sample that is enqueued and assigned to a consumer at once, and samples that are removed one after the other.
+Decides: what a body says, and which positions begin and end with it. What usually happens together is one body:
+samples of one writer that are enqueued one after the other, and assigned to consumers at once, up to a page of them;
+and samples that are removed one after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice, zip_longest
+from itertools import islice, repeat, zip_longest
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -77,7 +78,31 @@ class _RemovedRun(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=False)
     cause: RemovalCause
 
 
-_SEVERAL: Final = frozenset({_SentMetadata, _RemovedRun})
+class _SampleRun(msgspec.Struct, frozen=True, array_like=True, tag=9, gc=False):
+    """Plain samples of one writer, one after the other by position and by sequence number, enqueued at one instant.
+
+    `consumers` are those to which each was assigned for the first time right after: none where none was, one where all
+    went to the same.
+    """
+
+    queue: str
+    position: int
+    count: int
+    writer_guid: Guid
+    sequence_number: int
+    enqueued_at_ns: Nanoseconds
+    expires_at_ns: Nanoseconds
+    source_guid: Guid
+    consumers: list[Guid]
+
+
+RUN_SAMPLES_MAX: Final = 64
+"""How many samples one body has."""
+
+RUN_PAYLOAD_BYTES_MAX: Final = 4_096
+"""How much of them: what damages a page takes so much, and a payload is read with the others of its body."""
+
+_SEVERAL: Final = frozenset({_SentMetadata, _RemovedRun, _SampleRun})
 """What is several records."""
 
 
@@ -101,6 +126,12 @@ class _RemovedRunHead(msgspec.Struct, frozen=True, array_like=True, tag=7, gc=Fa
     positions: list[int]
 
 
+class _SampleRunHead(msgspec.Struct, frozen=True, array_like=True, tag=9, gc=False):
+    queue: str
+    position: int
+    count: int
+
+
 class _RememberedHead(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=False):
     queue: str
     position: int
@@ -109,7 +140,7 @@ class _RememberedHead(msgspec.Struct, frozen=True, array_like=True, tag=5, gc=Fa
 _ABOUT_A_SAMPLE: Final = frozenset({Enqueued, Assigned, Returned, Undeliverable, Removed})
 """The records that have a sample's position."""
 
-_Metadata: TypeAlias = Record | _SentMetadata | _RemovedRun
+_Metadata: TypeAlias = Record | _SentMetadata | _RemovedRun | _SampleRun
 
 
 _FIELDS: Final = attrgetter(*_EnqueuedMetadata.__struct_fields__)
@@ -118,10 +149,12 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Metadata).decode
 _decode_head = msgspec.msgpack.Decoder(_EnqueuedHead | _SentHead | _RemovedHead | _RememberedHead).decode
 _decode_run_head = msgspec.msgpack.Decoder(_RemovedRunHead).decode
+_decode_sample_run_head = msgspec.msgpack.Decoder(_SampleRunHead).decode
 
 _ENQUEUED_TAGS: Final = frozenset({1, 6})
 _REMOVED_TAG: Final = 4
 _REMOVED_RUN_TAG: Final = 7
+_SAMPLE_RUN_TAG: Final = 9
 _REMEMBERED_TAG: Final = 5
 """What the second byte of a body says it is."""
 
@@ -156,8 +189,14 @@ class _QueueCodec:
         try:
             for body in bodies:
                 kind = body[1]
-                if kind in _ENQUEUED_TAGS:
+                if kind == _SAMPLE_RUN_TAG:
+                    head = _decode_sample_run_head(body)
+                    _check_run_count(head.count)
+                    into.begun.update(range(head.position, head.position + head.count))
+                    into.carrier_count += 1
+                elif kind in _ENQUEUED_TAGS:
                     begin(_decode_head(body).position)
+                    into.carrier_count += 1
                 elif kind == _REMOVED_RUN_TAG:
                     into.ended.update(_decode_run_head(body).positions)
                 elif kind == _REMOVED_TAG:
@@ -183,63 +222,137 @@ class _QueueCodec:
         data: list[bytes] = []
         ended: list[int] = []
         carriers: list[int] = []
-        run: list[int] = []
+        removed: list[int] = []
+        first: Enqueued | None = None  # of the run of samples that is open
+        consumers: list[Guid] = []
+        count = left_bytes = position = number = 0
+        writer = NIL_GUID
         included: Record | None = None
-        body: _Metadata | _EnqueuedMetadata | _PlainMetadata
-        count = 1
         for record, after in zip_longest(records, islice(records, 1, None)):
             if record is included:
                 continue
-            body = record
+            if type(record) is Enqueued:
+                position, number = position + 1, number + 1
+                identity, payload = record.identity, record.payload
+                is_plain = _is_plain(record)
+                assigned: Assigned | None = None
+                if type(after) is Assigned and after.position == record.position and after.attempt == 1:
+                    assigned = after
+                if first is not None and not (
+                    is_plain
+                    and record.position == position
+                    and identity.sequence_number == number
+                    and identity.writer_guid == writer
+                    and record.enqueued_at_ns == first.enqueued_at_ns
+                    and record.expires_at_ns == first.expires_at_ns
+                    and record.source_guid == first.source_guid
+                    and record.queue == first.queue
+                    and (assigned is not None) is bool(consumers)
+                    and len(payload) <= left_bytes
+                    and count < RUN_SAMPLES_MAX
+                ):
+                    bodies.append(_encode(_run_of(first, count, consumers)))
+                    counts.append(2 * count if consumers else count)
+                    first = None
+                positions.append(record.position)
+                data.append(payload)
+                carriers.append(len(bodies))
+                if not is_plain:
+                    bodies.append(_encode(_EnqueuedMetadata(*_FIELDS(record))))
+                    counts.append(1)
+                    continue
+                if first is None:
+                    first, consumers, count, left_bytes = record, [], 0, RUN_PAYLOAD_BYTES_MAX
+                    position, number, writer = record.position, identity.sequence_number, identity.writer_guid
+                count += 1
+                left_bytes -= len(payload)
+                if assigned is not None:
+                    included = assigned
+                    consumers.append(assigned.consumer_guid)
+                continue
+            if first is not None:
+                bodies.append(_encode(_run_of(first, count, consumers)))
+                counts.append(2 * count if consumers else count)
+                first = None
             if type(record) is Removed:
-                run.append(record.position)
+                removed.append(record.position)
                 if type(after) is Removed and after.cause is record.cause and after.queue == record.queue:
                     continue
-                if (count := len(run)) > 1:
-                    body = _RemovedRun(record.queue, run, record.cause)
-                ended += run
-                run = []
-            elif type(record) is Enqueued:
-                position = record.position
-                positions.append(position)
-                data.append(record.payload)
-                carriers.append(len(bodies))
-                if not _is_plain(record):
-                    body = _EnqueuedMetadata(*_FIELDS(record))
-                elif type(after) is Assigned and after.position == position and after.attempt == 1:
-                    body = _SentMetadata(
-                        record.queue,
-                        position,
-                        record.identity,
-                        record.enqueued_at_ns,
-                        record.expires_at_ns,
-                        record.source_guid,
-                        after.consumer_guid,
-                    )
-                    included, count = after, 2
-                else:
-                    body = _PlainMetadata(
-                        record.queue,
-                        position,
-                        record.identity,
-                        record.enqueued_at_ns,
-                        record.expires_at_ns,
-                        record.source_guid,
-                    )
-            bodies.append(_encode(body))
-            counts.append(count)
-            count = 1
+                run = record if len(removed) == 1 else _RemovedRun(record.queue, removed, record.cause)
+                bodies.append(_encode(run))
+                counts.append(len(removed))
+                ended += removed
+                removed = []
+            else:
+                bodies.append(_encode(record))
+                counts.append(1)
+        if first is not None:
+            bodies.append(_encode(_run_of(first, count, consumers)))
+            counts.append(2 * count if consumers else count)
         return Encoded(bodies, counts, positions, data, ended, carriers)
 
 
+def _run_of(first: Enqueued, count: int, consumers: list[Guid]) -> _PlainMetadata | _SampleRun:
+    """Return what says of so many samples, from the first one on, that they were enqueued and assigned to these."""
+    identity = first.identity
+    if count == 1:
+        fields = (
+            first.queue, first.position, identity, first.enqueued_at_ns, first.expires_at_ns, first.source_guid,
+        )  # fmt: skip
+        return _SentMetadata(*fields, consumers[0]) if consumers else _PlainMetadata(*fields)
+    return _SampleRun(
+        first.queue,
+        first.position,
+        count,
+        identity.writer_guid,
+        identity.sequence_number,
+        first.enqueued_at_ns,
+        first.expires_at_ns,
+        first.source_guid,
+        consumers[:1] if consumers.count(consumers[0] if consumers else NIL_GUID) == count else consumers,
+    )
+
+
+def _check_run_count(count: int) -> None:
+    if not 0 < count <= RUN_SAMPLES_MAX:
+        raise UnreadableRecord(f"a run of {count} samples; there are 1 to {RUN_SAMPLES_MAX}")
+
+
 def _parts(found: _Metadata) -> Sequence[Record]:
-    """Return the records of a body that is several."""
+    """Return the records of a body that is several.
+
+    Raises:
+        UnreadableRecord: its members contradict each other.
+    """
     if isinstance(found, _SentMetadata):
         queue, position = found.queue, found.position
         sample = (queue, position, found.identity, found.enqueued_at_ns, found.expires_at_ns, found.source_guid)
         return (Enqueued(*sample), Assigned(queue, position, found.consumer_guid, 1))
+    if isinstance(found, _SampleRun):
+        return _samples_of(found)
     assert isinstance(found, _RemovedRun)
     return [Removed(found.queue, position, found.cause) for position in found.positions]
+
+
+def _samples_of(run: _SampleRun) -> Sequence[Record]:
+    _check_run_count(run.count)
+    queue, writer, at_ns, expires_at_ns = run.queue, run.writer_guid, run.enqueued_at_ns, run.expires_at_ns
+    first, source, consumers = run.position, run.source_guid, run.consumers
+    numbers = range(run.sequence_number, run.sequence_number + run.count)
+    enqueued = [
+        Enqueued(queue, position, SampleIdentity(writer, number), at_ns, expires_at_ns, source)
+        for position, number in enumerate(numbers, first)
+    ]
+    if not consumers:
+        return enqueued
+    if len(consumers) not in (1, run.count):
+        raise UnreadableRecord(f"{run.count} samples were assigned to {len(consumers)} consumers")
+    each = repeat(consumers[0]) if len(consumers) == 1 else iter(consumers)
+    assigned = [
+        Assigned(queue, position, guid, 1)
+        for position, guid in zip(range(first, first + run.count), each, strict=False)
+    ]
+    return [record for pair in zip(enqueued, assigned, strict=True) for record in pair]
 
 
 def _is_plain(record: Enqueued) -> bool:

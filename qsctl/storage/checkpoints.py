@@ -140,7 +140,7 @@ class Checkpoints:
                 before = data_before[1:] if index == data_before[0] else (HEADER_SIZE_BYTES, 0)
                 log.cut(index, *before)
             raise
-        self.body_count += len(encoded.bodies)
+        self.body_count += encoded.piece_count
         self._data.locate(index, offset, encoded)
 
     def follow(self, records: Sequence[Record]) -> None:
@@ -338,6 +338,7 @@ class Checkpoints:
                         self._codec.read_positions([body], found)
                     except UnreadableRecord as error:
                         self._report_unreadable(index, start, end, error)
+        self.body_count += len(found.begun) - found.carrier_count
         next_position = max(found.next_free, *(max(each, default=-1) + 1 for each in (found.begun, found.ended)))
         locations = self._data.locations
         stray = locations.keys() - found.begun

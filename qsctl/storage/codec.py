@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -32,7 +33,7 @@ class Encoded(NamedTuple):
     """A batch of records as bodies: `counts` says how many records each body is; payloads stand apart.
 
     `positions` and `data` are those of the records that carry a payload, in step; `ended` are the positions that end.
-    `carriers` are the indexes of the bodies that begin with such a record, in step with them.
+    `carriers` are the indexes of the bodies that these records are in, in step with them: a body may have several.
     """
 
     bodies: list[bytes]
@@ -42,12 +43,19 @@ class Encoded(NamedTuple):
     ended: list[int]
     carriers: list[int]
 
+    @property
+    def piece_count(self) -> int:
+        """How many bodies there would be if none had two payloads."""
+        return len(self.bodies) + len(self.positions) - len({*self.carriers})
+
 
 class Positions:
     """Which positions begin and end in the bodies of a store."""
 
     def __init__(self) -> None:
         self.begun: set[int] = set()
+        self.carrier_count = 0
+        """How many bodies they begin in."""
         self.ended: set[int] = set()
         self.next_free = 0
         """The first position that was free when a snapshot was made."""
@@ -93,6 +101,30 @@ class Codec(Protocol):
         Raises:
             UnreadableRecord: one cannot be read; what is said before it was noted.
         """
+
+
+def pack_payloads(payloads: Sequence[bytes]) -> bytes:
+    """Return the payloads of one body as one: where there are several, their sizes stand before them."""
+    if len(payloads) == 1:
+        return payloads[0]
+    return b"".join((struct.pack(f"<{len(payloads)}I", *map(len, payloads)), *payloads))
+
+
+def unpack_payloads(packed: bytes, count: int) -> Sequence[bytes]:
+    """Return the so many payloads of a body.
+
+    Raises:
+        UnreadableRecord: the sizes are not those of what is there.
+    """
+    if count == 1:
+        return (packed,)
+    head = struct.Struct(f"<{count}I")
+    if len(packed) < head.size:
+        raise UnreadableRecord(f"{len(packed)} bytes are no {count} payloads")
+    ends = list(accumulate(head.unpack_from(packed), initial=head.size))
+    if ends[-1] != len(packed):
+        raise UnreadableRecord(f"{count} payloads end at {ends[-1]} of {len(packed)} bytes")
+    return [packed[start:end] for start, end in pairwise(ends)]
 
 
 fill = msgspec.structs.force_setattr

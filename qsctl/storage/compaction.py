@@ -12,7 +12,7 @@ from typing import Final
 
 from qsctl.instant import INFINITE_NS
 from qsctl.storage.base import Shares
-from qsctl.storage.codec import Codec, Record
+from qsctl.storage.codec import Codec, Encoded, Record
 from qsctl.storage.segment_file import Replacement
 
 ROOM_FOR_FILES: Final = 4_096
@@ -68,7 +68,7 @@ class Compaction:
         """
         records = self._kept.take(POSITIONS_AT_ONCE)
         encoded = self._codec.encode(records)
-        self._add(encoded.bodies)
+        self._add(encoded)
         self.payload_count += len(encoded.positions)
         if self.held is not None:
             self.held.update(encoded.positions)
@@ -84,8 +84,8 @@ class Compaction:
         position_of = self._codec.position_of
         late = [each for each in records if (position := position_of(each)) is not None and position <= taken_to]
         if late:
-            self._add(self._codec.encode(late).bodies)
+            self._add(self._codec.encode(late))
 
-    def _add(self, bodies: Sequence[bytes]) -> None:
-        self.base.add(bodies)
-        self.body_count += len(bodies)
+    def _add(self, encoded: Encoded) -> None:
+        self.base.add(encoded.bodies)
+        self.body_count += encoded.piece_count

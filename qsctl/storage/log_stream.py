@@ -6,15 +6,15 @@ when the file is to go. Reading the log once more gives the same.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence, Set
-from itertools import accumulate, repeat
+from itertools import accumulate, islice, repeat
 from operator import add
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from qsctl.storage.codec import Codec, Encoded, Record, UnreadableRecord, fill
+from qsctl.storage.codec import Codec, Encoded, Record, UnreadableRecord, fill, pack_payloads, unpack_payloads
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.frames import FRAME_HEADER
 from qsctl.storage.log_frames import ENTRY_OVERHEAD_BYTES, Place, Stream
@@ -25,10 +25,13 @@ _OVERHEAD_BYTES: Final = FRAME_HEADER.size + ENTRY_OVERHEAD_BYTES
 
 
 class Body(NamedTuple):
-    """What stands in one body of the log: some records that belong together."""
+    """What stands in one body of the log: some records that belong together.
+
+    `body` is None where it says more than these records: they are to be encoded anew.
+    """
 
     first_index: int
-    body: bytes
+    body: bytes | None
     records: Sequence[Record]
 
     def without(self, positions: set[int], codec: Codec) -> Body:
@@ -36,7 +39,7 @@ class Body(NamedTuple):
         kept = [each for each in self.records if codec.position_of(each) not in positions]
         if len(kept) == len(self.records):
             return self
-        return Body(self.first_index, codec.encode(kept).bodies[0] if kept else b"", kept)
+        return Body(self.first_index, None, kept)
 
 
 class LogStream:
@@ -60,6 +63,9 @@ class LogStream:
         self.next_index = self.entry.checkpointed + 1
         self.is_truncatable = is_truncatable
         self._committed_index = self.entry.checkpointed
+        self._read_at = -1
+        self._read: dict[int, bytes] = {}
+        """The payloads of the body that was read last, and where it is: those beside it are often wanted next."""
         self._uncommitted: deque[tuple[int, int, int]] = deque()
         """Of the records that end a position and are not committed yet: index, file and position."""
         self.replayed: list[Record] | None = self._replay()
@@ -90,10 +96,11 @@ class LogStream:
     def part(self, encoded: Encoded) -> Part:
         """Return records as a part of a group."""
         bodies, data = encoded.bodies, encoded.data
-        if len(data) != len(bodies):
+        if len(data) != len(bodies) or encoded.piece_count != len(bodies):
             data = [b""] * len(bodies)
-            for at, payload in zip(encoded.carriers, encoded.data, strict=True):
-                data[at] = payload
+            payloads = iter(encoded.data)
+            for at, count in Counter(encoded.carriers).items():
+                data[at] = pack_payloads(list(islice(payloads, count)))
         return Part(self.number, self.next_index, encoded.counts, bodies, data)
 
     def note(
@@ -112,7 +119,7 @@ class LogStream:
         file, offset = place
         first_index, self.next_index = self.next_index, self.next_index + len(records)
         bodies = part.bodies
-        usage = self.usage.of(file, self.last_index, len(bodies))
+        usage = self.usage.of(file, self.last_index, encoded.piece_count)
         if encoded.positions:
             sizes = map(add, map(len, bodies), map(len, part.data))
             starts = list(accumulate(map(add, sizes, repeat(_OVERHEAD_BYTES)), initial=file << FILE_BITS | offset))
@@ -195,7 +202,22 @@ class LogStream:
         location = self.usage.locations.get(position)
         if location is None:
             return None
-        return self.log.payload(location >> FILE_BITS, location & OFFSET_MASK, self.number)
+        payloads = self._read if self._read_at == location else self._payloads_at(location)
+        if position not in payloads:
+            raise ValueError("it is another position's")
+        if len(payloads) > 1:
+            self._read, self._read_at = payloads, location
+        return payloads[position]
+
+    def _payloads_at(self, location: int) -> dict[int, bytes]:
+        """Return the payloads of a body by position."""
+        body, packed = self.log.entry(location >> FILE_BITS, location & OFFSET_MASK, self.number)
+        carrier = self.codec.carrier
+        try:
+            positions = [each.position for each in self.codec.decode(body) if type(each) is carrier]
+            return dict(zip(positions, unpack_payloads(packed, len(positions)), strict=True))
+        except UnreadableRecord as error:
+            raise ValueError(str(error)) from error
 
     def place_of(self, position: int) -> str:
         """Return where the payload of a position is, for a message."""
@@ -231,7 +253,7 @@ class LogStream:
                 elif where in usage.files:
                     usage.files[where].is_touched = True
         left = (body.without(dropped, self.codec) for body in bodies) if dropped else iter(bodies)
-        return [body for body in left if body.body]
+        return [body for body in left if body.records]
 
     def forget_payloads(self, positions: Sequence[int]) -> None:
         """Note that the payloads at these positions are in the stream's own files from now on."""
@@ -250,13 +272,15 @@ class LogStream:
                 file = place.file
                 in_file = usage.of(file, 0, 0)
             in_file.last_index = place.first_index + place.record_count - 1
-            in_file.body_count += 1
             found += records
-            rest = records
-            if records and type(records[0]) is carrier:
-                seen.add(position := records[0].position)
-                usage.begin_one(in_file, position, file << FILE_BITS | place.start - FRAME_HEADER.size)
-                rest = records[1:]
+            rest = []
+            for record in records:
+                if type(record) is carrier:
+                    seen.add(position := record.position)
+                    usage.begin_one(in_file, position, file << FILE_BITS | place.start - FRAME_HEADER.size)
+                else:
+                    rest.append(record)
+            in_file.body_count += max(1, len(records) - len(rest))
             if rest:
                 ended = [position for each in rest if (position := ended_by(each)) is not None]
                 if ended:
@@ -278,15 +302,16 @@ class LogStream:
         skipped_count = max(0, self.entry.checkpointed + 1 - first_index)
         try:
             records = self.codec.decode(body)
+            carriers = [each for each in records if type(each) is self.codec.carrier]
+            if carriers:
+                for record, each in zip(carriers, unpack_payloads(payload, len(carriers)), strict=True):
+                    fill(record, "payload", each)
         except UnreadableRecord as error:
             self._report_unreadable(place, error)
             return Body(first_index + skipped_count, body, ())
-        if type(records[0]) is self.codec.carrier:
-            fill(records[0], "payload", payload)
         if skipped_count or place.is_cut:
-            records = records[skipped_count : place.record_count]
-            body = self.codec.encode(records).bodies[0] if records else b""
-        return Body(first_index + skipped_count, body, records)
+            return Body(first_index + skipped_count, None, records[skipped_count : place.record_count])
+        return Body(first_index, body, records)
 
     def _report_unreadable(self, place: Place, error: UnreadableRecord) -> None:
         what = f"a record that this version cannot read: {error}"

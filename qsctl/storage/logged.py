@@ -289,19 +289,34 @@ class LoggedStorage(WritesThenSyncs):
         """Write bodies to its own files; of positions that ended meanwhile without payload."""
         codec, in_log = self.codec, self.in_log
         in_log.replayed = None
-        ended = [at for body in bodies for each in body.records if (at := codec.ended_by(each)) is not None]
-        begun = {
-            at: body.records[0]
-            for at, body in enumerate(bodies)
-            if body.records and type(body.records[0]) is codec.carrier
-        }
-        held = {at: each for at, each in begun.items() if self.is_in_log(each.position)}
-        positions = [each.position for each in held.values()]
-        counts = [len(body.records) for body in bodies]
-        data = [each.payload for each in held.values()]
-        self._own.put(Encoded([body.body for body in bodies], counts, positions, data, ended, list(held)))
+        metadata: list[bytes] = []
+        counts: list[int] = []
+        positions: list[int] = []
+        data: list[bytes] = []
+        carriers: list[int] = []
+        begun: set[int] = set()
+        ended: list[int] = []
+        for body in bodies:
+            first = len(metadata)
+            if body.body is None:
+                anew = codec.encode(body.records)
+                metadata += anew.bodies
+                counts += anew.counts
+            else:
+                metadata.append(body.body)
+                counts.append(len(body.records))
+            for record in body.records:
+                if type(record) is codec.carrier:
+                    begun.add(record.position)
+                    if self.is_in_log(record.position):
+                        positions.append(record.position)
+                        data.append(record.payload)
+                        carriers.append(first)
+                elif (position := codec.ended_by(record)) is not None:
+                    ended.append(position)
+        self._own.put(Encoded(metadata, counts, positions, data, ended, carriers))
         in_log.forget_payloads(positions)
-        in_log.ended.update({each.position for each in begun.values()}.difference(positions))
+        in_log.ended.update(begun.difference(positions))
         in_log.ended.difference_update(ended)
 
 

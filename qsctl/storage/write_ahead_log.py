@@ -238,8 +238,8 @@ class WriteAheadLog:
         self._forgotten.append(number)
         self.commit(())
 
-    def payload(self, file: int, offset: int, number: int) -> bytes:
-        """Return the payload of the record whose frame begins there.
+    def entry(self, file: int, offset: int, number: int) -> tuple[bytes, bytes]:
+        """Return body and payload of the records whose frame begins there.
 
         Raises:
             ValueError: it is not there, or does not match its checksum.
@@ -248,10 +248,10 @@ class WriteAheadLog:
         header, body = self._log.read_body(file, offset)
         if not is_whole(header, body, self._log.headers[file].marks):
             raise ValueError("it does not match its checksum")
-        found, _, data = entry_parts(body)
+        found, records, payload = entry_parts(body)
         if found != number:
             raise ValueError("it is another stream's")
-        return data
+        return records, payload
 
     def path(self, file: int) -> Path:
         """The file of this index."""

@@ -35,8 +35,9 @@ QUEUE = "P/S/orders"
 
 
 def enqueued(position: int, payload: bytes = b"payload", **fields: object) -> Enqueued:
+    """A sample of one writer; eight that follow one another come at one instant, as in a turn."""
     identity = SampleIdentity(WRITER, position + 1)
-    record = Enqueued(QUEUE, position, identity, 1_000 + position, INFINITE_NS, payload=payload)
+    record = Enqueued(QUEUE, position, identity, 1_000 + position // 8, INFINITE_NS, payload=payload)
     return replace(record, **fields)
 
 
@@ -245,7 +246,8 @@ class StoreContract:
         store.append([enqueued(at) for at in range(100)])
         assert not store.worth_compacting()
         for start in range(100, 6_000, 100):
-            store.append([enqueued(at) for at in range(start, start + 100)])
+            # At instants of their own: else what is left of those that ended is a body for eight.
+            store.append([enqueued(at, enqueued_at_ns=at) for at in range(start, start + 100)])
             store.append([removed(at) for at in range(start, start + 100)])
         assert store.worth_compacting()
         store.compact(enqueued(at) for at in range(100))

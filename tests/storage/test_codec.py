@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, strategies
 from msgspec.structs import replace
 
 from qsctl.core.records import Assigned, DeadLetterReason, Enqueued, Record, RemovalCause, Removed
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
-from qsctl.service.queue_codec import QUEUE_CODEC
-from qsctl.storage.codec import Positions
+from qsctl.service.queue_codec import QUEUE_CODEC, RUN_PAYLOAD_BYTES_MAX, RUN_SAMPLES_MAX
+from qsctl.storage.codec import Positions, UnreadableRecord, pack_payloads, unpack_payloads
 from tests.storage.contract import batches
 
 ONE, OTHER = Guid(b"1" * 16), Guid(b"2" * 16)
@@ -48,6 +49,16 @@ def test_the_payload_stands_apart() -> None:
 QUEUE = "P/S/orders"
 
 
+def run_of(count: int, consumer: Guid | None = None, first: int = 7) -> list[Record]:
+    """Samples like the plain one that follow one another, each assigned to a consumer where one is given."""
+    records: list[Record] = []
+    for at in range(first, first + count):
+        records.append(replace(PLAIN, position=at, identity=SampleIdentity(ONE, at + 2)))
+        if consumer is not None:
+            records.append(Assigned(QUEUE, at, consumer, 1))
+    return records
+
+
 def removed(position: int, cause: RemovalCause = RemovalCause.DELIVERED) -> Removed:
     return Removed(QUEUE, position, cause)
 
@@ -63,6 +74,21 @@ def removed(position: int, cause: RemovalCause = RemovalCause.DELIVERED) -> Remo
         ([removed(3), removed(5), removed(4)], 1),
         ([removed(3), removed(5, RemovalCause.EXPIRED), removed(4)], 3),
         ([removed(3), PLAIN, Assigned(QUEUE, 7, ONE, 1), removed(7), removed(8)], 3),
+        (run_of(3), 1),
+        (run_of(3, ONE), 1),
+        ([*run_of(2, ONE), *run_of(2, OTHER, 9)], 1),
+        ([*run_of(2, ONE), *run_of(2, None, 9)], 2),
+        ([*run_of(2), replace(PLAIN, position=9, identity=SampleIdentity(ONE, 12))], 2),
+        ([*run_of(2), replace(PLAIN, position=9, identity=SampleIdentity(OTHER, 11))], 2),
+        ([*run_of(2), replace(PLAIN, position=10, identity=SampleIdentity(ONE, 11))], 2),
+        ([*run_of(2), replace(run_of(1, None, 9)[0], enqueued_at_ns=1_001)], 2),
+        ([*run_of(2), replace(run_of(1, None, 9)[0], expires_at_ns=5_000)], 2),
+        ([*run_of(2), replace(run_of(1, None, 9)[0], source_guid=OTHER)], 2),
+        ([*run_of(2), replace(run_of(1, None, 9)[0], queue="P/S/bills")], 2),
+        ([*run_of(2), replace(run_of(1, None, 9)[0], flags=4)], 2),
+        ([*run_of(2), replace(run_of(1, None, 9)[0], flags=4), *run_of(2, None, 10)], 3),
+        (run_of(RUN_SAMPLES_MAX), 1),
+        (run_of(RUN_SAMPLES_MAX + 1), 2),
     ],
 )
 def test_what_happens_together_is_one_body(records: list[Record], body_count: int) -> None:
@@ -82,3 +108,36 @@ def test_bodies_keep_every_record_and_their_order_and_tell_who_comes_and_goes(dr
         QUEUE_CODEC.read_positions(encoded.bodies, found)
         assert found.begun == {each.position for each in batch if isinstance(each, Enqueued)}
         assert found.ended == set(encoded.ended) == {each.position for each in batch if isinstance(each, Removed)}
+
+
+def test_a_body_has_no_more_payload_than_a_page() -> None:
+    half = bytes(RUN_PAYLOAD_BYTES_MAX // 2)
+    encoded = QUEUE_CODEC.encode([replace(each, payload=half) for each in run_of(5)])
+    assert encoded.counts == [2, 2, 1]
+    assert encoded.carriers == [0, 0, 1, 1, 2]
+    assert encoded.piece_count == 5
+
+
+@pytest.mark.parametrize(
+    ("count", "consumers"), [(0, []), (-1, []), (2**40, []), (RUN_SAMPLES_MAX + 1, []), (3, [ONE, ONE])]
+)
+def test_a_run_that_contradicts_itself_is_refused(count: int, consumers: list[Guid]) -> None:
+    run = [9, QUEUE, 7, count, ONE, 9, 1_000, INFINITE_NS, ONE, consumers]
+    body = msgspec.msgpack.encode(run)
+    with pytest.raises(UnreadableRecord):
+        QUEUE_CODEC.decode(body)
+    with pytest.raises(UnreadableRecord):
+        QUEUE_CODEC.decode_all([body])
+    if not consumers:
+        with pytest.raises(UnreadableRecord):
+            QUEUE_CODEC.read_positions([body], Positions())
+
+
+@given(strategies.lists(strategies.binary(max_size=9), min_size=1, max_size=9))
+def test_the_payloads_of_a_body_are_told_apart(payloads: list[bytes]) -> None:
+    packed = pack_payloads(payloads)
+    assert list(unpack_payloads(packed, len(payloads))) == payloads
+    if len(payloads) > 1:
+        for damaged in (packed[:-1], packed + b"x", b""):
+            with pytest.raises(UnreadableRecord):
+                unpack_payloads(damaged, len(payloads))

@@ -150,12 +150,13 @@ def test_damage_in_the_middle_costs_the_record_it_hit_and_nothing_behind_it(tmp_
 
 def test_records_about_a_sample_that_damage_took_are_left_out(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    store.append([enqueued(0), enqueued(1)])
+    later = {"enqueued_at_ns": 2_000}  # a body of its own
+    store.append([enqueued(0), enqueued(1, **later)])
     store.append([removed(0), removed(1)])
     store.close()
     flip(file_of(tmp_path, "m"), HEADER_SIZE_BYTES + FRAME_HEADER.size)
     again = opened(tmp_path)
-    assert list(again.load()) == [enqueued(1, b""), removed(1)]
+    assert list(again.load()) == [enqueued(1, b"", **later), removed(1)]
     again.close()
 
 

@@ -166,7 +166,7 @@ def test_what_was_not_synced_is_left_as_a_prefix(tmp_path: Path) -> None:
         with Disk(directory) as disk:
             both = Both(directory)
             both.write([enqueued(0)], [enqueued(0)])
-            group = [enqueued(position, bytes(700)) for position in range(1, 5)]
+            group = [enqueued(position, bytes(700), enqueued_at_ns=position) for position in range(1, 5)]
             write_group(both.log, [(both.bills, group), (both.orders, [removed(0)])])
             both.log._log.flush()
             both.kill()
