@@ -20,12 +20,16 @@ import pyarrow.parquet as pq
 from qsctl.errors import QsctlError
 from qsctl.eventlog.columns import ChunkBuffers, Rows, counter_table, event_table, message_table
 from qsctl.eventlog.location import Location, RemotePath, move, parquet_sink, path_within
+from qsctl.eventlog.recording.queue_state import Row
+from qsctl.eventlog.recording.schema import REPLAY_TABLES
+from qsctl.eventlog.recording.tables import table_of
 from qsctl.eventlog.run_folder import FileInfo, describe_file, part_folder
 from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES
 
 WAITING_CHUNKS: Final = 2
 ROW_GROUP_ROWS: Final = 1 << 20
 EVENT_GROUP_ROWS: Final = 1 << 16
+TABLE_GROUP_ROWS: Final = 1 << 17
 PART_ROW_GROUPS: Final = 16
 """A part closes after this many row groups: a long run becomes a few files, which Spark reads side by side."""
 
@@ -154,6 +158,10 @@ class ReplicationWriter:
         self._messages = PartWriter(folder, "messages", replication, MESSAGES)
         self._events = PartWriter(folder, "events", replication, EVENTS)
         self._counters = PartWriter(folder, "counters", replication, COUNTERS)
+        self._tables = {"messages": self._messages, "events": self._events} | {
+            name: PartWriter(folder, name, replication, schema) for name, schema in REPLAY_TABLES.items()
+        }
+        self._rows: dict[str, list[Row]] = {name: [] for name in self._tables}
         self._buffers = {
             self._messages: ChunkBuffers(WAITING_CHUNKS + 1, ROW_GROUP_ROWS),
             self._events: ChunkBuffers(WAITING_CHUNKS + 1, EVENT_GROUP_ROWS),
@@ -181,6 +189,23 @@ class ReplicationWriter:
         """Accept event rows."""
         self._put(self._events, rows)
 
+    def tables(self, rows: Mapping[str, Sequence[Row]]) -> None:
+        """Accept rows that `recording.fold` made, by table; those of `messages` and `events` come here or as arrays."""
+        for name, each in rows.items():
+            self._rows[name] += each
+            if len(self._rows[name]) >= TABLE_GROUP_ROWS:
+                self._write_rows(name)
+
+    def _write_rows(self, name: str) -> None:
+        rows, self._rows[name] = self._rows[name], []
+        if not rows:
+            return
+        try:
+            self._tables[name].write(table_of(name, rows, self._run_id))
+        except (OSError, pa.ArrowException) as failure:
+            self._failure = failure
+            raise self._written_error() from failure
+
     def counters(self, columns: Mapping[str, Any]) -> pa.Table:
         """Write the counters, at the end of a replication; returns the table written."""
         table = counter_table(columns, self._run_id)
@@ -200,7 +225,10 @@ class ReplicationWriter:
     @property
     def files(self) -> dict[str, FileInfo]:
         """Each finished part, by its path within the run folder."""
-        return self._messages.files | self._events.files | self._counters.files
+        files = dict(self._counters.files)
+        for parts in self._tables.values():
+            files |= parts.files
+        return files
 
     def close(self) -> None:
         """Write what is left, wait for the thread and finish the parts; a second call does nothing."""
@@ -211,7 +239,9 @@ class ReplicationWriter:
                     self._waiting.put((parts, rest))
             self._waiting.put(None)
             self._thread.join()
-        for parts in (self._messages, self._events, self._counters):
+        for name in self._tables if self._failure is None else ():
+            self._write_rows(name)
+        for parts in (*self._tables.values(), self._counters):
             try:
                 parts.close()
             except (OSError, pa.ArrowException) as failure:

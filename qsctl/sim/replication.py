@@ -70,6 +70,10 @@ def model_of(scenario: Scenario) -> CompiledModel:
             from qsctl.sim.world import run as world
 
             return world
+        case Model.REPLAY:
+            from qsctl.sim.replay import run as replay
+
+            return replay
 
 
 def queue_names(run: ModelRun) -> Sequence[str]:
@@ -156,6 +160,9 @@ class _Log:
         """Move what the model has logged to the writer."""
         self._writer.messages(self._run.take_log())
         self._writer.events(self._run.take_events())
+        take_tables = getattr(self._run, "take_tables", None)
+        if take_tables is not None:
+            self._writer.tables(take_tables())
 
 
 def _step_through(

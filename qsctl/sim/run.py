@@ -153,8 +153,8 @@ def run(
 def _write_texts(folder: Location, scenario: Scenario) -> dict[str, FileInfo]:
     """Write what is simulated beside the log; returns the files by name."""
     texts = {SCENARIO_FILE: scenario_text(scenario).encode("utf-8")}
-    if scenario.workload is not None:
-        service = msgspec.json.encode(scenario.workload.service, order="deterministic")
+    if scenario.service is not None:
+        service = msgspec.json.encode(scenario.service, order="deterministic")
         texts[SERVICE_FILE] = msgspec.json.format(service, indent=2) + b"\n"
     for name, text in texts.items():
         (folder / name).write_bytes(text)

@@ -130,7 +130,7 @@ def holding_of(run: RecordedRun) -> Holding:
     Raises:
         Damaged: the run's scenario is missing or was changed.
     """
-    if run.info.model in {Model.SHARED_READER_QUEUE, Model.WORLD}:
+    if run.info.model in {Model.SHARED_READER_QUEUE, Model.WORLD, Model.REPLAY}:
         return Holding(everywhere=True)
     if run.info.model != Model.SOLACE or SCENARIO_FILE not in run.info.files:
         return Holding()

@@ -93,7 +93,7 @@ class SampleSteps:
             LateAcknowledgment: self._late,
             SamplesRestored: self._restored,
             SampleDeadLettered: self._raises("dead-lettered"),
-            DeadLetterDeferred: self._raises("dead-letter-deferred"),
+            DeadLetterDeferred: self._deferred,
             HighWatermarkPassed: self._raises("high-watermark"),
             LowWatermarkPassed: self._raises("low-watermark"),
             QueueFilled: self._raises("queue-full"),
@@ -278,6 +278,13 @@ class SampleSteps:
             self._rows["deliveries"].append((*row[:-3], at_ns, book.step, event.retired))
         if event.retired and (held := queue.held.get(event.identity)) is not None:
             held.retired_late = True
+
+    def _deferred(self, queue: QueueState, event: DeadLetterDeferred, at_ns: Nanoseconds) -> None:
+        """A sample that is dead is with nobody, though it stays: an answer of its consumer is late from here on."""
+        self._book.add_event(queue, "dead-letter-deferred", at_ns)
+        held = queue.held.get(event.identity)
+        if held is not None:
+            self._end_delivery(queue, event.identity, held, _NONE, at_ns)
 
     def _restored(self, queue: QueueState, event: SamplesRestored, at_ns: Nanoseconds) -> None:
         self._book.add_event(queue, "restored", at_ns, event.count, event.count)

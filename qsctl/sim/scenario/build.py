@@ -20,6 +20,7 @@ from qsctl.profiles.ranges import BY_FIELD, SETTINGS
 from qsctl.profiles.setting import Setting
 from qsctl.sim.scenario.form import SOLACE, Attribute, Child, Columns, Form
 from qsctl.sim.scenario.forms import CHANGE, PROFILE, QUEUE, TRAFFIC, WORKLOAD, queue_name
+from qsctl.sim.scenario.replay_forms import REPLAY
 from qsctl.sim.scenario.scenario import Model, Queue, default_queue_limits
 from qsctl.sim.scenario.values import PORT_RATE
 
@@ -205,7 +206,7 @@ def _read_child(form: Form, element: etree._Element, reading: Reading) -> Any:
     if form is PROFILE:
         source = reading.profile_of(element)
         return None if source is None else build(form, source, reading)
-    if form is WORKLOAD:
+    if form in (WORKLOAD, REPLAY):
         service = reading.service_of(element)
         return build(form, element, reading, {} if service is None else {"service": service})
     if form is not QUEUE:

@@ -13,6 +13,7 @@ TIBCO: Final = frozenset({s.Model.TIBCO})
 EGRESS: Final = SOLACE | TIBCO
 SERVICE: Final = frozenset({s.Model.SHARED_READER_QUEUE, s.Model.WORLD})
 CLUSTER: Final = frozenset({s.Model.WORLD})
+REPLAY: Final = frozenset({s.Model.REPLAY})
 INTEGRATION: Final = frozenset({s.Model.INTEGRATION})
 EVERY_MODEL: Final = frozenset(s.Model)
 

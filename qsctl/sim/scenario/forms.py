@@ -14,6 +14,7 @@ from qsctl.profiles.ranges import BY_FIELD
 from qsctl.sim.scenario import scenario as s
 from qsctl.sim.scenario.engine_forms import engine_form
 from qsctl.sim.scenario.form import CLUSTER, EGRESS, SERVICE, SOLACE, Attribute, Child, Columns, Form
+from qsctl.sim.scenario.replay_forms import REPLAY
 from qsctl.sim.scenario.values import (
     BIT_RATE,
     BOOLEAN,
@@ -378,6 +379,7 @@ SCENARIO = Form(
         Child("workload", (WORKLOAD,)),
         Child("engine", (ENGINE,)),
         Child("world", (WORLD,)),
+        Child("replay", (REPLAY,)),
     ),
     foreign=("description",),
 )

@@ -16,8 +16,7 @@ def is_deterministic(scenario: Scenario) -> bool:
     """Return whether every replication gives the same figures, so that one is enough."""
     if any(group.loss_probability > 0 for group in scenario.groups):
         return False
-    workload = scenario.workload
-    if workload is not None or scenario.engine is not None:
+    if scenario.service is not None or scenario.engine is not None:
         # Identities and the order of consumers are seeded, too; only arrivals without chance would not be enough.
         return False
     return all(_is_fixed(traffic) for traffic in scenario.traffic)

@@ -20,6 +20,7 @@ from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.engine_rules import engine_breaches
 from qsctl.sim.scenario.forms import PROFILE, SCENARIO
 from qsctl.sim.scenario.places import Breach, place_of, problem_in
+from qsctl.sim.scenario.replay_rules import replay_breaches
 from qsctl.sim.scenario.scenario import (
     TIBCO_QUEUE,
     ClientGroup,
@@ -107,6 +108,8 @@ def breaches_of(scenario: Scenario) -> Iterator[Breach]:
         yield from _workload(scenario.workload, scenario.horizon_ns)
         if scenario.model is Model.SHARED_READER_QUEUE:
             yield from _one_instance(scenario.workload)
+    if scenario.replay is not None:
+        yield from replay_breaches(scenario.replay)
     if scenario.world is not None:
         yield from _world(scenario, scenario.world)
     if scenario.engine is not None:
@@ -154,6 +157,10 @@ def _parts(scenario: Scenario) -> Iterator[Breach]:
             yield Breach(scenario, "there is no <workload>", allowed=f"a <workload> in a {scenario.model} scenario")
         if scenario.model is Model.WORLD and scenario.world is None:
             yield Breach(scenario, "there is no <world>", allowed="a <world> in a world scenario")
+        return
+    if scenario.model is Model.REPLAY:
+        if scenario.replay is None:
+            yield Breach(scenario, "there is no <replay>", allowed="a <replay> in a replay scenario")
         return
     if scenario.model is Model.INTEGRATION:
         if scenario.engine is None:

@@ -18,6 +18,7 @@ from qsctl.profiles.client_profile import Queue as Queue
 from qsctl.profiles.ranges import default_profile
 from qsctl.sim.scenario.engine import Engine
 from qsctl.sim.scenario.places import Places
+from qsctl.sim.scenario.replay import Replay
 from qsctl.sim.scenario.world import World
 
 _DEFAULT: Final = default_profile()
@@ -33,6 +34,7 @@ class Model(StrEnum):
     SHARED_READER_QUEUE = "shared_reader_queue"
     INTEGRATION = "integration"
     WORLD = "world"
+    REPLAY = "replay"
 
 
 TIBCO_QUEUE: Final = "egress"
@@ -380,6 +382,13 @@ class Scenario:
     workload: Workload | None = None
     engine: Engine | None = None
     world: World | None = None
+    replay: Replay | None = None
     description: str = ""
     places: Places | None = field(default=None, compare=False, repr=False)
     """Where its parts stand in the file that it was read from, for messages."""
+
+    @property
+    def service(self) -> ServiceSettings | None:
+        """The configuration of the queuing service that is simulated; None: it is no scenario of one."""
+        owner = self.workload or self.replay
+        return None if owner is None else owner.service

@@ -14,9 +14,11 @@ from typing import Any, Final
 
 import msgspec
 
-from qsctl.eventlog.run_folder import SERVICE_FILE
+from qsctl.eventlog.location import location
+from qsctl.eventlog.run_folder import SERVICE_FILE, read_run_info
 from qsctl.sim.scenario.form import Attribute, Child, Form
 from qsctl.sim.scenario.forms import QUEUE, SCENARIO, TRACE, WORKLOAD, queue_name
+from qsctl.sim.scenario.replay_forms import REPLAY, REPLAYED_QUEUE
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Scenario, default_queue_limits
 
 _INDENT: Final = "  "
@@ -39,8 +41,8 @@ def scenario_digest(scenario: Scenario) -> str:
         content = hashlib.blake2b(lines, digest_size=8).hexdigest()
         plain = dataclasses.replace(plain, world=dataclasses.replace(plain.world, schedule=content))
     digest = hashlib.blake2b(_text(plain, portable=True).encode(), digest_size=8)
-    if scenario.workload is not None:
-        digest.update(msgspec.json.encode(scenario.workload.service, order="deterministic"))
+    if scenario.service is not None:
+        digest.update(msgspec.json.encode(scenario.service, order="deterministic"))
     return digest.hexdigest()
 
 
@@ -67,7 +69,7 @@ class _Writer:
         inner: list[str] = []
         if form is SCENARIO and value.description:
             inner.append(f"{_INDENT * (depth + 1)}<description>{escape(value.description, quote=False)}</description>")
-        if form is WORKLOAD:
+        if form in (WORKLOAD, REPLAY):
             inner.append(f'{_INDENT * (depth + 1)}<service file="{SERVICE_FILE}"/>')
         for child in form.children:
             self._write_child(child, value, inner, depth + 1)
@@ -89,10 +91,12 @@ class _Writer:
         if form is TRACE and self.portable:
             with Path(found).open("rb") as file:
                 return hashlib.file_digest(file, "blake2b").hexdigest()
+        if form is REPLAY and self.portable and attribute.field == "recording":
+            return read_run_info(location(found)).fingerprint
         default = next(each.default for each in dataclasses.fields(form.type) if each.name == attribute.field)  # type: ignore[arg-type]
         if self.model not in attribute.models:
             return None
-        if not attribute.required and form is not QUEUE and found == default:
+        if not attribute.required and form not in (QUEUE, REPLAYED_QUEUE) and found == default:
             return None
         return attribute.value_for(self.model).write(found)
 

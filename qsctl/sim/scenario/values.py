@@ -186,6 +186,11 @@ PROFILE_NAME: Final = Value(
     "a client profile's name: up to 32 letters, digits and _", lambda text: _matched(r"[A-Za-z0-9_]{1,32}", text)[0]
 )
 """[SOL-QUEUES], "Configuring Egress Per-Client Priority Queues"."""
+CONSUMERS: Final = Value(
+    "a whole number from 0 to 10,000, or 'recorded'",
+    lambda text: -1 if text == "recorded" else _bounded(int(_matched(r"\d+", text)[0]), 0, 10_000),
+    lambda value: "recorded" if value == -1 else str(value),
+)
 TEXT: Final = Value("a text that is not empty", lambda text: _matched(r"(?s:.+)", text)[0])
 
 

@@ -168,7 +168,14 @@ def _with_absolute_paths(scenario: Scenario, folder: Path, reading: Reading) -> 
         if place is not None:
             reading.remember(faulted, place)
         world = faulted
-    absolute_scenario = dataclasses.replace(scenario, traffic=traffic, workload=workload, world=world)
+    replay = scenario.replay
+    if replay is not None and "://" not in replay.recording:
+        found = dataclasses.replace(replay, recording=str((folder / replay.recording).resolve()))
+        place = reading.place_of(replay)
+        if place is not None:
+            reading.remember(found, place)
+        replay = found
+    absolute_scenario = dataclasses.replace(scenario, traffic=traffic, workload=workload, world=world, replay=replay)
     place = reading.place_of(scenario)
     if place is not None:
         reading.remember(absolute_scenario, place)

@@ -11,7 +11,7 @@ the model `world`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,8 +22,11 @@ from qsctl.core.messages import (
     Inbound,
     WriteAcknowledgment,
 )
-from qsctl.core.turn import Group, Turn
+from qsctl.core.turn import Group, Released, Turn
 from qsctl.errors import InvalidInput
+from qsctl.eventlog.recording.fold import Fold
+from qsctl.eventlog.recording.queue_state import Row
+from qsctl.eventlog.recording.schema import REPLAY_TABLES
 from qsctl.eventlog.schema import LogLevel
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.sim.arrivals.cursor import ArrivalCursor
@@ -70,7 +73,14 @@ class SharedReaderQueueRun:
         self._queues = hosted_queues(workload.service)
         if len(self._queues) > QUEUES_MAX:
             raise InvalidInput(f"the service has {len(self._queues)} queues; at most {QUEUES_MAX} can be simulated")
-        self._turn = Turn(ServiceEngine(workload.service, started_at=0, journal=Journal.PERSISTENT_ONLY))
+        engine = ServiceEngine(workload.service, started_at=0, journal=Journal.PERSISTENT_ONLY)
+        self._turn = Turn(engine)
+        self._fold: Fold | None = None
+        """Of a run that is to be replayed: it makes the tables that a recording of a live service has."""
+        if level is LogLevel.EVENTS:
+            engine.hosted.reports_inputs = True
+            limits = [(name, queue.settings.limits.max_count) for name, queue in engine.hosted.by_name.items()]
+            self._fold = Fold(workload.service.application_name, limits, 0)
         self._deadline_ns: Nanoseconds = 0
         """When the service next has something to do by itself."""
         self._inbox: list[Inbound] = []
@@ -119,6 +129,13 @@ class SharedReaderQueueRun:
         """Return the rows since the last call."""
         return self._log.collect()
 
+    def take_tables(self) -> Mapping[str, Sequence[Row]]:
+        """Return the rows of the tables of `eventlog.recording.schema` since the last call; none below level events."""
+        if self._fold is None:
+            return {}
+        rows = self._fold.take_rows()
+        return {name: rows[name] for name in REPLAY_TABLES}
+
     def take_events(self) -> Rows:
         """Return the events since the last call: consumers that came and went, failed deliveries at the end."""
         rows = np.array(self._events, EVENT_ROW)
@@ -131,6 +148,8 @@ class SharedReaderQueueRun:
             self._finished = True
             self._note_unsynced()
             self._log.hold()
+            if self._fold is not None:
+                self._fold.end()
             for index, count in enumerate(self._log.returned_counts()):
                 if count:
                     self._note(Event.RETURNED, index, count)
@@ -175,8 +194,7 @@ class SharedReaderQueueRun:
         self._deadline_ns = INFINITE_NS if deadline is None else deadline
         arrives = now + self._delay_ns
         for released in turn.to_send():
-            for event in released.events:
-                self._log.note(event)
+            self._report(released)
             for message in released.messages:
                 if isinstance(message, Delivery):
                     self._at(arrives, _TO_CONSUMER, self._consumers[number_of(message.consumer_guid)], message)
@@ -207,8 +225,13 @@ class SharedReaderQueueRun:
         self._sync_ns = 0
         self._store(self.now_ns)
         for released in self._turn.to_send():
-            for event in released.events:
-                self._log.note(event)
+            self._report(released)
+
+    def _report(self, released: Released) -> None:
+        for event in released.events:
+            self._log.note(event)
+        if self._fold is not None:
+            self._fold.happened(released.events, released.inputs)
 
     def _do(self, now: Nanoseconds, kind: int, peer: Any, what: Any) -> None:
         if kind == _TO_SERVICE:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from qsctl.profiles.sizing import direct_work_units, guaranteed_work_units
+from qsctl.sim.scenario.replay import Replay
+from qsctl.sim.scenario.replay_rules import short_names
 from qsctl.sim.scenario.scenario import (
     QUEUE_ORDER,
     WORK_UNIT_BYTES,
@@ -35,7 +37,9 @@ SMALLEST: Final = 1
 
 
 def memory_bytes(scenario: Scenario) -> int:
-    """Return what all queues of all clients may hold at most."""
+    """Return what all queues of all clients may hold at most; of a replay, all queues of the service."""
+    if scenario.replay is not None:
+        return _replayed_bytes(scenario.replay)
     profiles = {profile.name: profile for profile in scenario.profiles}
     endpoints = {endpoint.to: endpoint for endpoint in scenario.endpoints}
     largest = _largest_work_units(scenario)
@@ -72,6 +76,23 @@ def window_messages(endpoint: Endpoint) -> int:
     limit = endpoint.unacknowledged_limit_messages
     window = endpoint.window_messages if limit < 0 else min(limit, endpoint.window_messages)
     return endpoint.flows * window
+
+
+def _replayed_bytes(replay: Replay) -> int:
+    """Return the payload that the queues of a service may hold: up to their limits, or else all that came."""
+    from qsctl.eventlog.location import location
+    from qsctl.sim.replay.recording import read_recording
+
+    sizes: dict[str, list[int]] = {}
+    for row in read_recording(location(replay.recording)).arrivals:
+        sizes.setdefault(row.queue, []).append(row.size_bytes)
+    names = short_names(replay.service)
+    total = 0
+    for queue in replay.queues:
+        came = sizes.get(names[queue.name], [])
+        count = len(came) if queue.max_count < 0 else min(len(came), queue.max_count)
+        total += sum(sorted(came, reverse=True)[:count])
+    return total
 
 
 def _largest_work_units(scenario: Scenario) -> dict[tuple[str, Queue], int]:

@@ -2,7 +2,8 @@
 
 A target is `measure(queue)` compared with a bound: `discards(D-1)=0`, `latency_p99(G-1)<50ms`, `loss_ratio(D-2)<0.1%`;
 or the probability of such a comparison, over runs: `P(discards(D-1)>0)<5%`.
-A setting is a path of the scenario, or the short `max-depth(D-1)` and `min-msg-burst(G-1)`, which mean every profile.
+A setting is a path of the scenario, or the short `max-depth(D-1)` and `min-msg-burst(G-1)`, which mean every profile;
+of a recording `consumers(QUEUE)`, `unacked_threshold(QUEUE)`, `max_count(QUEUE)`, `max_delivery_retries(QUEUE)`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _TARGET = re.compile(
 )
 _PROBABILITY = re.compile(r"\s*P\((?P<inner>.+)\)\s*(?P<operator><=|>=|<|>|=)\s*(?P<share>[^<>=()]+?)\s*")
 _SHORT = re.compile(r"(?P<setting>max-depth|min-msg-burst)\((?P<queue>[^)]+)\)")
+_OF_RECORDING = re.compile(
+    r"(?P<setting>max[-_]count|unacked[-_]threshold|consumers|max[-_]delivery[-_]retries)\((?P<queue>[^)]+)\)"
+)
 _RANGE = re.compile(r"(?P<low>\d+)\.\.(?P<high>\d+)")
 
 
@@ -157,6 +161,9 @@ def parse_setting(text: str) -> Setting:
     name, values = _split(text)
     short = _SHORT.fullmatch(name)
     path = f"profile[*]/queue[{short['queue']}]/{short['setting']}" if short else name
+    of_recording = _OF_RECORDING.fullmatch(name)
+    if of_recording:
+        path = f"queue[{of_recording['queue']}]/{of_recording['setting'].replace('_', '-')}"
     known = (*QUEUE_ORDER, TIBCO_QUEUE)
     if short and short["queue"] not in known:
         raise UsageError(f"--vary {text!r}: there is no queue {short['queue']}", remedy=f"Use {', '.join(known)}.")

@@ -1,0 +1,128 @@
+"""The consumers of a replay: each does again what was recorded as long as it is sent the same, else it is modelled.
+
+A consumer that is sent what the recording has, when it has it, answers when it did and as it did. One that is sent
+anything else leaves the recording: it serves one sample at a time, for the time that it took for this sample, or for
+one drawn (`services.py`). It is back in the recording once it has nothing to do and is sent again what was recorded.
+A sample that comes again while it is held is answered once, as the consumers of `core.client` do it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import Final, NamedTuple
+
+from qsctl.core.messages import Acknowledgment, Delivery
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import Nanoseconds
+from qsctl.sim.replay.services import AttemptKey, Drawn, Served, Services
+
+UNRECORDED_STEP: Final = 2**62
+"""Of what was not recorded: behind everything of the same instant that was."""
+
+
+class Reply(NamedTuple):
+    """An answer on its way; void once the consumer has left, unless it `was_recorded`."""
+
+    at_ns: Nanoseconds
+    step: int
+    message: Acknowledgment
+    presence: int
+    was_recorded: bool
+
+
+class _Waiting(NamedTuple):
+    """A delivery that a modelled consumer has not begun to serve."""
+
+    delivery: Delivery
+    key: AttemptKey
+    size_bytes: int
+    planned: Served | None
+    finds_idle: bool
+
+
+class Seat:
+    """One consumer, or one copy of it.
+
+    Args:
+        queue: its queue's full name.
+        guid: its reader's.
+        consumer: whose recorded services it has.
+        copy: 0 for the recorded consumer itself, else the number of the copy.
+        services: of the queue.
+        service_factor: times what it needs for a sample.
+    """
+
+    def __init__(
+        self, queue: str, guid: Guid, consumer: int, copy: int, services: Services, service_factor: float
+    ) -> None:
+        self.queue = queue
+        self.guid = guid
+        self._consumer = consumer
+        self._copy = copy
+        self._services = services
+        self._factor = service_factor
+        self._may_copy = copy == 0 and service_factor == 1.0
+        self._planned: dict[AttemptKey, deque[Served]] = {}
+        for each in sorted(services.served.get(consumer, ()), key=lambda one: one.delivery.step):
+            row = each.delivery
+            self._planned.setdefault((row.producer, row.sequence_number, row.attempt), deque()).append(each)
+        self._in_recording = True
+        self._copied: dict[SampleIdentity, Nanoseconds] = {}
+        """Samples whose recorded answer is to come, and when it does."""
+        self._waiting: OrderedDict[SampleIdentity, _Waiting] = OrderedDict()
+        self._serving: SampleIdentity | None = None
+        self.presence = 0
+
+    def leave(self) -> None:
+        """Forget what it was doing."""
+        self.presence += 1
+        self._copied.clear()
+        self._waiting.clear()
+        self._serving = None
+
+    def receive(self, now: Nanoseconds, delivery: Delivery, key: AttemptKey, size_bytes: int) -> Reply | None:
+        """Return the next answer, where a delivery brings one about; None: none, or one is on its way."""
+        self._copied = {identity: at_ns for identity, at_ns in self._copied.items() if at_ns > now}
+        planned = self._planned.get(key)
+        each = planned.popleft() if planned else None
+        is_idle = not (self._copied or self._waiting or self._serving)
+        is_as_recorded = self._may_copy and each is not None and each.delivery.sent_ns == now
+        self._in_recording = is_as_recorded and (self._in_recording or is_idle)
+        if self._in_recording and each is not None:
+            return self._as_recorded(delivery, each)
+        identity = delivery.identity
+        if identity == self._serving or identity in self._copied:
+            return None  # its twin: the answer that is coming holds for both
+        self._waiting.pop(identity, None)  # a twin takes its place, at the end
+        self._waiting[identity] = _Waiting(delivery, key, size_bytes, each, is_idle)
+        return self._begin(now) if self._serving is None else None
+
+    def ended(self, now: Nanoseconds) -> Reply | None:
+        """Begin with the next sample once a modelled answer is given; return the answer to it."""
+        self._serving = None
+        return self._begin(now)
+
+    def _begin(self, now: Nanoseconds) -> Reply | None:
+        while self._waiting:
+            identity, each = self._waiting.popitem(last=False)
+            drawn = self._drawn(each)
+            if drawn.response is None:
+                continue
+            self._serving = identity
+            begins_ns = max(now, *self._copied.values()) if self._copied else now
+            end_ns = begins_ns + round(drawn.service_ns * self._factor)
+            message = Acknowledgment(self.queue, self.guid, identity, drawn.response)
+            return Reply(end_ns, UNRECORDED_STEP, message, self.presence, False)
+        return None
+
+    def _drawn(self, each: _Waiting) -> Drawn:
+        if each.planned is not None and not each.planned.is_cut_off:
+            return self._services.recorded(each.planned, finds_idle=each.finds_idle)
+        return self._services.draw(self._consumer, self._copy, each.key, each.size_bytes, finds_idle=each.finds_idle)
+
+    def _as_recorded(self, delivery: Delivery, each: Served) -> Reply | None:
+        if each.reply_ns is None or each.response is None:
+            return None
+        self._copied[delivery.identity] = each.reply_ns
+        message = Acknowledgment(self.queue, self.guid, delivery.identity, each.response)
+        return Reply(each.reply_ns, each.reply_step, message, self.presence, True)

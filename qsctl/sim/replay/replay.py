@@ -1,0 +1,137 @@
+"""`qsctl.replay`: a recording to a run folder of its replay, in one call, for programs and notebooks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from qsctl.core.settings import ServiceSettings
+from qsctl.errors import Damaged
+from qsctl.eventlog.checked_files import checked_text
+from qsctl.eventlog.location import Location
+from qsctl.eventlog.run_folder import RunInfo, describe_text, write_run_info
+from qsctl.eventlog.schema import LogLevel
+from qsctl.sim.replay.difference import Difference, difference_of
+from qsctl.sim.replay.recording import read_recording
+from qsctl.sim.replay.settings import changed_service, scenario_of
+from qsctl.sim.run import Progress, RunReport, run
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.rules import check_rules
+from qsctl.sim.scenario.scenario import Scenario
+
+DIFFERENCE_FILE: Final = "replay.json"
+"""Of a run folder: what became of the recording, `Difference` as JSON."""
+
+CONFIG: Final = "config"
+"""Stands among the changes for a configuration of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """A replay that was run: its folder with what it counted, and how it differs from the recording."""
+
+    run: RunReport
+    difference: Difference
+
+
+def recorded_scenario(
+    folder: Location, service: ServiceSettings | None = None, overrides: Mapping[str, str] | None = None
+) -> Scenario:
+    """Return the scenario that replays a recording.
+
+    Args:
+        folder: the recording's.
+        service: another one than the recorded.
+        overrides: values of the scenario by their paths, as with `--set`.
+
+    Raises:
+        NotFound: the folder is no run.
+        InvalidInput: it holds nothing that can be replayed, or a value is not valid.
+        UsageError: a path leads nowhere.
+    """
+    recorded = read_recording(folder)
+    plain = scenario_of(folder, recorded.info, service or recorded.service)
+    changed = apply_overrides(plain, overrides or {})
+    check_rules(changed)
+    assert changed.replay is not None
+    # The run folder's own service is the changed one: it can be replayed in its turn.
+    effective = dataclasses.replace(changed.replay, service=changed_service(changed.replay))
+    return dataclasses.replace(changed, replay=effective)
+
+
+def replay(
+    folder: Location,
+    out: Location,
+    *,
+    service: ServiceSettings | None = None,
+    config: str = "",
+    overrides: Mapping[str, str] | None = None,
+    seed: int | None = None,
+    replications: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    workers: int = 1,
+    reproduce: str = "",
+) -> ReplayReport:
+    """Replay a recording into a run folder, and compare what became of every sample.
+
+    Args:
+        folder: the recording's.
+        out: the run folder, which must be new or empty.
+        service: another one than the recorded; `config` is what it is called among the changes.
+        config: see `service`.
+        overrides: values of the scenario by their paths.
+        seed: of what is drawn where the replay leaves the recording.
+        replications: runs with draws of their own; the first is compared.
+        progress: called about ten times a second.
+        stop: asked as often; true ends the replay early.
+        workers: processes for replications.
+        reproduce: the command that makes this run again.
+
+    Raises:
+        NotFound: the folder is no run.
+        InvalidInput: it holds nothing that can be replayed, or a value is not valid.
+        UsageError: a path leads nowhere.
+    """
+    changes = ({CONFIG: config or "another one"} if service is not None else {}) | dict(overrides or {})
+    scenario = recorded_scenario(folder, service, overrides)
+    report = run(
+        dataclasses.replace(scenario, log_level=LogLevel.EVENTS),
+        out,
+        seed=seed,
+        replications=replications,
+        progress=progress,
+        stop=stop,
+        workers=workers,
+        reproduce=reproduce,
+        overrides=changes,
+    )
+    difference = difference_of(read_recording(folder), read_recording(out), str(folder), changes)
+    info = _with_difference(out, report.info, difference)
+    return ReplayReport(dataclasses.replace(report, info=info), difference)
+
+
+def difference_in(folder: Location, info: RunInfo) -> Difference | None:
+    """Return what a replay's folder says of its recording; None: it is no replay.
+
+    Raises:
+        Damaged: the file is missing or was changed.
+    """
+    if DIFFERENCE_FILE not in info.files:
+        return None
+    try:
+        return msgspec.json.decode(checked_text(folder, info, DIFFERENCE_FILE), type=Difference)
+    except msgspec.DecodeError as error:
+        raise Damaged(f"{folder / DIFFERENCE_FILE} is damaged: {error}") from None
+
+
+def _with_difference(folder: Location, info: RunInfo, difference: Difference) -> RunInfo:
+    text = msgspec.json.format(msgspec.json.encode(difference), indent=2) + b"\n"
+    (folder / DIFFERENCE_FILE).write_bytes(text)
+    changed = msgspec.structs.replace(info, files=info.files | {DIFFERENCE_FILE: describe_text(text)})
+    write_run_info(folder, changed)
+    return changed

@@ -1,0 +1,239 @@
+"""How long the recorded consumers took and what they answered, and what is drawn from that for other deliveries.
+
+A service does not see a consumer work, only what it sent and what came back. Our reading: a consumer serves one sample
+at a time, in the order of its answers. So a service time runs from the sending, or from the answer before where that
+was later, to the answer. Where a consumer had nothing to do, the network's round trip is in it, too; where it had, the
+next sample was there already. The difference of the two is estimated and taken out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from qsctl.core.messages import AckResponse
+from qsctl.eventlog.recording.schema import DeliveryAnswer
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
+from qsctl.sim.kernel.random import stream_key, uniform
+from qsctl.sim.replay.recording import Delivered, Recorded
+
+SampleKey: TypeAlias = tuple[int, int]
+"""Producer and sequence number."""
+
+AttemptKey: TypeAlias = tuple[int, int, int]
+"""Producer, sequence number, attempt."""
+
+_ROUND_TRIP_SAMPLES_MIN: Final = 50
+_ROUND_TRIP_MAX_NS: Final = 5 * MILLISECOND_NS
+_DECILE: Final = 10
+_SAME_SHARE_SIGMAS: Final = 3.0
+
+
+class Served(NamedTuple):
+    """What a consumer did with one delivery. No `reply_ns`: it did not answer, as far as was recorded."""
+
+    delivery: Delivered
+    reply_ns: Nanoseconds | None
+    reply_step: int
+    response: AckResponse | None
+    """As the queue took it."""
+    meant: AckResponse | None
+    """As it was meant, as far as that can be told: what the consumer says of this sample wherever it is."""
+    service_ns: Nanoseconds
+    found_idle: bool
+    is_cut_off: bool
+    """The recording ended, or the consumer left, before it could answer: says nothing of it."""
+
+
+class Drawn(NamedTuple):
+    """A service: how long, and the answer; None: none comes."""
+
+    service_ns: Nanoseconds
+    response: AckResponse | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Services to draw from, by the octave of the sample's size."""
+
+    by_octave: dict[int, list[Drawn]]
+
+    def draw(self, size_bytes: int, chance: float) -> Drawn:
+        """Return one of those of the nearest octave."""
+        octave = size_bytes.bit_length()
+        nearest = min(self.by_octave, key=lambda each: (abs(each - octave), each))
+        choices = self.by_octave[nearest]
+        return choices[min(len(choices) - 1, int(chance * len(choices)))]
+
+
+class Services:
+    """The consumers of one queue as they were recorded.
+
+    Args:
+        recorded: the recording.
+        queue: its full name.
+        seed, replication: of what is drawn.
+    """
+
+    def __init__(self, recorded: Recorded, queue: str, seed: int, replication: int) -> None:
+        rows = [row for row in recorded.deliveries if row.queue == queue]
+        sizes = {(row.producer, row.sequence_number): row.size_bytes for row in recorded.arrivals if row.queue == queue}
+        leaving = {(row.peer, row.at_ns) for row in recorded.peers if row.queue == queue}
+        by_consumer: dict[int, list[Delivered]] = {}
+        for row in rows:
+            by_consumer.setdefault(row.consumer, []).append(row)
+        self._queue = queue
+        self._seed = seed
+        self._replication = replication
+        self._keys: dict[object, Any] = {}
+        last_seen: dict[SampleKey, Nanoseconds] = {}
+        for row in rows:
+            key = (row.producer, row.sequence_number)
+            last_seen[key] = max(last_seen.get(key, 0), row.sent_ns, row.answered_ns or 0)
+        self.served: dict[int, list[Served]] = {
+            consumer: _served(each, leaving, last_seen) for consumer, each in by_consumer.items()
+        }
+        every = [each for consumer in self.served.values() for each in consumer]
+        self.round_trip_ns = _round_trip(every)
+        self._pools = {consumer: self._pool(each, sizes) for consumer, each in self.served.items()}
+        self._pool_of_all = self._pool(every, sizes)
+        self._answers: dict[AttemptKey, AckResponse | None] = {}
+        self.answers_follow_samples = not _differ(self.served.values())
+        """Whether the consumers refuse alike: then another consumer answers a sample as the recorded one did."""
+        if self.answers_follow_samples:
+            for each in every:
+                row = each.delivery
+                if not each.is_cut_off:
+                    self._answers.setdefault((row.producer, row.sequence_number, row.attempt), each.meant)
+
+    def recorded(self, each: Served, *, finds_idle: bool) -> Drawn:
+        """Return a recorded service as it would have been, had the consumer been idle, or busy, when it was sent."""
+        if each.found_idle == finds_idle or not self.round_trip_ns:
+            return Drawn(each.service_ns, each.meant)
+        change = self.round_trip_ns if finds_idle else -self.round_trip_ns
+        return Drawn(max(0, each.service_ns + change), each.meant)
+
+    def draw(self, consumer: int, copy: int, key: AttemptKey, size_bytes: int, *, finds_idle: bool) -> Drawn:
+        """Return the service of a delivery that was not recorded of this consumer; copies of it draw by themselves.
+
+        What is drawn depends on the consumer and the delivery alone: one more delivery elsewhere changes nothing.
+        """
+        pool = self._pools.get(consumer) or self._pool_of_all
+        if pool is None:
+            return Drawn(0, AckResponse.ACCEPTED)  # nobody ever answered: as quick as can be, and said so in the notes
+        name = (consumer, copy, key[0])
+        stream = self._keys.get(name)
+        if stream is None:
+            stream = self._keys[name] = np.uint64(
+                stream_key(self._seed, self._replication, "replay", self._queue, *name)
+            )
+        drawn = pool.draw(size_bytes, float(uniform(stream, key[1] * 64 + min(key[2], 63))))
+        response = self._answers.get(key, drawn.response)
+        service_ns = drawn.service_ns + (self.round_trip_ns if finds_idle and drawn.response is not None else 0)
+        return Drawn(service_ns, response)
+
+    def _pool(self, served: Iterable[Served], sizes: dict[SampleKey, int]) -> _Pool | None:
+        """Return the services, less the round trip, sorted: what is drawn rises with the chance."""
+        by_octave: dict[int, list[Drawn]] = {}
+        for each in served:
+            if each.is_cut_off:
+                continue
+            row = each.delivery
+            octave = sizes.get((row.producer, row.sequence_number), 0).bit_length()
+            alone_ns = max(0, each.service_ns - (self.round_trip_ns if each.found_idle else 0))
+            by_octave.setdefault(octave, []).append(Drawn(alone_ns, each.meant))
+        for choices in by_octave.values():
+            choices.sort(key=lambda drawn: (drawn.service_ns, -1 if drawn.response is None else int(drawn.response)))
+        return _Pool(by_octave) if by_octave else None
+
+
+def _served(
+    rows: list[Delivered],
+    leaving: set[tuple[int, Nanoseconds]],
+    last_seen: Mapping[SampleKey, Nanoseconds],
+) -> list[Served]:
+    """Return what one consumer did, in the order of its answers, then what it did not answer.
+
+    One that is sent a sample again that it holds still answers once: it has had it since the first time.
+    """
+    replies = []
+    had_since: dict[SampleKey, Nanoseconds] = {}
+    for row in sorted(rows, key=lambda each: each.step):
+        key = (row.producer, row.sequence_number)
+        reply_ns, reply_step, response = _reply(row, leaving)
+        first_ns = had_since.pop(key, row.sent_ns)
+        if reply_ns is None and row.answer == DeliveryAnswer.TIMED_OUT:
+            had_since[key] = first_ns
+        replies.append((reply_ns, reply_step, response, row, first_ns))
+    again = {
+        (row.producer, row.sequence_number, row.attempt - 1)
+        for _, _, _, row, first_ns in replies
+        if first_ns < row.sent_ns
+    }
+    replies.sort(key=lambda each: (each[0] is None, each[0] or 0, each[1]))
+    found: list[Served] = []
+    before_ns: Nanoseconds | None = None
+    for reply_ns, reply_step, response, row, first_ns in replies:
+        if reply_ns is None:
+            came_again = (row.producer, row.sequence_number, row.attempt) in again
+            cut_off = came_again or row.answer != DeliveryAnswer.TIMED_OUT
+            found.append(Served(row, None, reply_step, None, None, 0, True, cut_off))
+            continue
+        found_idle = before_ns is None or before_ns <= first_ns
+        begun_ns = first_ns if found_idle or before_ns is None else before_ns
+        meant = response
+        if row.late_ns == reply_ns and last_seen[row.producer, row.sequence_number] <= reply_ns:
+            meant = AckResponse.ACCEPTED  # the sample was gone: nothing says that it was refused, and few are
+        found.append(Served(row, reply_ns, reply_step, response, meant, reply_ns - begun_ns, found_idle, False))
+        before_ns = reply_ns
+    return found
+
+
+def _reply(row: Delivered, leaving: set[tuple[int, Nanoseconds]]) -> tuple[Nanoseconds | None, int, AckResponse | None]:
+    """Return when the consumer's own answer came, its step, and what it was."""
+    step = row.answered_step or 0
+    match row.answer:
+        case DeliveryAnswer.ACKNOWLEDGED:
+            return row.answered_ns, step, AckResponse.ACCEPTED
+        case DeliveryAnswer.REJECTED:
+            return row.answered_ns, step, AckResponse.REJECTED
+        case DeliveryAnswer.HANDED_BACK if (row.consumer, row.answered_ns) not in leaving:
+            return row.answered_ns, step, AckResponse.RETURNED
+    if row.late_ns is not None:
+        # One that is too late to change anything is taken like a rejection.
+        response = AckResponse.ACCEPTED if row.late_retired else AckResponse.REJECTED
+        return row.late_ns, row.late_step or 0, response
+    return None, step, None
+
+
+def _round_trip(served: Iterable[Served]) -> Nanoseconds:
+    """Return by how much a service takes longer that begins with a sending; 0 where too few are known."""
+    idle: list[Nanoseconds] = []
+    busy: list[Nanoseconds] = []
+    for each in served:
+        if each.reply_ns is not None:
+            (idle if each.found_idle else busy).append(each.service_ns)
+    if min(len(idle), len(busy)) < _ROUND_TRIP_SAMPLES_MIN:
+        return 0
+    low_idle, low_busy = (sorted(values)[len(values) // _DECILE] for values in (idle, busy))
+    return max(0, min(_ROUND_TRIP_MAX_NS, low_idle - low_busy))
+
+
+def _differ(consumers: Iterable[list[Served]]) -> bool:
+    """Return whether the shares of what was not accepted differ more between consumers than chance does."""
+    counts = []
+    for served in consumers:
+        known = [each for each in served if not each.is_cut_off]
+        if known:
+            counts.append((sum(each.meant is not AckResponse.ACCEPTED for each in known), len(known)))
+    total, failed = sum(count for _, count in counts), sum(bad for bad, _ in counts)
+    if len(counts) < 2 or failed in {0, total}:
+        return False
+    share = failed / total
+    chi_square = sum((bad - count * share) ** 2 / (count * share * (1 - share)) for bad, count in counts)
+    freedom = len(counts) - 1
+    return chi_square > freedom + _SAME_SHARE_SIGMAS * math.sqrt(2 * freedom)

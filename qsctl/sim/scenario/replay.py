@@ -1,0 +1,49 @@
+"""A recording that is replayed: its part of a scenario, as frozen dataclasses.
+
+What was recorded is in the run folder; here is what may be changed. Every queue of the service has an element with all
+of its values, as they were, so that each has a path: `queue[OrderQueue]/unacked-threshold`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qsctl.core.client.producer import WINDOW_COUNT
+from qsctl.core.queue.settings import UNLIMITED, ReplacementKind
+from qsctl.core.settings import ServiceSettings
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+AS_RECORDED = -1
+"""A number of consumers: those that there were."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedQueue:
+    """The settings of one queue that decide what becomes of its samples, and who consumes from it."""
+
+    name: str
+    """Its own name, or the full one where two are alike."""
+    max_count: int = UNLIMITED
+    max_in_memory_bytes: int = UNLIMITED
+    replacement: ReplacementKind = ReplacementKind.REJECT_WITHOUT_REPLACEMENT
+    waiting_count_max: int = UNLIMITED
+    unacked_threshold: int = UNLIMITED
+    max_delivery_retries: int = 0
+    response_timeout_ns: Nanoseconds = INFINITE_NS
+    lifespan_ns: Nanoseconds = INFINITE_NS
+    consumers: int = AS_RECORDED
+    """More than there were: copies of them, in turn; fewer: those that joined last stay away."""
+    service_factor: float = 1.0
+    """Times what its consumers need for a sample: 2.0 for consumers half as fast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A recording, and the service that it is replayed with; the values of `queues` come before the service's own."""
+
+    recording: str
+    service: ServiceSettings
+    queues: tuple[ReplayedQueue, ...] = ()
+    window_samples: int = WINDOW_COUNT
+    """Writes that a producer leaves unanswered before it waits; -1: it never waits. A recording does not say; one that
+    was seen to leave more, or to wait with fewer, has its own."""

@@ -1,0 +1,57 @@
+"""What a replay must be beyond its elements' own values: a recording that is there, queues that the service has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from qsctl.core.settings import ServiceSettings, queues_of
+from qsctl.errors import QsctlError
+from qsctl.eventlog.location import location
+from qsctl.eventlog.run_folder import RunInfo, read_run_info
+from qsctl.sim.scenario.places import Breach
+from qsctl.sim.scenario.replay import Replay
+
+ARRIVALS: Final = "arrivals/"
+"""How the names of the parts begin without which nothing can be replayed."""
+
+
+def short_names(service: ServiceSettings) -> dict[str, str]:
+    """Return each queue's full name by the name that a `<queue>` has: its own, or the full one where two are alike."""
+    full = [
+        f"{participant.name}/{subscriber.name}/{queue.name}" for participant, subscriber, queue in queues_of(service)
+    ]
+    own = [name.rpartition("/")[2] for name in full]
+    return dict(zip(own if len(set(own)) == len(own) else full, full, strict=True))
+
+
+def has_arrivals(info: RunInfo) -> bool:
+    """Return whether a run folder holds what a replay needs."""
+    return any(name.startswith(ARRIVALS) for name in info.files)
+
+
+def replay_breaches(replay: Replay) -> Iterator[Breach]:
+    """Yield every rule that a replay breaks."""
+    try:
+        info = read_run_info(location(replay.recording))
+    except QsctlError as error:
+        yield Breach(replay, error.message, replay.recording, "the folder of a recording")
+    else:
+        if not has_arrivals(info):
+            yield Breach(
+                replay,
+                f"{replay.recording} holds no arrivals: nothing can be replayed (model {info.model}, log level "
+                f"{info.log_level})",
+                replay.recording,
+                "a recording of a queuing service at level messages or events",
+            )
+    names = short_names(replay.service)
+    for queue in replay.queues:
+        if queue.name not in names:
+            yield Breach(
+                queue, f"there is no queue {queue.name!r}", queue.name, ", ".join(names) or "the service has no queue"
+            )
+        if sum(each.name == queue.name for each in replay.queues) > 1:
+            yield Breach(queue, f"a second <queue> for {queue.name!r}", queue.name, "one <queue> for each queue")
+    if not names:
+        yield Breach(replay, "the service has no queue", replay.service.application_name, "at least one queue")
