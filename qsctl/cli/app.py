@@ -37,6 +37,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "configuration.starter",
     "help.completion",
     "simulation.simulate",
+    "simulation.replay",
     "simulation.summarize",
     "simulation.sweep",
     "simulation.compare",

@@ -16,6 +16,7 @@ from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds, format_duratio
 from qsctl.report.charts import Picture, depth_chart, latency_chart, picture, rate_chart
 from qsctl.report.cluster_tables import cluster_tables
 from qsctl.report.page import Page, Table
+from qsctl.report.replay_report import replay_sentences, replay_tables
 from qsctl.report.words import count_text, duration_text, listed, percent_text, utc_text
 from qsctl.summary.job import summarize_run
 from qsctl.summary.run_summary import QUEUE_ORDER, QueueFigures, RunSummary
@@ -57,9 +58,10 @@ def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
         title=f"Run {folder.name}: {info.scenario}",
         subtitle=_subtitle(info),
         good=not lost and not any(each.violations for each in by_queue.verdicts),
-        verdict=verdict(by_queue, by_client),
+        verdict=[*replay_sentences(folder, info), *verdict(by_queue, by_client)],
         pictures=_pictures(folder, info, by_queue, by_client, alone, worst),
         tables=[
+            *replay_tables(folder, info),
             _queue_table("By queue, all clients together", by_queue.queues),
             *_happening_tables(by_queue.happenings),
             *cluster_tables(by_queue.replicated_queues, by_queue.verdicts),

@@ -127,22 +127,22 @@ def simulate(
         start_early(cluster.spark_options(), brief=True)
     folder = location(out) if out is not None else new_folder(read.name)
     began = time.perf_counter()
-    compiled = read.model not in {Model.SHARED_READER_QUEUE, Model.INTEGRATION, Model.WORLD}
+    compiled = read.model not in {Model.SHARED_READER_QUEUE, Model.INTEGRATION, Model.WORLD, Model.REPLAY}
     with (
         run_progress(read.name, replications or read.replications, compiled=compiled) as progress,
         stop_on_interrupt() as stopped,
     ):
         report = run(
             read, folder, seed=seed, replications=replications, level=None if level is None else LogLevel(level),
-            progress=progress, stop=stopped, workers=workers or _workers(replications or read.replications),
+            progress=progress, stop=stopped, workers=workers or workers_for(replications or read.replications),
             reproduce=command_line(
                 "simulate", scenario, (("--seed", seed), ("--replications", replications), ("--level", level)),
                 variables, overrides,
             ), overrides=overrides,
         )  # fmt: skip
     elapsed = max(0.0, time.perf_counter() - began - report.compile_s)
-    figures, shown_by, notes = _figures(report, read, by, spark, cluster)
-    return _result(report, read, elapsed, figures, shown_by, notes, spark)
+    figures, shown_by, notes = figures_shown(report, read, by, spark, cluster)
+    return simulated_result(report, read, elapsed, figures, shown_by, notes, spark)
 
 
 def _start_light() -> None:
@@ -155,7 +155,7 @@ def _start_light() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-def _figures(
+def figures_shown(
     report: RunReport, scenario: Scenario, by: By | None, spark: bool, cluster: ClusterOptions
 ) -> tuple[tuple[QueueFigures, ...], By, tuple[str, ...]]:
     """The table's lines: Spark's of the event log, or the simulator's own."""
@@ -180,10 +180,11 @@ def _figures(
     return figures_of_counters(report.counters, lambda _number, _client: None), chosen, ()
 
 
-def _result(
+def simulated_result(
     report: RunReport, scenario: Scenario, elapsed: float, figures: tuple[QueueFigures, ...], by: By,
     notes: tuple[str, ...], spark: bool,
 ) -> Simulated:  # fmt: skip
+    """Return what a finished run shows."""
     from qsctl.cli.simulation.figures import client_count
     from qsctl.eventlog.explained import merged_happenings, merged_replicated_queues, merged_verdicts
 
@@ -220,6 +221,6 @@ def _ready() -> ReadyScenarios:
     return ReadyScenarios(tuple(found))
 
 
-def _workers(replications: int) -> int:
+def workers_for(replications: int) -> int:
     """A process costs about a second to start: a few replications are done in this one."""
     return min(os.cpu_count() or 1, replications) if replications >= 4 else 1

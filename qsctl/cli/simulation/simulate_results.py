@@ -31,6 +31,7 @@ MODEL_NAMES = {
     "shared_reader_queue": "shared reader queues",
     "integration": "an integration engine",
     "world": "a cluster of queuing services under faults",
+    "replay": "shared reader queues under a recorded load",
 }
 
 

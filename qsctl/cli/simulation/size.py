@@ -15,6 +15,7 @@ from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlo
 from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.durations import short_duration
 from qsctl.cli.simulation.profile_overlay import ClientProfileOption, with_client_profiles
+from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
 from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.task_progress import task_progress
 from qsctl.errors import ExitStatus
@@ -239,10 +240,10 @@ def _finite(value: float) -> float | None:
         "qsctl size burst --target 'discards(D-1)=0' --vary 'max-depth(D-1)'",
         "qsctl size burst --target 'latency_p99(D-1)<200ms' --target 'loss_ratio(D-1)<5%' --vary 'max-depth(D-1)'",
         "qsctl size guaranteed --target 'waiting_messages(G-1)<20' --vary 'min-msg-burst(G-1)=4,8,16,32,255'",
+        "qsctl size --from yesterday --target 'latency_p99(OrderQueue)<50ms' --vary 'consumers(OrderQueue)=1..16'",
     ),
 )
 def size(
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Scenario file, or the name of a ready one.")],
     target: Annotated[
         list[str],
         typer.Option(
@@ -255,9 +256,15 @@ def size(
         list[str],
         typer.Option(
             metavar="SETTING",
-            help="Setting to find: 'max-depth(D-1)', 'max-depth(D-1)=100..20000', 'PATH=1,2'; may be repeated.",
+            help="Setting to find: 'max-depth(D-1)', 'max-depth(D-1)=100..20000', 'PATH=1,2'; of a recording "
+            "'consumers(QUEUE)=1..16', 'unacked_threshold(QUEUE)=0..50', 'max_count(QUEUE)=1..1000'; may be repeated.",
         ),
     ],
+    scenario: Annotated[
+        str | None,
+        typer.Argument(metavar="[SCENARIO]", help="Scenario file, or the name of a ready one.", show_default=False),
+    ] = None,
+    recording: FromOption = None,
     confidence: Annotated[
         float, typer.Option(help="Probability that what is stated of the answer is true, between 0 and 1.")
     ] = 0.95,
@@ -272,6 +279,7 @@ def size(
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", show_default="the scenario's")] = None,
     client_profile: ClientProfileOption = None,
     *,
+    recorded: RecordedOptions,
     changes: ScenarioChanges,
     cluster: ClusterOptions,
 ) -> Sized:
@@ -289,7 +297,6 @@ def size(
     from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.errors import UsageError
     from qsctl.sim.scenario.overrides import apply_overrides
-    from qsctl.sim.simulate import open_scenario
     from qsctl.sim.sizing.targets import parse_setting, parse_target
     from qsctl.summary.points import EVERY_MEASURE
     from qsctl.summary.size import size as find_size
@@ -300,10 +307,12 @@ def size(
     targets = [parse_target(text, tuple(EVERY_MEASURE)) for text in target]
     settings = [parse_setting(text) for text in vary]
     variables, overrides = changes.variables, changes.overrides
-    plain, of_profiles = with_client_profiles(open_scenario(scenario, variables, {}, seed), client_profile)
+    opened = scenario_or_recording(scenario, recording, recorded, variables, seed)
+    plain, of_profiles = with_client_profiles(opened, client_profile)
     read = apply_overrides(plain, overrides)
     overrides = {**of_profiles, **overrides}
-    given: list[tuple[str, object]] = [("--target", text) for text in target]
+    given: list[tuple[str, object]] = [("--from", recording), *recorded.given()]
+    given += [("--target", text) for text in target]
     given += [("--vary", text) for text in vary]
     given += [("--confidence", f"{confidence:g}"), ("--max-replications", most), ("--seed", seed)]
     with task_progress("candidates") as show_progress:

@@ -9,6 +9,7 @@ import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
+from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
 from qsctl.cli.simulation.spark_options import ClusterOptions
 from qsctl.cli.simulation.sweep_results import SweepTable
 from qsctl.cli.simulation.task_progress import task_progress
@@ -24,16 +25,21 @@ DEFAULT_REPLICATIONS = 5
         "qsctl sweep burst --grid 'profile[trading]/queue[D-1]/max-depth=500,1000,2000,4000' --replications 10",
         "qsctl sweep burst --grid 'group[desks]/count=20,40' --grid 'port[p1]/rate=1 Gbit/s,10 Gbit/s' --out s1",
         "qsctl sweep burst --grid 'group[desks]/count=20,40' --master spark://head:7077",
+        "qsctl sweep --from yesterday --grid 'queue[OrderQueue]/consumers=2,4,8' --common-random-numbers",
     ),
 )
 def sweep(
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Scenario file, or the name of a ready one.")],
     grid: Annotated[
         list[str],
         typer.Option(
             metavar="PATH=V1,V2,…", help="Path with the values it is varied over; may be repeated, to make a grid."
         ),
     ],
+    scenario: Annotated[
+        str | None,
+        typer.Argument(metavar="[SCENARIO]", help="Scenario file, or the name of a ready one.", show_default=False),
+    ] = None,
+    recording: FromOption = None,
     replications: Annotated[int, typer.Option(help="Number of repetitions per grid point.")] = DEFAULT_REPLICATIONS,
     seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", show_default="the scenario's")] = None,
     common: Annotated[
@@ -52,6 +58,7 @@ def sweep(
         ),
     ] = None,
     *,
+    recorded: RecordedOptions,
     changes: ScenarioChanges,
     cluster: ClusterOptions,
 ) -> SweepTable:
@@ -61,13 +68,14 @@ def sweep(
     """
     from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.eventlog.location import location
-    from qsctl.sim.simulate import open_scenario
+    from qsctl.sim.scenario.overrides import apply_overrides
     from qsctl.sim.sweep import parse_axes, plan_sweep
     from qsctl.summary.points import point_measures
     from qsctl.summary.sweep import SweepProgress, run_sweep
 
     checked_confidence(confidence)
-    read = open_scenario(scenario, changes.variables, changes.overrides, seed)
+    plain = scenario_or_recording(scenario, recording, recorded, changes.variables, seed)
+    read = apply_overrides(plain, changes.overrides)
     plan = plan_sweep(read, parse_axes(grid), replications, common_random_numbers=common)
     folder = location(out) if out is not None else Path("qsctl-sweeps") / read.name
     reused = 0
