@@ -7,6 +7,8 @@ Parquet parts with `run.json`, on this machine or behind a URI, and readers of i
   loss, with the loss ratio that every figure uses;
 - `run_folder.py`: the folder's layout, `run.json`, and its status; `location.py`: paths and URIs;
 - `columns.py`, `writer.py`: rows to columns to parts; `reader.py`, `checked_files.py`: back, with every file checked;
+- `queue_counts.py`: what is counted of one queue, for models in Python and recordings;
+- `recording/`: the events of a live service folded into the same tables, and into those that a replay needs;
 - `explained.py`: what each kind of event means to an operator.
 
 Invariants: nothing is overwritten; a folder says itself whether it is complete; the same run has the same bytes and the

@@ -99,10 +99,13 @@ class QueueStatistics:
 
     def count_all(self, events: Sequence[Event]) -> None:
         """Count events of this queue, in order. The four of a sample's usual way are counted here, in one loop."""
-        received = enqueued = sent = dequeued = acknowledged = 0
+        received = enqueued = sent = sent_at_once = dequeued = acknowledged = 0
         latency = self._latency
+        may_close = events[-1].at_ns >= self._period_ends_at_ns  # time does not run backwards
         for event in events:
-            if event.at_ns >= self._period_ends_at_ns:
+            if may_close and event.at_ns >= self._period_ends_at_ns:
+                latency.add_zeros(sent_at_once)
+                sent_at_once = 0
                 self._enqueued_in_period += enqueued
                 self._sent_in_period += sent
                 self._dequeued_in_period += dequeued
@@ -117,12 +120,16 @@ class QueueStatistics:
                 enqueued += 1
             elif kind is SampleSent and event.attempt == 1 and not event.redelivered:  # type: ignore[union-attr]
                 sent += 1
-                latency.add(event.at_ns - event.enqueued_at_ns)  # type: ignore[union-attr]
+                if waited_ns := event.at_ns - event.enqueued_at_ns:  # type: ignore[union-attr]
+                    latency.add(waited_ns)
+                else:
+                    sent_at_once += 1
             elif kind is SampleRemoved and event.cause is _DELIVERED:  # type: ignore[union-attr]
                 dequeued += 1
                 acknowledged += 1
             else:
                 _COUNT[kind](self, event)
+        latency.add_zeros(sent_at_once)
         self._received += received
         self._enqueued_in_period += enqueued
         self._sent += sent
