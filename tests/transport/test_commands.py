@@ -18,10 +18,21 @@ from qsctl.core.admin.command import (
     FlushQueue,
     GetData,
     GetMessages,
+    GetRecording,
     GetStatus,
     Shutdown,
+    StartRecording,
+    StopRecording,
 )
-from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, Reply, ReturnCode, ServiceData
+from qsctl.core.admin.reply import (
+    MessageData,
+    MessageStatus,
+    QueueData,
+    RecordingStatus,
+    Reply,
+    ReturnCode,
+    ServiceData,
+)
 from qsctl.core.admin.request import xml_of_body
 from qsctl.core.messages import CommandReply
 from qsctl.core.queue.settings import (
@@ -116,6 +127,9 @@ def over_the_wire(command: Command) -> Command:
         GetMessages(QUEUE.at(ResourceKind.MESSAGE), ""),
         DeleteSubscriber(SUBSCRIBER),
         Shutdown(),
+        StartRecording("a folder", "events", 5 << 30, 0.25),
+        StopRecording(),
+        GetRecording(),
     ],
 )
 def test_a_command_arrives_as_it_was_sent(command: Command) -> None:
@@ -140,6 +154,20 @@ def test_a_subscriber_arrives_with_its_queues_and_a_session_of_its_own() -> None
     bare = over_the_wire(CreateSubscriber(SUBSCRIBER.parent, SharedSubscriberSettings("Bare")))
     assert isinstance(bare, CreateSubscriber)
     assert [session.name for session in bare.settings.sessions] == ["session"]
+
+
+@pytest.mark.parametrize("body", ["", "[]", '{"level": "events"}', '{"folder": 7}', '{"folder": "x", "path": "y"}'])
+def test_body_that_starts_no_recording_is_refused(body: str) -> None:
+    request = wire_request(StartRecording("x"), "Test", REQUEST)
+    request.string_body = body
+    with pytest.raises(UsageError, match="the body of CREATE /recording cannot be read"):
+        command_from_wire(request, Snippets())
+
+
+def test_status_of_a_recording_arrives_as_it_was_sent() -> None:
+    status = RecordingStatus("/a folder", "failed", "No space left", "messages", 0.5, 7, 8, 9, 10, 11, True)
+    sent = CommandReply(REQUEST, "Test", Reply(ReturnCode.OK, "", status))
+    assert reply_of(reply_parts(reply_octets(sent, {})), GetRecording()).message == sent
 
 
 @pytest.mark.parametrize(
