@@ -1,8 +1,9 @@
 """Start the Java machine that PySpark talks to, by PySpark's own launcher.
 
 Decides: what the Java machine may print (nothing: it goes to a file, whose last lines are shown when it fails to
-start), its options, and how it ends. Spark's script asks for the module jdk.incubator.vector, which Spark
-can do without and a runtime made small does not have: such a one is started by a script that leaves the request out.
+start), its options, which of Spark's jars it sees, and how it ends. Spark's script asks for the module
+jdk.incubator.vector, which Spark can do without and a runtime made small does not have: such a one is started by a
+script that leaves the request out.
 
 A gateway of our own, with one Java start instead of two, saved no time that could be measured (session ready
 after a median of 10.1 s, with Spark's script 7.5 s, on two busy processors), so there is none. Nor is there an archive
@@ -22,6 +23,7 @@ from typing import Any, Final
 
 from qsctl.errors import Unavailable
 from qsctl.summary.java import REMEDY, JavaRuntime
+from qsctl.summary.master import is_local
 
 VECTOR_MODULE: Final = "jdk.incubator.vector"
 _LAST_LINES: Final = 3
@@ -30,6 +32,7 @@ _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LAUNCHER_OPTIONS: Final = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Of the small Java with which Spark's script begins, and which lives a quarter of a second."""
 
+LOG4J_FILE: Final = "log4j2.properties"
 QUIET_LOG4J: Final = """\
 status = error
 rootLogger.level = error
@@ -43,17 +46,27 @@ appender.console.layout.pattern = %p %c: %m%n
 """Errors only; they land in the Java machine's log file."""
 
 
+UNUSED_JARS: Final = "spark-mllib_*.jar"
+"""What a short summary's Java does not see: every session asks the jars for extensions, and MLlib's takes 1.5 s to
+register functions of SQL that no measure has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gateway:
     """A running Java machine: PySpark's connection to it."""
 
     connection: Any
     """A py4j gateway with the process as `proc`."""
+    is_plain: bool = False
+    """Nothing is lost when it is killed once its session has stopped: all that it writes is in the private folder, and
+    no option of the user's does anything at its end."""
 
     def close(self) -> None:
         """End the Java machine; it ends by itself too when this process does, for its input closes."""
         self.connection.shutdown()
         process = self.connection.proc
+        if self.is_plain:
+            process.kill()  # its own end takes half a second, in which it removes what the caller removes anyway
         if process.stdin is not None:
             process.stdin.close()
         try:
@@ -63,16 +76,17 @@ class Gateway:
             process.wait()
 
 
-def java_options(settings: Mapping[str, str], log4j: Path, *, brief: bool) -> str:
+def java_options(settings: Mapping[str, str], folder: Path, *, brief: bool) -> str:
     """Return the value of `spark.driver.extraJavaOptions`: ours, then the user's, which win.
 
     Args:
         settings: Spark's settings.
-        log4j: the file that keeps Java quiet.
+        folder: the private folder, with the log4j file that keeps Java quiet; temporary files go there too.
         brief: there is little to do: use only the quick compiler.
     """
-    ours = ["-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UseParallelGC", "-Duser.timezone=UTC"]
-    ours.append(f"-Dlog4j2.configurationFile={log4j.as_uri()}")
+    ours = ["-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UseParallelGC", "-XX:-UsePerfData", "-Duser.timezone=UTC"]
+    ours.append(f"-Djava.io.tmpdir={folder}")
+    ours.append(f"-Dlog4j2.configurationFile={(folder / LOG4J_FILE).as_uri()}")
     if brief:
         ours.append("-XX:TieredStopAtLevel=1")
     return " ".join([*ours, settings.get(_JAVA_OPTIONS, "")]).strip()
@@ -103,6 +117,24 @@ def java_home(java: JavaRuntime, folder: Path) -> Path:
     return script.parent.parent
 
 
+def brief_home(spark_home: Path, folder: Path) -> Path:
+    """Return a folder that is like Spark's, of links, without `UNUSED_JARS`.
+
+    Args:
+        spark_home: the folder that holds Spark's `bin` and `jars`.
+        folder: where it is made.
+    """
+    made = folder / "spark"
+    (made / "jars").mkdir(parents=True)
+    for entry in spark_home.iterdir():
+        if entry.name != "jars":
+            (made / entry.name).symlink_to(entry)
+    for jar in (spark_home / "jars").iterdir():
+        if not jar.match(UNUSED_JARS):
+            (made / "jars" / jar.name).symlink_to(jar)
+    return made
+
+
 def start_gateway(
     java: JavaRuntime,
     spark_home: Path,
@@ -120,7 +152,7 @@ def start_gateway(
         settings: Spark's settings.
         folder: a private folder for the log and the log4j file; the caller removes it.
         environment: variables that the Java machine sees besides this process's own.
-        brief: there is little to do: compile quickly instead of well.
+        brief: there is little to do: compile quickly instead of well, and leave out what no summary needs.
 
     Raises:
         Unavailable: Java ended before it listened; its last words are in the message.
@@ -129,21 +161,21 @@ def start_gateway(
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
-    log4j = folder / "log4j2.properties"
-    log4j.write_text(QUIET_LOG4J, encoding="utf-8")
+    (folder / LOG4J_FILE).write_text(QUIET_LOG4J, encoding="utf-8")
     log = folder / "java.log"
     conf = SparkConf(loadDefaults=False)
-    for name, value in {**settings, _JAVA_OPTIONS: java_options(settings, log4j, brief=brief)}.items():
+    for name, value in {**settings, _JAVA_OPTIONS: java_options(settings, folder, brief=brief)}.items():
         conf.set(name, value)
     seen = {
         "SPARK_LAUNCHER_OPTS": " ".join(_LAUNCHER_OPTIONS), **environment,
-        "SPARK_HOME": str(spark_home), "JAVA_HOME": str(java_home(java, folder)),
+        "SPARK_HOME": str(brief_home(spark_home, folder) if brief else spark_home), "JAVA_HOME": str(java_home(java, folder)),
     }  # fmt: skip
     with log.open("wb") as output, changed_environment(seen):
         try:
             # A session of its own: Ctrl-C is for the Python side, which then closes Java in order.
             options = {"stdout": output, "stderr": output, "start_new_session": True}
-            return Gateway(launch_gateway(conf, options))  # type: ignore[no-untyped-call]
+            connection = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
+            return Gateway(connection, is_plain=is_local(settings["spark.master"]) and _JAVA_OPTIONS not in settings)
         except (PySparkRuntimeError, OSError) as error:
             why = last_words(log) or (str(error) if isinstance(error, OSError) else "it wrote nothing")
             raise Unavailable(

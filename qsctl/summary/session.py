@@ -109,6 +109,8 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.adaptive.enabled": "true",
+        # One summary has more stages than the hundred whose code Spark keeps: it compiled all of them anew each time.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         # Every grouping of the log has more groups than the small map in front of the large one holds.
         "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
@@ -145,7 +147,8 @@ def spark_session(options: SparkOptions | None = None, *, brief: bool = False) -
 
     Args:
         options: where it runs.
-        brief: there is little to do: Java compiles quickly instead of well. It counts only when Java starts here.
+        brief: there is little to do: Java compiles quickly instead of well, and the session is one without MLlib. It
+            counts only when Java starts here.
 
     Raises:
         Unavailable: no usable Java, or pyspark, or what Spark Connect needs, is not installed.

@@ -98,10 +98,10 @@ def test_a_java_without_the_vector_module_is_started_without_asking_for_it(tmp_p
 
 def test_the_user_s_java_options_come_after_ours(tmp_path: Path) -> None:
     settings = {"spark.driver.extraJavaOptions": "-Duser.timezone=CET"}
-    options = java_options(settings, tmp_path / "log4j", brief=True).split()
+    options = java_options(settings, tmp_path, brief=True).split()
     assert options[-1] == "-Duser.timezone=CET"
     assert "-XX:TieredStopAtLevel=1" in options
-    assert "-XX:TieredStopAtLevel=1" not in java_options({}, tmp_path / "log4j", brief=False)
+    assert "-XX:TieredStopAtLevel=1" not in java_options({}, tmp_path, brief=False)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
