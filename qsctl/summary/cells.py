@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from qsctl.eventlog.outcomes import Outcome
-from qsctl.summary.observation import COARSE_BUCKET, FINE_BUCKET, LEFT_NS, Observation, exact_sum, listed
+from qsctl.summary.observation import COARSE_BUCKET, DELIVERED, FINE_BUCKET, LEFT_NS, Observation, exact_sum, listed
 
 QUEUED: Final = "queued"
 """Still in its queue, not sent."""
@@ -37,7 +37,7 @@ def cells(messages: DataFrame, observation: Observation, keys: Sequence[str], *,
         exact: the buckets only narrow down where a percentile is (`COARSE_BUCKET`); else they are the histogram's.
     """
     each = listed(*keys, "replication")
-    left = f"wait_ns is not null and {observation.counts(LEFT_NS)}"
+    left = observation.left
     fate = (
         f"case when {left} then if(outcome = '{Outcome.HELD}', '{UNACKNOWLEDGED}', outcome) "
         f"when wait_ns is not null then if(outcome = '{Outcome.HELD}', '{LONG_UNACKNOWLEDGED}', '{UNCOUNTED}') "
@@ -46,7 +46,7 @@ def cells(messages: DataFrame, observation: Observation, keys: Sequence[str], *,
     bucket = COARSE_BUCKET if exact else FINE_BUCKET
     return messages.sparkSession.sql(
         f"""select {each}, {fate} as fate, {observation.counts("enqueued_ns")} as arrived,
-            if({left} and outcome = '{Outcome.DELIVERED}', {bucket}, {NO_BUCKET}) as bucket,
+            if({left} and {DELIVERED}, {bucket}, {NO_BUCKET}) as bucket,
             count(1) as messages, sum(bigint(greatest(attempts - 1, 0))) as again,
             sum(int(discard_indication)) as indications, sum(size_bytes) as bytes, sum(work_units) as work_units,
             {exact_sum("wait_ns", "wait_sum_ns")}, max(wait_ns) as wait_max_ns, min({LEFT_NS}) as first_left_ns

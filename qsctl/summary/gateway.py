@@ -29,6 +29,10 @@ VECTOR_MODULE: Final = "jdk.incubator.vector"
 _LAST_LINES: Final = 3
 _END_SECONDS: Final = 10.0
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_OPTION_VARIABLES: Final = (
+    "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "SPARK_CONF_DIR",
+)  # fmt: skip
+"""What may give Java options besides Spark's settings."""
 _LAUNCHER_OPTIONS: Final = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Of the small Java with which Spark's script begins, and which lives a quarter of a second."""
 
@@ -166,22 +170,29 @@ def start_gateway(
     conf = SparkConf(loadDefaults=False)
     for name, value in {**settings, _JAVA_OPTIONS: java_options(settings, folder, brief=brief)}.items():
         conf.set(name, value)
+    home = brief_home(spark_home, folder) if brief else spark_home
     seen = {
         "SPARK_LAUNCHER_OPTS": " ".join(_LAUNCHER_OPTIONS), **environment,
-        "SPARK_HOME": str(brief_home(spark_home, folder) if brief else spark_home), "JAVA_HOME": str(java_home(java, folder)),
+        "SPARK_HOME": str(home), "JAVA_HOME": str(java_home(java, folder)),
     }  # fmt: skip
     with log.open("wb") as output, changed_environment(seen):
         try:
             # A session of its own: Ctrl-C is for the Python side, which then closes Java in order.
             options = {"stdout": output, "stderr": output, "start_new_session": True}
             connection = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
-            return Gateway(connection, is_plain=is_local(settings["spark.master"]) and _JAVA_OPTIONS not in settings)
+            return Gateway(connection, is_plain=_is_plain(settings))
         except (PySparkRuntimeError, OSError) as error:
             why = last_words(log) or (str(error) if isinstance(error, OSError) else "it wrote nothing")
             raise Unavailable(
                 f"Java {java.version} from {java.source} ({java.executable}) could not start Spark: {why}",
                 remedy=REMEDY,
             ) from None
+
+
+def _is_plain(settings: Mapping[str, str]) -> bool:
+    """Return whether Java works here alone, with no option of the user's."""
+    is_given = _JAVA_OPTIONS in settings or any(os.environ.get(name) for name in _OPTION_VARIABLES)
+    return is_local(settings["spark.master"]) and not is_given
 
 
 @contextmanager

@@ -22,7 +22,7 @@ LEFT_NS: Final = "(enqueued_ns + wait_ns)"
 ENTERED_NS: Final = "(enqueued_ns + enter_ns)"
 """When the message entered its queue; null where it never did, such as one that still waits at its endpoint."""
 
-DELIVERED: Final = f"wait_ns is not null and outcome = '{Outcome.DELIVERED.value}'"
+DELIVERED: Final = f"outcome = '{Outcome.DELIVERED.value}'"
 """The message left its queue for the client's connection (Delivered counts what left the queue [SOL-QUEUES]); from G-1,
 which holds it until then, by being acknowledged."""
 
@@ -78,6 +78,12 @@ class Observation:
     def observed_ns(self) -> Nanoseconds:
         """How long the observation lasts."""
         return self.horizon_ns - self.warm_up_ns
+
+    @property
+    def left(self) -> str:
+        """The condition that a message's wait ended in the observed part."""
+        # Without a warm-up only one column is read for it.
+        return "wait_ns is not null" + (f" and {self.counts(LEFT_NS)}" if self.warm_up_ns else "")
 
     def counts(self, instant: str) -> str:
         """Return the condition that an instant belongs to the observed part."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from qsctl.summary.observation import COARSE_BUCKET, DELIVERED, LEFT_NS, Observation, coarse_start_ns, listed
+from qsctl.summary.observation import COARSE_BUCKET, DELIVERED, Observation, coarse_start_ns, listed
 
 Spans = Sequence[tuple[int, int]]
 
@@ -39,7 +39,7 @@ def waits_at_ranks(
     return messages.sparkSession.sql(
         f"""with near as (
             select {listed(*keys, "replication")}, wait_ns, {COARSE_BUCKET} as bucket from {{messages}}
-            where ({_waits_in(spans)}) and {DELIVERED} and {observation.counts(LEFT_NS)}
+            where ({_waits_in(spans)}) and {DELIVERED} and {observation.left}
         ), alike as (
             select /*+ broadcast(places) */ cell, wait_ns, count(1) as messages
             from near join {{places}} as places using ({place}) group by cell, wait_ns

@@ -109,6 +109,8 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         "spark.sql.dataFrameQueryContext.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.adaptive.enabled": "true",
+        # No replication can be left out of a pass over the log: looking for one costs a query beside each join.
+        "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
         # One summary has more stages than the hundred whose code Spark keeps: it compiled all of them anew each time.
         "spark.sql.codegen.cache.maxEntries": "1000",
         # Every grouping of the log has more groups than the small map in front of the large one holds.

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gc
+import signal
 import subprocess
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from qsctl.errors import Unavailable, UsageError
+from qsctl.summary import gateway
 from qsctl.summary import java as java_module
 from qsctl.summary.faults import translate
-from qsctl.summary.gateway import java_home, java_options, last_words
+from qsctl.summary.gateway import Gateway, brief_home, java_home, java_options, last_words
 from qsctl.summary.java import JavaRuntime, feature_of, find_java, search_java, supported_features, version_in
 from qsctl.summary.session import SparkOptions, parse_conf, resolve_settings, spark_session, start_early
 
@@ -102,6 +105,40 @@ def test_the_user_s_java_options_come_after_ours(tmp_path: Path) -> None:
     assert options[-1] == "-Duser.timezone=CET"
     assert "-XX:TieredStopAtLevel=1" in options
     assert "-XX:TieredStopAtLevel=1" not in java_options({}, tmp_path, brief=False)
+
+
+def test_a_brief_session_s_spark_is_the_same_without_mllib(tmp_path: Path) -> None:
+    spark = tmp_path / "pyspark"
+    jars = "spark-sql_2.13.jar", "spark-mllib_2.13.jar", "spark-mllib-local.jar"
+    for name in ("bin/spark-submit", *(f"jars/{jar}" for jar in jars)):
+        (spark / name).parent.mkdir(parents=True, exist_ok=True)
+        (spark / name).write_text(name)
+    made = brief_home(spark, tmp_path / "private")
+    assert (made / "bin" / "spark-submit").read_text() == "bin/spark-submit"
+    assert sorted(jar.name for jar in (made / "jars").iterdir()) == ["spark-mllib-local.jar", "spark-sql_2.13.jar"]
+    assert (made / "jars" / "spark-sql_2.13.jar").read_text() == "jars/spark-sql_2.13.jar"
+
+
+@pytest.mark.parametrize(
+    ("settings", "variable", "is_plain"),
+    [
+        ({"spark.master": "local[*]", "spark.driver.memory": "1g"}, "", True),
+        ({"spark.master": "local[2]", "spark.driver.extraJavaOptions": "-javaagent:a.jar"}, "", False),
+        ({"spark.master": "local[2]"}, "JAVA_TOOL_OPTIONS", False),
+        ({"spark.master": "spark://host:7077"}, "", False),
+    ],
+)
+def test_only_a_java_without_options_of_the_user_s_is_killed_at_its_end(
+    settings: dict[str, str], variable: str, is_plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "SPARK_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    if variable:
+        monkeypatch.setenv(variable, "-Xmx1g")
+    assert gateway._is_plain(settings) is is_plain
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        Gateway(SimpleNamespace(shutdown=lambda: None, proc=process), is_plain=is_plain).close()
+        assert process.returncode == (-signal.SIGKILL if is_plain else 0)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
