@@ -192,7 +192,8 @@ def start_gateway(
 def _is_plain(settings: Mapping[str, str]) -> bool:
     """Return whether Java works here alone, with no option of the user's."""
     is_given = _JAVA_OPTIONS in settings or any(os.environ.get(name) for name in _OPTION_VARIABLES)
-    return is_local(settings["spark.master"]) and not is_given
+    master = settings["spark.master"]
+    return is_local(master) and not master.startswith("local-cluster") and not is_given
 
 
 @contextmanager

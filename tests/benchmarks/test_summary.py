@@ -1,13 +1,15 @@
-"""How long a summary takes, against DuckDB on the same files and against one bare scan of the columns.
+"""How long a summary takes, against DuckDB on the same files, against a log of a tenth, and on two executors.
 
 Run it with `pytest tests/benchmarks/test_summary.py`; QSCTL_BENCHMARK_MESSAGES says how many messages there are
-(1,000,000 unless given; 10,000,000 and 100,000,000 show the growth).
+(1,000,000 unless given). The ratios are held from ten million messages on, the growth at a hundred million.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ from qsctl.eventlog.schema import COUNTERS, MESSAGES
 from qsctl.instant import SECOND_NS
 from qsctl.summary import job
 from qsctl.summary.recorded_run import read_run
-from qsctl.summary.session import SparkOptions, spark_session
+from qsctl.summary.session import SparkOptions, spark_session, stop_spark
 from qsctl.summary.tables import MESSAGES as MESSAGES_SHAPE
 
 MESSAGES_WANTED = int(os.environ.get("QSCTL_BENCHMARK_MESSAGES", "1000000"))
@@ -39,10 +41,25 @@ CHUNK = 1_000_000
 QUEUES = ("G-1", "D-1", "D-2", "D-3", "C-1")
 OUTCOMES = ("delivered", "discarded")
 OPTIONS = SparkOptions(master="local[*]")
+LARGE = 10_000_000
+"""From here on the ratios are held: a smaller log takes as long as its queries are planned."""
+WARM_UP_ROUNDS = 3
+"""Java still compiles in the second round."""
+MEBIBYTE = 1 << 20
 
 
-def chunk(number: int, count: int, draw: np.random.Generator) -> pa.Table:
-    span = HORIZON_NS * CHUNK // max(CHUNK, MESSAGES_WANTED)
+def best(rounds: int, call: Callable[[], object]) -> float:
+    """Seconds of the fastest call."""
+    taken = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - began)
+    return min(taken)
+
+
+def chunk(number: int, count: int, total: int, draw: np.random.Generator) -> pa.Table:
+    span = HORIZON_NS * CHUNK // max(CHUNK, total)
     enqueued = np.sort(draw.integers(0, span, count)) + number * span
     wait = draw.lognormal(13, 2, count).astype(np.int64)
     sizes = draw.integers(64, 9000, count).astype(np.int32)
@@ -69,15 +86,19 @@ def chunk(number: int, count: int, draw: np.random.Generator) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run that was asked for."""
+    return Path(RUN) if RUN else made_run(tmp_path_factory.mktemp("run"), MESSAGES_WANTED)
+
+
+def made_run(made: Path, total: int) -> Path:
     """A run of 100 clients and five queues."""
-    made = tmp_path_factory.mktemp("run")
     draw = np.random.default_rng(1)
     part_folder(made, "messages", 0).mkdir(parents=True)
     part_folder(made, "counters", 0).mkdir(parents=True)
-    for number in range(-(-MESSAGES_WANTED // CHUNK)):
-        rows = min(CHUNK, MESSAGES_WANTED - number * CHUNK)
+    for number in range(-(-total // CHUNK)):
+        rows = min(CHUNK, total - number * CHUNK)
         pq.write_table(
-            chunk(number, rows, draw),
+            chunk(number, rows, total, draw),
             part_folder(made, "messages", 0) / f"part-{number:05}.parquet",
             compression="none",
             use_dictionary=["run_id", "client_id", "queue", "outcome", "work_units"],
@@ -96,8 +117,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             log_level="messages", horizon_ns=HORIZON_NS, warm_up_ns=0, replications=1,
             done=(
                 ReplicationInfo(
-                    replication=0, complete=True, simulated_ns=HORIZON_NS, messages=MESSAGES_WANTED,
-                    message_rows=MESSAGES_WANTED,
+                    replication=0, complete=True, simulated_ns=HORIZON_NS, messages=total, message_rows=total,
                 ),
             ),
             files={
@@ -166,28 +186,66 @@ def duckdb_summary(folder: Path) -> int:
 def test_a_summary_takes_at_most_five_times_duckdb(folder: Path, benchmark: Any) -> None:
     """All measures, warm; from ten million messages on the ratio is held."""
     pytest.importorskip("duckdb")
-    folder = Path(RUN) if RUN else folder
     spark = spark_session(OPTIONS)
     run = read_run(folder)
     asked = {"measures": job.ALL, "options": OPTIONS}
-    job.summarize_run(folder, **asked)  # Java compiles what it needs
-    began = time.perf_counter()
     scan = spark.read.schema(MESSAGES_SHAPE).parquet(str(folder / "messages"))
-    scan.selectExpr("sum(client_id)", "sum(enqueued_ns)", "sum(wait_ns)", "sum(work_units)", "max(queue)").collect()
-    scanned = time.perf_counter() - began
-    duckdb_summary(folder)
-    began = time.perf_counter()
-    assert duckdb_summary(folder) > 0
-    other = time.perf_counter() - began
-    benchmark.pedantic(job.summarize_run, (folder,), asked, rounds=3 if run.bytes < 1e9 else 1)
+    scan = scan.selectExpr("sum(client_id)", "sum(enqueued_ns)", "sum(wait_ns)", "sum(work_units)", "max(queue)")
+    rounds = 3 if run.bytes < 1e9 else 1
+    benchmark.pedantic(job.summarize_run, (folder,), asked, rounds=rounds, warmup_rounds=WARM_UP_ROUNDS)
     ours = benchmark.stats.stats.min
-    began = time.perf_counter()
-    read_run(folder)
-    checked = time.perf_counter() - began
+    duckdb_summary(folder)
+    other = best(rounds, lambda: duckdb_summary(folder))
+    scanned = best(rounds, scan.collect)
+    checked = best(1, lambda: read_run(folder))
     assert checked <= 0.1 * ours, "what compares the files with their checksums"
     benchmark.extra_info |= {
         "messages": run.message_rows, "spark_seconds": ours, "duckdb_seconds": other, "scan_seconds": scanned,
         "ratio_to_duckdb": ours / other, "ratio_to_scan": ours / scanned, "check_seconds": checked,
     }  # fmt: skip
-    if run.message_rows >= 10_000_000:
+    if run.message_rows >= LARGE:
         assert ours <= 5 * other
+
+
+@pytest.mark.skipif(MESSAGES_WANTED < 10 * LARGE, reason="QSCTL_BENCHMARK_MESSAGES=100000000 shows the growth")
+def test_ten_times_the_messages_take_ten_times_as_long_in_the_same_memory(
+    folder: Path, tmp_path: Path, benchmark: Any
+) -> None:
+    tenth = made_run(tmp_path / "tenth", read_run(folder).message_rows // 10)
+
+    def summarize(run: Path) -> object:
+        return job.summarize_run(run, measures=job.ALL, options=OPTIONS)
+
+    best(WARM_UP_ROUNDS, lambda: summarize(tenth))
+    small, peak_kibibytes = best(3, lambda: summarize(tenth)), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    large = benchmark.pedantic(lambda: best(1, lambda: summarize(folder)), rounds=1)
+    grown_bytes = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_kibibytes)
+    benchmark.extra_info |= {"seconds": large, "seconds_of_a_tenth": small, "driver_grown_bytes": grown_bytes}
+    assert large <= 12 * small
+    assert grown_bytes <= 64 * MEBIBYTE
+
+
+@pytest.fixture
+def executors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], SparkOptions]]:
+    """Options of a small cluster on this machine: so many executors of one core each."""
+    import pyspark
+
+    # Without it a worker that Spark's own scripts did not start looks for a place where Spark was built.
+    core = next((Path(pyspark.__file__).parent / "jars").glob("spark-core_*.jar"))
+    monkeypatch.setenv("SPARK_SCALA_VERSION", core.name.removeprefix("spark-core_").partition("-")[0])
+    yield lambda count: SparkOptions(master=f"local-cluster[{count},1,1024]")
+    stop_spark()
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="two executors need two processors")
+def test_two_executors_are_nearly_twice_as_fast_as_one(
+    folder: Path, executors: Callable[[int], SparkOptions], benchmark: Any
+) -> None:
+    taken = {}
+    for count in (1, 2):
+        asked = {"measures": job.ALL, "options": executors(count)}
+        taken[count] = best(WARM_UP_ROUNDS + 2, lambda asked=asked: job.summarize_run(folder, **asked))
+    benchmark.pedantic(lambda: None, rounds=1)
+    benchmark.extra_info |= {"one": taken[1], "two": taken[2], "ratio": taken[1] / taken[2]}
+    if read_run(folder).message_rows >= LARGE:
+        assert taken[1] >= 1.7 * taken[2]

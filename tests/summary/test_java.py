@@ -126,6 +126,7 @@ def test_a_brief_session_s_spark_is_the_same_without_mllib(tmp_path: Path) -> No
         ({"spark.master": "local[2]", "spark.driver.extraJavaOptions": "-javaagent:a.jar"}, "", False),
         ({"spark.master": "local[2]"}, "JAVA_TOOL_OPTIONS", False),
         ({"spark.master": "spark://host:7077"}, "", False),
+        ({"spark.master": "local-cluster[2,1,1024]"}, "", False),
     ],
 )
 def test_only_a_java_without_options_of_the_user_s_is_killed_at_its_end(
