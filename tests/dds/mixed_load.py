@@ -142,12 +142,13 @@ class Server:
 def consume(load: Load) -> None:
     """Serve until the load is over."""
     session = ClientSession(load.domain)
-    servers = [Server(load, group, session) for group in load.consumers for _ in range(group.count)]
-    leaving = [
-        (group.leaves_after_s, servers[sum(each.count for each in load.consumers[: place + 1]) - 1])
-        for place, group in enumerate(load.consumers)
-        if group.leaves_after_s
-    ]
+    servers: list[Server] = []
+    leaving: list[tuple[float, Server]] = []
+    for group in load.consumers:
+        servers += [Server(load, group, session) for _ in range(group.count - (group.leaves_after_s > 0))]
+        if group.leaves_after_s:
+            leaving.append((group.leaves_after_s, Server(load, group, ClientSession(load.domain))))
+            servers.append(leaving[-1][1])
     for server in servers:
         server.consumer.wait_for_queue(20.0)
     wait_for_start()
@@ -155,13 +156,17 @@ def consume(load: Load) -> None:
     started = time.monotonic()
     while (now := time.monotonic() - started) < load.duration_s + load.rest_s:
         for at_s, server in list(leaving):
+            server.consumer.session.domain.turn(0)
             if now >= at_s:
                 leaving.remove((at_s, server))
                 servers.remove(server)
-                server.consumer._port.close()  # vanishes, with what it holds
+                server.consumer.session.close()  # vanishes, with what it holds
         due = min(server.turn(time.monotonic() - started, times) for server in servers)
-        session.domain.turn(max(0, min(int((due - (time.monotonic() - started)) * SECOND_NS), SECOND_NS // 4)))
+        longest_s = 0.002 if leaving else 0.25
+        session.domain.turn(max(0, int(min(due - (time.monotonic() - started), longest_s) * SECOND_NS)))
     session.close()
+    for _, server in leaving:
+        server.consumer.session.close()
 
 
 if __name__ == "__main__":

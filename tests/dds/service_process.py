@@ -26,7 +26,7 @@ CONFIGURATION = """
     <domain_participant name="P">
       <domain_id>{domain}</domain_id>
       <shared_subscriber name="{subscriber}">
-        <session_settings><session name="s"/></session_settings>
+        <session_settings>{sessions}</session_settings>
         {queues}
       </shared_subscriber>
     </domain_participant>
@@ -51,7 +51,8 @@ class ServiceProcess:
         self.domain = domain
         self.name = parts.get("name", "Test")
         self.file = directory / f"{self.name}.xml"
-        values = {"name": self.name, "administration": "", "service": "", "subscriber": "S", "queues": ORDERS} | parts
+        values = {"name": self.name, "administration": "", "service": "", "subscriber": "S", "queues": ORDERS}
+        values |= {"sessions": '<session name="s"/>'} | parts
         self.file.write_text(CONFIGURATION.format(domain=domain, **values), encoding="utf-8")
         self.log = directory / f"{self.name}.log"
         self._arguments = arguments
