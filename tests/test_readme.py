@@ -136,6 +136,27 @@ def test_a_worked_example_prints_what_the_readme_shows(
         assert any(found[: len(words)] == words for found in printed), line
 
 
+def replays() -> list[tuple[str, list[str]]]:
+    """Each command of the story from a recording to a decision that replays, with the lines below it."""
+    begin = README.index("### From a recording to a decision")
+    section = README[begin : README.index("\n### ", begin)]
+    blocks = re.findall(r"```text\n\$ (qsctl replay .*?)```", section, re.DOTALL)
+    return [(command, lines.splitlines()) for command, _, lines in (block.partition("\n") for block in blocks)]
+
+
+@pytest.mark.parametrize(("command", "lines"), replays())
+def test_a_replay_prints_what_the_readme_shows(
+    command: str, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "150")
+    printed = [line.split() for line in run(command).splitlines()]
+    missing = [line for line in lines if line != " …" and "──" not in line and line.split() not in printed]
+    assert len(lines) > 8
+    assert missing == []
+
+
 def test_the_table_of_broker_settings_is_the_one_that_is_used() -> None:
     rows = [
         f"| `{' '.join(setting.cli)}` | `{setting.semp_v2}` | `profile/{setting.scenario}` | {setting.source} |"

@@ -7,6 +7,7 @@ is what sweeps, comparisons and sizing work on.
 Four models, one folder each, all behind the protocol of `model.py`:
 
 - `egress/`: the egress queues of a Solace broker and of a TIBCO appliance, compiled with numba;
+- `replay/`: a recording of a live service through the same engine, with what was changed;
 - `service/`: our own queues, `core.turn` itself under virtual time, with the producers and consumers of `core.client`;
 - `engine/`: the integration engine, `core.integration` itself under virtual time.
 

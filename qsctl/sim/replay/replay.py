@@ -1,4 +1,4 @@
-"""`qsctl.replay`: a recording to a run folder of its replay, in one call, for programs and notebooks."""
+"""A recording to a run folder of its replay, in one call: what `qsctl replay` and programs do."""
 
 from __future__ import annotations
 
