@@ -4,7 +4,7 @@ In: a `Scenario` (`scenario/`), read from XML or built in Python, with a seed. O
 each repetition, written through `eventlog`; or, without a folder, the counters alone (`run.simulate_counters`), which
 is what sweeps, comparisons and sizing work on.
 
-Four models, one folder each, all behind the protocol of `model.py`:
+Five models, one folder each, all behind the protocol of `model.py`:
 
 - `egress/`: the egress queues of a Solace broker and of a TIBCO appliance, compiled with numba;
 - `replay/`: a recording of a live service through the same engine, with what was changed;
