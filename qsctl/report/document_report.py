@@ -152,7 +152,7 @@ def _evidence_pictures(candidates: list[Any], targets: list[str], paths: list[st
         return []
     pictures = []
     for number, target in enumerate(targets):
-        scale = 1e6 if target.startswith("latency_") else 1.0
+        scale = 1e6 if target.startswith(("latency_", "time_")) else 1.0
         points = [
             {
                 "x": str(row["settings"][paths[0]]), "queue": "mean", "mean": mean / scale,

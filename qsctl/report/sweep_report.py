@@ -11,7 +11,7 @@ from qsctl.report.words import MEASURE_WORDS, listed, measure_text
 from qsctl.summary.points import PointMeasure, point_measures
 from qsctl.summary.sweep_folder import SCENARIO_FILE, read_results, read_sweep, sweep_scenario
 
-SHOWN: Final = ("loss_ratio", "latency_p99", "throughput")
+SHOWN: Final = ("loss_ratio", "latency_p99", "throughput", "time_without_master")
 CONFIDENCE: Final = 0.95
 _NANOSECONDS_A_MILLISECOND: Final = 1e6
 
@@ -87,7 +87,7 @@ def _pictures(measures: list[PointMeasure], axes: list[str]) -> list[Picture]:
 
 
 def _scaled(measure: str, value: float) -> float:
-    return value / _NANOSECONDS_A_MILLISECOND if measure.startswith("latency_") else value
+    return value / _NANOSECONDS_A_MILLISECOND if measure.startswith(("latency_", "time_")) else value
 
 
 def _curve(name: str, mine: list[PointMeasure], axis: str) -> Picture:
@@ -101,7 +101,7 @@ def _curve(name: str, mine: list[PointMeasure], axis: str) -> Picture:
         }
         for each in mine
     ]
-    unit = "ms" if name.startswith("latency_") else "messages/s" if name == "throughput" else "share"
+    unit = "ms" if name.startswith(("latency_", "time_")) else "messages/s" if name == "throughput" else "share"
     return picture(
         MEASURE_WORDS[name],
         "Mean over the replications; the bars are 95 % intervals.",
@@ -139,10 +139,11 @@ def _table(measures: list[PointMeasure], axes: list[str]) -> Table:
     for each in measures:
         line = lines.setdefault((each.point.key, each.queue), {**dict(each.point.values), "queue": each.queue})
         line[each.measure] = measure_text(each.measure, each.interval.mean)
-    columns = [*axes, "queue", *SHOWN]
+    shown = [name for name in SHOWN if any(each.measure == name for each in measures)]
+    columns = [*axes, "queue", *shown]
     return Table(
         "Every point",
-        [*axes, "Queue", *(MEASURE_WORDS[name] for name in SHOWN)],
+        [*axes, "Queue", *(MEASURE_WORDS[name] for name in shown)],
         [[line.get(column, "–") for column in columns] for line in lines.values()],
         frozenset(range(len(axes) + 1, len(columns))),
     )

@@ -41,7 +41,7 @@ def measure_text(measure: str, value: float | None) -> str:
     """Return a measure's value in its unit."""
     if value is None:
         return "–"
-    if measure.startswith("latency_"):
+    if measure.startswith(("latency_", "time_")):
         return duration_text(value)
     return percent_text(value) if measure == "loss_ratio" else count_text(value)
 
@@ -53,6 +53,7 @@ MEASURE_WORDS = {
     "latency_p99": "p99 of the time in the queue",
     "latency_mean": "Mean time in the queue",
     "throughput": "Delivered messages a second",
+    "time_without_master": "Longest time without a master",
 }
 
 

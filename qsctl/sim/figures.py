@@ -5,8 +5,8 @@ They are what sweeps, comparisons and sizing work on: small, and mergeable, for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from qsctl.eventlog.outcomes import LOSS_COLUMNS, loss_ratio
@@ -15,6 +15,8 @@ from qsctl.instant import SECOND_NS, Nanoseconds
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from qsctl.eventlog.run_folder import ReplicatedQueue, RuleVerdict
 
 SUMMED: Final = (
     "arrived_messages",
@@ -37,6 +39,8 @@ class Figures:
 
     Percentiles are of the wait of delivered messages, read from the histogram: at most 0.8 % too high, None where
     nothing was delivered. `high_water_mark_work_units` and `max_depth_work_units` are the largest of the clients'.
+    The last ones are of clusters: None for other models, and for a queue that is not replicated; `broken_rules` is the
+    whole cluster's. `time_without_master_ns` is the longest time to the next master, None where none was needed.
     """
 
     queue: str
@@ -68,6 +72,11 @@ class Figures:
     wait_p90_ns: Nanoseconds | None
     wait_p99_ns: Nanoseconds | None
     wait_p999_ns: Nanoseconds | None
+    time_to_master_ns: Nanoseconds | None = None
+    time_without_master_ns: Nanoseconds | None = None
+    refused_before_master: int | None = None
+    elections: int | None = None
+    broken_rules: int | None = None
 
     @property
     def wait_mean_ns(self) -> float | None:
@@ -90,12 +99,38 @@ class Figures:
         return self.delivered_messages * SECOND_NS / self.observed_ns if self.observed_ns else 0.0
 
 
-def figures_of(counters: pa.Table) -> list[Figures]:
-    """Return the figures of a repetition out of its counters (`eventlog.schema.COUNTERS`), in the order of queues."""
+def figures_of(
+    counters: pa.Table, replicated: Sequence[ReplicatedQueue] = (), verdicts: Sequence[RuleVerdict] = ()
+) -> list[Figures]:
+    """Return the figures of a repetition, in the order of queues.
+
+    Args:
+        counters: of `eventlog.schema.COUNTERS`.
+        replicated: of a cluster, its replicated queues.
+        verdicts: of a cluster.
+    """
     queues: dict[str, list[dict[str, Any]]] = {}
     for row in counters.to_pylist():
         queues.setdefault(row["queue"], []).append(row)
-    return [_figures(queue, rows) for queue, rows in queues.items()]
+    found = [_figures(queue, rows) for queue, rows in queues.items()]
+    if not verdicts:
+        return found
+    broken = sum(each.violations > 0 for each in verdicts)
+    masters = {each.queue: each for each in replicated}
+    return [_of_cluster(each, masters.get(each.queue), broken) for each in found]
+
+
+def _of_cluster(figures: Figures, masters: ReplicatedQueue | None, broken_rules: int) -> Figures:
+    if masters is None:
+        return replace(figures, broken_rules=broken_rules)
+    return replace(
+        figures,
+        time_to_master_ns=masters.first_master_ns,
+        time_without_master_ns=masters.longest_without_master_ns or None,
+        refused_before_master=masters.refused_before,
+        elections=masters.elected,
+        broken_rules=broken_rules,
+    )
 
 
 def _figures(queue: str, rows: list[dict[str, Any]]) -> Figures:

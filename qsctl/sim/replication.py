@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from qsctl.eventlog.location import Location
-from qsctl.eventlog.run_folder import FileInfo, ReplicationInfo
+from qsctl.eventlog.run_folder import FileInfo, ReplicatedQueue, ReplicationInfo, RuleVerdict
 from qsctl.eventlog.schema import LogLevel
 from qsctl.eventlog.writer import ReplicationWriter
+from qsctl.sim.figures import Figures, figures_of
 from qsctl.sim.model import EVENT_NAMES, CompiledModel, ModelRun, Stop
 from qsctl.sim.scenario.scenario import QUEUE_ORDER, Model, Scenario
 
@@ -98,12 +99,31 @@ def simulate_counters(
     from qsctl.eventlog.columns import counter_table
     from qsctl.sim.scenario.text import scenario_digest
 
-    run = (model or model_of(scenario)).prepare(scenario, replication, LogLevel.COUNTERS)
+    run = _counted(model or model_of(scenario), scenario, replication)
+    return counter_table(run.counters(), run_id or scenario_digest(scenario))
+
+
+def simulate_figures(scenario: Scenario, replication: int = 0) -> list[Figures]:
+    """Run one replication without a folder and return its figures, one row a queue; see `simulate_counters`."""
+    from qsctl.eventlog.columns import counter_table
+
+    run = _counted(model_of(scenario), scenario, replication)
+    return figures_of(counter_table(run.counters(), ""), *_of_cluster(run))
+
+
+def _counted(model: CompiledModel, scenario: Scenario, replication: int) -> ModelRun:
+    """Return a run that has come to its end, of which nothing was logged."""
+    run = model.prepare(scenario, replication, LogLevel.COUNTERS)
     while run.step(scenario.horizon_ns) is Stop.LOG_FULL:
         run.take_log()
     while run.finish() is Stop.LOG_FULL:
         run.take_log()
-    return counter_table(run.counters(), run_id or scenario_digest(scenario))
+    return run
+
+
+def _of_cluster(run: ModelRun) -> tuple[tuple[ReplicatedQueue, ...], tuple[RuleVerdict, ...]]:
+    """Return what a world found; nothing of a run of another model."""
+    return getattr(run, "replicated_queues", ()), getattr(run, "verdicts", ())
 
 
 def simulate_replication(
@@ -137,6 +157,7 @@ def simulate_replication(
                 log.take()
             log.take()
             writer.counters(run.counters())
+    replicated, verdicts = _of_cluster(run)
     info = ReplicationInfo(
         replication=replication,
         complete=complete,
@@ -145,8 +166,8 @@ def simulate_replication(
         message_rows=writer.message_rows,
         event_rows=writer.event_rows,
         happenings=getattr(run, "happenings", ()),
-        verdicts=getattr(run, "verdicts", ()),
-        replicated_queues=getattr(run, "replicated_queues", ()),
+        replicated_queues=replicated,
+        verdicts=verdicts,
     )
     return Outcome(info, writer.files, compile_s())
 

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from qsctl.errors import InvalidInput, QsctlError, UsageError
-from qsctl.sim.figures import Figures, figures_of
+from qsctl.sim.figures import Figures
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.rules import check_rules
 from qsctl.sim.scenario.scenario import Scenario
 
 SEED_BITS: Final = 48
 MOST_POINTS: Final = 1_000_000
-SWEEP_FORMAT: Final = 2
-"""Of a sweep's folder; format 1 had no checksums."""
+SWEEP_FORMAT: Final = 3
+"""Of a sweep's folder; format 1 had no checksums, format 2 no figures of clusters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +166,10 @@ def run_task(scenario: Scenario, task: Task) -> list[Figures]:
 
     A pure function of its arguments: it gives the same on any machine, however often it is tried.
     """
-    from qsctl.sim.run import simulate_counters
+    from qsctl.sim.replication import simulate_figures
 
     changed = dataclasses.replace(apply_overrides(scenario, dict(task.point.values)), seed=task.seed)
-    return figures_of(simulate_counters(changed, task.replication))
+    return simulate_figures(changed, task.replication)
 
 
 def plan_document(plan: SweepPlan, digest: str) -> Mapping[str, object]:

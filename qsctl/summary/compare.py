@@ -115,10 +115,12 @@ def read_figures(folder: Location) -> list[PointResult]:
         )
     info = read_run_info(folder)
     counters = counters_of(folder, info)
+    found = {each.replication: each for each in info.done}
     results = []
     for number in sorted(set(counters["replication"].to_pylist())):
         mine = counters.filter(pc.equal(counters["replication"], number))
-        results.append(PointResult(Point(()), number, info.seed, tuple(figures_of(mine))))
+        figures = figures_of(mine, found[number].replicated_queues, found[number].verdicts)
+        results.append(PointResult(Point(()), number, info.seed, tuple(figures)))
     return results
 
 

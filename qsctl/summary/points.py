@@ -31,8 +31,15 @@ MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     "expired": lambda figures: float(figures.expired_messages),
     "dead": lambda figures: float(figures.dead_messages),
     "elided": lambda figures: float(figures.elided_messages),
+    "time_to_master": lambda figures: _number(figures.time_to_master_ns),
+    "time_without_master": lambda figures: _number(figures.time_without_master_ns),
+    "refused_before_master": lambda figures: _number(figures.refused_before_master),
+    "elections": lambda figures: _number(figures.elections),
+    "broken_rules": lambda figures: _number(figures.broken_rules),
 }
-"""Each measure of one queue in one replication; latencies are waits in ns, None where nothing was delivered."""
+"""Each measure of one queue in one replication; latencies are waits in ns, None where nothing was delivered.
+
+The last ones are of clusters, see `sim.figures.Figures`."""
 
 TABLE_MEASURES: Final[Mapping[str, Callable[[Figures], float | None]]] = {
     **{name: (lambda figures, name=name: float(getattr(figures, name))) for name in (*SUMMED, "lost_messages")},  # type: ignore[misc]
@@ -54,10 +61,12 @@ EVERY_MEASURE: Final = {**TABLE_MEASURES, **MEASURES}
 LARGER_IS_BETTER: Final = frozenset({"delivered", "throughput"})
 
 UNITS: Final[Mapping[str, str]] = {
-    **{name: "ns" for name in MEASURES if name.startswith("latency_")},
+    **{name: "ns" for name in MEASURES if name.startswith(("latency_", "time_"))},
     "loss_ratio": "ratio",
     "throughput": "messages/s",
     "high_water_mark": "work units",
+    "elections": "elections",
+    "broken_rules": "rules",
 }
 """The unit of a measure; one that is not named counts messages."""
 

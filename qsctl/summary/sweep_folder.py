@@ -33,7 +33,10 @@ _SWEEP_KEY: Final = b"qsctl.sweep"
 _RESTORE: Final = "Restore the folder from a copy, or run the sweep into another one."
 
 _TEXT: Final = {"queue"}
-_NULLABLE: Final = {"first_discard_ns", "wait_p50_ns", "wait_p90_ns", "wait_p99_ns", "wait_p999_ns"}
+_NULLABLE: Final = {
+    "first_discard_ns", "wait_p50_ns", "wait_p90_ns", "wait_p99_ns", "wait_p999_ns", "time_to_master_ns",
+    "time_without_master_ns", "refused_before_master", "elections", "broken_rules",
+}  # fmt: skip
 
 POINTS: Final = pa.schema(
     [

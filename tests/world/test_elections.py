@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from qsctl.cli.app import build_app
+from qsctl.cli.options import ScenarioChanges
+from qsctl.cli.simulation.sweep import broken_runs
+from qsctl.cli.simulation.sweep_results import SweepTable
 from qsctl.core.high_availability.replica import Role, RoleChanged
 from qsctl.errors import ExitStatus
 from qsctl.eventlog.explained import merged_replicated_queues
@@ -17,8 +21,15 @@ from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import ReplicatedQueue, ReplicationInfo, RuleVerdict
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.report.cluster_tables import cluster_tables
+from qsctl.sim.replication import simulate_figures
+from qsctl.sim.scenario.overrides import apply_overrides
+from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.sim.simulate import simulate
+from qsctl.sim.sweep import parse_axes, plan_sweep, run_task
 from qsctl.sim.world.elections import Elections
+from qsctl.summary.points import point_measures
+from qsctl.summary.sweep_folder import PointResult
+from tests.core.high_availability import mutants
 
 INTERVAL_NS = 10 * MILLISECOND_NS
 """Between two writes of the scenario `election`."""
@@ -97,6 +108,49 @@ def test_repetitions_are_shown_together() -> None:
     assert queue["first_master_ns"] == max(one.first_master_ns or 0 for one in each)
 
 
+def test_a_sweep_measures_how_long_a_cluster_is_without_a_master() -> None:
+    schedule = find_scenario("world").parents[1] / "schedules" / "master-killed.txt"
+    base = apply_overrides(read_scenario(find_scenario("world")), {"world/schedule": str(schedule)})
+    plan = plan_sweep(base, parse_axes(["world/master-timeout=200ms,800ms"]), 3)
+    times: dict[str, list[int]] = {}
+    for task in plan.tasks():
+        (queue,) = run_task(plan.scenario, task)
+        assert (queue.queue, queue.elections, queue.broken_rules) == ("OrderQueue", 2, 0)
+        assert queue.time_without_master_ns is not None
+        times.setdefault(dict(task.point.values)["world/master-timeout"], []).append(queue.time_without_master_ns)
+    assert min(times["200ms"]) > 200 * MILLISECOND_NS
+    assert max(times["200ms"]) < 800 * MILLISECOND_NS < min(times["800ms"])
+    measured = point_measures(
+        [PointResult(task.point, task.replication, task.seed, tuple(run_task(plan.scenario, task)))], 0.95
+    )
+    assert {"time_to_master", "time_without_master", "elections"} < {each.measure for each in measured}
+
+
+def test_figures_of_other_models_have_no_masters() -> None:
+    short = apply_overrides(read_scenario(find_scenario("trace-solace")), {"horizon": "100ms"})
+    (queue, *_) = simulate_figures(short)
+    assert queue.broken_rules is queue.time_to_master_ns is None
+
+
+def test_a_broken_rule_is_counted_by_a_sweep_and_makes_its_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    mutants.acknowledges_on_append(monkeypatch)
+    base = read_scenario(find_scenario("world"))
+    plan = plan_sweep(base, parse_axes(["world/loss=0.01"]), 2)
+    results = [
+        PointResult(task.point, task.replication, task.seed, tuple(run_task(plan.scenario, task)))
+        for task in plan.tasks()
+    ]
+    broken = [each for each in results if each.figures[0].broken_rules]
+    assert broken
+    found = tuple(broken_runs("world", ScenarioChanges(), results))
+    assert len(found) == len(broken)
+    again = CliRunner().invoke(build_app(), [*shlex.split(found[0].command)[1:], "-o", "json"])
+    assert again.exit_code == ExitStatus.NO, again.output
+    table = SweepTable(Path("s"), "world", 2, 1, 0, 0.95, tuple(point_measures(results, 0.95)), found)
+    assert table.exit_status is ExitStatus.NO
+    assert found[0].command in "".join(str(block) for block in table.blocks())
+
+
 def figures(number: int, **changes: Any) -> ReplicationInfo:
     queue = ReplicatedQueue(queue="Q", replicas=2, **changes)
     return ReplicationInfo(replication=number, complete=True, simulated_ns=1, messages=1, replicated_queues=(queue,))
@@ -123,7 +177,7 @@ def test_the_time_without_a_master_lasts_until_the_end_where_none_comes() -> Non
     now = 10
     elections.ended(1)
     now = 25
-    (queue,) = elections.figures(2)
+    (queue,) = elections.figures(2, {"Q": "Q"})
     assert (queue.first_master_ns, queue.longest_without_master_ns) == (3, 15)
 
 

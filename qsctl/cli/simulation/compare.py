@@ -140,7 +140,7 @@ def _difference(each: Difference) -> str:
 
 
 def _text(measure: str, value: float) -> str:
-    if measure.startswith("latency_"):
+    if measure.startswith(("latency_", "time_")):
         return short_duration(value)
     if measure == "loss_ratio":
         return f"{100 * value:.4g} %"

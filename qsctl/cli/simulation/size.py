@@ -217,7 +217,7 @@ def _value(target: Target, value: float) -> str:
 
 
 def _is_time(target: Target) -> bool:
-    return target.measure.startswith("latency_") or target.measure.endswith("_ns")
+    return target.measure.startswith(("latency_", "time_")) or target.measure.endswith("_ns")
 
 
 def memory_text(size_bytes: int) -> str:
@@ -291,8 +291,9 @@ def size(
 
     Measures are columns of the tables of simulate: discarded_messages, lost_messages, loss_ratio, waiting_messages,
     delivered_per_second, wait_p50_ns, wait_p99_ns, high_water_mark_work_units and so on; or the short names of sweep:
-    discards, delivered, throughput, latency_mean, latency_p50, _p90, _p99, _p999, latency_max, high_water_mark. Waits
-    and latencies are the time in the queue.
+    discards, delivered, throughput, latency_mean, latency_p50, _p90, _p99, _p999, latency_max, high_water_mark; of
+    clusters time_to_master, time_without_master, refused_before_master, elections, broken_rules. Waits and latencies
+    are the time in the queue.
     """
     from qsctl.cli.simulation.sweep_input import checked_confidence
     from qsctl.errors import UsageError

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from qsctl.cli.command import Commands
 from qsctl.cli.options import ScenarioChanges
+from qsctl.cli.simulation.command_line import command_line
 from qsctl.cli.simulation.recorded import FromOption, RecordedOptions, scenario_or_recording
 from qsctl.cli.simulation.spark_options import ClusterOptions
-from qsctl.cli.simulation.sweep_results import SweepTable
+from qsctl.cli.simulation.sweep_results import BrokenRun, SweepTable
 from qsctl.cli.simulation.task_progress import task_progress
+
+if TYPE_CHECKING:
+    from qsctl.summary.sweep_folder import PointResult
 
 COMMANDS: Final = Commands(panel="Simulate and summarize")
 
@@ -95,4 +100,15 @@ def sweep(
         reused_replications=reused,
         confidence=confidence,
         measures=tuple(point_measures(results, confidence)),
+        broken=tuple(broken_runs(scenario, changes, results)),
     )
+
+
+def broken_runs(scenario: str | None, changes: ScenarioChanges, results: Sequence[PointResult]) -> Iterator[BrokenRun]:
+    """Yield the repetitions of a cluster that broke a rule: each is the first one of a seed of its own."""
+    for each in results:
+        if any(figures.broken_rules for figures in each.figures):
+            seed = each.seed + each.replication
+            values = {**changes.overrides, **dict(each.point.values)}
+            line = command_line("simulate", scenario, (("--seed", seed),), changes.variables, values)
+            yield BrokenRun(str(each.point), seed, line)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.simulation.durations import short_duration
 from qsctl.cli.simulation.summarize_results import MOST_LINES
+from qsctl.errors import ExitStatus
 
 if TYPE_CHECKING:
     from qsctl.eventlog.location import Location
@@ -23,7 +24,22 @@ HEADINGS = {
     "throughput": "Msgs/s",
     "latency_mean": "Wait mean",
     "latency_p99": "Wait p99",
+    "time_to_master": "First master at",
+    "refused_before_master": "Refused before (Writes)",
+    "time_without_master": "Longest without master",
+    "elections": "Elections",
 }
+OF_CLUSTERS = ("time_to_master", "refused_before_master", "time_without_master", "elections")
+"""Shown in place of what only brokers' queues have."""
+
+
+@dataclass(frozen=True)
+class BrokenRun:
+    """A repetition of a cluster that broke a rule, and how it is seen again."""
+
+    point: str
+    seed: int
+    command: str
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,8 @@ class SweepTable(Result):
     reused_replications: int
     confidence: float
     measures: tuple[PointMeasure, ...]
+    broken: tuple[BrokenRun, ...] = ()
+    """Of clusters: repetitions that broke a rule."""
 
     field_help: ClassVar[Mapping[str, str]] = {
         "point": "the point's values, path=value",
@@ -50,7 +68,13 @@ class SweepTable(Result):
         "minimum": "smallest of the replications",
         "maximum": "largest of the replications",
         "replications": "how many replications had the measure",
+        "broken": "-o json and yaml, of model world: repetitions that broke a rule, each with the command to see it",
     }
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """A cluster that broke a rule is an answer of no, as in `simulate`."""
+        return ExitStatus.NO if self.broken else ExitStatus.DONE
 
     def document(self) -> Plain:
         """Everything, with stable names."""
@@ -58,6 +82,7 @@ class SweepTable(Result):
             "folder": str(self.folder),
             **fields_of(self, "scenario", "replications", "points", "reused_replications", "confidence"),
             "measures": list(self.rows()),
+            "broken": [fields_of(each) for each in self.broken],
         }
 
     def rows(self) -> Sequence[Row]:
@@ -85,13 +110,13 @@ class SweepTable(Result):
         lines: dict[tuple[str, str], dict[str, Plain]] = {}
         for each in self.measures:
             line = lines.setdefault((str(each.point), each.queue), {"queue": each.queue, **dict(each.point.values)})
-            if each.measure in SHOWN:
+            if each.measure in HEADINGS:
                 line[each.measure] = interval_text(each.measure, each.interval)
         paths = list(dict.fromkeys(path for each in self.measures for path, _ in each.point.values))
         columns = [
             *(Column(path, path, "right") for path in paths),
             Column("queue", "Queue"),
-            *(Column(name, HEADINGS[name], "right") for name in SHOWN),
+            *(Column(name, HEADINGS[name], "right") for name in self._shown()),
         ]
         shown = list(lines.values())
         blocks: list[Block] = [
@@ -106,15 +131,33 @@ class SweepTable(Result):
             blocks.append(TextBlock(f"… and {len(shown) - MOST_LINES} more lines: use -o csv.", "faint"))
         if any(each.measure == "latency_p99" for each in self.measures):
             blocks.append(TextBlock("Percentiles come from histograms and are at most 0.8 % too high.", "faint"))
+        if self.broken:
+            blocks.append(TextBlock(self._broken_text(), "bad"))
         if self.reused_replications:
             blocks.append(TextBlock(f"{self.reused_replications} replications were there already.", "faint"))
         blocks.append(TextBlock(f"Results: {self.folder}"))
         return blocks
 
+    def _shown(self) -> Sequence[str]:
+        is_cluster = any(each.measure in OF_CLUSTERS for each in self.measures)
+        return (*OF_CLUSTERS, "latency_mean", "latency_p99") if is_cluster else SHOWN
+
+    def _broken_text(self) -> str:
+        lines = [
+            f"{len(self.broken)} of {self.points * self.replications} repetitions broke a rule. See one again with:"
+        ]
+        lines += [each.command for each in self.broken[:_MOST_BROKEN]]
+        if len(self.broken) > _MOST_BROKEN:
+            lines.append(f"… and {len(self.broken) - _MOST_BROKEN} more: -o json has all.")
+        return "\n".join(lines)
+
+
+_MOST_BROKEN = 5
+
 
 def interval_text(measure: str, interval: Interval) -> str:
     """A mean with its half width, in the measure's unit."""
-    if measure.startswith("latency_"):
+    if measure.startswith(("latency_", "time_")):
         text, half = short_duration(interval.mean), short_duration(interval.half_width)
     elif measure == "loss_ratio":
         text, half = f"{100 * interval.mean:.4g}", f"{100 * interval.half_width:.2g}"

@@ -140,7 +140,7 @@ def _comparison(text: str, inner: str, measures: Sequence[str]) -> tuple[str, st
     measure = found["measure"]
     if measure not in measures:
         raise UsageError(f"--target {text!r}: there is no measure {measure!r}", remedy=f"Use {', '.join(measures)}.")
-    in_time = measure.startswith("latency_") or measure.endswith("_ns")
+    in_time = measure.startswith(("latency_", "time_")) or measure.endswith("_ns")
     bound = float(parse_duration(found["bound"])) if in_time else _number(text, found["bound"])
     return measure, found["queue"].strip(), found["operator"], bound
 

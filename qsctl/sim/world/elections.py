@@ -6,7 +6,7 @@ first master if that answer left before one was elected.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -113,15 +113,20 @@ class Elections(Observer):
         else:
             answers.refused_later += 1
 
-    def figures(self, replica_count: int) -> tuple[ReplicatedQueue, ...]:
-        """Return what was counted, one row a replicated queue, in the order in which they were watched."""
+    def figures(self, replica_count: int, names: Mapping[str, str]) -> tuple[ReplicatedQueue, ...]:
+        """Return what was counted, one row a replicated queue, in the order in which they were watched.
+
+        Args:
+            replica_count: of each.
+            names: what each queue is called in the run's other tables, by its full name.
+        """
         rows = []
         for queue, stream in self._streams.items():
             group, answers = self._groups[stream], self._answers[queue]
             open_ns = 0 if group.since_ns is None or group.first_ns is None else self._clock() - group.since_ns
             rows.append(
                 ReplicatedQueue(
-                    queue=queue,
+                    queue=names[queue],
                     replicas=replica_count,
                     first_master=group.first_master,
                     first_master_ns=group.first_ns,

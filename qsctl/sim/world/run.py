@@ -89,7 +89,9 @@ class WorldRun:
     @property
     def replicated_queues(self) -> tuple[ReplicatedQueue, ...]:
         """Of each replicated queue its masters, and what was refused."""
-        return self._elections.figures(len(self._judged.world.services))
+        world = self._judged.world
+        names = {queue.full_name: name for queue, name in zip(world.queues, self.queue_names, strict=True)}
+        return self._elections.figures(len(world.services), names)
 
     def step(self, until_ns: Nanoseconds) -> Stop:
         """Simulate to `until_ns` (exclusive)."""
