@@ -147,6 +147,8 @@ class ServiceLoop:
             Damaged: the disk refused; the service must stop.
         """
         self._go_on()
+        if self._replication is not None:
+            self._replication.go_on()  # a sync of the replicas' log may be over
         finished, self._finished = self._finished, []
         if self.stores.failures:
             for released in finished:
