@@ -31,8 +31,8 @@ Invariants, and why a crash at any place keeps them (`tests/storage/test_power_l
 - remove: the log forgets the stream durably before its files go; a stream of the same name is another one.
 - a sync that failed: what it covered is cut, counts as never written, and the log goes on in another file.
 
-The replicas of a process have a log of their own, `replica_log`: what each must have durable before it votes or confirms,
-for all of them one append and one sync. A replica has its log in memory, so that nothing is read there but at the start.
+The replicas of a process have a log of their own, `replica_log`: what each must have durable before it votes or
+confirms, for all of them one append and one sync. A replica has its log in memory: that is read at the start alone.
 
 Stores of 0.1, and of the form without a log, are read once where the log does not know the stream; they are its
 checkpoints from then on. Read `base`, `codec`, `write_ahead_log`, `log_stream`, `logged`, `log_upkeep`, in this order;

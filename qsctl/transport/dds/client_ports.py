@@ -185,7 +185,7 @@ class ProducerPort:
                 write.related_source_guid,
                 write.related_identity,
                 write.related_reader_guid,
-                frames.flags_of(write),
+                write.flags if not write.attempt else frames.flags_of(write),
                 write.lifespan_ns,
             )
             for write in writes

@@ -193,9 +193,9 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
                 related_source,
                 related,
                 reader,
-                flags & _FLAGS_MASK,
+                flags & _FLAGS_MASK if flags > _FLAGS_MASK else flags,
                 INFINITE_NS if lifespan == _INFINITE_OCTETS else _lifespan_ns(lifespan),
-                flags >> _ATTEMPT_SHIFT,
+                flags >> _ATTEMPT_SHIFT if flags > _FLAGS_MASK else 0,
             )
         )
     return writes
