@@ -84,6 +84,8 @@ class Replication:
         for report in self._store.damage:
             log.warning("stored_state_damaged", report=str(report))
         self.cluster = configuration.name
+        # Clusters of one configuration in one domain do not see each other where their members are named.
+        self._mark = ",".join((self.cluster, *sorted(members)))
         self._link: ReplicaLink | None = None
         self._complaints: dict[str, Nanoseconds] = {}
         self._is_silent = False
@@ -91,7 +93,7 @@ class Replication:
 
     def start(self, transport: ServiceTransport) -> None:
         """Begin to take part, with letters over this transport."""
-        self._link = transport.open_replica_link(self.cluster, self._started_at_ns)
+        self._link = transport.open_replica_link(self._mark, self._started_at_ns)
         self.member.start(self._clock())
         self._report_membership()
 

@@ -1,0 +1,124 @@
+"""Letters between replicas over DDS: who sees whom, what arrives, and what a stranger's octets do [QS 7.1 and 7.3]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from qsctl.core.high_availability.frames import Vote
+from qsctl.transport.dds.channels import FrameWriter
+from qsctl.transport.dds.delivery import DomainDelivery
+from qsctl.transport.dds.frames import ENCAPSULATION
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.replica_letters import Letter, pieces_of
+from qsctl.transport.dds.replica_link import Received, ReplicaLink
+from qsctl.transport.dds.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
+from tests.dds.service_process import eventually
+from tests.patience import PATIENCE_S
+
+VOTE = Vote("P/S/orders", "A", 2, 3, True, True)
+
+
+class Node:
+    """One service's end of the letters."""
+
+    def __init__(self, domain: int, cluster: str, name: str, started_at_ns: int = 1, run: str = "") -> None:
+        self.delivery = DomainDelivery("P", Participant(domain), name)
+        self.link: ReplicaLink = self.delivery.open_replica_link(cluster, run or f"run of {name}", started_at_ns)
+        self.received: list[Received] = []
+
+    def look(self) -> None:
+        self.delivery.poll()
+        self.link.flush()
+        self.received += self.link.poll()
+
+    @property
+    def refused_count(self) -> int:
+        return self.delivery.participant.boundary.refused_count
+
+    def close(self) -> None:
+        self.link.close()
+        self.delivery.close()
+
+
+@pytest.fixture
+def nodes(domain: int) -> Iterator[dict[str, Node]]:
+    made = {name: Node(domain, cluster, name) for name, cluster in (("A", "1"), ("B", "1"), ("C", "2"))}
+    yield made
+    for each in made.values():
+        each.close()
+
+
+def see(nodes: dict[str, Node]) -> None:
+    def done() -> bool:
+        for each in nodes.values():
+            each.look()
+        return (nodes["A"].link.peers, nodes["B"].link.peers) == ({"B"}, {"A"})
+
+    assert eventually(done, PATIENCE_S)
+
+
+def arrives(nodes: dict[str, Node], letter: Letter) -> None:
+    """Send a letter from A to B until it comes: the first may be lost."""
+
+    def came() -> bool:
+        nodes["A"].link.send("B", letter.members, letter.frames)
+        for each in nodes.values():
+            each.look()
+        return bool(nodes["B"].received)
+
+    assert eventually(came, PATIENCE_S)
+    assert nodes["B"].received[-1] == Received("A", letter)
+    nodes["B"].received.clear()
+
+
+def test_a_letter_reaches_its_addressee_alone_and_no_other_cluster(nodes: dict[str, Node]) -> None:
+    see(nodes)
+    assert nodes["C"].link.peers == frozenset()
+    arrives(nodes, Letter(("A", "B"), (VOTE,)))
+    assert (nodes["A"].received, nodes["C"].received) == ([], [])
+    nodes["A"].link.send("C", (), (VOTE,))
+    assert nodes["A"].link.dropped_count == 1
+
+
+def test_octets_of_a_stranger_cost_themselves_alone(nodes: dict[str, Node], domain: int) -> None:
+    see(nodes)
+    stranger = Participant(domain)
+    topic = stranger.topic(REPLICATION_TOPIC, WireReplicaPiece)
+    writer = FrameWriter(stranger, topic, partition=nodes["B"].link._partition("B"))
+    unknown = list(pieces_of(Letter((), (VOTE,)), "A", "another run", 1))
+    forged = list(pieces_of(Letter((), (Vote("P/S/orders", "B", 2, 3, True, True),)), "A", "run of A", 1))
+
+    def refused() -> bool:
+        writer.put(ENCAPSULATION + b"\4\0\0\0\xff\xff\xff\xff")
+        for octets in (*unknown, *forged):
+            writer.put(octets)
+        writer.flush()
+        nodes["B"].look()
+        return nodes["B"].refused_count >= 4
+
+    try:
+        assert eventually(refused, PATIENCE_S)
+        assert nodes["B"].received == []
+        arrives(nodes, Letter((), (VOTE,)))
+    finally:
+        writer.close()
+        stranger.close()
+
+
+def test_the_later_of_two_of_one_name_knows_of_the_earlier(domain: int) -> None:
+    nodes = [Node(domain, "1", "A", 1, "first"), Node(domain, "1", "A", 2, "second")]
+    try:
+
+        def seen() -> bool:
+            for each in nodes:
+                each.look()
+            return nodes[1].link.earlier_namesake is not None
+
+        assert eventually(seen, PATIENCE_S)
+        assert nodes[0].link.earlier_namesake is None
+        assert nodes[0].link.peers == frozenset()
+    finally:
+        for each in nodes:
+            each.close()
