@@ -100,15 +100,12 @@ class Fold:
 
     def happened(self, events: Sequence[Event], inputs: Sequence[Input] = ()) -> None:
         """Fold events in order, with the inputs among them."""
-        note = self._steps.note
         if not inputs:
-            for event in events:
-                note(event)
+            self._steps.note(events)
             return
         bounds = [0, *(each.events_before for each in inputs), len(events)]
         for at, (first, last) in enumerate(pairwise(bounds)):
-            for event in events[first:last]:
-                note(event)
+            self._steps.note(events[first:last])
             if at < len(inputs):
                 self._input(inputs[at])
 

@@ -5,7 +5,7 @@ Decides: which row an event ends, and what stands in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from qsctl.core.events import (
@@ -47,10 +47,13 @@ from qsctl.identity import NIL_GUID, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _OUTCOME_OF: Final = {
-    RemovalCause.DELIVERED: Outcome.DELIVERED,
-    RemovalCause.EXPIRED: Outcome.EXPIRED,
-    RemovalCause.FAILED_DELIVERY: Outcome.DEAD,
-    RemovalCause.FLUSHED: Outcome.DISCARDED,
+    cause: (outcome, outcome.value)
+    for cause, outcome in {
+        RemovalCause.DELIVERED: Outcome.DELIVERED,
+        RemovalCause.EXPIRED: Outcome.EXPIRED,
+        RemovalCause.FAILED_DELIVERY: Outcome.DEAD,
+        RemovalCause.FLUSHED: Outcome.DISCARDED,
+    }.items()
 }
 # Reading a member of an enumeration by its name takes longer than the rest of a row.
 _DELIVERED, _DISCARDED, _HELD = Outcome.DELIVERED, Outcome.DISCARDED, Outcome.HELD
@@ -99,12 +102,17 @@ class SampleSteps:
             QueueFilled: self._raises("queue-full"),
         }
 
-    def note(self, event: Event) -> None:
-        """Fold one event."""
-        book = self._book
-        book.step += 1
-        at_ns = book.now_ns = event.at_ns - self._t0
-        self._steps[type(event)](self._queue_of(event.queue), event, at_ns)
+    def note(self, events: Sequence[Event]) -> None:
+        """Fold events in order; most follow one of the same queue."""
+        book, steps, t0 = self._book, self._steps, self._t0
+        name = ""
+        for event in events:
+            if event.queue != name:
+                name = event.queue
+                queue = self._queue_of(name)
+            book.step += 1
+            book.now_ns = at_ns = event.at_ns - t0
+            steps[type(event)](queue, event, at_ns)
 
     def hold(self, queue: QueueState, sample: HeldSample) -> None:
         """Note a sample that was there at the beginning."""
@@ -171,10 +179,8 @@ class SampleSteps:
             Origin.DEAD_LETTER.value if event.is_dead_letter else _FROM_PRODUCER,
             self._book.keeps_rows and self._sampling.chooses(identity),
         )
-        if identity in queue.arrived:
+        if queue.arrived.setdefault(identity, arrived) is not arrived:
             queue.repeated = arrived
-        else:
-            queue.arrived[identity] = arrived
 
     def _enqueued(self, queue: QueueState, event: SampleEnqueued, at_ns: Nanoseconds) -> None:
         identity = event.identity
@@ -198,7 +204,7 @@ class SampleSteps:
     def _removed(self, queue: QueueState, event: SampleRemoved, at_ns: Nanoseconds) -> None:
         identity, size_bytes = event.identity, event.size_bytes
         held = queue.held.get(identity) or self._revealed(queue, identity, event.enqueued_at_ns)
-        outcome = _OUTCOME_OF[event.cause]
+        outcome, outcome_text = _OUTCOME_OF[event.cause]
         if (sending := held.sending) is not None:
             is_answer = outcome is _DELIVERED and not held.retired_late
             if is_answer and held.is_logged:
@@ -217,7 +223,7 @@ class SampleSteps:
             self._rows["messages"].append(
                 (
                     0, queue.shown, held.producer, size_bytes, work_units(size_bytes), enqueued_ns, 0, wait_ns,
-                    wait_ns if is_delivery else None, acknowledge_ns, outcome.value, False, held.attempts,
+                    wait_ns if is_delivery else None, acknowledge_ns, outcome_text, False, held.attempts,
                 )
             )  # fmt: skip
 
