@@ -258,6 +258,16 @@ def test_feed_never_waits_and_gives_up_beyond_its_bound(tmp_path: Path) -> None:
     deaf.listener.close()
 
 
+def test_beginning_of_any_size_is_told(tmp_path: Path) -> None:
+    deaf = Deaf(tmp_path)
+    feed = Feed(deaf.address, 1 << 20)
+    feed.put_beginning([steps(0, 10_000)])
+    feed.put(steps(0, 1_000), 7)
+    assert not feed.is_over, "what follows has the bound for itself"
+    feed.close()
+    deaf.listener.close()
+
+
 def test_feed_whose_recorder_is_gone_is_over(tmp_path: Path) -> None:
     deaf = Deaf(tmp_path)
     feed = Feed(deaf.address)

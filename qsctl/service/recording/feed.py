@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterable
 from typing import Final
 
 from qsctl.eventlog.recording.story import Ended, Part, encode
@@ -70,6 +71,13 @@ class Feed:
         self._gather(octets)
         if self._gathered_bytes >= GATHERED_BYTES and not self._leaving:
             self.push()
+
+    def put_beginning(self, parts: Iterable[Part]) -> None:
+        """Put what is held at the beginning, however much: what comes later has the whole bound besides."""
+        for part in parts:
+            self._gather(encode(part))
+        self._waiting_bytes_max += self._gathered_bytes
+        self.push()
 
     def end(self, now: Nanoseconds, *, overrun: bool = False) -> None:
         """Say that nothing more comes; the socket closes once all has left."""

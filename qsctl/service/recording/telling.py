@@ -58,8 +58,7 @@ class Telling:
         except OSError:
             return
         now = self._clock()
-        for part in beginning(self._engine, now):
-            feed.put(part, now)
+        feed.put_beginning(beginning(self._engine, now))
         hosted = self._engine.hosted
         hosted.reports_each_step = hosted.reports_inputs = True
         self._feed = feed
