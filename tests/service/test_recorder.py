@@ -193,6 +193,17 @@ def test_service_that_says_nothing_any_more_has_gone(tmp_path: Path, recorders: 
     assert recorder.info.status is RunStatus.PARTIAL
 
 
+def test_service_that_is_too_fast_ends_it(tmp_path: Path, recorders: list[Recorded]) -> None:
+    recorder = Recorded(tmp_path / "rec", tmp_path, 60)
+    recorders.append(recorder)
+    recorder.tell(steps(0, 10))
+    recorder.tell(Ended(1, overrun=True))
+    status = recorder.last_words()
+    assert (status.end, "record a share" in status.text) == (RecordingEnd.OVERRUN, True)
+    assert recorder.recording.end is RecordingEnd.OVERRUN
+    assert recorder.sizes() == (10, 10)
+
+
 def test_rows_are_of_a_share_of_the_samples_and_counters_of_all(tmp_path: Path, recorders: list[Recorded]) -> None:
     recorder = Recorded(tmp_path / "rec", tmp_path, 60, sample_share=0.1)
     recorders.append(recorder)

@@ -14,7 +14,7 @@ from qsctl.instant import Nanoseconds
 def beginning(engine: ServiceEngine, now: Nanoseconds) -> Iterator[Part]:
     """Yield the first parts of the story of an engine between two turns: its queues and consumers, then its samples.
 
-    It takes about a microsecond a sample, in which the service does nothing else.
+    It takes some 0.3 µs a sample, encoded, in which the service does nothing else: 0.3 s for a million.
     """
     queues = list(engine.hosted.by_name.values())
     yield Begun(

@@ -143,13 +143,17 @@ class Recorder:
         return bool(ready)
 
     def _hear(self, teller: _Teller) -> None:
-        octets = teller.connection.recv(_CHUNK_BYTES)
+        try:
+            octets = teller.connection.recv(_CHUNK_BYTES)
+        except ConnectionError:
+            octets = b""
         for frame in teller.frames(octets):
             part = decode(frame)
             self._fold.note(part)
             if isinstance(part, Ended):
                 if part.overrun:
                     self._end = RecordingEnd.OVERRUN
+                    self._text = "the service did more than could be written: record a share of its samples"
                 self._forget(teller)
                 return
         if not octets:
