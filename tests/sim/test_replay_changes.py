@@ -117,7 +117,8 @@ def test_queue_without_a_change_is_copied_beside_one_with(recording: Path, tmp_p
 
 
 def test_draws_depend_on_the_seed_and_on_nothing_else(recording: Path) -> None:
-    scenario = recorded_scenario(recording, None, {"queue[Jobs]/consumers": "3"})
+    """Deliveries that there were not are drawn; what was recorded of a sample holds for whoever has it."""
+    scenario = recorded_scenario(recording, None, {"queue[Orders]/max-delivery-retries": "5"})
     one, same, other = (figures_of(simulate_counters(dataclasses.replace(scenario, seed=seed))) for seed in (5, 5, 6))
     assert one == same
     assert one != other
@@ -167,9 +168,20 @@ def test_then_and_now_are_the_counters_of_both(recording: Path, tmp_path: Path) 
 def test_service_times_of_consumers_are_found(recording: Path) -> None:
     """They were drawn with a mean of 1/70 s, and the network takes 0.1 ms for both ways."""
     services = Services(read_recording(recording), "P/S/Jobs", 1, 0)
-    found = [each.service_ns for served in services.served.values() for each in served if each.reply_ns is not None]
+    found = [each.service_ns for served in services.served.values() for each in served if each.is_answer]
     assert len(found) > 500
     assert near(sum(found) / len(found), SECOND_NS / 70, 0.1, 0)
+
+
+def test_consumers_that_take_alike_let_services_follow_samples(recording: Path) -> None:
+    """Three instead of two: each sample takes as long as it did, whoever has it, and no draw is needed."""
+    scenario = recorded_scenario(recording, None, {"queue[Jobs]/consumers": "3"})
+    one, other = (
+        {each.queue: each for each in figures_of(simulate_counters(dataclasses.replace(scenario, seed=seed)))}["Jobs"]
+        for seed in (5, 6)
+    )
+    assert abs(one.delivered_messages - other.delivered_messages) <= 4  # those that the end of the recording cut off
+    assert near(one.wait_sum_ns, other.wait_sum_ns, 0.05, 0)
 
 
 def test_consumers_that_refuse_alike_let_answers_follow_samples(recording: Path, tmp_path: Path) -> None:

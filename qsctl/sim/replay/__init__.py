@@ -14,9 +14,10 @@ What is copied, as long as what it depends on is as it was:
 
 What is modelled, where the change leaves the recording behind:
 
-- a consumer that is sent something else, or at another time, serves one sample at a time, for as long as it took for
-  this very sample, else for a time drawn from its own for samples of that size; what it answers is drawn with it, or
-  goes with the sample where the consumers of the queue refuse alike (`services.py`);
+- a consumer that is sent something else, or at another time, serves one sample at a time. What it needs for it, and
+  what it answers, is what was recorded of this very sample where the consumers of the queue are alike, or where it is
+  this consumer that had it; else, and for deliveries that there were not, both are drawn from what the consumer did
+  with samples of that size (`services.py`);
 - copies of consumers are there when the original is, and draw by themselves;
 - a producer whose window is full waits; one that was seen to wait for answers all the time writes as long after an
   answer as it did; refused samples are written again as often and as late as refused ones were (`producers.py`).

@@ -116,7 +116,7 @@ def _firsts(arrivals: Iterable[Arrival]) -> Iterable[Arrival]:
 
 def _usual_service_ns(recorded: Recorded, queue: str) -> Nanoseconds:
     served = Services(recorded, queue, 0, 0).served.values()
-    known = [each.service_ns for consumer in served for each in consumer if each.reply_ns is not None]
+    known = [each.service_ns for consumer in served for each in consumer if each.is_answer]
     return round(statistics.median(known)) if known else 0
 
 

@@ -9,6 +9,7 @@ next sample was there already. The difference of the two is estimated and taken 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -46,7 +47,12 @@ class Served(NamedTuple):
     service_ns: Nanoseconds
     found_idle: bool
     is_cut_off: bool
-    """The recording ended, or the consumer left, before it could answer: says nothing of it."""
+    """Nothing is known of it: the recording ended, or the consumer left, or it had the sample already."""
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it is known that it was answered, and how long that took."""
+        return self.meant is not None and not self.is_cut_off
 
 
 class Drawn(NamedTuple):
@@ -101,14 +107,17 @@ class Services:
         self.round_trip_ns = _round_trip(every)
         self._pools = {consumer: self._pool(each, sizes) for consumer, each in self.served.items()}
         self._pool_of_all = self._pool(every, sizes)
-        self._answers: dict[AttemptKey, AckResponse | None] = {}
+        self.services_follow_samples = not _take_differently_long(self.served.values())
+        """Whether the consumers take alike: then another consumer takes as long for a sample as the recorded one."""
+        self._own: dict[AttemptKey, Drawn] = {}
+        """What each recorded delivery took, less the round trip, and how it was answered."""
         self.answers_follow_samples = not _differ(self.served.values())
         """Whether the consumers refuse alike: then another consumer answers a sample as the recorded one did."""
-        if self.answers_follow_samples:
-            for each in every:
-                row = each.delivery
-                if not each.is_cut_off:
-                    self._answers.setdefault((row.producer, row.sequence_number, row.attempt), each.meant)
+        for each in every:
+            row = each.delivery
+            if not each.is_cut_off:
+                drawn = Drawn(self._alone_ns(each), each.meant)
+                self._own.setdefault((row.producer, row.sequence_number, row.attempt), drawn)
 
     def recorded(self, each: Served, *, finds_idle: bool) -> Drawn:
         """Return a recorded service as it would have been, had the consumer been idle, or busy, when it was sent."""
@@ -132,9 +141,16 @@ class Services:
                 stream_key(self._seed, self._replication, "replay", self._queue, *name)
             )
         drawn = pool.draw(size_bytes, float(uniform(stream, key[1] * 64 + min(key[2], 63))))
-        response = self._answers.get(key, drawn.response)
-        service_ns = drawn.service_ns + (self.round_trip_ns if finds_idle and drawn.response is not None else 0)
+        own = self._own.get(key, drawn)
+        response = own.response if self.answers_follow_samples else drawn.response
+        service_ns = own.service_ns if self.services_follow_samples else drawn.service_ns
+        if finds_idle and response is not None:
+            service_ns += self.round_trip_ns
         return Drawn(service_ns, response)
+
+    def _alone_ns(self, each: Served) -> Nanoseconds:
+        """Return a recorded service less the round trip."""
+        return max(0, each.service_ns - (self.round_trip_ns if each.found_idle else 0))
 
     def _pool(self, served: Iterable[Served], sizes: dict[SampleKey, int]) -> _Pool | None:
         """Return the services, less the round trip, sorted: what is drawn rises with the chance."""
@@ -144,8 +160,7 @@ class Services:
                 continue
             row = each.delivery
             octave = sizes.get((row.producer, row.sequence_number), 0).bit_length()
-            alone_ns = max(0, each.service_ns - (self.round_trip_ns if each.found_idle else 0))
-            by_octave.setdefault(octave, []).append(Drawn(alone_ns, each.meant))
+            by_octave.setdefault(octave, []).append(Drawn(self._alone_ns(each), each.meant))
         for choices in by_octave.values():
             choices.sort(key=lambda drawn: (drawn.service_ns, -1 if drawn.response is None else int(drawn.response)))
         return _Pool(by_octave) if by_octave else None
@@ -158,38 +173,36 @@ def _served(
 ) -> list[Served]:
     """Return what one consumer did, in the order of its answers, then what it did not answer.
 
-    One that is sent a sample again that it holds still answers once: it has had it since the first time.
+    One that is sent a sample again that it holds still has had it since the first time: what it took, and what it said
+    in the end, is of the first of those deliveries, and of the others nothing is known.
     """
     replies = []
-    had_since: dict[SampleKey, Nanoseconds] = {}
+    holds: dict[SampleKey, Delivered] = {}
     for row in sorted(rows, key=lambda each: each.step):
-        key = (row.producer, row.sequence_number)
         reply_ns, reply_step, response = _reply(row, leaving)
-        first_ns = had_since.pop(key, row.sent_ns)
+        first = holds.pop((row.producer, row.sequence_number), row)
         if reply_ns is None and row.answer == DeliveryAnswer.TIMED_OUT:
-            had_since[key] = first_ns
-        replies.append((reply_ns, reply_step, response, row, first_ns))
-    again = {
-        (row.producer, row.sequence_number, row.attempt - 1)
-        for _, _, _, row, first_ns in replies
-        if first_ns < row.sent_ns
-    }
+            holds[row.producer, row.sequence_number] = first
+        replies.append((reply_ns, reply_step, response, row, first))
+    answered_later = {first.step for reply_ns, _, _, row, first in replies if reply_ns is not None and first is not row}
     replies.sort(key=lambda each: (each[0] is None, each[0] or 0, each[1]))
     found: list[Served] = []
     before_ns: Nanoseconds | None = None
-    for reply_ns, reply_step, response, row, first_ns in replies:
+    for reply_ns, reply_step, response, row, first in replies:
         if reply_ns is None:
-            came_again = (row.producer, row.sequence_number, row.attempt) in again
-            cut_off = came_again or row.answer != DeliveryAnswer.TIMED_OUT
-            found.append(Served(row, None, reply_step, None, None, 0, True, cut_off))
+            if row.step not in answered_later:
+                is_silence = row.answer == DeliveryAnswer.TIMED_OUT and first is row
+                found.append(Served(row, None, reply_step, None, None, 0, True, not is_silence))
             continue
-        found_idle = before_ns is None or before_ns <= first_ns
-        begun_ns = first_ns if found_idle or before_ns is None else before_ns
+        found_idle = before_ns is None or before_ns <= first.sent_ns
+        begun_ns = first.sent_ns if found_idle or before_ns is None else before_ns
+        service_ns, before_ns = reply_ns - begun_ns, reply_ns
         meant = response
         if row.late_ns == reply_ns and last_seen[row.producer, row.sequence_number] <= reply_ns:
             meant = AckResponse.ACCEPTED  # the sample was gone: nothing says that it was refused, and few are
-        found.append(Served(row, reply_ns, reply_step, response, meant, reply_ns - begun_ns, found_idle, False))
-        before_ns = reply_ns
+        found.append(Served(row, reply_ns, reply_step, response, meant, service_ns, found_idle, first is not row))
+        if first is not row:
+            found.append(Served(first, None, first.step, None, meant, service_ns, found_idle, False))
     return found
 
 
@@ -215,7 +228,7 @@ def _round_trip(served: Iterable[Served]) -> Nanoseconds:
     idle: list[Nanoseconds] = []
     busy: list[Nanoseconds] = []
     for each in served:
-        if each.reply_ns is not None:
+        if each.is_answer:
             (idle if each.found_idle else busy).append(each.service_ns)
     if min(len(idle), len(busy)) < _ROUND_TRIP_SAMPLES_MIN:
         return 0
@@ -237,3 +250,15 @@ def _differ(consumers: Iterable[list[Served]]) -> bool:
     chi_square = sum((bad - count * share) ** 2 / (count * share * (1 - share)) for bad, count in counts)
     freedom = len(counts) - 1
     return chi_square > freedom + _SAME_SHARE_SIGMAS * math.sqrt(2 * freedom)
+
+
+def _take_differently_long(consumers: Iterable[list[Served]]) -> bool:
+    """Return whether the mean services of consumers differ more than chance lets them."""
+    times = [[each.service_ns for each in served if each.is_answer] for served in consumers]
+    every = [service_ns for each in times for service_ns in each]
+    if len(every) < 2:
+        return False
+    mean, spread = statistics.fmean(every), statistics.pstdev(every)
+    bounds = [_SAME_SHARE_SIGMAS * spread / math.sqrt(len(each)) if each else math.inf for each in times]
+    means = [statistics.fmean(each) if each else mean for each in times]
+    return any(abs(one - mean) > bound for one, bound in zip(means, bounds, strict=True))
