@@ -1,0 +1,78 @@
+"""`qsctl replay`, and `--from` of `size` and `sweep`: what they print, refuse and exit with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from qsctl.errors import ExitStatus
+from qsctl.eventlog.run_folder import read_run_info
+from qsctl.report.replay_report import replay_sentences, replay_tables
+from tests.commands import command_line
+
+MONDAY = Path(__file__).parent.parent.parent.parent / "fixtures" / "recordings" / "monday"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(command_line(), [*arguments])
+
+
+def test_replay_prints_every_difference_and_measure_as_json(tmp_path: Path) -> None:
+    done = run(
+        "replay", str(MONDAY), "--set", "queue[Orders]/max-count=5", "--out", str(tmp_path / "now"), "-o", "json"
+    )
+    assert done.exit_code == ExitStatus.DONE, done.output
+    document = json.loads(done.stdout)
+    assert document["changes"] == {"queue[Orders]/max-count": "5"}
+    assert not document["is_equal"]
+    assert document["differences"] > 100
+    measures = {(row["queue"], row["measure"]): row for row in document["measures"]}
+    assert measures["Orders", "discarded"]["then"] == 0
+    assert measures["Orders", "discarded"]["now"] > 0
+    jobs = next(each for each in document["equality"] if each["queue"] == "P/S/Jobs")
+    assert jobs["deliveries_equal"] == jobs["deliveries_then"]
+
+
+def test_replay_of_another_configuration_names_it(tmp_path: Path) -> None:
+    config = tmp_path / "other.xml"
+    shutil.copy(MONDAY / "config.xml", config)
+    config.write_text(config.read_text().replace("<max_count>60</max_count>", "<max_count>6</max_count>"))
+    done = run("replay", str(MONDAY), "--config", str(config), "--out", str(tmp_path / "now"), "-o", "json")
+    assert done.exit_code == ExitStatus.DONE, done.output
+    document = json.loads(done.stdout)
+    assert document["changes"] == {"config": str(config)}
+    assert any(row["measure"] == "discarded" and row["now"] > 0 for row in document["measures"])
+
+
+def test_page_of_a_replay_has_then_and_now_side_by_side(tmp_path: Path) -> None:
+    out = tmp_path / "now"
+    assert run("replay", str(MONDAY), "--set", "queue[Orders]/consumers=6", "--out", str(out)).exit_code == 0
+    info = read_run_info(out)
+    assert "queue[Orders]/consumers = 6" in replay_sentences(out, info)[0]
+    (table,) = replay_tables(out, info)
+    assert table.headings[2:] == ["Then", "Now"]
+    row = next(row for row in table.rows if row[:2] == ["Orders", "wait p99"])
+    assert row[2] != row[3]
+    assert replay_tables(MONDAY, read_run_info(MONDAY)) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("replay", "MONDAY", "--config-name", "Shop"), "Give --config FILE too"),
+        (("replay", "MONDAY", "--client-profile", "x.json"), "Add --model solace"),
+        (("replay", "MONDAY", "--model", "solace", "--config", "x.xml"), "--client-profile"),
+        (("replay", "MONDAY", "--set", "queue[Orders]/max-counts=1"), "did you mean max-count"),
+        (("sweep", "burst", "--from", "MONDAY", "--grid", "seed=1,2"), "are both given"),
+        (("sweep", "--grid", "seed=1,2"), "SCENARIO is missing"),
+        (("sweep", "burst", "--model", "tibco", "--grid", "seed=1,2"), "are for a recording"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(arguments: tuple[str, ...], message: str) -> None:
+    done = run(*(str(MONDAY) if each == "MONDAY" else each for each in arguments))
+    assert done.exit_code == ExitStatus.USAGE
+    assert message in " ".join(done.output.split())
