@@ -18,15 +18,15 @@ from qsctl.identity import SampleIdentity
 from tests.dds.service_process import ServiceProcess
 from tests.patience import PATIENCE_S
 
-MASTER_TIMEOUT_MS = 500
+MASTER_TIMEOUT_MS = int(os.environ.get("QSCTL_TEST_MASTER_TIMEOUT_MS", "500"))
 
 SERVICE = """
 <service_qos>
   <shared_reader_queue_replication>
     <replication_settings>
       <queue_instances>{instances}</queue_instances>
-      <master_timeout><sec>0</sec><nanosec>{master_timeout_ns}</nanosec></master_timeout>
-      <sample_timeout><sec>3</sec><nanosec>0</nanosec></sample_timeout>
+      <master_timeout><sec>{sec}</sec><nanosec>{nanosec}</nanosec></master_timeout>
+      <sample_timeout><sec>9</sec><nanosec>0</nanosec></sample_timeout>
       <synchronize_consumer_assignment>true</synchronize_consumer_assignment>
     </replication_settings>
   </shared_reader_queue_replication>
@@ -58,7 +58,9 @@ class Cluster:
         self.domain = domain
         self.services: dict[str, ServiceProcess] = {}
         self._parts = {"name": "Cluster_1", "queues": QUEUES} | parts
-        self._parts["service"] = SERVICE.format(instances=instances, master_timeout_ns=MASTER_TIMEOUT_MS * 1_000_000)
+        self._parts["service"] = SERVICE.format(
+            instances=instances, sec=MASTER_TIMEOUT_MS // 1000, nanosec=MASTER_TIMEOUT_MS % 1000 * 1_000_000
+        )
         with contextlib.ExitStack() as stack:
             for letter in "ABCDE"[:instances]:
                 name = f"Cluster_1_{letter}"

@@ -1,6 +1,7 @@
 """Replicated queues as three processes over DDS: masters that are killed and stopped under load [QS 7].
 
-`QSCTL_TEST_KILLS`: how often the master is killed, half of the times that of the volatile queue.
+`QSCTL_TEST_KILLS`: how often the master is killed, half of the times that of the volatile queue;
+`QSCTL_TEST_MASTER_TIMEOUT_MS`: `<master_timeout>`, 500 by default.
 """
 
 from __future__ import annotations

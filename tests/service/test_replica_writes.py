@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -33,13 +34,14 @@ STREAM = "P/S/orders"
 class Process:
     """A member of a cluster of one, with its log; a quorum is itself."""
 
-    def __init__(self, directory: Path, *, hosts: bool = True) -> None:
-        subscriber = SharedSubscriberSettings("S", (), (ALONE,) if hosts else (queue("other", instances=1),))
+    def __init__(self, directory: Path, *, hosts: bool = True, names: Sequence[str] = ("A",)) -> None:
+        queues = (queue("orders" if hosts else "other", instances=len(names)),)
+        subscriber = SharedSubscriberSettings("S", (), queues)
         settings = ServiceSettings("A", (DomainParticipantSettings("P", 0, (subscriber,)),))
         self.now = SECOND_NS
         engine = ServiceEngine(settings, started_at=self.now, journal=Journal.REPLICATED)
         self.log = ReplicaLog(directory / "replicas@A", FULL, replica_stores.RECORDS)
-        self.member = Member(engine, ["A"], started_at=self.now, jitter=lambda: 0.0)
+        self.member = Member(engine, names, started_at=self.now, jitter=lambda: 0.0)
         resting = replica_stores.restore(self.member, self.log)
         self.failures: list[Damaged] = []
         self.writes = ReplicaWrites(
@@ -88,6 +90,24 @@ def test_a_replica_goes_on_with_what_its_process_stored(tmp_path: Path) -> None:
     again = Process(tmp_path)
     assert (again.role, again.held) == (Role.MASTER, [1, 2, 3])
     assert again.member.replicas[STREAM].epoch > 1
+
+
+def test_a_replica_has_no_vote_where_its_log_is_gone_or_damaged(tmp_path: Path) -> None:
+    three = ("A", "B", "C")
+    first = Process(tmp_path, names=three)
+    assert first.role is Role.LEARNER, "the others may know it from before"
+    first.member.replicas[STREAM]._vote_again(first.now, 3, "B", "as the others say")
+    first.run()
+    assert first.role in (Role.SLAVE, Role.CANDIDATE)
+    first.log.close()
+    again = Process(tmp_path, names=three)
+    assert again.role in (Role.SLAVE, Role.CANDIDATE)
+    again.log.close()
+    (path,) = tmp_path.iterdir()
+    content = bytearray(path.read_bytes())
+    content[content.index(b"P/S/orders")] ^= 1
+    path.write_bytes(content)
+    assert Process(tmp_path, names=three).role is Role.LEARNER
 
 
 def test_a_failed_sync_silences_the_replicas_and_is_not_tried_again(tmp_path: Path) -> None:
