@@ -25,12 +25,14 @@ from qsctl.sim.replay import consumers
 from qsctl.sim.replay.difference import Difference
 from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.replay import replay
+from qsctl.sim.run import run
+from qsctl.sim.scenario.xml import read_scenario
 from tests.sim.recordings import DEAD, JOBS, ORDERS, mixed, recorded, service_of
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 """A failure says enough as it is: to shrink it would simulate for minutes."""
 
-EXAMPLES = int(os.environ.get("QSCTL_TEST_REPLAYS", "10"))
+EXAMPLES = int(os.environ.get("QSCTL_TEST_REPLAYS", "5"))
 """Random configurations; a campaign asks for thousands."""
 
 
@@ -125,6 +127,16 @@ def test_counters_and_messages_of_a_replay_are_those_of_the_recording(recording:
 def test_a_replay_can_be_replayed(recording: Path, tmp_path: Path) -> None:
     replay(recording, tmp_path / "recording", overrides={"queue[Orders]/unacked-threshold": "0"})
     assert replayed(tmp_path).is_equal
+
+
+def test_scenario_of_a_replay_runs_again(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named relative to the working directory, and changed: the run folder's scenario gives the same bytes."""
+    monkeypatch.chdir(recording.parent)
+    changes = {"queue[Orders]/unacked-threshold": "0", "queue[Jobs]/consumers": "3"}
+    report = replay(Path(recording.name), tmp_path / "now", overrides=changes)
+    monkeypatch.chdir(tmp_path)
+    again = run(read_scenario(tmp_path / "now" / "scenario.xml"), tmp_path / "again")
+    assert again.info.fingerprint == report.run.info.fingerprint
 
 
 def test_a_broken_copy_shows_as_lines(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from qsctl.eventlog.run_folder import RunInfo, describe_text, write_run_info
 from qsctl.eventlog.schema import LogLevel
 from qsctl.sim.replay.difference import Difference, difference_of
 from qsctl.sim.replay.recording import read_recording
-from qsctl.sim.replay.settings import changed_service, scenario_of
+from qsctl.sim.replay.settings import changed_service, place_of, scenario_of
 from qsctl.sim.run import Progress, RunReport, run
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.rules import check_rules
@@ -110,7 +110,7 @@ def replay(
         reproduce=reproduce,
         overrides=changes,
     )
-    difference = difference_of(read_recording(folder), read_recording(out), str(folder), changes)
+    difference = difference_of(read_recording(folder), read_recording(out), place_of(folder), changes)
     info = _with_difference(out, report.info, difference)
     return ReplayReport(dataclasses.replace(report, info=info), difference)
 

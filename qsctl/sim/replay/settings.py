@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings, queues_of
@@ -22,9 +23,14 @@ def scenario_of(folder: Location, info: RunInfo, service: ServiceSettings) -> Sc
         model=Model.REPLAY,
         horizon_ns=info.horizon_ns,
         warm_up_ns=info.warm_up_ns,
-        replay=Replay(str(folder), service, replayed_queues(service)),
+        replay=Replay(place_of(folder), service, replayed_queues(service)),
         description=f"The recording {folder.name}, replayed.",
     )
+
+
+def place_of(folder: Location) -> str:
+    """Return where a recording is, whatever the working directory."""
+    return str(folder.absolute()) if isinstance(folder, Path) else str(folder)
 
 
 def replayed_queues(service: ServiceSettings) -> tuple[ReplayedQueue, ...]:
