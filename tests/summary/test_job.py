@@ -97,15 +97,6 @@ def test_every_table_is_written_with_its_declared_schema(
             assert read.count() == len(summary.tables[name])
 
 
-def test_a_second_summary_finds_the_code_of_the_first(made_run: Any, options: SparkOptions, spark: Any) -> None:
-    job.summarize_run(made_run.folder, options=options, measures=job.ALL)
-    metrics = getattr(spark._jvm.org.apache.spark.metrics.source, "CodegenMetrics$")
-    compiled = getattr(metrics, "MODULE$").METRIC_COMPILATION_TIME()
-    before = compiled.getCount()
-    job.summarize_run(made_run.folder, options=options, measures=job.ALL)
-    assert compiled.getCount() - before < 20
-
-
 def test_depth_over_time_is_what_waits_at_each_window_s_end(made_run: Any, options: SparkOptions) -> None:
     window_ns = 7 * SECOND_NS
     summary = job.summarize_run(
