@@ -12,6 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from qsctl.core.messages import ConsumerJoined, Write
 from qsctl.core.queue.settings import (
     DistributionSettings,
     RedeliverySettings,
@@ -20,9 +21,11 @@ from qsctl.core.queue.settings import (
     SharedReaderQueueSettings,
 )
 from qsctl.eventlog.reader import counters_of, open_run
+from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, MILLISECOND_NS
 from qsctl.sim.replay import consumers
 from qsctl.sim.replay.difference import Difference
+from qsctl.sim.replay.part import LATENESS_MAX_NS, Part
 from qsctl.sim.replay.recording import read_recording
 from qsctl.sim.replay.replay import replay
 from qsctl.sim.run import run
@@ -156,3 +159,16 @@ def test_a_broken_copy_shows_as_lines(recording: Path, tmp_path: Path, monkeypat
     assert first.then != first.now
     assert first.why == "not explained by what was recorded"
     assert "follows" in difference.lines[-1].why
+
+
+@pytest.mark.parametrize(("lateness_ns", "fires_ns"), [(INFINITE_NS, 900_000_000), (LATENESS_MAX_NS, 40_000_001)])
+def test_timer_fires_when_the_live_service_came_round(lateness_ns: int, fires_ns: int) -> None:
+    """However late that was, where nothing was changed; else when it is due, if that is long after."""
+    part = Part(service_of(DEAD, ORDERS), -1, -1)
+    part.instants = [1, 900_000_000]
+    part.lateness_max_ns = lateness_ns
+    part.receive(ConsumerJoined("P/S/Orders", Guid(bytes([2]) * 16)))
+    writer = Guid(bytes([1]) * 16)
+    part.receive(Write("P", "Orders", SampleIdentity(writer, 1), b"x", writer))
+    part.step(1)
+    assert part.fires_at_ns == fires_ns

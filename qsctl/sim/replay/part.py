@@ -1,8 +1,9 @@
 """One part of a replayed service: its engine, and the instants at which it is stepped.
 
-A live service does what is due when its loop comes round, a little after it is due. That decides who was sent what, so
-a timer fires here when the service did something next, by the recording; where that is long after, because a change
-left the recording without anything to do at that time, it fires when it is due.
+A live service does what is due when its loop comes round, a little after it is due, or long after where its machine
+was busy. That decides who was sent what, so a timer fires here when the service did something next, by the recording.
+Where queues or consumers were changed, the recording may have nothing to do at that time: a timer whose next instant is
+long after fires when it is due.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from qsctl.instant import INFINITE_NS, MILLISECOND_NS, Nanoseconds
 from qsctl.sim.replay.recording import Arrival
 
 LATENESS_MAX_NS: Final = 100 * MILLISECOND_NS
-"""Within this a loop comes round; later instants of the recording are of something else."""
+"""Within this a loop comes round; of a part that was changed, later instants of the recording are of something else."""
 
 
 class Part:
@@ -50,6 +51,8 @@ class Part:
         self._turn = Turn(self._engine)
         self.instants: Sequence[Nanoseconds] = ()
         """When the live service did something to these queues, sorted."""
+        self.lateness_max_ns: Nanoseconds = LATENESS_MAX_NS
+        """How much later than it is due a timer may fire."""
         self._inbox: list[Inbound] = []
         self._now: Nanoseconds = started_at_ns
         self.fires_at_ns: Nanoseconds = INFINITE_NS
@@ -141,6 +144,6 @@ class Part:
             return
         due_ns = max(deadline, self._now + 1)
         at = bisect_left(self.instants, due_ns)
-        if at < len(self.instants) and self.instants[at] - due_ns <= LATENESS_MAX_NS:
+        if at < len(self.instants) and self.instants[at] - due_ns <= self.lateness_max_ns:
             due_ns = self.instants[at]
         self.fires_at_ns = due_ns

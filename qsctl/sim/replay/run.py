@@ -16,7 +16,7 @@ import numpy as np
 
 from qsctl.core.events import BounceReason
 from qsctl.core.messages import AckResponse, Delivery, ProducerLeft, Write, WriteAcknowledgment
-from qsctl.core.settings import ServiceSettings
+from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.core.turn import Released
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.location import location
@@ -37,7 +37,7 @@ from qsctl.sim.replay.parts import parts_of
 from qsctl.sim.replay.producers import Offer, Writer, was_accepted, writers_of
 from qsctl.sim.replay.recording import Arrival, CommandRow, PeerRow, Recorded, read_recording
 from qsctl.sim.replay.settings import changed_service
-from qsctl.sim.scenario.replay import Replay
+from qsctl.sim.scenario.replay import AS_RECORDED, Replay
 from qsctl.sim.scenario.replay_rules import short_names
 from qsctl.sim.scenario.scenario import Scenario
 
@@ -90,7 +90,7 @@ class ReplayRun:
         self._agenda: list[tuple[Nanoseconds, int, int, int, Any]] = []
         self._serial = 0
         self._finished = False
-        self._parts = _parts(service, recorded)
+        self._parts = _parts(service, recorded, replay)
         self._part_of = {name: part for part in self._parts for name in part.queue_names}
         self._fold = Fold(
             service.application_name, [(name, part.max_count(name)) for name, part in self._part_of.items()], 0, level
@@ -357,17 +357,31 @@ class ReplayRun:
         return part is not None and part.acknowledges(queue)
 
 
-def _parts(service: ServiceSettings, recorded: Recorded) -> list[Part]:
+def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay) -> list[Part]:
     """Return the parts of a service: one where queues come and go, for they may be tied to any other."""
     is_changed = any(not row.command.startswith("flush") for row in recorded.commands)
     too_large = [row.size_bytes - 1 for row in recorded.arrivals if row.reason == BounceReason.TOO_LARGE]
     started_at_ns = min([-1, *(row.at_ns for row in recorded.arrivals[:1])])
+    changed = _changed_queues(service, recorded, replay)
     parts = []
     for settings in [service] if is_changed else parts_of(service):
         part = Part(settings, started_at_ns, min(too_large, default=-1))
         part.instants = instants_of(recorded, None if is_changed else frozenset(part.queue_names))
+        if not {f"{one.name}/{two.name}/{queue.name}" for one, two, queue in queues_of(settings)} & changed:
+            part.lateness_max_ns = INFINITE_NS
         parts.append(part)
     return parts
+
+
+def _changed_queues(service: ServiceSettings, recorded: Recorded, replay: Replay) -> set[str]:
+    """Return the full names of the queues whose settings or consumers are others than recorded."""
+    then, now = (
+        {f"{one.name}/{two.name}/{queue.name}": queue for one, two, queue in queues_of(each)}
+        for each in (recorded.service, service)
+    )
+    names = short_names(replay.service)
+    others = {names[each.name] for each in replay.queues if each.consumers != AS_RECORDED or each.service_factor != 1.0}
+    return others | {name for name in then.keys() | now.keys() if then.get(name) != now.get(name)}
 
 
 def _held(queue: str, row: Arrival, writer: Guid, attempts: int) -> HeldSample:
