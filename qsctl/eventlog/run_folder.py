@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -261,7 +261,7 @@ def release_claim(folder: Location) -> None:
 def write_run_info(folder: Location, info: RunInfo) -> None:
     """Replace `run.json` in one step, sealed."""
     temporary = folder / f".{RUN_FILE}.tmp"
-    sealed = msgspec.structs.replace(info, seal=_seal(info))
+    sealed = msgspec.structs.replace(info, seal=_seal(msgspec.to_builtins(info)))
     temporary.write_bytes(msgspec.json.format(msgspec.json.encode(sealed), indent=2) + b"\n")
     move(temporary, folder / RUN_FILE)
 
@@ -288,7 +288,7 @@ def read_run_info(folder: Location) -> RunInfo:
         info = msgspec.json.decode(text, type=RunInfo)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Damaged(f"{path} is damaged: {error}", remedy="Run the scenario again.") from None
-    seal = _seal(info)
+    seal = _seal(msgspec.json.decode(text))
     if info.seal != seal:
         raise Damaged(
             f"{path} was changed after it was written: its seal is {info.seal!r}, its content gives {seal!r}",
@@ -310,9 +310,12 @@ def _other_format(path: Location, found: int) -> Damaged:
     )
 
 
-def _seal(info: RunInfo) -> str:
-    """Return a hash over the document's content, whatever its layout."""
-    return _checksum(msgspec.json.encode(msgspec.structs.replace(info, seal="")))
+def _seal(document: dict[str, Any]) -> str:
+    """Return a hash over the document's content, whatever its layout.
+
+    Of what the document says and not of a `RunInfo`, which has members that older documents do not know.
+    """
+    return _checksum(msgspec.json.encode(document | {"seal": ""}))
 
 
 def describe_file(path: Location, rows: int = 0) -> FileInfo:

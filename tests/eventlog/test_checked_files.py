@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from qsctl.errors import Damaged, ExitStatus
 from qsctl.eventlog.checked_files import checked_text
 from qsctl.eventlog.reader import open_run
 from qsctl.eventlog.run_folder import (
+    CHECKSUM_BYTES,
     SCENARIO_FILE,
     ReplicationInfo,
     RunInfo,
@@ -185,6 +187,17 @@ def test_a_changed_run_json_is_damage(folder: Path, found: str, put: str) -> Non
     (folder / "run.json").write_text(text.replace(found, put, 1))
     with pytest.raises(Damaged, match=r"run\.json was changed after it was written: its seal is"):
         read_run_info(folder)
+
+
+def test_a_run_json_from_before_a_member_was_added_is_read(folder: Path) -> None:
+    """Its seal is over what it says, and says nothing of a member that came later."""
+    document = json.loads((folder / "run.json").read_text())
+    for replication in document["done"]:
+        del replication["replicated_queues"]
+    text = json.dumps(document | {"seal": ""}, separators=(",", ":"))
+    seal = hashlib.blake2b(text.encode(), digest_size=CHECKSUM_BYTES).hexdigest()
+    (folder / "run.json").write_text(json.dumps(document | {"seal": seal}))
+    assert read_run_info(folder).done
 
 
 def test_the_layout_of_run_json_is_free(folder: Path) -> None:
