@@ -32,7 +32,7 @@ from qsctl.service.recording.feed import LENGTH, Feed
 from qsctl.service.recording.new_folder import begin_folder
 from qsctl.summary.recorded_run import read_run
 from tests.patience import PATIENCE_S, eventually
-from tests.processes import end
+from tests.processes import end, start
 from tests.service.small_disk import SmallDisk as SmallDisk
 from tests.service.small_disk import small_disk as small_disk
 
@@ -73,11 +73,10 @@ class Recorded:
             listener.listen()
             number = listener.fileno()
             module = "qsctl.service.recording.recorder"
-            self.process = subprocess.Popen(
+            self.process = start(
                 [sys.executable, "-m", module, str(folder), str(number), "1", str(part_s)],
                 stdout=subprocess.PIPE,
                 pass_fds=(number,),
-                start_new_session=True,
             )
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.connect(self.address)

@@ -18,6 +18,7 @@ from qsctl.summary.faults import translate
 from qsctl.summary.gateway import Gateway, brief_home, java_home, java_options, last_words
 from qsctl.summary.java import JavaRuntime, feature_of, find_java, search_java, supported_features, version_in
 from qsctl.summary.session import SparkOptions, parse_conf, resolve_settings, spark_session, start_early
+from tests.processes import running
 
 
 def pretend_java(folder: Path, version: str, *, release: bool = True, modules: str = "java.base") -> Path:
@@ -137,7 +138,7 @@ def test_only_a_java_without_options_of_the_user_s_is_killed_at_its_end(
     if variable:
         monkeypatch.setenv(variable, "-Xmx1g")
     assert gateway._is_plain(settings) is is_plain
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+    with running(["cat"], stdin=subprocess.PIPE) as process:
         Gateway(SimpleNamespace(shutdown=lambda: None, proc=process), is_plain=is_plain).close()
         assert process.returncode == (-signal.SIGKILL if is_plain else 0)
 
