@@ -63,9 +63,11 @@ def steps(first: int, count: int, *, delivered: bool = True) -> Happened:
 class Recorded:
     """A recorder's process, and a socket to it."""
 
-    def __init__(self, folder: Path, tmp_path: Path, part_s: float, **options: Any) -> None:
+    def __init__(
+        self, folder: Path, tmp_path: Path, part_s: float, settings: ServiceSettings = SETTINGS, **options: Any
+    ) -> None:
         command = StartRecording(str(folder), **options)
-        begin_folder(command, ServiceConfiguration("svc", SETTINGS), SETTINGS, 0, processes=1, share_count=0)
+        begin_folder(command, ServiceConfiguration("svc", settings), settings, 0, processes=1, share_count=0)
         self.folder = folder
         self.address = str(tmp_path / "socket")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:

@@ -9,6 +9,8 @@ A sample that comes again while it is held is answered once, as the consumers of
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final, NamedTuple
 
 from qsctl.core.messages import Acknowledgment, Delivery
@@ -28,6 +30,8 @@ class Reply(NamedTuple):
     message: Acknowledgment
     presence: int
     was_recorded: bool
+    is_foretold: bool = False
+    """Whether it is on its way before the delivery is, and void where the consumer has left the recording."""
 
 
 class _Waiting(NamedTuple):
@@ -66,12 +70,25 @@ class Seat:
         for each in sorted(services.served.get(consumer, ()), key=lambda one: one.delivery.step):
             row = each.delivery
             self._planned.setdefault((row.producer, row.sequence_number, row.attempt), deque()).append(each)
-        self._in_recording = True
+        self.is_in_recording = True
+        """Whether everything until now was as recorded."""
         self._copied: dict[SampleIdentity, Nanoseconds] = {}
         """Samples whose recorded answer is to come, and when it does."""
         self._waiting: OrderedDict[SampleIdentity, _Waiting] = OrderedDict()
         self._serving: SampleIdentity | None = None
         self.presence = 0
+
+    def foretold(self, guids: Mapping[int, Guid]) -> Iterator[Reply]:
+        """Yield the recorded answers that came in the turn of the delivery that they were taken for.
+
+        They must be there when it is made, so they cannot wait for it.
+        """
+        for each in chain.from_iterable(self._planned.values()):
+            if self._may_copy and each.is_foretold and each.reply_ns is not None and each.response is not None:
+                row = each.delivery
+                identity = SampleIdentity(guids[row.producer], row.sequence_number)
+                message = Acknowledgment(self.queue, self.guid, identity, each.response)
+                yield Reply(each.reply_ns, each.reply_step, message, self.presence, True, True)
 
     def leave(self) -> None:
         """Forget what it was doing."""
@@ -87,8 +104,8 @@ class Seat:
         each = planned.popleft() if planned else None
         is_idle = not (self._copied or self._waiting or self._serving)
         is_as_recorded = self._may_copy and each is not None and each.delivery.sent_ns == now
-        self._in_recording = is_as_recorded and (self._in_recording or is_idle)
-        if self._in_recording and each is not None:
+        self.is_in_recording = is_as_recorded and (self.is_in_recording or is_idle)
+        if self.is_in_recording and each is not None:
             return self._as_recorded(delivery, each)
         identity = delivery.identity
         if identity == self._serving or identity in self._copied:
@@ -121,7 +138,7 @@ class Seat:
         return self._services.draw(self._consumer, self._copy, each.key, each.size_bytes, finds_idle=each.finds_idle)
 
     def _as_recorded(self, delivery: Delivery, each: Served) -> Reply | None:
-        if each.reply_ns is None or each.response is None:
+        if each.reply_ns is None or each.response is None or each.is_foretold:
             return None
         self._copied[delivery.identity] = each.reply_ns
         message = Acknowledgment(self.queue, self.guid, delivery.identity, each.response)

@@ -180,6 +180,9 @@ class ReplayRun:
                 self._at(max(0, peer.at_ns), peer.step, _Kind.PEER, peer)
         for command in recorded.commands:
             self._at(command.at_ns, command.step, _Kind.COMMAND, command)
+        for seat in self.consumers.seats.values():
+            for reply in seat.foretold(recorded.guids):
+                self._at_reply(seat, reply)
         for writer in self._writers.values():
             self._schedule(0, writer)
             for row in writer.repeats:
@@ -319,6 +322,8 @@ class ReplayRun:
         self._at_reply(seat, seat.receive(now, delivery, key, size_bytes))
 
     def _reply(self, now: Nanoseconds, seat: Seat, reply: Reply) -> None:
+        if reply.is_foretold and not seat.is_in_recording:
+            return
         if reply.was_recorded:
             self._part_of[seat.queue].receive(reply.message)
         elif reply.presence == seat.presence:

@@ -20,6 +20,7 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path / "state")
 
 
+@pytest.mark.spark
 def test_a_recording_from_its_start_to_its_summary(shell: Shell, tmp_path: Path) -> None:
     folder = tmp_path / "rec"
     assert shell("record", "status").out == "There was no recording.\n"
