@@ -11,7 +11,10 @@ from collections.abc import Iterator
 
 from qsctl.core.queue.hosting import reply_topic
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings
+from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings, queues_of
+from qsctl.sim.replay.recording import Recorded
+from qsctl.sim.scenario.replay import AS_RECORDED, Replay
+from qsctl.sim.scenario.replay_rules import short_names
 
 
 def parts_of(service: ServiceSettings) -> list[ServiceSettings]:
@@ -26,6 +29,17 @@ def parts_of(service: ServiceSettings) -> list[ServiceSettings]:
                 joined = together[f"{place}/{one}"] | together[f"{place}/{other}"]
                 together.update(dict.fromkeys(joined, joined))
     return [_part(service, names) for names in dict.fromkeys(map(frozenset, together.values()))]
+
+
+def changed_queues(service: ServiceSettings, recorded: Recorded, replay: Replay) -> set[str]:
+    """Return the full names of the queues whose settings or consumers are others than recorded."""
+    then, now = (
+        {f"{one.name}/{two.name}/{queue.name}": queue for one, two, queue in queues_of(each)}
+        for each in (recorded.service, service)
+    )
+    names = short_names(replay.service)
+    others = {names[each.name] for each in replay.queues if each.consumers != AS_RECORDED or each.service_factor != 1.0}
+    return others | {name for name in then.keys() | now.keys() if then.get(name) != now.get(name)}
 
 
 def _tied(subscriber: SharedSubscriberSettings) -> Iterator[tuple[str, str]]:

@@ -33,11 +33,11 @@ from qsctl.sim.replay.commands import request_of
 from qsctl.sim.replay.consumers import UNRECORDED_STEP, Reply, Seat
 from qsctl.sim.replay.instants import instants_of
 from qsctl.sim.replay.part import Part
-from qsctl.sim.replay.parts import parts_of
+from qsctl.sim.replay.parts import changed_queues, parts_of
 from qsctl.sim.replay.producers import Offer, Writer, was_accepted, writers_of
 from qsctl.sim.replay.recording import Arrival, CommandRow, PeerRow, Recorded, read_recording
 from qsctl.sim.replay.settings import changed_service
-from qsctl.sim.scenario.replay import AS_RECORDED, Replay
+from qsctl.sim.scenario.replay import Replay
 from qsctl.sim.scenario.replay_rules import short_names
 from qsctl.sim.scenario.scenario import Scenario
 
@@ -367,7 +367,7 @@ def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay) -> list
     is_changed = any(not row.command.startswith("flush") for row in recorded.commands)
     too_large = [row.size_bytes - 1 for row in recorded.arrivals if row.reason == BounceReason.TOO_LARGE]
     started_at_ns = min([-1, *(row.at_ns for row in recorded.arrivals[:1])])
-    changed = _changed_queues(service, recorded, replay)
+    changed = changed_queues(service, recorded, replay)
     parts = []
     for settings in [service] if is_changed else parts_of(service):
         part = Part(settings, started_at_ns, min(too_large, default=-1))
@@ -376,17 +376,6 @@ def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay) -> list
             part.lateness_max_ns = INFINITE_NS
         parts.append(part)
     return parts
-
-
-def _changed_queues(service: ServiceSettings, recorded: Recorded, replay: Replay) -> set[str]:
-    """Return the full names of the queues whose settings or consumers are others than recorded."""
-    then, now = (
-        {f"{one.name}/{two.name}/{queue.name}": queue for one, two, queue in queues_of(each)}
-        for each in (recorded.service, service)
-    )
-    names = short_names(replay.service)
-    others = {names[each.name] for each in replay.queues if each.consumers != AS_RECORDED or each.service_factor != 1.0}
-    return others | {name for name in then.keys() | now.keys() if then.get(name) != now.get(name)}
 
 
 def _held(queue: str, row: Arrival, writer: Guid, attempts: int) -> HeldSample:
