@@ -6,8 +6,9 @@ Administration, monitoring transport and storage settings are not here: they bel
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from qsctl.core.queue.settings import (
     MonitoringSettings,
@@ -62,3 +63,41 @@ def queues_of(
         for subscriber in participant.subscribers:
             for queue in subscriber.queues:
                 yield participant, subscriber, queue
+
+
+def queues_by_name(service: ServiceSettings) -> dict[str, SharedReaderQueueSettings]:
+    """Return the queues of a service by full name, `<domain participant>/<shared subscriber>/<queue>`."""
+    return {
+        f"{participant.name}/{subscriber.name}/{queue.name}": queue
+        for participant, subscriber, queue in queues_of(service)
+    }
+
+
+ChangeQueue: TypeAlias = Callable[
+    [DomainParticipantSettings, SharedSubscriberSettings, SharedReaderQueueSettings], SharedReaderQueueSettings | None
+]
+"""Returns what stands in a queue's place; None: nothing."""
+
+
+def with_queues(service: ServiceSettings, change: ChangeQueue) -> ServiceSettings:
+    """Return a service with other queues; its participants and subscribers all stay."""
+    return replace(
+        service,
+        participants=tuple(
+            replace(
+                participant,
+                subscribers=tuple(
+                    replace(
+                        subscriber,
+                        queues=tuple(
+                            changed
+                            for queue in subscriber.queues
+                            if (changed := change(participant, subscriber, queue)) is not None
+                        ),
+                    )
+                    for subscriber in participant.subscribers
+                ),
+            )
+            for participant in service.participants
+        ),
+    )

@@ -7,7 +7,7 @@ Decides: whether the two are the same, and how a difference is described. A stor
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -17,8 +17,7 @@ import msgspec
 from qsctl.config.filesystem import FilesystemSettings
 from qsctl.config.rules.replication import refuse_replication
 from qsctl.config.settings import ServiceConfiguration
-from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.settings import ServiceSettings, queues_of
+from qsctl.core.settings import ServiceSettings, queues_by_name
 from qsctl.errors import Refused
 from qsctl.service.state_directory import Instance
 
@@ -83,7 +82,7 @@ def settings_digest(configuration: Configuration) -> str:
 
 def differences(named: Configuration, hosted: ServiceSettings) -> list[str]:
     """How the queues of a named configuration differ from the queues that are hosted: a sentence each."""
-    wanted, held = _queues(_settings(named)), _queues(hosted)
+    wanted, held = queues_by_name(_settings(named)), queues_by_name(hosted)
     found = [f"queue {name} is not here" for name in wanted if name not in held]
     found += [
         f"queue {name} is configured otherwise here"
@@ -120,13 +119,6 @@ def in_one_line(found: Sequence[str]) -> str:
 
 def _settings(configuration: Configuration) -> ServiceSettings:
     return configuration.service if isinstance(configuration, ServiceConfiguration) else configuration
-
-
-def _queues(settings: ServiceSettings) -> Mapping[str, SharedReaderQueueSettings]:
-    return {
-        f"{participant.name}/{subscriber.name}/{queue.name}": queue
-        for participant, subscriber, queue in queues_of(settings)
-    }
 
 
 def _containers(settings: ServiceSettings) -> Iterator[str]:

@@ -6,7 +6,7 @@ Decides: what may be created or deleted beside what is there, which implicit rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from qsctl.core.queue.outbox import Outbox
@@ -36,6 +36,22 @@ def queue_identifier(participant: str, subscriber: str, settings: SharedReaderQu
 def reply_topic(settings: SharedReaderQueueSettings) -> str:
     """The topic of a queue's replies [QS Table 3.14]; empty when it has no `reply_type`."""
     return (settings.reply_topic or f"{settings.topic_name}Reply") if settings.reply_type else ""
+
+
+def tied_queues(
+    queues: Iterable[SharedReaderQueueSettings],
+) -> Iterator[tuple[SharedReaderQueueSettings, SharedReaderQueueSettings]]:
+    """Yield the pairs of a subscriber's queues that one engine must have: a sample goes to its dead letters in one
+    step, and a reply topic that is declared as a queue stands in for the implicit reply queue.
+    """
+    by_name = {queue.name: queue for queue in queues}
+    by_topic = {queue.topic_name: queue for queue in by_name.values()}
+    for queue in by_name.values():
+        if queue.dead_letter_queue in by_name:
+            yield queue, by_name[queue.dead_letter_queue]
+        replies = reply_topic(queue)
+        if replies and replies in by_topic:
+            yield queue, by_topic[replies]
 
 
 def implicit_reply_queue(settings: SharedReaderQueueSettings) -> SharedReaderQueueSettings:

@@ -24,7 +24,7 @@ import msgspec
 import pyarrow as pa
 
 from qsctl.core.admin.reply import RecordingStatus
-from qsctl.core.settings import ServiceSettings, queues_of
+from qsctl.core.settings import ServiceSettings, queues_by_name
 from qsctl.eventlog.recording.fold import Fold
 from qsctl.eventlog.recording.sampling import Sampling
 from qsctl.eventlog.recording.story import Ended, decode
@@ -199,10 +199,7 @@ def fold_of(folder: Path, info: RunInfo) -> Fold:
     recording = info.recording
     assert isinstance(recording, Recording)
     settings = msgspec.json.decode((folder / SERVICE_FILE).read_bytes(), type=ServiceSettings)
-    queues = [
-        (f"{participant.name}/{subscriber.name}/{queue.name}", queue.limits.max_count)
-        for participant, subscriber, queue in queues_of(settings)
-    ]
+    queues = [(name, queue.limits.max_count) for name, queue in queues_by_name(settings).items()]
     level, sampling = LogLevel(info.log_level), Sampling(recording.sample_share)
     return Fold(recording.service, queues, recording.started_at_ns, level, sampling)
 

@@ -6,13 +6,12 @@ stands in for the implicit reply queue, so the sessions of such queues are one g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from qsctl.core.queue.hosting import reply_topic
-from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings
+from qsctl.core.queue.hosting import tied_queues
+from qsctl.core.settings import ServiceSettings, with_queues
 
 SessionKey: TypeAlias = tuple[str, str, str]
 """Domain participant, shared subscriber, session."""
@@ -40,7 +39,7 @@ def session_groups(settings: ServiceSettings) -> tuple[SessionGroup, ...]:
                 group_of[key(session.name)] = {key(session.name)}
             for queue in subscriber.queues:
                 group_of.setdefault(key(queue.session), {key(queue.session)})
-            for one, other in _tied(subscriber.queues):
+            for one, other in tied_queues(subscriber.queues):
                 joined = group_of[key(one.session)] | group_of[key(other.session)]
                 group_of.update(dict.fromkeys(joined, joined))
     return tuple(SessionGroup(each) for each in dict.fromkeys(map(frozenset, group_of.values())))
@@ -48,38 +47,13 @@ def session_groups(settings: ServiceSettings) -> tuple[SessionGroup, ...]:
 
 def part_of(settings: ServiceSettings, group: SessionGroup) -> ServiceSettings:
     """The configuration with the queues of one group only; participants and subscribers all stay."""
-
-    def subscriber_part(participant: str, subscriber: SharedSubscriberSettings) -> SharedSubscriberSettings:
-        key = _keys(participant, subscriber.name)
-        return replace(
-            subscriber, queues=tuple(queue for queue in subscriber.queues if key(queue.session) in group.sessions)
-        )
-
-    return replace(
+    return with_queues(
         settings,
-        participants=tuple(
-            replace(
-                participant,
-                subscribers=tuple(subscriber_part(participant.name, each) for each in participant.subscribers),
-            )
-            for participant in settings.participants
+        lambda participant, subscriber, queue: (
+            queue if (participant.name, subscriber.name, queue.session) in group.sessions else None
         ),
     )
 
 
 def _keys(participant: str, subscriber: str) -> Callable[[str], SessionKey]:
     return lambda session: (participant, subscriber, session)
-
-
-def _tied(
-    queues: Iterable[SharedReaderQueueSettings],
-) -> Iterator[tuple[SharedReaderQueueSettings, SharedReaderQueueSettings]]:
-    """Pairs of queues that must be in one process."""
-    by_name = {queue.name: queue for queue in queues}
-    by_topic = {queue.topic_name: queue for queue in by_name.values()}
-    for queue in by_name.values():
-        if queue.dead_letter_queue in by_name:
-            yield queue, by_name[queue.dead_letter_queue]
-        replies = reply_topic(queue)
-        if replies and replies in by_topic:
-            yield queue, by_topic[replies]

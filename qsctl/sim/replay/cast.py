@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from qsctl.core.messages import ConsumerAvailability, ConsumerJoined, ConsumerLeft, Inbound
-from qsctl.core.settings import queues_of
+from qsctl.core.settings import queues_by_name
 from qsctl.eventlog.recording.schema import PeerHappening
 from qsctl.identity import NIL_GUID, Guid
 from qsctl.sim.replay.consumers import Seat
@@ -35,8 +35,7 @@ class Consumers:
         self._guids = recorded.guids
         self._changes = changes
         self._thresholds = {
-            f"{participant.name}/{subscriber.name}/{queue.name}": queue.distribution.unacked_threshold
-            for participant, subscriber, queue in queues_of(recorded.service)
+            name: queue.distribution.unacked_threshold for name, queue in queues_by_name(recorded.service).items()
         }
         self.seats: dict[tuple[str, Guid], Seat] = {}
         self.services: dict[str, Services] = {}

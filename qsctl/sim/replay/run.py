@@ -16,7 +16,7 @@ import numpy as np
 
 from qsctl.core.events import BounceReason
 from qsctl.core.messages import AckResponse, Delivery, ProducerLeft, Write, WriteAcknowledgment
-from qsctl.core.settings import ServiceSettings, queues_of
+from qsctl.core.settings import ServiceSettings, queues_by_name
 from qsctl.core.turn import Released
 from qsctl.errors import InvalidInput
 from qsctl.eventlog.location import location
@@ -372,7 +372,7 @@ def _parts(service: ServiceSettings, recorded: Recorded, replay: Replay) -> list
     for settings in [service] if is_changed else parts_of(service):
         part = Part(settings, started_at_ns, min(too_large, default=-1))
         part.instants = instants_of(recorded, None if is_changed else frozenset(part.queue_names))
-        if not {f"{one.name}/{two.name}/{queue.name}" for one, two, queue in queues_of(settings)} & changed:
+        if changed.isdisjoint(queues_by_name(settings)):
             part.lateness_max_ns = INFINITE_NS
         parts.append(part)
     return parts

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 from qsctl.core.queue.settings import SharedReaderQueueSettings
-from qsctl.core.settings import ServiceSettings, queues_of
+from qsctl.core.settings import (
+    DomainParticipantSettings,
+    ServiceSettings,
+    SharedSubscriberSettings,
+    queues_by_name,
+    with_queues,
+)
 from qsctl.sim.scenario.replay import Replay, ReplayedQueue
 from qsctl.sim.scenario.replay_rules import short_names
 from qsctl.sim.scenario.scenario import Model, Scenario
@@ -35,19 +40,21 @@ def place_of(folder: Location) -> str:
 
 def replayed_queues(service: ServiceSettings) -> tuple[ReplayedQueue, ...]:
     """Return every queue's values, as the service has them."""
-    settings = [queue for _, _, queue in queues_of(service)]
-    return tuple(_element(name, queue) for name, queue in zip(short_names(service), settings, strict=True))
+    queues = queues_by_name(service)
+    return tuple(_element(name, queues[full_name]) for name, full_name in short_names(service).items())
 
 
 def changed_service(replay: Replay) -> ServiceSettings:
     """Return the service with the values of the `<queue>` elements."""
     by_full_name = {short_names(replay.service)[queue.name]: queue for queue in replay.queues}
 
-    def changed(full_name: str, settings: SharedReaderQueueSettings) -> SharedReaderQueueSettings:
-        element = by_full_name.get(full_name)
-        return settings if element is None else _applied(settings, element)
+    def changed(
+        participant: DomainParticipantSettings, subscriber: SharedSubscriberSettings, queue: SharedReaderQueueSettings
+    ) -> SharedReaderQueueSettings:
+        element = by_full_name.get(f"{participant.name}/{subscriber.name}/{queue.name}")
+        return queue if element is None else _applied(queue, element)
 
-    return _each_queue(replay.service, changed)
+    return with_queues(replay.service, changed)
 
 
 def _element(name: str, queue: SharedReaderQueueSettings) -> ReplayedQueue:
@@ -81,29 +88,5 @@ def _applied(settings: SharedReaderQueueSettings, element: ReplayedQueue) -> Sha
             settings.redelivery,
             max_delivery_retries=element.max_delivery_retries,
             response_timeout_ns=element.response_timeout_ns,
-        ),
-    )
-
-
-def _each_queue(
-    service: ServiceSettings, changed: Callable[[str, SharedReaderQueueSettings], SharedReaderQueueSettings]
-) -> ServiceSettings:
-    return dataclasses.replace(
-        service,
-        participants=tuple(
-            dataclasses.replace(
-                participant,
-                subscribers=tuple(
-                    dataclasses.replace(
-                        subscriber,
-                        queues=tuple(
-                            changed(f"{participant.name}/{subscriber.name}/{queue.name}", queue)
-                            for queue in subscriber.queues
-                        ),
-                    )
-                    for subscriber in participant.subscribers
-                ),
-            )
-            for participant in service.participants
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from qsctl.core.settings import ServiceSettings, queues_of
+from qsctl.core.settings import ServiceSettings, queues_by_name
 from qsctl.errors import QsctlError
 from qsctl.eventlog.location import location
 from qsctl.eventlog.run_folder import RunInfo, read_run_info
@@ -18,9 +18,7 @@ ARRIVALS: Final = "arrivals/"
 
 def short_names(service: ServiceSettings) -> dict[str, str]:
     """Return each queue's full name by the name that a `<queue>` has: its own, or the full one where two are alike."""
-    full = [
-        f"{participant.name}/{subscriber.name}/{queue.name}" for participant, subscriber, queue in queues_of(service)
-    ]
+    full = list(queues_by_name(service))
     own = [name.rpartition("/")[2] for name in full]
     return dict(zip(own if len(set(own)) == len(own) else full, full, strict=True))
 

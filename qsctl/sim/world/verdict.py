@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from qsctl.core.queue.settings import PersistenceKind
-from qsctl.core.settings import queues_of
+from qsctl.core.settings import queues_by_name
 from qsctl.instant import Nanoseconds
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.world.client_view import ClientView
@@ -165,10 +165,7 @@ def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
     def clock() -> Nanoseconds:
         return world.now
 
-    settings = {
-        f"{participant.name}/{subscriber.name}/{queue.name}": queue
-        for participant, subscriber, queue in queues_of(world.services[1].settings)
-    }
+    settings = queues_by_name(world.services[1].settings)
     stored = {name: each for name, each in settings.items() if each.persistence.kind is PersistenceKind.PERSISTENT}
     quorums = {name: len(world.services) // 2 + 1 if each.replication.enabled else 1 for name, each in stored.items()}
     committed = CommittedIsNeverOverwritten(clock, world.services, ledger)
@@ -194,7 +191,7 @@ def random_schedule(world: World) -> Schedule:
     declared = world.declared.faults
     if declared is None:
         return Schedule()
-    queues = [queue for _, _, queue in queues_of(world.services[1].settings)]
+    queues = list(queues_by_name(world.services[1].settings).values())
     return FaultGenerator(
         world.random("faults"),
         declared,
