@@ -240,7 +240,9 @@ class Deliveries:
             group.ring.review(consumer)
         if self._times_out:
             self.redelivery.start(sample)
-            outbox.agenda.wake(self._context.sleeper, later(now, self.redelivery.response_timeout_ns))
+            sleeper, due_at_ns = self._context.sleeper, later(now, self.redelivery.response_timeout_ns)
+            if due_at_ns < sleeper.wakes_at_ns:
+                outbox.agenda.wake(sleeper, due_at_ns)
         flags = sample.flags
         if sample.redelivered:
             flags |= _REDELIVERED
