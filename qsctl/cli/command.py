@@ -69,21 +69,18 @@ class Commands:
         *,
         examples: tuple[str, ...] = (),
         kind: type[TyperCommand] | None = None,
-        late: bool = False,
     ) -> Callable[[CommandFunction], CommandFunction]:
-        """Make a function the command `name`.
+        """Make a function the command `name`. Its options are made when its own line is parsed: they cost time.
 
         Args:
             name: as the user types it.
             examples: command lines for its help, each with what it does after ` # `.
             kind: what parses its command line, where that is not done as everywhere.
-            late: whether its options are made only when its own line is parsed: they cost imports.
         """
 
         def decorate(function: CommandFunction) -> CommandFunction:
             def add(app: typer.Typer, panel: str | None) -> None:
-                parsed_by, run = (_late(alone), _listed(function)) if late else (kind, _runner(function))
-                app.command(name, rich_help_panel=panel, epilog=_epilog(examples), cls=parsed_by)(run)
+                app.command(name, rich_help_panel=panel, epilog=_epilog(examples), cls=_late(alone))(_listed(function))
 
             def alone() -> TyperCommand:
                 app = typer.Typer(add_completion=False)
@@ -126,7 +123,7 @@ def _late(make: Callable[[], TyperCommand]) -> type[TyperCommand]:
 
 
 def _listed(function: Callable[..., object]) -> Callable[[], None]:
-    """Return what stands for a late command in the list: it has the help, and is never invoked."""
+    """Return what stands for a command in the list: it has the help, and is never invoked."""
 
     def listed() -> None: ...
 

@@ -25,7 +25,6 @@ COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
 @COMMANDS.command(
     "create-queue",
-    late=True,
     examples=(
         "qsctl create-queue Orders",
         "qsctl create-queue Orders --persistent --max-count 1000 --response-timeout 30s --max-delivery-retries 3",
