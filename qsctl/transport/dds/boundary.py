@@ -8,7 +8,7 @@ invariant of the core that does not hold still ends the service, for its state c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from qsctl.transport.dds.peer_faults import (
     REASON_CHARACTERS_MAX,
@@ -19,6 +19,9 @@ from qsctl.transport.dds.peer_faults import (
     Report,
     log_fault,
 )
+
+INCOMPATIBLE_CHARACTERS_MAX: Final = 1000
+"""Of the sentences that say why a peer cannot match; they hold names that the peer chose."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -37,11 +40,13 @@ class Boundary:
     Attributes:
         refused_count: messages that could not be read, since the start.
         unexpected_count: those of them whose reading raised what no reader declares.
+        incompatible_count: readers and writers of peers that were found on a topic of ours and cannot match.
     """
 
     def __init__(self, report: Report = log_fault) -> None:
         self.refused_count = 0
         self.unexpected_count = 0
+        self.incompatible_count = 0
         self._reports = FaultReports(report)
 
     def report_to(self, report: Report) -> None:
@@ -87,6 +92,13 @@ class Boundary:
         if kind is FaultKind.UNEXPECTED:
             self.unexpected_count += count
         self._reports.add(PeerFault(source, peer or UNKNOWN_PEER, reason, count, kind))
+
+    def name_incompatible(self, topic_name: str, peer: str, reason: str) -> None:
+        """Report a peer's endpoint that is on a topic of ours and cannot match; it is counted apart."""
+        self.incompatible_count += 1
+        self._reports.add(
+            PeerFault(topic_name, peer, reason[:INCOMPATIBLE_CHARACTERS_MAX], kind=FaultKind.INCOMPATIBLE)
+        )
 
     def note(self, text: str) -> None:
         """Report what the library of DDS logged of itself."""

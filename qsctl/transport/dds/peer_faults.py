@@ -36,6 +36,8 @@ class FaultKind(StrEnum):
     """The peer's and qsctl's: the reading of it raised an error that no reader declares."""
     LIBRARY = "dds_messages"
     """Of no known peer: what the library of DDS logs by itself."""
+    INCOMPATIBLE = "incompatible_peer"
+    """Nobody's message: a reader or writer that is on a topic of the service and cannot match it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ Report: TypeAlias = Callable[[PeerFault], None]
 def log_fault(fault: PeerFault) -> None:
     """Log a fault as a library does, for the program around it: through `logging`, by the name `qsctl.transport`."""
     logging.getLogger("qsctl.transport").log(
-        logging.WARNING if fault.kind is FaultKind.MALFORMED else logging.ERROR,
+        logging.WARNING if fault.kind in (FaultKind.MALFORMED, FaultKind.INCOMPATIBLE) else logging.ERROR,
         "%s: count=%d peer=%s source=%s reason=%s",
         fault.kind.value,
         fault.count,
@@ -97,7 +99,7 @@ class FaultReports:
             self._period_ends_at = self._clock() + REPORT_PERIOD_NS
         else:
             self.turn()
-        text = fault.reason if fault.kind is FaultKind.LIBRARY else ""
+        text = fault.reason if fault.kind in (FaultKind.LIBRARY, FaultKind.INCOMPATIBLE) else ""
         like = (fault.kind, fault.source, fault.peer, text)
         if like in self._later:
             self._later[like] = _together(self._later[like], fault, fault.source, fault.peer)

@@ -38,6 +38,7 @@ from qsctl.transport.dds.commands import SnippetReader
 from qsctl.transport.dds.delivery import DomainDelivery
 from qsctl.transport.dds.endpoint_trial import try_endpoints
 from qsctl.transport.dds.endpoints import QueueEndpoints, TopicEndpoints
+from qsctl.transport.dds.incompatible_peers import IncompatiblePeers
 from qsctl.transport.dds.library_log import LIBRARY_LOG
 from qsctl.transport.dds.namesakes import LOOK_EVERY_NS, Namesakes, service_policy
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
@@ -123,6 +124,7 @@ class ServiceTransport:
         self._namesakes: dict[int, Namesakes] = {}
         self._look_at_ns: Nanoseconds = 0
         self._participants: list[Participant] = []
+        self._incompatible: list[IncompatiblePeers] = []
         self._waiter: Waiter | None = None
         self._bell = threading.Event()
         """What is waited for in a service that takes part in no domain."""
@@ -163,6 +165,7 @@ class ServiceTransport:
             boundary=self.boundary,
         )
         self._waiter = participant.waiter
+        self._incompatible.append(IncompatiblePeers(participant))
         if self._run and place.domain_id not in self._namesakes:
             self._namesakes[place.domain_id] = Namesakes(participant, self.application_name, self._run)
         return participant
@@ -214,6 +217,8 @@ class ServiceTransport:
         inbox: list[Inbound] = []
         LIBRARY_LOG.turn()
         self.boundary.turn()
+        for each in self._incompatible:
+            each.turn()
         if self._administration is not None:
             inbox += self._administration.poll()
         for delivery in self._deliveries.values():
@@ -297,6 +302,9 @@ class ServiceTransport:
             if endpoint is not None:
                 endpoint.close()
         self._administration = self._monitoring = self.logger = None
+        for watch in self._incompatible:
+            watch.close()
+        self._incompatible.clear()
         for namesakes in self._namesakes.values():
             namesakes.close()
         self._namesakes.clear()

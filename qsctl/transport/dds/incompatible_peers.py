@@ -1,0 +1,312 @@
+"""Peers that are on one of our topics, or nearly, and match nothing of ours: each is reported once, with the reason.
+
+Decides: when a peer counts as incompatible. It is given time, for a match takes some: two looks in a row must find it
+unmatched. Whether it matches is asked of the library; why it does not is found by comparing what both sides announce.
+Endpoints of qsctl's own clients are left out: they open and close as their queues do.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from cyclonedds import _clayer as layer
+from cyclonedds.builtin import (
+    BuiltinDataReader,
+    BuiltinTopicDcpsParticipant,
+    BuiltinTopicDcpsPublication,
+    BuiltinTopicDcpsSubscription,
+)
+from cyclonedds.core import InstanceState
+
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
+from qsctl.transport.dds.announcements import reader_key, writer_key
+from qsctl.transport.dds.boundary import Malformed, decoded
+from qsctl.transport.dds.endpoint_policies import (
+    EndpointPolicies,
+    ParticipantWords,
+    endpoints_of,
+    policies_of,
+    words_of,
+)
+from qsctl.transport.dds.mismatches import Kind, Mismatch, Side, mismatches
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
+from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME, close_entity
+from qsctl.transport.dds.topic_names import nearest_topic
+from qsctl.transport.dds.type_outlines import NotYet, TypeOutline, fetch_from, outline_of
+
+LOOK_EVERY_NS: Final[Nanoseconds] = 500 * MILLISECOND_NS
+"""How often is looked; a peer is reported after two to three looks."""
+
+LOOKS_MAX: Final = 10
+"""Looks after which a peer is reported though its type is not described yet, and a matched one is let be."""
+
+ENDPOINTS_MAX: Final = 10_000
+"""Endpoints of peers that are kept; those that come when so many are there are not looked at."""
+
+TAKES_MAX: Final = 500
+FRAME_TYPE: Final = "RTI::QueuingService::SampleFrame"
+"""What qsctl's wrappers write; a peer that has none of our types is compared with the queue's own type."""
+
+_OWN_ROLE: Final = re.compile(rb"qsctl(;[^;]*)*;role=")
+"""The user data of qsctl's own clients and services; other peers give no role."""
+
+_VENDORS: Final = {
+    0x0101: "RTI Connext DDS",
+    0x0102: "OpenSplice DDS",
+    0x0103: "OpenDDS",
+    0x0109: "InterCOM DDS",
+    0x010A: "CoreDX DDS",
+    0x010F: "Fast DDS",
+    0x0110: "Cyclone DDS",
+    0x0112: "RustDDS",
+}
+"""The vendor's number, which the specification puts into the first two octets of a GUID [RTPS 9.3.1.5]."""
+
+_PREFIX_BYTES: Final = 12
+
+
+class _Announced(NamedTuple):
+    key: bytes
+    topic_name: str
+    type_name: str
+    policies: EndpointPolicies | None
+    type_id: bytes | None
+    info: Any
+
+
+@dataclass(slots=True)
+class _Endpoint:
+    """A reader or writer in the domain, ours or a peer's."""
+
+    said: _Announced
+    is_writer: bool
+    policies: EndpointPolicies
+    looks_count: int = 0
+    found: list[Mismatch] = field(default_factory=list)
+    """What the last look found."""
+    is_done: bool = False
+
+
+class IncompatiblePeers:
+    """Watches the endpoints of a domain for one participant of this process, and reports at its boundary."""
+
+    def __init__(self, participant: Participant) -> None:
+        assert participant.entity is not None
+        self._participant = participant
+        self._reference: int = participant.entity._ref
+        self._endpoints: dict[int, _Endpoint] = {}
+        self._words: dict[bytes, ParticipantWords] = {}
+        self._outlines: dict[bytes, TypeOutline | None] = {}
+        self._fetch = fetch_from(self._reference)
+        self._look_at: Nanoseconds = 0
+        self._unsettled = False
+        self._participants = BuiltinDataReader(participant.entity, BuiltinTopicDcpsParticipant)
+        self._readers: tuple[tuple[BuiltinDataReader, bool], ...] = (
+            (BuiltinDataReader(participant.entity, BuiltinTopicDcpsPublication), True),
+            (BuiltinDataReader(participant.entity, BuiltinTopicDcpsSubscription), False),
+        )
+
+    def turn(self) -> None:
+        """Look, twice a second at most; cheap when nothing changed."""
+        now = time.monotonic_ns()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_EVERY_NS
+        boundary = self._participant.boundary
+        boundary.each("the discovery of participants", (self._participants,), self._take_participants, _unknown_peer)
+        for reader, is_writer in self._readers:
+            boundary.each(
+                "the discovery of endpoints",
+                (reader,),
+                lambda each, is_writer=is_writer: self._take_endpoints(each, is_writer),  # type: ignore[misc]
+                _unknown_peer,
+            )
+        if self._unsettled:
+            self._unsettled = False
+            self._look()
+
+    def close(self) -> None:
+        """Stop watching."""
+        for reader, _ in (*self._readers, (self._participants, False)):
+            close_entity(reader)
+        self._readers = ()
+
+    def _take_participants(self, reader: BuiltinDataReader) -> None:
+        for _ in range(TAKES_MAX):
+            taken = _take(layer.ddspy_take_participant, reader, _participant, words_of)
+            if taken is None:
+                return
+            key, words, info = taken
+            if info.valid_data and info.instance_state == InstanceState.Alive and len(self._words) < ENDPOINTS_MAX:
+                self._words[key[:_PREFIX_BYTES]] = words
+            else:
+                self._words.pop(key[:_PREFIX_BYTES], None)
+
+    def _take_endpoints(self, reader: BuiltinDataReader, is_writer: bool) -> None:
+        for _ in range(TAKES_MAX):
+            said: _Announced | None = _take(layer.ddspy_take_endpoint, reader, _announced, policies_of)
+            if said is None:
+                return
+            handle = said.info.instance_handle
+            if not said.info.valid_data or said.info.instance_state != InstanceState.Alive or said.policies is None:
+                self._endpoints.pop(handle, None)
+            elif len(self._endpoints) < ENDPOINTS_MAX and not said.topic_name.startswith("DCPS"):
+                self._endpoints[handle] = _Endpoint(said, is_writer, said.policies)
+                self._unsettled = True
+
+    def _look(self) -> None:
+        own = endpoints_of(self._reference)
+        ours: dict[tuple[str, bool], list[tuple[int, _Endpoint]]] = {}
+        peers: list[tuple[int, _Endpoint]] = []
+        offered: dict[tuple[str, bool], set[bytes]] = {}
+        """Whose participants have a writer, or a reader, on a topic: also those of others than this service."""
+        for handle, each in self._endpoints.items():
+            place = (each.said.topic_name, each.is_writer)
+            if (reference := own.get(each.said.key)) is not None:
+                ours.setdefault(place, []).append((reference, each))
+                continue
+            offered.setdefault(place, set()).add(each.said.key[:_PREFIX_BYTES])
+            if not each.is_done and not _OWN_ROLE.match(each.policies.user_data):
+                peers.append((handle, each))
+        for handle, peer in peers:
+            name = peer.said.topic_name
+            candidates = ours.get((name, not peer.is_writer))
+            if candidates:
+                self._unsettled = True
+                self._compare(handle, peer, candidates)
+            elif not offered.get((name, not peer.is_writer), set()) - {peer.said.key[:_PREFIX_BYTES]}:
+                topics = [topic for topic, is_writer in ours if is_writer is not peer.is_writer]
+                self._compare_name(peer, topics)
+
+    def _compare(self, handle: int, peer: _Endpoint, candidates: Iterable[tuple[int, _Endpoint]]) -> None:
+        """Look at a peer on one of our topics."""
+        peer.looks_count += 1
+        key_of = writer_key if peer.is_writer else reader_key
+        matched = [each for reference, each in candidates if key_of(reference, handle) is not None]
+        if any(
+            each.said.type_id == peer.said.type_id or None in (each.said.type_id, peer.said.type_id) for each in matched
+        ):
+            peer.is_done = True
+            return
+        found = self._reasons(peer, matched or [each for _, each in candidates])
+        if matched:
+            # What matches for all that is readable as far as values are within the bounds.
+            found = [each for each in found if each.kind is Kind.BOUND]
+        is_last = peer.looks_count >= LOOKS_MAX
+        if found and (is_last or found == peer.found):
+            self._report(peer, found)
+        elif is_last:
+            if not matched:
+                self._report(peer, [Mismatch(Kind.TYPE, "its type is not described, and the library refuses it")])
+            peer.is_done = True
+        peer.found = found
+
+    def _reasons(self, peer: _Endpoint, candidates: list[_Endpoint]) -> list[Mismatch]:
+        """Why a peer does not match the one of our endpoints that it is most like."""
+        side = self._side(peer)
+        compared = [(each, mismatches(side, self._side(each))) for each in candidates]
+        _, best = min(
+            compared,
+            key=lambda pair: (
+                pair[0].said.type_name != peer.said.type_name,
+                pair[0].said.type_name == FRAME_TYPE,
+                len(pair[1]),
+            ),
+        )
+        return best
+
+    def _compare_name(self, peer: _Endpoint, topics: list[str]) -> None:
+        """Look at a peer on a topic that nobody else is on."""
+        meant = nearest_topic(peer.said.topic_name, topics)
+        if meant is None:
+            return
+        peer.looks_count += 1
+        self._unsettled = True
+        if peer.looks_count > 1:
+            self._report(peer, [Mismatch(Kind.NAME, f"nobody is on its topic; the service has {meant!r}")])
+
+    def _side(self, endpoint: _Endpoint) -> Side:
+        return Side(endpoint.is_writer, endpoint.said.type_name, endpoint.policies, self._outline(endpoint))
+
+    def _outline(self, endpoint: _Endpoint) -> TypeOutline | None:
+        """The outline of an endpoint's type; None: there is no description, or not yet."""
+        identifier = endpoint.said.type_id
+        if identifier is None:
+            return None
+        if identifier not in self._outlines:
+            try:
+                with ONE_THREAD_AT_A_TIME:
+                    outline = outline_of(identifier, self._fetch)
+            except NotYet:
+                return None
+            except Malformed as error:
+                self._participant.boundary.refuse(
+                    f"the type of {endpoint.said.topic_name}", endpoint.said.key.hex(), str(error)
+                )
+                outline = None
+            if len(self._outlines) >= ENDPOINTS_MAX:
+                self._outlines.clear()
+            self._outlines[identifier] = outline
+        return self._outlines[identifier]
+
+    def _report(self, peer: _Endpoint, found: list[Mismatch]) -> None:
+        peer.is_done = True
+        said = peer.said
+        what = "writer" if peer.is_writer else "reader"
+        reasons = "; ".join(f"{each.kind.value}: {each.text}" for each in found)
+        self._participant.boundary.name_incompatible(
+            said.topic_name, said.key.hex(), f"{what} of {described(said.key, self._words)}: {reasons}"
+        )
+
+
+def described(key: bytes, words: Mapping[bytes, ParticipantWords]) -> str:
+    """Name the process that an endpoint belongs to: participant, program, process id, host, implementation of DDS."""
+    said = words.get(key[:_PREFIX_BYTES], ParticipantWords())
+    name = f"participant {said.name!r} " if said.name else ""
+    vendor = _VENDORS.get(int.from_bytes(key[:2], "big"), f"vendor {key[:2].hex()}")
+    parts = [
+        said.process and f"process {said.process}",
+        said.process_id and f"pid {said.process_id}",
+        said.host and f"host {said.host}",
+        vendor,
+    ]
+    return f"{name}({', '.join(part[:80] for part in parts if part)})"
+
+
+def _take(take: Any, reader: BuiltinDataReader, make: Any, read: Any) -> Any:
+    """Take the next sample of a builtin topic; None: there is none.
+
+    Raises:
+        Malformed: the binding cannot read it; the sample is taken all the same.
+    """
+    with ONE_THREAD_AT_A_TIME:
+        taken: Any = decoded(lambda reference: take(reference, 1, make, read), reader._ref)
+    return taken[0] if isinstance(taken, list) and taken else None
+
+
+def _participant(key: bytes, words: ParticipantWords | None, info: Any) -> tuple[bytes, ParticipantWords, Any]:
+    return bytes(key), words or ParticipantWords(), info
+
+
+def _announced(
+    key: bytes,
+    _participant_key: bytes,
+    _participant_handle: int,
+    topic_name: str | None,
+    type_name: str | None,
+    policies: EndpointPolicies | None,
+    info: Any,
+    type_id: bytes | None,
+) -> _Announced:
+    return _Announced(
+        bytes(key), topic_name or "", type_name or "", policies, None if type_id is None else bytes(type_id), info
+    )
+
+
+def _unknown_peer(_index: int) -> str:
+    return UNKNOWN_PEER

@@ -1,0 +1,186 @@
+"""Peers that miss what the service offers are named once, with what they have and what they should have."""
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cyclonedds.core import Qos
+from cyclonedds.idl import IdlStruct
+from cyclonedds.idl.annotations import final
+from cyclonedds.idl.types import bounded_str, int32
+from cyclonedds.pub import DataWriter
+from cyclonedds.qos import Policy
+from cyclonedds.sub import DataReader
+
+from qsctl.transport.dds.boundary import Boundary
+from qsctl.transport.dds.endpoint_policies import XCDR2, EndpointPolicies
+from qsctl.transport.dds.incompatible_peers import LOOK_EVERY_NS, IncompatiblePeers
+from qsctl.transport.dds.mismatches import Side, mismatches, partitions_meet
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peer_faults import FaultKind, PeerFault
+from qsctl.transport.dds.topic_names import nearest_topic
+from tests.dds.c_peer import ENVIRONMENT
+from tests.dds.service_process import eventually
+from tests.processes import running
+
+PEER = Path(__file__).parent / "peer" / "mismatched.py"
+
+KINDS = {
+    "type": "type: number is int64 in its type, here int32",
+    "representation": "representation: it writes XCDR2, the service reads XCDR1",
+    "reliability": "reliability: it offers BEST_EFFORT, the service asks for RELIABLE",
+    "durability": "durability: it offers VOLATILE, the service asks for TRANSIENT_LOCAL",
+    "ownership": "ownership: it offers EXCLUSIVE, the service asks for SHARED",
+    "partition": "partition: it is in partition 'elsewhere', the service in none (the default one)",
+    "name": "name: nobody is on its topic; the service has 'Orders'",
+    "extensibility": "extensibility: its type is @appendable, here it is @final",
+    "key": "key: number is a key in its type, here it is no key",
+    "bound": "bound: text is string bounded by 64 in its type, here string bounded by 16",
+}
+
+
+@dataclass
+@final
+class Order(IdlStruct, typename="Shop.Order"):
+    number: int32 = 0
+    text: bounded_str[16] = ""
+
+
+@contextlib.contextmanager
+def watched(domain: int) -> Iterator[tuple[Participant, IncompatiblePeers, list[PeerFault]]]:
+    """A participant with one reader of orders, and what is reported of its peers."""
+    faults: list[PeerFault] = []
+    participant = Participant(domain, boundary=Boundary(faults.append))
+    policies = (
+        Policy.Reliability.Reliable(0),
+        Policy.Durability.TransientLocal,
+        Policy.DataRepresentation(use_cdrv0_representation=True),
+    )
+    reader = DataReader(participant.entity, participant.topic("Orders", Order), qos=Qos(*policies))
+    watch = IncompatiblePeers(participant)
+    try:
+        yield participant, watch, faults
+    finally:
+        watch.close()
+        del reader
+        participant.close()
+
+
+def test_ten_kinds_of_mismatch_are_each_reported_once_with_peer_and_reason(domain: int) -> None:
+    with (
+        watched(domain) as (_, watch, faults),
+        running(
+            [sys.executable, "-I", str(PEER), str(domain)],
+            env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        ) as peer,
+    ):  # fmt: skip
+        assert peer.stdout is not None
+        assert peer.stdout.readline() == "READY\n"
+
+        def all_reported() -> bool:
+            watch.turn()
+            return len(faults) >= len(KINDS)
+
+        assert eventually(all_reported), faults
+        looked_until = time.monotonic_ns() + 3 * LOOK_EVERY_NS
+        while time.monotonic_ns() < looked_until:
+            watch.turn()
+            time.sleep(0.05)
+        assert len(faults) == len(KINDS), "each once"
+        assert {fault.kind for fault in faults} == {FaultKind.INCOMPATIBLE}
+        for name, reason in KINDS.items():
+            (fault,) = [each for each in faults if f"participant {name!r}" in each.reason]
+            assert fault.reason.startswith(f"writer of participant {name!r} (process ")
+            assert f"pid {peer.pid}," in fault.reason
+            assert "Cyclone DDS): " in fault.reason
+            assert fault.reason.endswith(reason)
+            assert fault.source == ("orders" if name == "name" else "Orders")
+            assert fault.peer.startswith("0110"), "the GUID of the endpoint"
+
+
+def test_a_peer_that_matches_and_a_topic_of_others_are_not_reported(domain: int) -> None:
+    with watched(domain) as (_, watch, faults):
+        other = Participant(domain)
+        assert other.entity is not None
+        qos = Qos(Policy.Reliability.Reliable(0), Policy.Durability.TransientLocal,
+                  Policy.DataRepresentation(use_cdrv0_representation=True))  # fmt: skip
+        kept = [
+            DataWriter(other.entity, other.topic("Orders", Order), qos=qos),
+            DataWriter(other.entity, other.topic("orders", Order), qos=qos),
+            DataWriter(other.entity, other.topic("Others", Order), qos=qos),
+        ]
+        third = Participant(domain)
+        assert third.entity is not None
+        # Somebody else reads `orders`: who writes there means it.
+        kept.append(DataReader(third.entity, third.topic("orders", Order)))
+        looked_until = time.monotonic_ns() + 5 * LOOK_EVERY_NS
+        while time.monotonic_ns() < looked_until:
+            watch.turn()
+            time.sleep(0.05)
+        assert faults == []
+        kept.clear()
+        third.close()
+        other.close()
+
+
+@pytest.mark.parametrize(
+    ("offered", "asked", "reason"),
+    [
+        ({}, {"deadline_ns": 5}, "deadline: it offers an infinite duration, the service asks for 5 ns at most"),
+        ({"latency_budget_ns": 9}, {}, "latency_budget: it offers 9 ns, the service asks for 0 ns at most"),
+        ({}, {"liveliness": 2}, "liveliness: it offers AUTOMATIC, the service asks for MANUAL_BY_TOPIC"),
+        ({}, {"destination_order": 1},
+         "destination_order: it offers BY_RECEPTION_TIMESTAMP, the service asks for BY_SOURCE_TIMESTAMP"),
+        ({}, {"ordered_access": True}, "presentation: it offers INSTANCE, the service asks for INSTANCE"),
+        ({"representations": (XCDR2,)}, {"representations": (0, XCDR2)}, None),
+        ({"partitions": (b"a",)}, {"partitions": (b"?",)}, None),
+    ],
+)  # fmt: skip
+def test_a_policy_is_compared_as_offered_and_requested(offered: dict, asked: dict, reason: str | None) -> None:  # type: ignore[type-arg]
+    found = mismatches(
+        Side(True, "T", EndpointPolicies(**offered)), Side(False, "T", EndpointPolicies(**asked))
+    )  # fmt: skip
+    assert [f"{each.kind.value}: {each.text}" for each in found] == ([] if reason is None else [reason])
+
+
+def test_a_reader_is_compared_with_what_the_service_offers() -> None:
+    reader = Side(False, "T", EndpointPolicies(representations=(XCDR2,), durability=1))
+    (one, other) = mismatches(reader, Side(True, "T", EndpointPolicies()))
+    assert one.text == "the service writes XCDR1, it reads XCDR2"
+    assert other.text == "the service offers VOLATILE, it asks for TRANSIENT_LOCAL"
+
+
+def test_a_type_of_another_name_is_named_and_not_compared() -> None:
+    (one,) = mismatches(
+        Side(True, "Shop::Purchase", EndpointPolicies()), Side(False, "Shop::Order", EndpointPolicies())
+    )
+    assert f"{one.kind.value}: {one.text}" == "name: its type is named 'Shop::Purchase', here it is 'Shop::Order'"
+
+
+def test_partitions_meet_as_names_or_by_one_pattern() -> None:
+    assert partitions_meet((), (b"",))
+    assert partitions_meet((b"a", b"b*"), (b"bcd",))
+    assert partitions_meet((b"*",), ())
+    assert not partitions_meet((b"a*",), (b"?b",))
+    assert not partitions_meet((), (b"a",))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("orders", "Orders"),
+        ("rt/Orders", "Orders"),
+        ("Or_ders", "Orders"),
+        ("Orders2", None),
+        ("Orders", None),
+        ("Deals@Desk", "Deals@S"),
+        ("Others@S", None),
+    ],
+)
+def test_a_misspelt_topic_is_recognized_and_another_one_is_not(name: str, meant: str | None) -> None:
+    assert nearest_topic(name, ["Orders", "Deals@S"]) == meant
