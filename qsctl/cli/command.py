@@ -2,7 +2,8 @@
 
 A command is a plain function that returns a `Result` and raises `QsctlError`. One that acts on what was printed, such
 as `consume`, is a generator of results instead: it is resumed when a result is printed and flushed, and closed where
-that fails. The wrapper adds `-o` and `--format-help`; options that several commands have are groups (`option_groups`).
+that fails. The wrapper adds `-o`, `--format-help` and what chooses columns; options that several commands have are
+groups (`option_groups`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import functools
 import inspect
 import os
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from enum import IntEnum
 from typing import Annotated, Any, TypeVar
@@ -28,20 +29,90 @@ from qsctl.cli.output import render
 from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import Result
 from qsctl.cli.output.streaming import Printer
+from qsctl.cli.output.view import View, check_fields, view_of
 from qsctl.errors import ExitStatus, Interrupted, NotFound, OutputClosed, QsctlError, Refused, UsageError
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Result] | Callable[..., Iterator[Result]])
 
+_output_panel = functools.partial(typer.Option, rich_help_panel="Output")
+
+
+class Output(typing.NamedTuple):
+    """What `-o` names: a format, or the template of a line."""
+
+    format: OutputFormat
+    template: str = ""
+
+
+def _parse_output(text: str) -> Output:
+    """Return what a value of `-o` means.
+
+    Raises:
+        typer.BadParameter: it is neither a format nor a template.
+    """
+    if "{{" in text or "{%" in text:
+        return Output(OutputFormat.TABLE, text)
+    if text not in list(OutputFormat):
+        names = ", ".join(map(repr, map(str, OutputFormat)))
+        raise typer.BadParameter(f"{text!r} is not one of {names}, and no template, which has {{{{ a field }}}}.")
+    return Output(OutputFormat(text))
+
+
+def _formats(_context: typer.Context, incomplete: str) -> list[str]:
+    return [str(each) for each in OutputFormat if each.startswith(incomplete)]
+
+
 OutputOption = Annotated[
-    OutputFormat,
-    typer.Option(
+    Output,
+    _output_panel(
         "--output",
         "-o",
         metavar="FORMAT",
-        help="Format of the result: table, json, jsonl, yaml, csv or, where the command has one, xml or prometheus.",
-        rich_help_panel="Output",
+        parser=_parse_output,
+        autocompletion=_formats,
+        help="Format of the result: table, json, jsonl, yaml, csv or, where the command has one, xml or prometheus; or "
+        "a Jinja template of a line for each row, such as '{{ field }}'.",
     ),
 ]
+WideOption = Annotated[
+    bool, _output_panel("--wide", help="Every column and whole figures, even where the terminal is narrower.")
+]
+
+
+def _columns_option(fields: Iterable[str]) -> Any:
+    return Annotated[
+        str,
+        _output_panel(
+            "--columns",
+            metavar="FIELDS",
+            autocompletion=_completed(fields),
+            help="Fields to show, separated by commas, in this order; --format-help lists them.",
+            show_default="those of the command",
+        ),
+    ]
+
+
+def _sort_option(fields: Iterable[str]) -> Any:
+    return Annotated[
+        str,
+        _output_panel(
+            "--sort",
+            metavar="FIELDS",
+            autocompletion=_completed(fields),
+            help="Fields to sort rows by, separated by commas; with - in front the largest first.",
+            show_default="the order of the command",
+        ),
+    ]
+
+
+def _completed(fields: Iterable[str]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        """Complete the last of the fields that were typed."""
+        before, comma, typed = incomplete.rpartition(",")
+        minus = "-" * typed.startswith("-")
+        return [f"{before}{comma}{minus}{each}" for each in fields if each.startswith(typed.removeprefix("-"))]
+
+    return complete
 
 
 class Commands:
@@ -158,22 +229,27 @@ def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -
         ),
     ]
 
-    def checked(output: OutputFormat) -> None:
+    def checked(output: OutputFormat, view: View) -> None:
         """Refuse a format before the command has done anything that could then not be shown."""
+        check_fields(view, result_type)
+        if view.template:
+            from qsctl.cli.output.template import line_maker
+
+            line_maker(view.template)
         if output is OutputFormat.XML and result_type.xml is Result.xml:
             raise UsageError("this command prints no XML", remedy="Choose -o table, json, jsonl, yaml or csv.")
         if output is OutputFormat.PROMETHEUS and result_type.prometheus is Result.prometheus:
             raise UsageError("this command prints no metrics", remedy="Choose -o table, json, jsonl, yaml or csv.")
 
-    def printed(arguments: dict[str, Any], output: OutputFormat) -> IntEnum:
+    def printed(arguments: dict[str, Any], output: OutputFormat, view: View) -> IntEnum:
         made = function(**grouped(groups, arguments))
         if isinstance(made, Result):
-            render.show(made, output)
+            render.show(made, output, view)
             return made.exit_status
         status: IntEnum | None = None
         # Closed at once, whatever happens: what the command holds is given back before the process ends.
         with closing(typing.cast("typing.Generator[Result]", made)) as results:
-            printer = Printer(output)
+            printer = Printer(output, view)
             for result in results:
                 printer.show(result)
                 status = result.exit_status if status is None else status
@@ -182,31 +258,35 @@ def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -
         return status
 
     @functools.wraps(function)
-    def run(*, output: OutputFormat, format_help: bool, **arguments: Any) -> None:
+    def run(*, output: Output, columns: str, sort: str, wide: bool, format_help: bool, **arguments: Any) -> None:
         assert not format_help  # its callback has ended the command
         try:
-            checked(output)
-            status: IntEnum = printed(arguments, output)
+            view = view_of(columns, sort, output.template, wide=wide)
+            checked(output.format, view)
+            status: IntEnum = printed(arguments, output.format, view)
         except OutputClosed as error:
             status = error.exit_status
         except QsctlError as error:
-            render.show_error(error, output)
+            render.show_error(error, output.format)
             status = error.exit_status
         except OSError as error:
             if os.environ.get("QSCTL_DEBUG"):
                 raise
             refused = _name_too_long(error) if error.errno == errno.ENAMETOOLONG else _refused(error)
-            render.show_error(refused, output)
+            render.show_error(refused, output.format)
             status = refused.exit_status
         except KeyboardInterrupt:
-            render.show_error(Interrupted("interrupted"), output)
+            render.show_error(Interrupted("interrupted"), output.format)
             status = ExitStatus.INTERRUPTED
         raise typer.Exit(int(status))
 
     keyword_only = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         *(with_completer(_with_stated_default(each)) for each in command_line_parameters(function, hints)),
-        inspect.Parameter("output", keyword_only, default=OutputFormat.TABLE, annotation=OutputOption),
+        inspect.Parameter("output", keyword_only, default="table", annotation=OutputOption),
+        inspect.Parameter("columns", keyword_only, default="", annotation=_columns_option(result_type.field_help)),
+        inspect.Parameter("sort", keyword_only, default="", annotation=_sort_option(result_type.field_help)),
+        inspect.Parameter("wide", keyword_only, default=False, annotation=WideOption),
         inspect.Parameter("format_help", keyword_only, default=False, annotation=format_help_option),
     ]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -39,6 +39,7 @@ class Answers(Result):
         **SERVICE_HELP,
         "services": "where several answered: one object each (csv and jsonl: one row each); the rest is of the first",
     }
+    row_fields: ClassVar[tuple[str, ...]] = ("return_code", "resource", "message", "service")
 
     def document(self) -> Plain:
         """An object: the first answer, and the others under `services`."""

@@ -34,6 +34,7 @@ class Replies(ListResult):
         "intermediate": "whether more replies to the same command follow",
         **SERVICE_HELP,
     }
+    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
 
     @property
     def exit_status(self) -> ExitStatus:

@@ -37,6 +37,7 @@ class Deleted(ListResult):
         "stop_first": "kind and name of what must not run while it is deleted; empty for the error database",
         "deleted": "false with --dry-run",
     }
+    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
 
     def rows(self) -> Sequence[Row]:
         """One row a message."""
@@ -91,6 +92,7 @@ class Resent(ListResult):
         "size_bytes": "length of its data",
         "resent": "false with --dry-run",
     }
+    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
 
     def rows(self) -> Sequence[Row]:
         """One row a message."""

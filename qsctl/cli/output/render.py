@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 from qsctl.cli.output.plain_table import Layout
 from qsctl.cli.output.results import Block, Column, LazyRows, LinesBlock, Plain, Result, Row, TableBlock
 from qsctl.cli.output.shown_text import is_obeyed, shown, shown_in_line, shown_json
+from qsctl.cli.output.view import AS_IT_IS, View, viewed
 from qsctl.errors import QsctlError
 
 if TYPE_CHECKING:
@@ -55,11 +56,20 @@ def console(stream: TextIO) -> Console:
     )
 
 
-def show(result: Result, output: OutputFormat) -> None:
-    """Print a result on standard output."""
+def show(result: Result, output: OutputFormat, view: View = AS_IT_IS) -> None:
+    """Print a result on standard output.
+
+    Raises:
+        UsageError: the view names a field that it does not have, or its template cannot be filled in.
+    """
+    result = viewed(result, view)
+    if view.template:
+        show_template(result.rows(), view.template)
+        sys.stdout.flush()
+        return
     match output:
         case OutputFormat.TABLE:
-            _show_blocks(result.blocks())
+            _show_blocks(result.blocks(), wide=view.wide)
         case OutputFormat.JSON:
             _show_json(result.document())
         case OutputFormat.JSONL:
@@ -89,6 +99,16 @@ def show_lines_of_json(rows: Sequence[Row]) -> None:
     is_ascii = not is_unicode()
     for row in rows:
         print(shown_json(json.dumps(row, ensure_ascii=is_ascii)))
+
+
+def show_template(rows: Sequence[Row], template: str) -> None:
+    """A line of a template for each row. A file gets the data, a terminal what it may be given."""
+    from qsctl.cli.output.template import line_maker
+
+    line = line_maker(template)
+    safe = shown if sys.stdout.isatty() else str
+    for row in rows:
+        print(safe(line(row)))
 
 
 def show_yaml(document: Plain) -> None:
@@ -133,26 +153,31 @@ def note(text: str) -> None:
     console(sys.stderr).print(shown(text))
 
 
-def _show_blocks(blocks: Sequence[Block]) -> None:
+def _show_blocks(blocks: Sequence[Block], *, wide: bool) -> None:
     out = console(sys.stdout)
     for index, block in enumerate(blocks):
         if isinstance(block, TableBlock):
             if index:
                 out.print()
-            _show_table(out, block)
+            _show_table(out, block, wide=wide)
         elif isinstance(block, LinesBlock):
             out.file.writelines(f"{shown_in_line(line)}\n" for line in block.lines)
         else:
             out.print(shown(block.text), style=_STYLES[block.style])
 
 
-def _show_table(out: Console, block: TableBlock) -> None:
+def _show_table(out: Console, block: TableBlock, *, wide: bool) -> None:
     if block.title:
         out.print(shown(block.title), style="bold")
     if not block.rows:
         out.print(shown(block.empty), style="dim")
         return
-    show_rows(out, Layout(block.columns, out.width, rule_of(out)), block)
+    show_rows(out, layout_of(out, block, wide=wide), block, fits=not wide)
+
+
+def layout_of(out: Console, block: TableBlock, *, wide: bool) -> Layout:
+    """Return the layout of a table that was not printed yet; a wide one is as wide as in a pipe."""
+    return Layout(block.columns, _PIPE_WIDTH if wide else out.width, rule_of(out))
 
 
 def rule_of(out: Console) -> str:
@@ -160,17 +185,49 @@ def rule_of(out: Console) -> str:
     return "─" if out.encoding.startswith("utf") else "-"
 
 
-def show_rows(out: Console, layout: Layout, block: TableBlock) -> None:
-    """The rows of a table, below its heading where the layout had no rows yet."""
+def show_rows(out: Console, layout: Layout, block: TableBlock, *, fits: bool = False) -> None:
+    """The rows of a table, below its heading where the layout had no rows yet.
+
+    Args:
+        out: where they go.
+        layout: of the table, the same for all its rows.
+        block: the rows.
+        fits: whether these are all rows, and may be made to fit where they are too wide.
+    """
     rows = [[_cell(row.get(column.field)) for column in block.columns] for row in block.rows]
     is_first = not layout.has_heading
     lines = layout.lines(rows)
     if lines is None:
-        _show_folded(out, block.columns, rows)
+        if not (fits and _show_fitted(out, block, rows)):
+            _show_folded(out, block.columns, rows)
         return
     if is_first:
-        out.print(next(lines), style="bold")
+        _show_line(out, next(lines), style="bold")
     out.file.writelines(f"{line}\n" for line in lines)
+
+
+def _show_line(out: Console, line: str, style: str) -> None:
+    """One line, or more, in a style; rich folds none of them, wherever it sees the end of the terminal."""
+    out.print(line, style=style, soft_wrap=True)
+
+
+def _show_fitted(out: Console, block: TableBlock, texts: Sequence[Sequence[str]]) -> bool:
+    """Print a table that is wider than the terminal so that it fits, if that can be."""
+    from qsctl.cli.output.fitting import Cell, fitted
+
+    cells = [
+        [Cell(row.get(column.field), text) for column, text in zip(block.columns, line, strict=True)]
+        for row, line in zip(block.rows, texts, strict=True)
+    ]
+    table = fitted(block.columns, cells, out.width, keep=block.keeps_columns)
+    if table is None:
+        return False
+    _show_line(out, table.heading, style="bold")
+    out.file.write(f"{rule_of(out) * table.rule_width}\n")
+    out.file.writelines(f"{line}\n" for line in table.lines)
+    if table.left_out:
+        out.print(f"Left out for want of room: {', '.join(table.left_out)}. --wide shows all.", style="dim")
+    return True
 
 
 def _show_folded(out: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:

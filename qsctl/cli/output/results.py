@@ -58,21 +58,31 @@ class LazyRows(Sequence[Row], Generic[_Item]):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: the row's field, its heading, and which way it leans."""
+    """A column of a table: the row's field, its heading, and which way it leans.
+
+    Where a terminal is too narrow for the table, the heading is the `short` one, and columns are left out: those of the
+    highest `rank` first, the last of them first.
+    """
 
     field: str
     heading: str
     justify: Literal["left", "right"] = "left"
+    short: str = ""
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TableBlock:
-    """A table for people. Cells are the rows' fields: None is an empty cell."""
+    """A table for people. Cells are the rows' fields: None is an empty cell.
+
+    Where `keeps_columns` holds, no column is left out for want of room: each of them was asked for.
+    """
 
     columns: Sequence[Column]
     rows: Sequence[Row]
     title: str = ""
     empty: str = "(none)"
+    keeps_columns: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +145,12 @@ class Result:
     """
 
     field_help: ClassVar[Mapping[str, str]] = {}
+
+    row_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields of every row, where they are always the same: others are then refused before anything is done.
+
+    A command that changes something has a result that names them.
+    """
 
     @property
     def exit_status(self) -> IntEnum:
@@ -216,6 +232,7 @@ class Done(Result):
     message: str
 
     field_help: ClassVar[Mapping[str, str]] = {"message": "what was done"}
+    row_fields: ClassVar[tuple[str, ...]] = ("message",)
 
     def blocks(self) -> Sequence[Block]:
         """The one line."""

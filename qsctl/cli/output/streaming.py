@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from qsctl.cli.output import render
 from qsctl.cli.output.plain_table import Layout
 from qsctl.cli.output.render import OutputFormat
-from qsctl.cli.output.results import PartialResult, Result
+from qsctl.cli.output.results import PartialResult, Result, TableBlock
+from qsctl.cli.output.view import AS_IT_IS, View, viewed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,10 +24,12 @@ class Printer:
 
     Args:
         output: the format of all its results.
+        view: how they are shown.
     """
 
-    def __init__(self, output: OutputFormat) -> None:
+    def __init__(self, output: OutputFormat, view: View = AS_IT_IS) -> None:
         self._output = output
+        self._view = view
         self._array: render.JsonArray | None = None
         self._out: Console | None = None
         self._layout: Layout | None = None
@@ -37,12 +40,13 @@ class Printer:
 
         Raises:
             OutputFailed, OutputClosed: standard output cannot be written.
+            UsageError: the view names a field that it does not have.
         """
         if isinstance(result, PartialResult):
             self._show_part(result)
             sys.stdout.flush()
         else:
-            render.show(result, self._output)
+            render.show(result, self._output, self._view)
 
     def end(self) -> None:
         """Complete the document; does nothing where it is complete.
@@ -55,7 +59,11 @@ class Printer:
             sys.stdout.flush()
 
     def _show_part(self, part: PartialResult) -> None:
-        rows = part.rows()
+        seen = viewed(part, self._view)
+        rows = seen.rows()
+        if self._view.template:
+            render.show_template(rows, self._view.template)
+            return
         match self._output:
             case OutputFormat.JSON:
                 self._array = self._array or render.JsonArray()
@@ -69,14 +77,19 @@ class Printer:
             case OutputFormat.CSV:
                 render.show_csv(rows, heading=not self._has_rows)
             case OutputFormat.TABLE | OutputFormat.XML | OutputFormat.PROMETHEUS:
-                self._show_table(part)
+                self._show_table(part.table() if seen is part else _only_table(seen))
         self._has_rows = self._has_rows or bool(rows)
 
-    def _show_table(self, part: PartialResult) -> None:
-        table = part.table()
+    def _show_table(self, table: TableBlock) -> None:
         out = self._out = self._out or render.console(sys.stdout)
         if not table.rows:
             out.print(table.empty, style="dim")
             return
-        self._layout = self._layout or Layout(table.columns, out.width, render.rule_of(out))
+        self._layout = self._layout or render.layout_of(out, table, wide=self._view.wide)
         render.show_rows(out, self._layout, table)
+
+
+def _only_table(result: Result) -> TableBlock:
+    (table,) = result.blocks()
+    assert isinstance(table, TableBlock), "chosen columns are one table"
+    return table

@@ -46,6 +46,7 @@ class Consumed(PartialResult):
         "size_bytes": "size of the content",
         **PAYLOAD_HELP,
     }
+    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
 
     @property
     def exit_status(self) -> ExitStatus:

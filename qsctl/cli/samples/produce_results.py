@@ -45,6 +45,7 @@ class Produced(Result):
         "unanswered": "samples that it did not acknowledge",
         "acknowledges": "whether the queue acknowledges at all (app_ack_sample_to_producer)",
     }
+    row_fields: ClassVar[tuple[str, ...]] = tuple(name for name in field_help if name != "queues")
 
     @property
     def exit_status(self) -> ExitStatus:

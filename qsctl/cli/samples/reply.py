@@ -27,6 +27,7 @@ class Answered(Result):
         "answered": "requests whose replies are in the reply queue",
         "rejected": "requests that were rejected",
     }
+    row_fields: ClassVar[tuple[str, ...]] = ("answered", "rejected")
 
     @property
     def exit_status(self) -> ExitStatus:

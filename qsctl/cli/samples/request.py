@@ -24,6 +24,7 @@ class Replies(Result):
     replies: tuple[str, ...]
 
     field_help: ClassVar[Mapping[str, str]] = {"request": "identity of the request", "reply": "a reply's content"}
+    row_fields: ClassVar[tuple[str, ...]] = ("request", "reply")
 
     def rows(self) -> Sequence[Row]:
         """A reply a row."""

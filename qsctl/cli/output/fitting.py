@@ -1,0 +1,141 @@
+"""A table that is wider than the terminal, made to fit without breaking a name.
+
+Decides: what gives way, and in which order. First the room between columns, then the figures: `1234567` becomes
+`1.23M`, and headings become short ones. Then texts of several words are folded. At last whole columns are left out,
+those of the highest `rank` first; the first column never is.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len
+
+from qsctl.cli.output.results import Column, Plain
+
+_LEAST_PROSE: Final = 16
+"""Characters that a text of several words has at least before columns are left out for it."""
+
+_SUFFIXES: Final = ("", "k", "M", "G", "T", "P", "E")
+
+
+def short_figure(value: Plain, text: str) -> str:
+    """Return a figure in at most five characters and a sign, to three digits; what is none as its own `text`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return text
+    size = abs(value)
+    if size < 10_000:
+        return text if len(text) <= 5 else f"{value:.0f}" if size >= 100 else f"{value:.3g}"
+    for suffix in _SUFFIXES:
+        if size < 999.5 or suffix == _SUFFIXES[-1]:
+            rounded = f"{size:#.3g}".rstrip(".") if size < 999.5 else f"{size:.3g}"
+            return f"{'-' * (value < 0)}{rounded}{suffix}"
+        size /= 1000
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell: its value, and the text that it has where there is room."""
+
+    value: Plain
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A table that fits: its lines, heading first, and the headings of the columns that are left out."""
+
+    heading: str
+    rule_width: int
+    lines: Sequence[str]
+    left_out: Sequence[str]
+
+
+def fitted(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int, *, keep: bool) -> Fitted | None:
+    """Return the table in at most `width` characters a line; None where its names alone are wider.
+
+    Args:
+        columns: at least one.
+        rows: the cells, one a column; at least one row.
+        width: of the terminal.
+        keep: whether every column was asked for, so that none may be left out.
+    """
+    for gap, is_short in ((3, False), (2, False), (2, True), (1, True)):
+        table = _Sized(columns, rows, is_short=is_short)
+        if table.total(range(len(columns)), gap) <= width:
+            return table.laid_out(range(len(columns)), gap, {})
+    shown = list(range(len(columns)))
+    while True:
+        prose = [at for at in shown if at in table.prose]
+        room = width - table.total([at for at in shown if at not in prose], 2) - 2 * len(prose)
+        if not prose and room >= 0:
+            return table.laid_out(shown, 2, {})
+        if prose and room >= min(_LEAST_PROSE * len(prose), sum(table.widths[at] for at in prose)):
+            return table.laid_out(shown, 2, table.shared(room, prose))
+        droppable = shown[1:]
+        if keep or len(shown) <= 2:
+            return None
+        shown.remove(max(droppable, key=lambda at: (columns[at].rank, at)))
+
+
+class _Sized:
+    """The texts of a table and how wide its columns are."""
+
+    def __init__(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, is_short: bool) -> None:
+        self._columns = columns
+        self._headings = [(column.short or column.heading) if is_short else column.heading for column in columns]
+        self._rows = [
+            [
+                short_figure(cell.value, cell.text) if is_short and column.justify == "right" else cell.text
+                for column, cell in zip(columns, row, strict=True)
+            ]
+            for row in rows
+        ]
+        self.widths = [
+            max(cell_len(heading), *(cell_len(row[at]) for row in self._rows))
+            for at, heading in enumerate(self._headings)
+        ]
+        self.prose = {
+            at
+            for at, column in enumerate(columns)
+            if at and column.justify == "left" and any(" " in row[at].strip() for row in self._rows)
+        }
+        """Columns of texts with several words; names have one, and the first column is of names."""
+
+    def total(self, shown: Sequence[int], gap: int) -> int:
+        """Return how wide some of the columns are together."""
+        return sum(self.widths[at] for at in shown) + gap * max(0, len(shown) - 1)
+
+    def shared(self, room: int, prose: Sequence[int]) -> dict[int, int]:
+        """Share room among columns to be folded: the narrow ones have what they need, the others the same each."""
+        widths: dict[int, int] = {}
+        for left, at in zip(range(len(prose), 0, -1), sorted(prose, key=lambda at: self.widths[at]), strict=True):
+            widths[at] = min(self.widths[at], room // left)
+            room -= widths[at]
+        return widths
+
+    def laid_out(self, shown: Sequence[int], gap: int, folded: dict[int, int]) -> Fitted:
+        """Return the lines with some of the columns, texts folded to the widths that are given for them."""
+        widths = [folded.get(at, self.widths[at]) for at in shown]
+        between = " " * gap
+
+        def lines_of(cells: Sequence[str]) -> Iterator[str]:
+            parts = [textwrap.wrap(cells[at], folded[at]) or [""] if at in folded else [cells[at]] for at in shown]
+            for number in range(max(map(len, parts))):
+                texts = [part[number] if number < len(part) else "" for part in parts]
+                padded = [
+                    " " * (size - cell_len(text)) + text
+                    if self._columns[at].justify == "right"
+                    else text + " " * (size - cell_len(text))
+                    for at, text, size in zip(shown, texts, widths, strict=True)
+                ]
+                yield between.join(padded).rstrip()
+
+        heading = "\n".join(lines_of(self._headings))
+        left_out = [column.heading for at, column in enumerate(self._columns) if at not in shown]
+        lines = [line for row in self._rows for line in lines_of(row)]
+        return Fitted(heading, sum(widths) + gap * (len(widths) - 1), lines, left_out)
