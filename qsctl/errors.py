@@ -1,12 +1,14 @@
 """The caller's mistakes, each kind with the exit status that a script can rely on.
 
-Decides: which statuses exist and which error carries which. The list is documented in the README,
-"Exit statuses". A peer's mistake is a refused message (`core`), our own is an `assert`.
+Decides: which statuses exist, what they mean to a user, and which error carries which. A peer's mistake is a refused
+message (`core`), our own is an `assert`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Final
 
 
 class ExitStatus(IntEnum):
@@ -32,6 +34,27 @@ class ExitStatus(IntEnum):
     INTERRUPTED = 130
     OUTPUT_CLOSED = 141
     """The reader of standard output went away, as `head` does: what a shell reports for SIGPIPE."""
+
+
+EXIT_STATUS_MEANINGS: Final[Mapping[ExitStatus, str]] = {
+    ExitStatus.DONE: "done",
+    ExitStatus.NO: "the answer is no: an input that is invalid or cannot be read, a failed check, a difference found, "
+    "nothing to consume or to write",
+    ExitStatus.USAGE: "the command line is wrong",
+    ExitStatus.PARTLY_DONE: "partly done",
+    ExitStatus.NOT_FOUND: "not found: a queue, a service's resource, a file, a run",
+    ExitStatus.DUPLICATED: "exists already, with the same configuration (DUPLICATED); `--idempotent` makes it 0",
+    ExitStatus.ALREADY_EXISTS: "exists already, with a different configuration (ALREADY_EXISTS)",
+    ExitStatus.REFUSED: "refused by the service or by the operating system, unsupported, or a part that is needed is "
+    "missing",
+    ExitStatus.NO_ANSWER: "no answer in time",
+    ExitStatus.DAMAGED: "stored state is damaged",
+    ExitStatus.INTERNAL: "a fault of qsctl itself: please report it",
+    ExitStatus.OUTPUT_FAILED: "standard output could not be written, as on a full disk",
+    ExitStatus.INTERRUPTED: "interrupted",
+    ExitStatus.OUTPUT_CLOSED: "the reader of standard output went away, as `head` does; nothing is printed about it",
+}
+"""What the documentation says of each, in Markdown."""
 
 
 class QsctlError(Exception):

@@ -60,8 +60,10 @@ def nodes(path: Path) -> Iterator[ast.AST]:
 def test_no_module_is_reached_by_tests_alone() -> None:
     """`DATA_SOURCE` is what a program registers with its own Spark session, `RECORDER` what a service runs."""
     from qsctl.cli.app import COMMAND_MODULES
+    from qsctl.cli.help.reference import REFERENCES
 
     used = {"qsctl.__main__", DATA_SOURCE, RECORDER, *(f"qsctl.cli.{module}" for module in COMMAND_MODULES)}
+    used |= {f"qsctl.cli.help.reference.{each.module}" for each in REFERENCES.values()}
     for path in MODULES:
         for node in nodes(path):
             if isinstance(node, ast.Import):

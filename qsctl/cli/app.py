@@ -49,6 +49,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "monitoring.check",
     "monitoring.explain",
     "help.doctor",
+    "help.pages",
 )
 """Modules of this package with their `COMMANDS`, in the order of `qsctl --help`."""
 
@@ -72,7 +73,7 @@ def build_app() -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog=f"{_STATUSES}\n\nA tour: README.md. Every command has examples: qsctl COMMAND --help.",
+        epilog=f"{_STATUSES}\n\nPages: qsctl help. Every command has examples: qsctl COMMAND --help.",
     )
     app.callback()(_root)
     for name in COMMAND_MODULES:

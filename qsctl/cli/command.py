@@ -199,6 +199,7 @@ def _listed(function: Callable[..., object]) -> Callable[[], None]:
     def listed() -> None: ...
 
     listed.__doc__ = function.__doc__
+    listed.command_function = function  # type: ignore[attr-defined]
     return listed
 
 
@@ -291,6 +292,7 @@ def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -
     ]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.command_function = function  # type: ignore[attr-defined]
     return run
 
 
@@ -327,7 +329,11 @@ def _refused(error: OSError) -> Refused:
     )
 
 
+def result_type_of(function: Callable[..., object]) -> type[Result]:
+    """Return the type of what a command returns, or of what it yields."""
+    return _result_type(typing.get_type_hints(function, include_extras=True)["return"])
+
+
 def _result_type(returned: Any) -> type[Result]:
-    """What the command returns, or what it yields."""
     found: type[Result] = (typing.get_args(returned) or (returned,))[0]
     return found

@@ -143,7 +143,7 @@ class SamplesRestored(msgspec.Struct, frozen=True, array_like=True, tag="restore
 
 
 class LateAcknowledgment(msgspec.Struct, frozen=True, array_like=True, tag="late", gc=False):
-    """An acknowledgment came after its delivery was over; `retired`: it still settled the sample."""
+    """An acknowledgment came after its delivery was over; `retired`: it still acknowledged the sample."""
 
     at_ns: Nanoseconds
     queue: str

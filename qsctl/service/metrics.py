@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -170,27 +170,34 @@ class MetricsServer(Collector):
         self.port: int = self._server.server_port
 
     def collect(self) -> Iterator[Metric]:
-        """What a request is answered with. A queue is in one process, so that nothing is to be added up but totals."""
-        parts = list(self._figures())
-        events = CounterMetricFamily(
-            "qsctl_queue_events", "What happened to samples, since the start.", labels=["queue", "event"]
-        )
-        gauges = {
-            field: GaugeMetricFamily(f"qsctl_queue_{name}", meaning, labels=["queue"])
-            for field, (name, meaning) in _GAUGES.items()
-        }
-        for part in parts:
-            for (kind, queue), count in part.events.items():
-                events.add_metric([queue, kind], count)
-            for field, gauge in gauges.items():
-                for queue, value in getattr(part, field).items():
-                    gauge.add_metric([queue], value)
-        yield from (events, *gauges.values())
-        for field, (name, meaning) in _TOTALS.items():
-            yield CounterMetricFamily(f"qsctl_{name}", meaning, value=sum(getattr(part, field) for part in parts))
+        """What a request is answered with."""
+        return families(list(self._figures()))
 
     def close(self) -> None:
         """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def families(parts: Sequence[Figures]) -> Iterator[Metric]:
+    """Yield the metrics of a service from the figures of its processes.
+
+    A queue is in one process, so that nothing is to be added up but totals.
+    """
+    events = CounterMetricFamily(
+        "qsctl_queue_events", "What happened to samples, since the start.", labels=["queue", "event"]
+    )
+    gauges = {
+        field: GaugeMetricFamily(f"qsctl_queue_{name}", meaning, labels=["queue"])
+        for field, (name, meaning) in _GAUGES.items()
+    }
+    for part in parts:
+        for (kind, queue), count in part.events.items():
+            events.add_metric([queue, kind], count)
+        for field, gauge in gauges.items():
+            for queue, value in getattr(part, field).items():
+                gauge.add_metric([queue], value)
+    yield from (events, *gauges.values())
+    for field, (name, meaning) in _TOTALS.items():
+        yield CounterMetricFamily(f"qsctl_{name}", meaning, value=sum(getattr(part, field) for part in parts))

@@ -8,77 +8,23 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import typer
 
+from qsctl.cli.help import command_tree
+from qsctl.cli.help.command_tree import Parameter, parameters
 from tests.commands import command_line
+
+__all__ = ["Parameter", "help_text", "leaves", "parameters"]
 
 WIDTH = 100
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """An argument or option as help shows it."""
-
-    command: str
-    name: str
-    help: str
-    is_argument: bool
-    is_flag: bool
-    is_required: bool
-    metavar: str
-    panel: str
-    default: str
-    """What help says of the default; empty: nothing."""
-
-
-def leaves(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def leaves() -> Iterator[tuple[tuple[str, ...], Any]]:
     """Each command that does something, with the words that call it."""
-    command = typer.main.get_command(command_line()) if command is None else command
-    children = getattr(command, "commands", None)
-    if not children:
+    for path, command, _ in command_tree.leaves(typer.main.get_command(command_line())):
         yield path, command
-        return
-    for name, child in children.items():
-        yield from leaves(child, (*path, name))
-
-
-def parameters(path: tuple[str, ...], command: Any) -> list[Parameter]:
-    """The arguments and options of a command, in their order; `--help` is the library's own."""
-    found = []
-    for each in command.params:
-        is_argument = each.param_type_name == "argument"
-        is_flag = bool(getattr(each, "is_flag", False))
-        if not is_argument and "--help" in each.opts:
-            continue
-        found.append(
-            Parameter(
-                " ".join(path),
-                each.metavar or each.name.upper() if is_argument else ", ".join([*each.opts, *each.secondary_opts]),
-                each.help or "",
-                is_argument,
-                is_flag,
-                each.required,
-                "" if is_argument or is_flag else each.metavar or "",
-                each.rich_help_panel or "",
-                _default(each, is_flag),
-            )
-        )
-    return found
-
-
-def _default(parameter: Any, is_flag: bool) -> str:
-    shown, default = parameter.show_default, parameter.default
-    if isinstance(shown, str):
-        return f"({shown})"
-    if not shown or default is None or default == "" or (is_flag and not parameter.secondary_opts):
-        return ""
-    if is_flag:
-        return (parameter.opts if default else parameter.secondary_opts)[0]
-    return str(default.value if isinstance(default, Enum) else default)
 
 
 def help_text() -> str:

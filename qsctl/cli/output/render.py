@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
+from qsctl.cli.output.markdown import show_markdown
 from qsctl.cli.output.plain_table import Layout
-from qsctl.cli.output.results import Block, Column, LazyRows, LinesBlock, Plain, Result, Row, TableBlock
+from qsctl.cli.output.results import Block, Column, LazyRows, LinesBlock, MarkdownBlock, Plain, Result, Row, TableBlock
 from qsctl.cli.output.shown_text import is_obeyed, shown, shown_in_line, shown_json
 from qsctl.cli.output.view import AS_IT_IS, View, viewed
 from qsctl.errors import QsctlError
@@ -162,6 +163,8 @@ def _show_blocks(blocks: Sequence[Block], *, wide: bool) -> None:
             _show_table(out, block, wide=wide)
         elif isinstance(block, LinesBlock):
             out.file.writelines(f"{shown_in_line(line)}\n" for line in block.lines)
+        elif isinstance(block, MarkdownBlock):
+            show_markdown(out, block.text)
         else:
             out.print(shown(block.text), style=_STYLES[block.style])
 

@@ -100,7 +100,14 @@ class LinesBlock:
     lines: Iterable[str]
 
 
-Block: TypeAlias = TableBlock | TextBlock | LinesBlock
+@dataclass(frozen=True, slots=True)
+class MarkdownBlock:
+    """A page of the documentation."""
+
+    text: str
+
+
+Block: TypeAlias = TableBlock | TextBlock | LinesBlock | MarkdownBlock
 
 
 def plain(value: object) -> Plain:

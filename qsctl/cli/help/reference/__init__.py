@@ -1,0 +1,56 @@
+"""The reference: pages of Markdown made from what the program itself uses, when they are read.
+
+Decides: which there are. Each is a module with a function `page()`, imported only when its page is wanted, so that none
+is ever older than the code that it describes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A page that is made: its heading, one sentence of what it lists, and the module here that makes it."""
+
+    title: str
+    summary: str
+    module: str
+
+    def page(self) -> str:
+        """Make it: its heading, the sentence, and the rest from the module."""
+        body: str = importlib.import_module(f"{__name__}.{self.module}").page()
+        return f"# {self.title}\n\n{self.summary}\n\n{body.rstrip()}\n"
+
+
+REFERENCES: Final[dict[str, Reference]] = {
+    "reference-commands": Reference("Commands", "Every command with its arguments, options and examples.", "commands"),
+    "reference-output": Reference(
+        "Fields of the output", "The fields that each command prints, and which of them stay as they are.", "output"
+    ),
+    "reference-exit-statuses": Reference(
+        "Exit statuses", "What each exit status means, and which failures have it.", "exit_statuses"
+    ),
+    "reference-settings": Reference(
+        "Settings of a service",
+        "Every setting of a service with its values, default and section of the manual.",
+        "settings",
+    ),
+    "reference-scenario": Reference(
+        "Elements of a scenario", "Every element and attribute of a scenario file.", "scenario"
+    ),
+    "reference-metrics": Reference("Metrics", "Every metric that a service exports to Prometheus.", "metrics"),
+    "reference-environment": Reference(
+        "Environment variables", "Every variable of the environment that qsctl reads.", "environment"
+    ),
+    "reference-broker-settings": Reference(
+        "Settings of a client profile",
+        "Every setting of a broker's client profile, under each of its names.",
+        "broker_settings",
+    ),
+    "reference-engine-states": Reference(
+        "States of the integration engine", "What the state numbers of messages mean, and what to do.", "engine_states"
+    ),
+}

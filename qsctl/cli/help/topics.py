@@ -1,0 +1,98 @@
+"""The pages of the documentation: those that are written, in `qsctl/docs`, and those made from the code.
+
+Decides: which groups of pages there are and in which order. `qsctl help`, the site and the man pages all read this
+list, so that a page stands in all three. A page that no group names stands in the last one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from qsctl.cli.help.reference import REFERENCES
+from qsctl.errors import NotFound
+
+FOLDER: Final = Path(__file__).resolve().parents[2] / "docs"
+"""Of the written pages; a wheel carries it as it is."""
+
+GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "Begin": ("tutorial", "rti-shop", "solace-admin", "data-engineer"),
+    "Everyday work": (
+        "administration", "samples", "tables", "top", "health", "desired-state", "contexts", "completion", "bench",
+    ),
+    "Configuration": ("configuration", "rti-differences", "client-profiles", "listings"),
+    "The service": (
+        "service", "promises", "high-availability", "recording", "programs", "any-dds-application", "security",
+        "state-directory", "backup", "upgrade",
+    ),
+    "Simulation": (
+        "simulation", "guaranteed-delivery", "worlds", "replay", "report", "integration-engine", "spark",
+    ),
+    "Reference": tuple(REFERENCES),
+}  # fmt: skip
+MORE: Final = "More"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A page: its name as the user types it, its heading, its first sentence, and the group that it stands in."""
+
+    name: str
+    title: str
+    summary: str
+    group: str
+
+
+@cache
+def topics() -> tuple[Topic, ...]:
+    """Return every page, by groups."""
+    return tuple(_topics())
+
+
+def _topics() -> Iterator[Topic]:
+    written = {path.stem for path in FOLDER.glob("*.md")}
+    named = {name for names in GROUPS.values() for name in names}
+    for group, names in {**GROUPS, MORE: tuple(sorted(written - named))}.items():
+        for name in names:
+            if name in REFERENCES:
+                yield Topic(name, REFERENCES[name].title, REFERENCES[name].summary, group)
+            elif name in written:
+                text = written_page(name)
+                yield Topic(name, title_of(text), summary_of(text), group)
+
+
+def written_page(name: str) -> str:
+    """Return the Markdown of a page of the folder."""
+    return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+
+
+def page(name: str) -> str:
+    """Return the Markdown of a page, written or made.
+
+    Raises:
+        NotFound: there is none of this name.
+    """
+    if name in REFERENCES:
+        return REFERENCES[name].page()
+    if name not in {topic.name for topic in topics()}:
+        raise NotFound(f"there is no page {name!r}", remedy="qsctl help lists the pages.")
+    return written_page(name)
+
+
+def title_of(text: str) -> str:
+    """Return the heading of a page."""
+    return text.partition("\n")[0].removeprefix("# ").strip()
+
+
+def summary_of(text: str) -> str:
+    """Return the first sentence below the heading."""
+    paragraphs = (part.strip() for part in text.split("\n\n")[1:])
+    first = " ".join(
+        next((part for part in paragraphs if part and not part.startswith(("#", "`", "|", "!"))), "").split()
+    )
+    sentence = re.match(r".*?[.:?!](?=\s|$)", first)
+    return (sentence[0] if sentence else first).replace("`", "").rstrip(":")
