@@ -292,7 +292,6 @@ def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -
     ]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    run.command_function = function  # type: ignore[attr-defined]
     return run
 
 
