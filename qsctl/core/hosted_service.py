@@ -296,9 +296,11 @@ class HostedService:
             )
         return found.flush(now, samples)
 
-    def status(self, now: Nanoseconds, queue: ResourceIdentifier) -> SharedReaderQueueStatus:
+    def status(
+        self, now: Nanoseconds, queue: ResourceIdentifier, *, with_consumers: bool = False
+    ) -> SharedReaderQueueStatus:
         """The status as a command answers it: reading starts `change` again from zero [QS 5.4.4]."""
-        return self.statistics.status(now, self.queue(queue).name)
+        return self.statistics.status(now, self.queue(queue).name, with_consumers=with_consumers)
 
     def request_shutdown(self) -> None:
         """Begin the shutdown sequence: the driver stops after it has sent what is ready [QS 5.4.9].

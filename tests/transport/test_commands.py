@@ -46,9 +46,15 @@ from qsctl.core.queue.settings import (
     SharedReaderQueueSettings,
 )
 from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings
-from qsctl.core.statistics.status import Counters, SharedReaderQueueStatus, StatisticMetrics, StatisticVariable
+from qsctl.core.statistics.status import (
+    ConsumerStatus,
+    Counters,
+    SharedReaderQueueStatus,
+    StatisticMetrics,
+    StatisticVariable,
+)
 from qsctl.errors import Refused, UsageError
-from qsctl.identity import NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds import bodies
 from qsctl.transport.dds.bodies import octets_of
@@ -216,6 +222,11 @@ STATUS = SharedReaderQueueStatus(
         StatisticVariable(StatisticMetrics(5000, at, 0.5, 0.25, 1.0, 0.125), (StatisticMetrics(60_000, at),))
         for at in range(4)
     ],
+    consumer_count=200,
+    consumers=(
+        ConsumerStatus(Guid(b"c" * 16), NIL_GUID, 3, -1, True),
+        ConsumerStatus(Guid(b"d" * 16), Guid(b"s" * 16), 0, 10, False),
+    ),
 )
 DATA = ServiceData(
     (QueueData("P/S/Q", "T", str(QUEUE), "Type", False, True), QueueData("P/S/D", "D", "/x", "", True, False)),

@@ -22,6 +22,7 @@ from qsctl.cli.output.results import (
     fields_of,
     plain,
 )
+from qsctl.core.statistics.status import CONSUMERS_MAX
 
 if TYPE_CHECKING:
     from qsctl.client.administration import FromService
@@ -54,6 +55,14 @@ _VARIABLES: Final = {
     "sending_throughput": "samples a second that were sent",
 }
 
+_CONSUMER_COLUMNS: Final = (
+    Column("consumer_guid", "Consumer"),
+    Column("outstanding_count", "Outstanding", "right"),
+    Column("unacked_threshold", "Threshold", "right"),
+    Column("reception_enabled", "Enabled"),
+    Column("source_guid", "Requester", rank=1),
+)
+
 
 @dataclass(frozen=True)
 class Statuses(Result):
@@ -70,6 +79,7 @@ class Statuses(Result):
         "current_sent_message_count": "with a consumer now",
         "current_waiting_message_count": "outside the full queue now, not acknowledged",
         "current_undeliverable_message_count": "held because the dead-letter queue has no room",
+        "consumer_count": "consumers that are there now",
         **{
             name: f"{meaning}, since the service started"
             for name, meaning in (*_COUNTERS.items(), *_ADDITIONAL.items())
@@ -82,11 +92,17 @@ class Statuses(Result):
         },
         **REPLICATION_HELP,
         **SERVICE_HELP,
+        "consumers": f"-o json and yaml of one queue: up to {CONSUMERS_MAX} consumers, those with the most outstanding "
+        "samples, each with consumer_guid, source_guid (of a requester), outstanding_count, unacked_threshold "
+        "(-1: none), reception_enabled",
     }
 
     def document(self) -> Plain:
         """A list with one object a queue, statistics nested."""
-        return self._rows(plain)
+        return [
+            {**row, "consumers": [fields_of(each) for each in status.consumers]} if self.detailed else row
+            for row, (_, status) in zip(self._rows(plain), self.statuses, strict=True)
+        ]
 
     def rows(self) -> list[Row]:
         """Flat: of the statistics the mean."""
@@ -97,9 +113,12 @@ class Statuses(Result):
         rows = self.rows()
         if self.detailed:
             columns = [Column("field", "Field"), Column("value", "Value", "right")]
-            return [
-                TableBlock(columns, [{"field": name, "value": value} for name, value in row.items()]) for row in rows
-            ]
+            blocks: list[Block] = []
+            for row, (_, status) in zip(rows, self.statuses, strict=True):
+                blocks.append(TableBlock(columns, [{"field": name, "value": value} for name, value in row.items()]))
+                if status.consumers:
+                    blocks.append(TableBlock(_CONSUMER_COLUMNS, [fields_of(each) for each in status.consumers]))
+            return blocks
         columns = [
             *service_column(rows),
             Column("queue_name", "Queue"),
@@ -285,6 +304,7 @@ def _counts(status: SharedReaderQueueStatus) -> dict[str, Plain]:
     return {
         "queue_name": status.queue_name,
         **{name: getattr(status, name) for name in status.__struct_fields__ if name.startswith("current_")},
+        "consumer_count": status.consumer_count,
         **{name: getattr(status.total, name) for name in _COUNTERS},
         **{name: getattr(status.additional, name) for name in _ADDITIONAL},
         **{f"{name}_change": getattr(status.change, name) for name in _COUNTERS},

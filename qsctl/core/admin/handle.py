@@ -160,7 +160,7 @@ def _empty(
 
 def _statuses(host: HostedService, now: Nanoseconds, queue: ResourceIdentifier) -> list[Reply]:
     if queue.kind is not None:
-        return [Reply(ReturnCode.OK, body=host.status(now, _queue(host, queue)))]
+        return [Reply(ReturnCode.OK, body=host.status(now, _queue(host, queue), with_consumers=True))]
     replies = [Reply(ReturnCode.OK, body=host.status(now, each)) for each in host.queues()]
     return replies or [_done(f"service {host.application_name} holds no queue")]
 

@@ -164,6 +164,7 @@ class QueueStatistics:
             additional=self.additional(),
             current_waiting_message_count=current.waiting_message_count,
             current_undeliverable_message_count=current.undeliverable_message_count,
+            consumer_count=current.consumer_count,
         )
 
     def counters(self) -> Counters:

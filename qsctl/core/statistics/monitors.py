@@ -6,6 +6,7 @@ Decides: which events belong to which queue's statistics, and when they are coun
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from heapq import nlargest
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -13,14 +14,19 @@ from typing import Final
 import msgspec
 
 from qsctl.core.messages import StatusPublication
+from qsctl.core.queue.consumer import Consumer
 from qsctl.core.queue.outbox import Outbox
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.statistics.counters import QueueStatistics
-from qsctl.core.statistics.status import CurrentCounts, SharedReaderQueueStatus
+from qsctl.core.statistics.status import CONSUMERS_MAX, ConsumerStatus, CurrentCounts, SharedReaderQueueStatus
 from qsctl.errors import Damaged
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 _QUEUE_OF: Final = attrgetter("queue")
+
+
+def _outstanding_count(consumer: Consumer) -> int:
+    return len(consumer.outstanding)
 
 
 class Monitor:
@@ -52,7 +58,18 @@ class Monitor:
         queue = self.queue
         held = len(queue.held)
         outside, undeliverable = len(queue.reader_cache), queue.undeliverable_count()
-        return CurrentCounts(held, 0, held, queue.sent_count(), outside, undeliverable)
+        consumer_count = len(queue.deliveries.consumers)
+        return CurrentCounts(held, 0, held, queue.sent_count(), outside, undeliverable, consumer_count)
+
+    def consumers(self) -> tuple[ConsumerStatus, ...]:
+        """Return the consumers with the most outstanding samples, so many as a status names."""
+        most = nlargest(CONSUMERS_MAX, self.queue.deliveries.consumers.values(), key=_outstanding_count)
+        return tuple(
+            ConsumerStatus(
+                each.guid, each.source_guid, len(each.outstanding), each.unacked_threshold, each.reception_enabled
+            )
+            for each in most
+        )
 
 
 class Monitors:
@@ -100,11 +117,12 @@ class Monitors:
         self.count_events()
         self._counted_events = 0
 
-    def status(self, now: Nanoseconds, queue: str) -> SharedReaderQueueStatus:
+    def status(self, now: Nanoseconds, queue: str, *, with_consumers: bool = False) -> SharedReaderQueueStatus:
         """Return the status of a queue of this full name, and start its `change` again from zero [QS 5.4.4]."""
         self.count_events()
         monitor = self._monitors[queue]
-        return monitor.statistics.status(now, queue, monitor.counts())
+        status = monitor.statistics.status(now, queue, monitor.counts())
+        return msgspec.structs.replace(status, consumers=monitor.consumers()) if with_consumers else status
 
     def snapshot(self) -> bytes:
         """Return counters and windows of every queue, so that they outlive the process."""

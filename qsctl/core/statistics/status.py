@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
+
+from qsctl.identity import Guid
+
+CONSUMERS_MAX: Final = 100
+"""Consumers that a status names; those with the most outstanding samples, where there are more."""
 
 
 class StatisticMetrics(msgspec.Struct, frozen=True, array_like=True):
@@ -89,6 +94,19 @@ class CurrentCounts(NamedTuple):
     sent_message_count: int
     waiting_message_count: int = 0
     undeliverable_message_count: int = 0
+    consumer_count: int = 0
+
+
+class ConsumerStatus(msgspec.Struct, frozen=True):
+    """One consumer of a queue [QS 2.10]."""
+
+    consumer_guid: Guid
+    source_guid: Guid
+    """Of a requester's reader: what replies are addressed to; nil: any sample of the queue may go to it."""
+    outstanding_count: int
+    unacked_threshold: int
+    """It may be sent a sample while this many, or fewer, are outstanding; -1: always."""
+    reception_enabled: bool
 
 
 class ReplicationStatus(msgspec.Struct, frozen=True):
@@ -117,7 +135,8 @@ class ReplicationStatus(msgspec.Struct, frozen=True):
 class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
     """The operational status of one queue. Latency is in milliseconds, throughput in samples a second.
 
-    The last four are ours, and not members of the type of [QS 6.2]. `replication` None: it is not replicated.
+    The last six are ours, and not members of the type of [QS 6.2]. `replication` None: it is not replicated.
+    `consumers` is there where the status of this one queue was asked for, with `CONSUMERS_MAX` of them at the most.
     """
 
     queue_name: str
@@ -135,3 +154,5 @@ class SharedReaderQueueStatus(msgspec.Struct, frozen=True, tag="status"):
     current_waiting_message_count: int = 0
     current_undeliverable_message_count: int = 0
     replication: ReplicationStatus | None = None
+    consumer_count: int = 0
+    consumers: tuple[ConsumerStatus, ...] = ()

@@ -19,6 +19,7 @@ from cyclonedds.idl import IdlEnum, IdlStruct
 from qsctl.core.admin.reply import MessageData, MessageStatus, QueueData, ServiceData
 from qsctl.core.statistics.status import (
     AdditionalCounters,
+    ConsumerStatus,
     Counters,
     ReplicationStatus,
     SharedReaderQueueStatus,
@@ -31,6 +32,7 @@ from qsctl.transport.dds.boundary import Malformed, decoded
 from qsctl.transport.dds.replica_wire import WireReplicationStatus
 from qsctl.transport.dds.wire_types import (
     UndeliveredReasonKind,
+    WireConsumerStatus,
     WireDeadLetter,
     WireGuid,
     WireIdentity,
@@ -114,6 +116,8 @@ def wire_status(status: SharedReaderQueueStatus) -> WireQueueStatus:
         **{name: getattr(status.additional, name) for name in _ADDITIONAL},
         **{name: getattr(status, name) for name in _ADDITIONAL_CURRENT},
         replication=_wire_replication(status.replication),
+        consumer_count=status.consumer_count,
+        consumers=[_wire_consumer(each) for each in status.consumers],
     )
 
 
@@ -128,6 +132,28 @@ def status_from_wire(wire: Any) -> SharedReaderQueueStatus:
         additional=AdditionalCounters(**{name: getattr(wire, name) for name in _ADDITIONAL}),
         **{name: getattr(wire, name) for name in _ADDITIONAL_CURRENT},
         replication=_replication_from_wire(wire.replication),
+        consumer_count=wire.consumer_count,
+        consumers=tuple(map(_consumer_from_wire, wire.consumers)),
+    )
+
+
+def _wire_consumer(consumer: ConsumerStatus) -> WireConsumerStatus:
+    return WireConsumerStatus(
+        WireGuid(bytes(consumer.consumer_guid)),
+        WireGuid(bytes(consumer.source_guid)),
+        consumer.outstanding_count,
+        consumer.unacked_threshold,
+        consumer.reception_enabled,
+    )
+
+
+def _consumer_from_wire(wire: Any) -> ConsumerStatus:
+    return ConsumerStatus(
+        Guid(bytes(wire.consumer_guid.value)),
+        Guid(bytes(wire.source_guid.value)),
+        wire.outstanding_count,
+        wire.unacked_threshold,
+        wire.reception_enabled,
     )
 
 

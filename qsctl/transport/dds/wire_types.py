@@ -267,9 +267,21 @@ class WireStatisticVariable(IdlStruct, typename="RTI.QueuingService.Monitoring.S
 
 
 @dataclass
+@appendable
+class WireConsumerStatus(IdlStruct, typename="RTI.QueuingService.Monitoring.ConsumerStatus"):
+    """One consumer of a queue: ours."""
+
+    consumer_guid: WireGuid = field(default_factory=WireGuid)
+    source_guid: WireGuid = field(default_factory=WireGuid)
+    outstanding_count: uint32 = 0
+    unacked_threshold: int32 = 0
+    reception_enabled: bool = True
+
+
+@dataclass
 @mutable
 class WireQueueStatus(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedReaderQueueStatus"):
-    """`SharedReaderQueueStatus` [QS 5.4.4 and 6.2]. The last six are ours: the type is mutable, and a reader that
+    """`SharedReaderQueueStatus` [QS 5.4.4 and 6.2]. The last eight are ours: the type is mutable, and a reader that
     knows only the others passes them over.
     """
 
@@ -313,6 +325,8 @@ class WireQueueStatus(IdlStruct, typename="RTI.QueuingService.Monitoring.SharedR
     current_waiting_message_count: uint64 = 0
     current_undeliverable_message_count: uint64 = 0
     replication: WireReplicationStatus = field(default_factory=WireReplicationStatus)
+    consumer_count: uint32 = 0
+    consumers: sequence[WireConsumerStatus] = field(default_factory=list)
 
 
 @dataclass

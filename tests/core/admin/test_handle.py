@@ -26,8 +26,8 @@ from qsctl.core.messages import ConsumerJoined, Write
 from qsctl.core.queue.sample import SampleState
 from qsctl.core.queue.settings import ResourceLimitSettings, SessionSettings, SharedReaderQueueSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
-from qsctl.core.statistics.status import SharedReaderQueueStatus
-from qsctl.identity import SampleIdentity, guid_from_hex
+from qsctl.core.statistics.status import CONSUMERS_MAX, ConsumerStatus, SharedReaderQueueStatus
+from qsctl.identity import NIL_GUID, SampleIdentity, guid_from_hex
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 
 P = parse_resource("/domain_participant/P")
@@ -268,3 +268,28 @@ def test_statuses_by_state() -> None:
     assert message_status(SampleState.ASSIGNED) is MessageStatus.UNDELIVERED
     assert message_status(SampleState.SENT) is MessageStatus.SENT
     assert message_status(SampleState.DELIVERED) is MessageStatus.DELIVERED
+
+
+def test_the_status_of_one_queue_names_its_consumers_the_busiest_first(host: HostedService) -> None:
+    queue = host.by_name["P/S/Orders"]
+    queue.join(8, ConsumerJoined("P/S/Orders", guid_from_hex("3"), unacked_threshold=9))
+    queue.join(8, ConsumerJoined("P/S/Orders", guid_from_hex("2"), unacked_threshold=4, reception_enabled=False))
+    reply = only(host, GetStatus(ORDERS))
+    status = reply.body
+    assert isinstance(status, SharedReaderQueueStatus)
+    assert status.consumer_count == 2
+    assert status.consumers == (
+        ConsumerStatus(guid_from_hex("3"), NIL_GUID, 2, 9, True),
+        ConsumerStatus(guid_from_hex("2"), NIL_GUID, 1, 4, False),
+    )
+    of_all = only(host, GetStatus(ResourceIdentifier()))
+    assert isinstance(of_all.body, SharedReaderQueueStatus)
+    assert (of_all.body.consumer_count, of_all.body.consumers) == (2, ())
+
+
+def test_a_status_names_so_many_consumers_and_counts_all(host: HostedService) -> None:
+    for number in range(10, 10 + CONSUMERS_MAX):
+        host.by_name["P/S/Orders"].join(8, ConsumerJoined("P/S/Orders", guid_from_hex(str(number))))
+    reply = only(host, GetStatus(ORDERS))
+    assert isinstance(reply.body, SharedReaderQueueStatus)
+    assert (reply.body.consumer_count, len(reply.body.consumers)) == (CONSUMERS_MAX + 1, CONSUMERS_MAX)
