@@ -21,6 +21,8 @@ from qsctl.transport.dds.client_ports import ProducerPort, require_size
 from qsctl.transport.dds.matches import QueueAppeared, QueueDeleted, QueueVanished
 from qsctl.transport.dds.participant import DomainSettings
 
+_REPLICATE: Final = int(SampleFlag.REPLICATE)
+
 ACKNOWLEDGED_KEPT_COUNT: Final = 100_000
 """Acknowledged samples that a producer keeps for `pop_acknowledged`: where it is never called memory must not grow."""
 
@@ -146,15 +148,16 @@ class QueueProducer(Wrapper, Generic[Value]):
         """
         payload = self._codec.encode(value)
         require_size(len(payload))
-        if not self.state.has_room:
-            self._require(self.has_room, timeout_s, f"room in the window of {self.unacknowledged_text()}")
+        # What is in the window is named only where it is to be read: a thousand identities cost more than the wait.
+        if not self.state.has_room and not self._run_until(self.has_room, timeout_s):
+            raise no_answer(f"room in the window of {self.unacknowledged_text()}", timeout_s)
         return self.state.write(
             payload,
             identity=identity,
             lifespan_ns=lifespan_ns,
             related_source_guid=related_source_guid,
             related_identity=related_identity,
-            flags=SampleFlag.REPLICATE if replicate else SampleFlag.NONE,
+            flags=_REPLICATE if replicate else 0,
         )
 
     def unacknowledged_text(self) -> str:

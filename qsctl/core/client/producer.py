@@ -23,6 +23,9 @@ RANGES_SHOWN: Final = 5
 WINDOW_COUNT: Final = 1000
 """Unacknowledged samples of a producer: the flow control between it and its queues."""
 
+# Reading a member of an enumeration by its name takes longer than the step it is read in.
+_REJECTED: Final = AckResponse.REJECTED
+
 SEQUENCE_NUMBER_END: Final = 2**63
 """A sequence number travels as a signed and an unsigned half of 32 bits."""
 
@@ -190,7 +193,7 @@ class Producer:
         each = self._open.get(number)
         if each is None or answer.identity.writer_guid != self.writer_guid:
             return False
-        if answer.response == AckResponse.REJECTED:
+        if answer.response == _REJECTED:
             each.rejected = True
         if len(each.waiting_for) > 1:
             each.waiting_for -= {answer.queue}

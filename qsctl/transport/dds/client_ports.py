@@ -51,7 +51,8 @@ ConsumerNews: TypeAlias = QueueAppeared | QueueVanished | Delivery
 
 _LOG: Final = logging.getLogger("qsctl.client")
 
-_RESPONSES: Final = {0: AckResponse.REJECTED, 1: AckResponse.ACCEPTED}
+_REJECTED: Final = AckResponse.REJECTED
+_RESPONSES: Final = {0: _REJECTED, 1: AckResponse.ACCEPTED}
 
 
 class ProducerPort:
@@ -150,7 +151,7 @@ class ProducerPort:
                     received += self._of_replica(frame)
                     continue
                 received += [
-                    WriteAcknowledgment(queue, identity, _RESPONSES.get(response, AckResponse.REJECTED))
+                    WriteAcknowledgment(queue, identity, _RESPONSES.get(response, _REJECTED))
                     for identity, response in zip(frame.identities, frame.responses, strict=True)
                 ]
         return received
@@ -170,8 +171,7 @@ class ProducerPort:
         Raises:
             UsageError: a sample is larger than the service takes.
         """
-        for write in writes:
-            require_size(len(write.payload))
+        require_size(max((len(write.payload) for write in writes), default=0))
         if self._replicas:
             writes = self._unanswered.sent(time.monotonic_ns(), writes, self._replicas)
         self._put(writes)
