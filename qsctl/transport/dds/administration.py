@@ -36,6 +36,7 @@ from qsctl.transport.dds.raw import RawWriter
 from qsctl.transport.dds.replies import reply_octets
 from qsctl.transport.dds.representations import BothRepresentations, raw_of_frames
 from qsctl.transport.dds.serialized_reader import SerializedReader
+from qsctl.transport.dds.wire_monitoring import WireQueueStatus
 from qsctl.transport.dds.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
@@ -47,7 +48,6 @@ from qsctl.transport.dds.wire_types import (
     WireGuid,
     WireIdentity,
     WireLogMessage,
-    WireQueueStatus,
 )
 
 REQUESTS_MAX: Final = 32

@@ -30,19 +30,21 @@ from qsctl.identity import Guid, SampleIdentity, sequence_number_from_pair, sequ
 from qsctl.instant import SECOND_NS
 from qsctl.transport.dds.boundary import Malformed, decoded
 from qsctl.transport.dds.replica_wire import WireReplicationStatus
+from qsctl.transport.dds.wire_monitoring import (
+    WireConsumerStatus,
+    WireQueueStatus,
+    WireStatisticMetrics,
+    WireStatisticVariable,
+)
 from qsctl.transport.dds.wire_types import (
     UndeliveredReasonKind,
-    WireConsumerStatus,
     WireDeadLetter,
     WireGuid,
     WireIdentity,
     WireQueueData,
-    WireQueueStatus,
     WireSampleBuffer,
     WireSequenceNumber,
     WireServiceData,
-    WireStatisticMetrics,
-    WireStatisticVariable,
 )
 
 ENCAPSULATION_SIZE_BYTES: Final = 4

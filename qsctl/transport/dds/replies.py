@@ -40,12 +40,12 @@ from qsctl.transport.dds.bodies import (
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.commands import RawCreate
 from qsctl.transport.dds.packed_replies import NotPlain, ReplyParts
+from qsctl.transport.dds.wire_monitoring import WireQueueStatus
 from qsctl.transport.dds.wire_types import (
     OriginalCommandReply,
     WireCommandReply,
     WireMessage,
     WireQueueData,
-    WireQueueStatus,
     WireServiceData,
 )
 
