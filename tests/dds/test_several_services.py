@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from qsctl.errors import ExitStatus, NoAnswer
 from qsctl.resource import parse_resource
 from tests.commands import command_line
 from tests.dds.service_process import ServiceProcess, StartService
+from tests.documents import page
 
 S = "/domain_participant/P/shared_subscriber/S"
 ORDERS = f"{S}/shared_reader_queue/Orders"
@@ -107,9 +107,8 @@ def test_each_service_answers_a_change_and_one_that_cannot_make_it_is_told_besid
         "North2: OK: queue P/S/New is created\n"
         "With --idempotent this counts as done.\n"
     )
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    assert only_one.stdout in readme, "this is its example"
-    assert both.stderr in readme
+    assert only_one.stdout in page("service"), "this is its example"
+    assert both.stderr in page("service")
     again = qsctl("create-queue", "New", "--type", "DDS::Octets", "--idempotent")
     assert [line.split(":")[:2] for line in again.stdout.splitlines()] == [
         ["North1", " DUPLICATED"],

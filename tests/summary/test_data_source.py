@@ -17,10 +17,11 @@ from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
 from qsctl.summary import tables
 from qsctl.summary.data_source import QsctlDataSource
+from tests.documents import page, programs
 
 pytestmark = pytest.mark.spark
 
-README = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
+PAGE = page("spark")
 SMALL = {"horizon": "100ms", "group[desks]/count": "2"}
 
 
@@ -80,10 +81,10 @@ def test_the_schema_file_is_the_declared_schema() -> None:
                        "events": tables.EVENTS.jsonValue()}  # fmt: skip
 
 
-def test_the_readme_s_notebook_examples_run(
+def test_the_notebook_examples_of_the_page_run(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    blocks = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "spark" in block]
+    blocks = programs(PAGE)
     assert len(blocks) == 2
     monkeypatch.chdir(tmp_path)
     scenario = apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "1s"})
@@ -92,7 +93,7 @@ def test_the_readme_s_notebook_examples_run(
         example = block.replace("spark = spark_session()", "spark = given").replace(
             '"qsctl-runs/', f'"{tmp_path}/qsctl-runs/'
         )
-        exec(compile(example, "README.md", "exec"), {"given": spark})
+        exec(compile(example, "spark.md", "exec"), {"given": spark})
         shown = capsys.readouterr().out
         delivered = Counter[str]()
         for row in simulate_counters(scenario, 0).to_pylist():

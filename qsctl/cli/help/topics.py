@@ -26,7 +26,8 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Configuration": ("configuration", "rti-differences", "client-profiles", "listings"),
     "The service": (
-        "service", "promises", "high-availability", "recording", "programs", "any-dds-application", "security",
+        "service", "promises", "high-availability", "recording", "programs", "any-dds-application",
+        "dds-administration", "security",
         "state-directory", "backup", "upgrade",
     ),
     "Simulation": (

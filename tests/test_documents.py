@@ -1,4 +1,4 @@
-"""What README.md shows is what the program prints: its tour is run, its tables are compared."""
+"""What the documents show is what the program prints: their tours are run, their tables are compared."""
 
 from __future__ import annotations
 
@@ -12,26 +12,15 @@ import filelock
 import pytest
 from typer.testing import CliRunner
 
-from qsctl.dumps.states import STATES
-from qsctl.errors import ExitStatus
-from qsctl.profiles.ranges import SETTINGS
 from tests.commands import command_line
+from tests.documents import README, ROOT, page, shown
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def shown() -> dict[str, str]:
-    """Each command line of the tour with the output below it, in order."""
-    found: dict[str, str] = {}
-    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, output = part.partition("\n")
-            found[command] = output.rstrip("\n")
-    return found
-
-
-SHOWN = shown()
+ADMINISTRATION = shown(page("administration"))
+CONFIGURATION = shown(page("configuration"))
+SIMULATION = shown(page("simulation"))
+WORLDS = shown(page("worlds"))
+ENGINE = shown(page("integration-engine"))
+READS_FIXTURES = {**CONFIGURATION, **shown(page("client-profiles")), **shown(page("listings"))}
 WORLD = "qsctl simulate world"
 
 
@@ -49,42 +38,37 @@ def without_what_varies(text: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "INSTANT", text)
 
 
-def commands(*verbs: str) -> list[str]:
-    return [command for command in SHOWN if command.split()[1] in verbs]
-
-
-def test_the_tour_has_every_part() -> None:
-    assert {command.split()[1] for command in SHOWN} >= {
-        "create-queue",
-        "validate",
-        "render",
-        "simulate",
-        "sweep",
-        "size",
-        "show",
-        "explain",
-        "check",
-    }
-
-
-@pytest.mark.parametrize("command", commands("validate", "render", "client-profile"))
-def test_a_configuration_command_prints_what_the_readme_shows(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", READS_FIXTURES)
+def test_a_command_that_reads_fixtures_prints_what_its_page_shows(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(ROOT)
-    assert run(command) == SHOWN[command]
+    assert run(command) == READS_FIXTURES[command]
 
 
-def test_the_administration_tour_prints_what_the_readme_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_administration_tour_prints_what_its_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in commands("create-queue", "produce", "get", "consume"):
-        assert without_what_varies(run(command)) == without_what_varies(SHOWN[command]), command
+    assert len(ADMINISTRATION) >= 4
+    for command, output in ADMINISTRATION.items():
+        assert without_what_varies(run(command)) == without_what_varies(output), command
+
+
+def test_the_readme_shows_parts_of_what_pages_show() -> None:
+    """So that each command of its tour is run by a test of its page."""
+    pages = {**ADMINISTRATION, **CONFIGURATION, **SIMULATION}
+    readme = shown(README)
+    assert {command.split()[1] for command in readme} >= {"create-queue", "consume", "validate", "simulate", "size"}
+    for command, output in readme.items():
+        lines = pages[command].splitlines()
+        assert [line for line in output.splitlines() if line != " …" and line not in lines] == [], command
 
 
 def test_the_simulated_figures_are_the_ones_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (command,) = set(commands("simulate")) - {WORLD}
+    command = "qsctl simulate --spark"
     table = {
         cells[0]: [int(cell) for cell in cells[1:7]]
-        for cells in (line.split() for line in SHOWN[command].splitlines())
+        for cells in (line.split() for line in SIMULATION[command].splitlines())
         if cells and re.fullmatch(r"[GDC]-\d", cells[0]) and len(cells) > 8
     }
     rows = json.loads(run("qsctl simulate --level counters -o json"))["queues"]
@@ -93,20 +77,19 @@ def test_the_simulated_figures_are_the_ones_shown(tmp_path: Path, monkeypatch: p
     assert table == {row["queue"]: [row[name] for name in names] for row in rows}
 
 
-def test_the_world_ends_as_the_readme_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_world_ends_as_its_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "170")
     words = [line.split() for line in run(WORLD).splitlines()]
     missing = [
-        line for line in SHOWN[WORLD].splitlines() if line != " …" and "──" not in line and line.split() not in words
+        line for line in WORLDS[WORLD].splitlines() if line != " …" and "──" not in line and line.split() not in words
     ]
     assert missing == []
 
 
 def worked_examples() -> list[tuple[str, list[str]]]:
     """Each command of the section with the lines below it; `…` in a command stands for the one before it."""
-    begin = README.index("### Worked examples")
-    section = README[begin : README.index("\n### ", begin)]
+    section = page("guaranteed-delivery")
     found: list[tuple[str, list[str]]] = []
     for block in re.findall(r"```text\n(.*?)```", section, re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -118,14 +101,13 @@ def worked_examples() -> list[tuple[str, list[str]]]:
 
 
 def test_every_worked_example_is_there() -> None:
-    begin = README.index("### Worked examples")
-    section = README[begin : README.index("\n### ", begin)]
+    section = page("guaranteed-delivery")
     assert set(re.findall(r"W\d+", section)) == {f"W{number}" for number in range(1, 11)}
     assert len(worked_examples()) >= 15
 
 
 @pytest.mark.parametrize(("command", "lines"), worked_examples())
-def test_a_worked_example_prints_what_the_readme_shows(
+def test_a_worked_example_prints_what_its_page_shows(
     command: str, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -138,14 +120,13 @@ def test_a_worked_example_prints_what_the_readme_shows(
 
 def replays() -> list[tuple[str, list[str]]]:
     """Each command of the story from a recording to a decision that replays, with the lines below it."""
-    begin = README.index("### From a recording to a decision")
-    section = README[begin : README.index("\n### ", begin)]
+    section = page("replay")
     blocks = re.findall(r"```text\n\$ (qsctl replay .*?)```", section, re.DOTALL)
     return [(command, lines.splitlines()) for command, _, lines in (block.partition("\n") for block in blocks)]
 
 
 @pytest.mark.parametrize(("command", "lines"), replays())
-def test_a_replay_prints_what_the_readme_shows(
+def test_a_replay_prints_what_its_page_shows(
     command: str, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
@@ -157,36 +138,21 @@ def test_a_replay_prints_what_the_readme_shows(
     assert missing == []
 
 
-def test_the_table_of_broker_settings_is_the_one_that_is_used() -> None:
-    rows = [
-        f"| `{' '.join(setting.cli)}` | `{setting.semp_v2}` | `profile/{setting.scenario}` | {setting.source} |"
-        for setting in SETTINGS
-        if setting.scenario
-    ]
-    table = README[README.index("| broker, below") :].splitlines()[2 : 2 + len(rows)]
-    assert table == rows
-
-
-def test_the_exit_statuses_of_the_readme_are_the_program_s() -> None:
-    listed = {int(number) for number in re.findall(r"^\| (\d+) \|", README, re.MULTILINE)}
-    assert listed == {int(status) for status in ExitStatus}
-
-
 def test_every_command_is_named() -> None:
     names = {command.name for command in command_line().registered_commands}
-    table = README[README.index("## Commands") : README.index("## Exit statuses")]
+    table = README[README.index("## Commands") : README.index("## Design")]
     assert {name for name in names if name and f"`{name}" not in table} == set()
 
 
-def test_the_day_of_the_engine_s_operator_prints_what_the_readme_shows(
+def test_the_day_of_the_engine_s_operator_prints_what_its_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "fixtures" / "dumps", tmp_path / "fixtures" / "dumps")
-    (corrected,) = re.findall(r"`corrected.txt` holds `(.*)`;", README)
+    (corrected,) = re.findall(r"`corrected.txt` holds `(.*)`;", page("integration-engine"))
     Path("corrected.txt").write_text(f"{corrected}\n", encoding="utf-8")
     running: filelock.FileLock | None = None
-    for command, output in SHOWN.items():
+    for command, output in ENGINE.items():
         if command.endswith(" &"):  # an engine in the background has its database to itself
             running = filelock.FileLock("ward.recovery.lock")
             running.acquire()
@@ -201,9 +167,3 @@ def test_the_day_of_the_engine_s_operator_prints_what_the_readme_shows(
 def _without_the_time_of_the_kill(output: str) -> str:
     """What is the same whenever the engine was killed: of a run that went on behind that, only the end."""
     return output.splitlines()[-1] if "It began with" in output else output
-
-
-def test_the_map_of_states_is_the_one_that_is_used() -> None:
-    rows = [f"| `{each.code}` | {each.name} | {each.meaning} | {each.remedy} |" for each in STATES.values()]
-    table = README[README.index("| state | name | means") :].splitlines()[2 : 2 + len(rows)]
-    assert table == rows

@@ -1,23 +1,19 @@
-"""README.md's program, run as it stands there against the configuration that it names."""
+"""The program of the page `programs`, run as it stands there against the configuration that it names."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from qsctl.shipped import shipped
 from tests.dds.service_process import ServiceProcess
+from tests.documents import page, programs
 from tests.patience import PATIENCE_S
-
-README = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
 
 
 def program() -> str:
-    (found,) = [
-        block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "wait_for_acknowledgments" in block
-    ]
+    (found,) = [each for each in programs(page("programs")) if "wait_for_acknowledgments" in each]
     return found
 
 
@@ -27,7 +23,7 @@ def template(domain: int) -> str:
 
 
 class TemplateService(ServiceProcess):
-    """The service that the README's reader starts."""
+    """The service that the page's reader starts."""
 
     def start(self) -> None:
         self.file = self.directory / "USER_QUEUING_SERVICE.xml"
@@ -35,7 +31,7 @@ class TemplateService(ServiceProcess):
         super().start()
 
 
-def test_typed_samples_travel_as_the_readme_shows(tmp_path: Path, domain: int, run_python: Callable[..., Any]) -> None:
+def test_typed_samples_travel_as_the_page_shows(tmp_path: Path, domain: int, run_python: Callable[..., Any]) -> None:
     service = TemplateService(tmp_path, domain)
     try:
         running = run_python(program().replace("domain_id = 0", f"domain_id = {domain}"))
