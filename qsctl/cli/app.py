@@ -45,6 +45,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "simulation.report",
     "engine.group",
     "profiles.client_profile",
+    "top.command",
     "monitoring.show",
     "monitoring.check",
     "monitoring.explain",

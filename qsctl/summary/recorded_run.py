@@ -12,6 +12,7 @@ from qsctl.config.document import parse_document
 from qsctl.errors import Damaged
 from qsctl.eventlog.checked_files import TABLES, Part, checked_parts, checked_text
 from qsctl.eventlog.location import Location
+from qsctl.eventlog.reader import RecordedRun as OpenedRun
 from qsctl.eventlog.reader import part_batches
 from qsctl.eventlog.run_folder import SCENARIO_FILE, RunInfo, read_run_info
 from qsctl.eventlog.schema import LogLevel
@@ -124,7 +125,7 @@ MARKS: Final = (
 )  # fmt: skip
 
 
-def holding_of(run: RecordedRun) -> Holding:
+def holding_of(run: RecordedRun | OpenedRun) -> Holding:
     """Return which queues of the run hold messages until they are acknowledged.
 
     Raises:

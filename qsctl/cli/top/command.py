@@ -1,0 +1,95 @@
+"""`qsctl top`: the queues of a service, or of a run that is replayed, as they change."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final
+
+import typer
+
+from qsctl.cli.command import Commands
+from qsctl.cli.output.results import Block, Result
+from qsctl.cli.service_options import TargetOptions
+from qsctl.errors import UsageError
+
+COMMANDS: Final = Commands(panel="Monitor")
+
+_SHORTEST_S: Final = 0.1
+
+
+@dataclass(frozen=True)
+class Watched(Result):
+    """The person has seen it."""
+
+    field_help: ClassVar[Mapping[str, str]] = {}
+    row_fields: ClassVar[tuple[str, ...]] = ()
+
+    def blocks(self) -> list[Block]:
+        """Nothing is left to show."""
+        return []
+
+
+@COMMANDS.command(
+    "top",
+    examples=(
+        "qsctl top --service dds:57",
+        "qsctl top --run qsctl-runs/slow-subscriber-1 --speed 10  # a run, ten times as fast",
+        "qsctl top --interval 500ms  # of the embedded service",
+    ),
+)
+def top(
+    interval: Annotated[
+        str, typer.Option(metavar="TIME", help="Time between two looks, a duration such as 500ms or 2s.")
+    ] = "2s",
+    run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            rich_help_panel="Run",
+            help="Run folder or recording that is replayed in place of a service, by path or URI.",
+        ),
+    ] = None,
+    speed: Annotated[
+        float, typer.Option(rich_help_panel="Run", help="Number of seconds of the run that pass in one second.")
+    ] = 1.0,
+    replication: Annotated[
+        int, typer.Option(rich_help_panel="Run", min=0, help="Number of the replication of the run, from 0.")
+    ] = 0,
+    *,
+    service: TargetOptions,
+) -> Watched:
+    """Show queues as they change, on the whole terminal: depth, rates, unacknowledged, dead, watermarks; h is help.
+
+    Reading starts the `change` counters again from zero, as `qsctl get status` does.
+    """
+    from qsctl.cli.location import seconds
+    from qsctl.cli.top.look import Source
+
+    interval_s = seconds(interval, "--interval")
+    if interval_s < _SHORTEST_S:
+        raise UsageError(f"--interval {interval} is too short", remedy="Give at least 100ms.")
+    if not (math.isfinite(speed) and speed > 0):
+        raise UsageError(f"--speed {speed:g} is no speed", remedy="Give a number above 0, such as 10.")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "top needs a terminal for its screen and its keys",
+            remedy="Use `qsctl get status -o jsonl` in a pipe.",
+        )
+    source: Source
+    if run is not None:
+        from qsctl.cli.top.recorded import RunSource
+        from qsctl.eventlog.location import location
+
+        source = RunSource(location(run), speed, replication)
+        interval_s = min(interval_s, 0.2)  # nobody else is kept from the run
+    else:
+        from qsctl.cli.top.live import LiveSource
+
+        source = LiveSource(service.open, service.service, keeps_open=service.service.startswith("dds:"))
+    from qsctl.cli.top.terminal import Looker, show
+
+    show(Looker(source, interval_s), is_run=run is not None)
+    return Watched()
