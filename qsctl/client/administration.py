@@ -7,7 +7,7 @@ returned by service, and the error of one names the replies of the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar, assert_never
 
 from qsctl.client.connection import Connection, KnowsSettings, SendsBodies
@@ -17,18 +17,31 @@ from qsctl.core.admin.command import (
     CreateSubscriber,
     DeleteQueue,
     DeleteSubscriber,
+    FlagSamples,
     FlushQueue,
     GetData,
     GetMessages,
     GetRecording,
     GetStatus,
+    HeldSample,
+    InsertSamples,
+    RemoveSamples,
     Shutdown,
     StartRecording,
     StopRecording,
 )
-from qsctl.core.admin.reply import MessageData, QueueData, RecordingStatus, Reply, ReturnCode, ServiceData
+from qsctl.core.admin.reply import (
+    MessageData,
+    QueueData,
+    RecordingStatus,
+    Reply,
+    ReturnCode,
+    SamplesChanged,
+    ServiceData,
+)
 from qsctl.core.admin.resolve import resolve_participant, resolve_queue, resolve_subscriber, short_name
 from qsctl.core.admin.target import check_pattern
+from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import CommandReply
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
@@ -168,12 +181,30 @@ class Administration:
                     remedy="Make room on the service's disk: the queue continues by itself, and has kept its samples.",
                 )
 
-    def messages(self, queue: ResourceIdentifier, selector: str = "", count: int = 0) -> list[FromService[MessageData]]:
+    def messages(
+        self, queue: ResourceIdentifier, selector: str = "", count: int = 0, after_position: int = 0
+    ) -> list[FromService[MessageData]]:
         """Return the samples that the selector matches, in queue order [QS 5.4.6]; at most `count` a service, 0: all.
 
-        They stay in the queue. Those that leave it while it is read may be left out.
+        They stay in the queue. Those that leave it while it is read may be left out. A long queue is read in parts
+        with `after_position`: only samples behind it.
         """
-        return self._bodies(GetMessages(queue.at(ResourceKind.MESSAGE), selector, count), MessageData)
+        return self._bodies(GetMessages(queue.at(ResourceKind.MESSAGE), selector, count, after_position), MessageData)
+
+    def insert_samples(self, queue: ResourceIdentifier, samples: Sequence[InsertedSample]) -> SamplesChanged:
+        """Enqueue samples with their identities in this queue alone; where it is replicated, its master does it.
+
+        When this returns, those that are not refused are durable where the queue's samples are.
+        """
+        return self._changed(InsertSamples(queue.at(ResourceKind.MESSAGE), tuple(samples)))
+
+    def flag_samples(self, queue: ResourceIdentifier, samples: Sequence[HeldSample]) -> SamplesChanged:
+        """Flag samples as redelivered that are named one by one, as far as they are held and no consumer has them."""
+        return self._changed(FlagSamples(queue.at(ResourceKind.MESSAGE), tuple(samples)))
+
+    def remove_samples(self, queue: ResourceIdentifier, samples: Sequence[HeldSample]) -> SamplesChanged:
+        """Remove samples that are named one by one, as far as they are held."""
+        return self._changed(RemoveSamples(queue.at(ResourceKind.MESSAGE), tuple(samples)))
 
     def start_recording(self, command: StartRecording) -> list[FromService[RecordingStatus]]:
         """Begin to record what each service does; return the recordings."""
@@ -216,6 +247,15 @@ class Administration:
         replies = self.send(command)
         _raise_first([each for each in replies if not (idempotent and _is_so_already(command, each.reply))], replies)
         return replies
+
+    def _changed(self, command: InsertSamples | FlagSamples | RemoveSamples) -> SamplesChanged:
+        """Of several services one does it: the queue's master, or the only one that hosts the queue."""
+        replies = self.send(command)
+        for each in replies:
+            if isinstance(each.reply.body, SamplesChanged):
+                return each.reply.body
+        _raise_first([each for each in replies if not each.reply.not_found] or replies, replies)
+        raise Refused("no service changed its samples", remedy="The service may be of an earlier version.")
 
     def _bodies(self, command: Command, kind: type[_Body]) -> list[FromService[_Body]]:
         replies = self.send(command)

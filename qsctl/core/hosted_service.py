@@ -6,10 +6,12 @@ be created or deleted is `queue.hosting`'s, return codes are `admin`'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
+from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.hosting import Hosting, queue_identifier, subscriber_identifier
+from qsctl.core.queue.insertion import Insertion
 from qsctl.core.queue.outbox import Outbox
 from qsctl.core.queue.sample import Sample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -273,9 +275,10 @@ class HostedService:
             raise NotFound(f"there is no queue {resource.bare}")
         return queue
 
-    def samples(self, queue: ResourceIdentifier) -> Iterator[Sample]:
-        """The held samples in queue order."""
-        return iter(self.queue(queue).held)
+    def samples(self, queue: ResourceIdentifier, after_position: int = 0) -> Iterator[Sample]:
+        """The held samples in queue order, those behind a position."""
+        held = self.queue(queue).held
+        return iter(held.newer_than(after_position)) if after_position else iter(held)
 
     def sample(self, queue: ResourceIdentifier, identity: SampleIdentity) -> Sample | None:
         """The held sample of this identity, by index."""
@@ -288,13 +291,44 @@ class HostedService:
             NotFound: there is no such queue.
             Refused: it is a replicated queue without a master here.
         """
+        return self._mastered(queue).flush(now, samples)
+
+    def insert(self, now: Nanoseconds, queue: ResourceIdentifier, samples: Sequence[InsertedSample]) -> list[Insertion]:
+        """Enqueue samples that a command brings; returns what became of each.
+
+        Raises:
+            NotFound: there is no such queue.
+            Refused: it is being deleted, or is a replicated queue without a master here.
+        """
+        found = self._mastered(queue)
+        if found.is_shut:
+            raise Refused(f"queue {found.name} is being deleted", remedy="Choose another queue.")
+        return [found.insert(now, each) for each in samples]
+
+    def flag(self, queue: ResourceIdentifier, samples: Sequence[Sample | None]) -> list[bool]:
+        """Flag samples as redelivered that no consumer has; returns for each whether it is. None is not.
+
+        Raises:
+            NotFound: there is no such queue.
+            Refused: it is a replicated queue without a master here.
+        """
+        found = self._mastered(queue)
+        return [sample is not None and found.flag(sample) for sample in samples]
+
+    def _mastered(self, queue: ResourceIdentifier) -> SharedReaderQueue:
+        """The queue of this identifier, whose samples this service may change.
+
+        Raises:
+            NotFound: there is no such queue.
+            Refused: it is a replicated queue without a master here.
+        """
         found = self.queue(queue)
         if found.is_following:
             raise Refused(
                 f"this service is not the master of the replicated queue {queue.bare}",
                 remedy="Send the command to all services of the cluster by a common target pattern: the master obeys.",
             )
-        return found.flush(now, samples)
+        return found
 
     def status(
         self, now: Nanoseconds, queue: ResourceIdentifier, *, with_consumers: bool = False

@@ -36,6 +36,8 @@ class SampleFlag(IntFlag):
     LAST_SHARED_READER_QUEUE = 2
     REPLICATE = 4
     INTERMEDIATE_REPLY_SEQUENCE = 8
+    INSERTED = 0x100
+    """A command enqueued it: it was moved, requeued or imported (an extension)."""
 
 
 class AckResponse(IntEnum):

@@ -40,8 +40,8 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
 
     The members `dead_letter_…` are set in a dead-letter queue only: the queue the sample came from
     (`<topic>@<subscriber>`), why, and its position there (0: a store of version 0.1 did not say). Such a record's
-    `identity` is that of the undelivered sample, and its `flags` have the bit REDELIVERED where a consumer may have
-    processed it. `payload_from`, a queue and a position in it, stands in for a payload that is on disk only: the driver
+    `identity` is that of the undelivered sample. `flags` have the bit REDELIVERED where a consumer may have processed
+    it. `payload_from`, a queue and a position in it, stands in for a payload that is on disk only: the driver
     puts the payload in its place before it stores the record, see `qsctl.core.payloads`.
     """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,11 +16,15 @@ from qsctl.core.admin.command import (
     CreateSubscriber,
     DeleteQueue,
     DeleteSubscriber,
+    FlagSamples,
     FlushQueue,
     GetData,
     GetMessages,
     GetRecording,
     GetStatus,
+    HeldSample,
+    InsertSamples,
+    RemoveSamples,
     Shutdown,
     StartRecording,
     StopRecording,
@@ -31,9 +36,11 @@ from qsctl.core.admin.reply import (
     RecordingStatus,
     Reply,
     ReturnCode,
+    SamplesChanged,
     ServiceData,
 )
 from qsctl.core.admin.request import xml_of_body
+from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import CommandReply
 from qsctl.core.queue.settings import (
     DistributionSettings,
@@ -114,6 +121,14 @@ queues = st.builds(
 )
 
 
+GUIDS = [Guid(bytes([at] * 16)) for at in range(1, 5)]
+INSERTED = (
+    InsertedSample(REQUEST, b"\0\xff", *GUIDS[:2], SampleIdentity(GUIDS[2], 2**40), GUIDS[3], 4, False, 10**18, "T@S"),
+    InsertedSample(REQUEST, b""),
+)
+HELD = (HeldSample(2**40, REQUEST, "T@S"), HeldSample(1, REQUEST))
+
+
 def over_the_wire(command: Command) -> Command:
     request = request_from_octets(octets_of(wire_request(command, "Test*", REQUEST)))
     assert request is not None
@@ -131,6 +146,11 @@ def over_the_wire(command: Command) -> Command:
         GetStatus(ResourceIdentifier().at(ResourceKind.STATUS)),
         GetData(ResourceIdentifier().at(ResourceKind.DATA)),
         GetMessages(QUEUE.at(ResourceKind.MESSAGE), ""),
+        GetMessages(QUEUE.at(ResourceKind.MESSAGE), "", 7),
+        GetMessages(QUEUE.at(ResourceKind.MESSAGE), "", 0, 2**40),
+        InsertSamples(QUEUE.at(ResourceKind.MESSAGE), INSERTED),
+        FlagSamples(QUEUE.at(ResourceKind.MESSAGE), HELD),
+        RemoveSamples(QUEUE.at(ResourceKind.MESSAGE), HELD),
         DeleteSubscriber(SUBSCRIBER),
         Shutdown(),
         StartRecording("a folder", "events", 5 << 30, 0.25),
@@ -160,6 +180,29 @@ def test_a_subscriber_arrives_with_its_queues_and_a_session_of_its_own() -> None
     bare = over_the_wire(CreateSubscriber(SUBSCRIBER.parent, SharedSubscriberSettings("Bare")))
     assert isinstance(bare, CreateSubscriber)
     assert [session.name for session in bare.settings.sessions] == ["session"]
+
+
+@pytest.mark.parametrize(
+    ("octets", "message"),
+    [
+        (b"\xc1", "the samples of the body cannot be read"),
+        (msgspec.msgpack.encode([[1, [b"short", 1]]]), "an identity has no GUID of 16 octets"),
+        (msgspec.msgpack.encode([[1, [b"x" * 16, -1]]]), "an identity has no GUID of 16 octets"),
+        (msgspec.msgpack.encode([["one", [b"x" * 16, 1]]]), "Expected `int`, got `str`"),
+    ],
+)
+def test_body_that_names_no_samples_is_refused(octets: bytes, message: str) -> None:
+    request = wire_request(RemoveSamples(QUEUE.at(ResourceKind.MESSAGE), HELD), "Test", REQUEST)
+    request.octet_body = octets
+    with pytest.raises(UsageError, match=message):
+        command_from_wire(request, Snippets())
+
+
+def test_samples_are_inserted_in_the_messages_of_a_queue_only() -> None:
+    request = wire_request(InsertSamples(QUEUE.at(ResourceKind.MESSAGE), INSERTED), "Test", REQUEST)
+    request.resource_identifier = str(QUEUE)
+    with pytest.raises(UsageError, match="names no samples"):
+        command_from_wire(request, Snippets())
 
 
 @pytest.mark.parametrize("body", ["", "[]", '{"level": "events"}', '{"folder": 7}', '{"folder": "x", "path": "y"}'])
@@ -237,6 +280,16 @@ MESSAGE = MessageData(
     "P/S/Q", 2**33, MessageStatus.SENT, REQUEST, b"\x01\x02", 2, 10**18 + 5, 3, True, "T@S", "LIFESPAN"
 )
 
+COPIED = msgspec.structs.replace(
+    MESSAGE,
+    flags=256,
+    source_guid=GUIDS[0],
+    related_source_guid=GUIDS[1],
+    related_identity=SampleIdentity(GUIDS[2], 2**40),
+    related_reader_guid=GUIDS[3],
+    expires_at_ns=10**18 + 7,
+)
+
 
 @pytest.mark.parametrize(
     ("command", "reply"),
@@ -245,6 +298,8 @@ MESSAGE = MessageData(
         (GetData(ResourceIdentifier()), Reply(ReturnCode.OK, "said", body=DATA)),
         (GetData(QUEUE), Reply(ReturnCode.OK, body=DATA.queues[0])),
         (GetMessages(QUEUE), Reply(ReturnCode.OK, body=MESSAGE)),
+        (GetMessages(QUEUE), Reply(ReturnCode.OK, body=COPIED)),
+        (InsertSamples(QUEUE, ()), Reply(ReturnCode.OK, body=SamplesChanged(3, 1, (0, 2), "full"))),
         (DeleteQueue(QUEUE), Reply(ReturnCode.ERROR, "there is none", not_found=True)),
         (Shutdown(), Reply(ReturnCode.UNSUPPORTED, "a daemon", native_retcode=3)),
     ],

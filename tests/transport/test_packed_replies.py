@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from qsctl.core.admin.command import GetMessages
 from qsctl.core.admin.reply import MessageData, MessageStatus, Reply, ReturnCode
 from qsctl.core.messages import CommandReply
-from qsctl.identity import Guid, SampleIdentity, sequence_number_pair
-from qsctl.instant import SECOND_NS
+from qsctl.identity import NIL_GUID, Guid, SampleIdentity, sequence_number_pair
+from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.resource import parse_resource
 from qsctl.transport.dds import packed_replies
 from qsctl.transport.dds.bodies import message_from_wire, octets_of, wire_identity
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.replies import INTERMEDIATE, NOT_FOUND, RemoteReply, reply_octets, reply_of, reply_parts
+from qsctl.transport.dds.wire_identity import WireGuid
 from qsctl.transport.dds.wire_types import (
     CommandReplyRetcode,
     WireCommandReply,
@@ -28,7 +29,8 @@ from qsctl.transport.dds.wire_types import (
 
 COMMAND = GetMessages(parse_resource("/domain_participant/P/shared_subscriber/S/shared_reader_queue/Orders/message"))
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
-IDENTITIES = st.builds(SampleIdentity, st.binary(min_size=16, max_size=16).map(Guid), st.integers(0, 2**63 - 1))
+GUIDS = st.binary(min_size=16, max_size=16).map(Guid)
+IDENTITIES = st.builds(SampleIdentity, GUIDS, st.integers(0, 2**63 - 1))
 MESSAGES = st.binary(max_size=40).flatmap(
     lambda payload: st.builds(
         MessageData,
@@ -43,6 +45,12 @@ MESSAGES = st.binary(max_size=40).flatmap(
         st.booleans(),
         TEXT,
         TEXT,
+        st.integers(0, 2**32 - 1),
+        GUIDS,
+        GUIDS,
+        IDENTITIES,
+        GUIDS,
+        st.just(INFINITE_NS) | st.integers(0, INFINITE_NS - 1),
     )
 )
 REPLIES = st.builds(
@@ -58,6 +66,9 @@ def wire_message(message: MessageData) -> WireMessage:
     """A sample of a queue [QS 5.4.6]."""
     position_high, position_low = sequence_number_pair(message.position)
     sec, nanosec = divmod(message.enqueued_at_ns, SECOND_NS)
+    until_high, until_low = (
+        (-1, 0) if message.expires_at_ns == INFINITE_NS else sequence_number_pair(message.expires_at_ns)
+    )
     return WireMessage(
         status=WireMessageStatus(int(message.status)),
         original_virtual_sample_identity=wire_identity(message.identity),
@@ -71,6 +82,13 @@ def wire_message(message: MessageData) -> WireMessage:
         redelivered=message.redelivered,
         dead_letter_from=message.dead_letter_from,
         dead_letter_reason=message.dead_letter_reason,
+        flags=message.flags,
+        source_guid=WireGuid(message.source_guid),
+        related_source_guid=WireGuid(message.related_source_guid),
+        related_identity=wire_identity(message.related_identity),
+        related_reader_guid=WireGuid(message.related_reader_guid),
+        expires_at_high=until_high,
+        expires_at_low=until_low,
     )
 
 
@@ -79,6 +97,22 @@ def test_a_sample_is_written_and_read_as_its_wire_type(message: MessageData) -> 
     octets = packed_replies.message_octets(message)
     assert octets == octets_of(wire_message(message))
     assert packed_replies.parse_message(octets) == message == message_from_wire(WireMessage.deserialize(octets))
+
+
+@given(MESSAGES)
+def test_a_sample_of_an_earlier_version_is_read_without_what_that_does_not_write(message: MessageData) -> None:
+    """It ends with the reason of a dead letter, without padding behind it."""
+    octets = packed_replies.message_octets(message)
+    reason_bytes = len(message.dead_letter_reason.encode()) + 1
+    earlier = octets[: len(octets) - 84 - (-reason_bytes & 3)]
+    read = packed_replies.parse_message(earlier)
+    assert read.source_guid == NIL_GUID
+    assert read.expires_at_ns == INFINITE_NS
+    assert (read.identity, read.payload, read.dead_letter_reason) == (
+        message.identity,
+        message.payload,
+        message.dead_letter_reason,
+    )
 
 
 @given(REPLIES)

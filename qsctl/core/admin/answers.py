@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from qsctl.core.admin.command import FlushQueue, GetMessages
+from qsctl.core.admin.command import FlagSamples, FlushQueue, GetMessages, InsertSamples, RemoveSamples
 from qsctl.core.admin.handle import LongAnswer, handle
 from qsctl.core.admin.reply import Reply
 from qsctl.core.admin.target import matches
@@ -17,6 +17,8 @@ from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier
+
+_OF_SAMPLES = FlushQueue | GetMessages | InsertSamples | FlagSamples | RemoveSamples
 
 Send: TypeAlias = Callable[[ResourceIdentifier | None, CommandReply], None]
 """Sends a reply that rests on the records of this queue; None: on those of the service."""
@@ -63,7 +65,7 @@ class Answers:
         if not matches(request.target, self._host.application_name):
             return
         command = request.command
-        queue = command.queue if isinstance(command, FlushQueue | GetMessages) else None
+        queue = command.queue if isinstance(command, _OF_SAMPLES) else None
         answer = handle(self._host, now, command)
         if isinstance(answer, LongAnswer):
             self._continue(now, _Begun(request.request, queue, answer))

@@ -11,8 +11,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceIdentifier
 
 
@@ -58,11 +60,55 @@ class GetData(msgspec.Struct, frozen=True, tag="get_data"):
 
 
 class GetMessages(msgspec.Struct, frozen=True, tag="get_messages"):
-    """GET …/message: the samples that a selector picks, one reply each (5.4.6); at most `count`, 0: all."""
+    """GET …/message: the samples that a selector picks, one reply each (5.4.6); at most `count`, 0: all.
+
+    With `after_position` only samples behind that position are looked at (an extension): a client reads a long queue
+    in parts.
+    """
 
     queue: ResourceIdentifier
     selector: str = ""
     count: int = 0
+    after_position: int = 0
+
+
+class InsertSamples(msgspec.Struct, frozen=True, tag="insert_samples"):
+    """INSERT …/message: enqueue samples in this queue alone, with their identities (an extension).
+
+    One that the queue holds is a duplicate; one that it lately let go enters again. The reply is sent once all are
+    durable where the queue's samples are.
+    """
+
+    queue: ResourceIdentifier
+    samples: tuple[InsertedSample, ...]
+
+
+class HeldSample(msgspec.Struct, frozen=True, array_like=True):
+    """Which held sample is meant: by its position and its identity, so that none of a later run is meant.
+
+    `dead_letter_from` is of a dead letter: several of one identity may lie in a dead-letter queue.
+    """
+
+    position: int
+    identity: SampleIdentity
+    dead_letter_from: str = ""
+
+
+class FlagSamples(msgspec.Struct, frozen=True, tag="flag_samples"):
+    """UPDATE …/message of samples that are named one by one: flag them as redelivered, as far as no consumer has them.
+
+    An extension: whoever copies a sample elsewhere flags it before, so that both copies are.
+    """
+
+    queue: ResourceIdentifier
+    samples: tuple[HeldSample, ...]
+
+
+class RemoveSamples(msgspec.Struct, frozen=True, tag="remove_samples"):
+    """DELETE …/message of samples that are named one by one, as far as they are held (an extension)."""
+
+    queue: ResourceIdentifier
+    samples: tuple[HeldSample, ...]
 
 
 class CreateSubscriber(msgspec.Struct, frozen=True, tag="create_subscriber"):
@@ -113,6 +159,9 @@ Command: TypeAlias = (
     | GetStatus
     | GetData
     | GetMessages
+    | InsertSamples
+    | FlagSamples
+    | RemoveSamples
     | CreateSubscriber
     | DeleteSubscriber
     | Shutdown

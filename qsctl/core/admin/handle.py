@@ -15,11 +15,14 @@ from qsctl.core.admin.command import (
     CreateSubscriber,
     DeleteQueue,
     DeleteSubscriber,
+    FlagSamples,
     FlushQueue,
     GetData,
     GetMessages,
     GetRecording,
     GetStatus,
+    InsertSamples,
+    RemoveSamples,
     Shutdown,
     StartRecording,
     StopRecording,
@@ -28,6 +31,7 @@ from qsctl.core.admin.reading import Reading
 from qsctl.core.admin.removal import Removal
 from qsctl.core.admin.reply import QueueData, Reply, ReturnCode, ServiceData, refusal
 from qsctl.core.admin.resolve import nearest, short_name
+from qsctl.core.admin.samples import flag_samples, insert_samples, remove_samples
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.selector.parse import parse_selector
@@ -58,8 +62,14 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
                 return _statuses(host, now, queue.bare)
             case GetData(resource):
                 return [_data(host, resource.bare)]
-            case GetMessages(queue, selector, count):
-                return Reading(host, _queue(host, queue), parse_selector(selector), count)
+            case GetMessages(queue, selector, count, after_position):
+                return Reading(host, _queue(host, queue), parse_selector(selector), count, after_position)
+            case InsertSamples(queue, samples):
+                return [insert_samples(host, now, _queue(host, queue), samples)]
+            case FlagSamples(queue, held):
+                return [flag_samples(host, _queue(host, queue), held)]
+            case RemoveSamples(queue, held):
+                return [remove_samples(host, now, _queue(host, queue), held)]
             case CreateSubscriber(participant, settings):
                 return [_create_subscriber(host, now, participant.bare, settings)]
             case DeleteSubscriber(subscriber):

@@ -45,16 +45,19 @@ def is_selected(sample: Sample, expression: Expression) -> bool:
     return matches(expression, sample.original_identity, _MASKS[message_status(sample.state)])
 
 
-def candidates(host: HostedService, queue: ResourceIdentifier, expression: Expression) -> Iterator[Sample]:
-    """The samples among which are those that a selector picks, in queue order.
+def candidates(
+    host: HostedService, queue: ResourceIdentifier, expression: Expression, after_position: int = 0
+) -> Iterator[Sample]:
+    """The samples behind a position among which are those that a selector picks, in queue order.
 
     A selector that pins identities is answered from the queue's index, but for dead letters: they have their own.
     """
     pinned = identities_of(expression)
     if pinned is None or queue.kind is ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE:
-        return host.samples(queue)
+        return host.samples(queue, after_position)
     found = (host.sample(queue, identity) for identity in pinned)
-    return iter(sorted((each for each in found if each is not None), key=lambda sample: sample.position))
+    behind = (each for each in found if each is not None and each.position > after_position)
+    return iter(sorted(behind, key=lambda sample: sample.position))
 
 
 class Reading:
@@ -65,17 +68,25 @@ class Reading:
         queue: one that it hosts.
         expression: which samples are wanted.
         count: how many at most; 0: all.
+        after_position: only samples behind it.
     """
 
     waits_for_room = True
     """Whether it stops where replies wait for room: what was read would pile up."""
 
-    def __init__(self, host: HostedService, queue: ResourceIdentifier, expression: Expression, count: int = 0) -> None:
+    def __init__(
+        self,
+        host: HostedService,
+        queue: ResourceIdentifier,
+        expression: Expression,
+        count: int = 0,
+        after_position: int = 0,
+    ) -> None:
         self._host = host
         self._queue = queue
         self._name = short_name(queue)
         self._expression = expression
-        self._candidates = candidates(host, queue, expression)
+        self._candidates = candidates(host, queue, expression, after_position)
         self._wanted_count = count or -1
         self._kept_back: Sample | None = None
         self._is_under_way = False
@@ -135,6 +146,12 @@ class Reading:
                 sample.redelivered,
                 "" if origin is None else origin.queue,
                 "" if origin is None else origin.reason.name,
+                sample.flags,
+                sample.source_guid,
+                sample.related_source_guid,
+                sample.related_identity,
+                sample.related_reader_guid,
+                sample.expires_at_ns,
             ),
         )
 

@@ -9,8 +9,8 @@ import msgspec
 
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.errors import NotFound, QsctlError
-from qsctl.identity import SampleIdentity
-from qsctl.instant import Nanoseconds
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
 class ReturnCode(IntEnum):
@@ -71,6 +71,25 @@ class MessageData(msgspec.Struct, frozen=True, tag="message"):
     redelivered: bool
     dead_letter_from: str = ""
     dead_letter_reason: str = ""
+    flags: int = 0
+    source_guid: Guid = NIL_GUID
+    related_source_guid: Guid = NIL_GUID
+    related_identity: SampleIdentity = NIL_IDENTITY
+    related_reader_guid: Guid = NIL_GUID
+    expires_at_ns: Nanoseconds = INFINITE_NS
+
+
+class SamplesChanged(msgspec.Struct, frozen=True, tag="samples_changed"):
+    """What became of samples that a command names one by one (an extension).
+
+    `refused` are the places, from 0, of those that were not done, and `reason` says why the first was not. An insertion
+    counts in `duplicate_count` those that the queue held already; they are done.
+    """
+
+    done_count: int
+    duplicate_count: int = 0
+    refused: tuple[int, ...] = ()
+    reason: str = ""
 
 
 class RecordingStatus(msgspec.Struct, frozen=True, tag="recording"):
@@ -99,7 +118,7 @@ class RecordingStatus(msgspec.Struct, frozen=True, tag="recording"):
         return bool(self.folder) and not self.end
 
 
-Body: TypeAlias = SharedReaderQueueStatus | QueueData | ServiceData | MessageData | RecordingStatus
+Body: TypeAlias = SharedReaderQueueStatus | QueueData | ServiceData | MessageData | SamplesChanged | RecordingStatus
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from qsctl.core.events import BounceReason, DuplicateDropped, SampleBounced, SampleEnqueued, SampleReceived
+from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
 from qsctl.core.queue.context import QueueContext
 from qsctl.core.queue.dead_letter import CAUSES, letter
+from qsctl.core.queue.insertion import Insertion, sample_of
 from qsctl.core.queue.lifespan import Lifespans, QueueLifespan
 from qsctl.core.queue.limits import Limits
 from qsctl.core.queue.persistence import enqueued_record
@@ -30,7 +32,8 @@ Offer: TypeAlias = Callable[[Nanoseconds, Sample], None]
 # Reading a member of an enumeration by its name takes longer than all else in a step.
 _ACCEPTED: Final = AckResponse.ACCEPTED
 _STORE: Final = Cause.STORE
-_PRODUCER_FLAGS: Final = ~int(SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_READER_QUEUE)
+_INSERTED: Final = int(SampleFlag.INSERTED)
+_PRODUCER_FLAGS: Final = ~int(SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_READER_QUEUE | SampleFlag.INSERTED)
 
 
 class Entry:
@@ -167,7 +170,7 @@ class Entry:
             return False
         expires_at_ns = self._lifespan.expiry(now, INFINITE_NS, now)
         dead = letter(now, sample, self._held.next_position, source.label, reason, expires_at_ns)
-        if dead.identity in self._held.known:
+        if dead.identity in self._held.known and not self._dies_again(dead):
             events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes, is_dead_letter=True))
             events.append(DuplicateDropped(now, self._name, dead.identity))
             if source.stream is self._stream:
@@ -179,12 +182,61 @@ class Entry:
         if not self._limits.has_room(context.in_memory_bytes(sample.size_bytes)):
             self._limits.find_full(now)
             return False
+        if dead.identity in self._held.known:
+            self._held.forget(dead.identity)
         events.append(SampleReceived(now, self._name, dead.identity, sample.size_bytes, is_dead_letter=True))
         payload_from = (source.name, sample.position) if sample.payload is None else None
         record = enqueued_record(self._name, dead, payload_from) if self._journaled else None
         self._hold(now, dead, now, record, True)
         self._offer(now, dead)
         return True
+
+    def insert(self, now: Nanoseconds, inserted: InsertedSample) -> Insertion:
+        """Enqueue a sample that a command brings; see `insertion` for what may become of it."""
+        context, held = self._context, self._held
+        sample = sample_of(
+            now, inserted, held.next_position, self._lifespan, is_dead_letter=context.settings.is_dead_letter
+        )
+        if sample is None:
+            return Insertion.NO_DEAD_LETTER
+        identity, size_bytes = sample.identity, sample.size_bytes
+        self._outbox.events.append(
+            SampleReceived(
+                now,
+                self._name,
+                identity,
+                size_bytes,
+                address=sample.related_source_guid,
+                is_dead_letter=sample.dead_letter is not None,
+            )
+        )
+        if held.known.get(identity) is not None:
+            self._outbox.events.append(DuplicateDropped(now, self._name, identity))
+            return Insertion.HELD_ALREADY
+        refusal = self._refusal_of(now, sample)
+        if refusal is not None:
+            reason, insertion = refusal
+            self._outbox.events.append(SampleBounced(now, self._name, identity, reason))
+            return insertion
+        if identity in held.known:
+            held.forget(identity)
+        self._hold(now, sample, now, None, True)
+        self._offer(now, sample)
+        return Insertion.ENQUEUED
+
+    def _refusal_of(self, now: Nanoseconds, sample: Sample) -> tuple[BounceReason, Insertion] | None:
+        if sample.expires_at_ns <= now:
+            return BounceReason.EXPIRED, Insertion.EXPIRED
+        if self._context.refuses:
+            return BounceReason.NOT_STORED, Insertion.NOT_STORED
+        if self._is_limited and self._has_no_room(sample.size_bytes):
+            self._limits.find_full(now)
+            return BounceReason.QUEUE_FULL, Insertion.NO_ROOM
+        return None
+
+    def _dies_again(self, dead: Sample) -> bool:
+        """Whether its dead letter left, and a command let the sample enter its queue again."""
+        return bool(dead.flags & _INSERTED) and self._held.known[dead.identity] is None
 
     def _arrival(self, now: Nanoseconds, write: Write) -> SampleReceived:
         return SampleReceived(

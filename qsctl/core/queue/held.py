@@ -52,6 +52,11 @@ class Held:
         if len(retired) > RETIRED_IDENTITIES_MAX:
             del self.known[retired.popleft()]
 
+    def forget(self, identity: SampleIdentity) -> None:
+        """Forget a retired identity, for a command lets the sample enter again."""
+        self._retired.remove(identity)
+        del self.known[identity]
+
     def retired(self) -> tuple[SampleIdentity, ...]:
         """The remembered identities, oldest first."""
         return tuple(self._retired)

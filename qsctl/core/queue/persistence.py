@@ -46,7 +46,7 @@ def enqueued_record(queue: str, sample: Sample, payload_from: tuple[str, int] | 
         sample.related_source_guid,
         sample.related_identity,
         sample.related_reader_guid,
-        sample.flags,
+        sample.flags | _REDELIVERED if sample.redelivered else sample.flags,
         "",
         None,
         0,

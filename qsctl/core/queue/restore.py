@@ -128,9 +128,12 @@ class Replay:
             dead_letter = DeadLetterOrigin(source, record.dead_letter_position, identity, reason)
             self.dead_letters.append(dead_letter)
             identity = dead_letter_identity(source, identity)
-            flags &= ~_REDELIVERED
-        if identity in self._held.known:
-            return False
+        flags &= ~_REDELIVERED
+        held = self._held
+        if identity in held.known:
+            if held.known[identity] is not None or record.position < held.next_position:
+                return False
+            held.forget(identity)  # a command let it enter again
         writer_guid = identity.writer_guid
         one_of = self._known_guids.setdefault
         sample = Sample(

@@ -25,8 +25,8 @@ from qsctl.core.queue.removal import Removal
 from qsctl.core.queue.sample import Cause, Sample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.queue.undeliverable import DeadLetterLine, DeadLetterPlace, Source, Undeliverables
-from qsctl.core.records import DeadLetterReason, RemovalCause
-from qsctl.identity import Guid
+from qsctl.core.records import DeadLetterReason, RemovalCause, Returned
+from qsctl.identity import NIL_GUID, Guid
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 
@@ -57,6 +57,7 @@ class SharedReaderQueue:
         "dead_letter_line",
         "deliveries",
         "flush",
+        "insert",
         "is_replicated",
         "journaled",
         "label",
@@ -124,6 +125,7 @@ class SharedReaderQueue:
         deliveries.connect(self._entry, self.removal)
         # Most of what a service does: no detour.
         self.receive = self._entry.receive
+        self.insert = self._entry.insert
         self.acknowledge = deliveries.acknowledge
         self.flush = self.removal.flush
 
@@ -172,6 +174,16 @@ class SharedReaderQueue:
     def accept_dead_letter(self, now: Nanoseconds, source: Source, sample: Sample, reason: DeadLetterReason) -> bool:
         """See `Entry.accept_dead_letter`."""
         return self._entry.accept_dead_letter(now, source, sample, reason, self.dead_letter_line)
+
+    def flag(self, sample: Sample) -> bool:
+        """Flag a held sample as redelivered; false: a consumer has it, who was sent it without the flag."""
+        if sample.holder != NIL_GUID:
+            return False
+        if not sample.redelivered:
+            sample.redelivered = True
+            if self.journaled:
+                self.stream.record(Returned(self.name, sample.position, sample.attempts, redelivered=True))
+        return True
 
     # What time does.
 

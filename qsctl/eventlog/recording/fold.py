@@ -245,7 +245,7 @@ class Fold:
             case Shutdown():
                 kind, resource = CommandKind.SHUTDOWN, ResourceIdentifier()
             case _:
-                return  # it reads
+                return  # it reads, or events say what became of each sample
         if self._book.keeps_rows:
             self._book.rows["commands"].append((self._book.step, at_ns, kind.value, str(resource.bare), body))
 

@@ -19,7 +19,16 @@ from qsctl.config.qos import QosLibraries
 from qsctl.config.rules.replication import instances_of
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.types import TypeLibrary
-from qsctl.core.admin.command import Command, FlushQueue, GetData, GetMessages, GetStatus
+from qsctl.core.admin.command import (
+    Command,
+    FlagSamples,
+    FlushQueue,
+    GetData,
+    GetMessages,
+    GetStatus,
+    InsertSamples,
+    RemoveSamples,
+)
 from qsctl.core.admin.reply import ReturnCode
 from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.core.queue.settings import PersistenceKind
@@ -326,7 +335,14 @@ class Coordinator:
 def _queue_of(command: Command) -> ResourceIdentifier | None:
     """Return the queue whose process answers; None: the coordinator does."""
     match command:
-        case FlushQueue(queue) | GetMessages(queue) | GetStatus(queue):
+        case (
+            FlagSamples(queue)
+            | FlushQueue(queue)
+            | GetMessages(queue)
+            | GetStatus(queue)
+            | InsertSamples(queue)
+            | RemoveSamples(queue)
+        ):
             return queue
         case GetData(resource):
             return resource

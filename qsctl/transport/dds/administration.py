@@ -36,17 +36,15 @@ from qsctl.transport.dds.raw import RawWriter
 from qsctl.transport.dds.replies import reply_octets
 from qsctl.transport.dds.representations import BothRepresentations, raw_of_frames
 from qsctl.transport.dds.serialized_reader import SerializedReader
+from qsctl.transport.dds.wire_identity import NIL_OCTETS, WireGuid, WireIdentity
 from qsctl.transport.dds.wire_monitoring import WireQueueStatus
 from qsctl.transport.dds.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
     LOGGER_TOPIC,
     MONITORING_TOPIC,
-    NIL_OCTETS,
     WireCommandReply,
     WireCommandRequest,
-    WireGuid,
-    WireIdentity,
     WireLogMessage,
 )
 

@@ -27,9 +27,10 @@ from qsctl.core.statistics.status import (
     StatisticVariable,
 )
 from qsctl.identity import Guid, SampleIdentity, sequence_number_from_pair, sequence_number_pair
-from qsctl.instant import SECOND_NS
+from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.transport.dds.boundary import Malformed, decoded
 from qsctl.transport.dds.replica_wire import WireReplicationStatus
+from qsctl.transport.dds.wire_identity import WireGuid, WireIdentity, WireSequenceNumber
 from qsctl.transport.dds.wire_monitoring import (
     WireConsumerStatus,
     WireQueueStatus,
@@ -39,11 +40,8 @@ from qsctl.transport.dds.wire_monitoring import (
 from qsctl.transport.dds.wire_types import (
     UndeliveredReasonKind,
     WireDeadLetter,
-    WireGuid,
-    WireIdentity,
     WireQueueData,
     WireSampleBuffer,
-    WireSequenceNumber,
     WireServiceData,
 )
 
@@ -225,6 +223,14 @@ def message_from_wire(wire: Any) -> MessageData:
         redelivered=bool(wire.redelivered),
         dead_letter_from=wire.dead_letter_from,
         dead_letter_reason=wire.dead_letter_reason,
+        flags=wire.flags,
+        source_guid=Guid(bytes(wire.source_guid.value)),
+        related_source_guid=Guid(bytes(wire.related_source_guid.value)),
+        related_identity=identity_from_wire(wire.related_identity),
+        related_reader_guid=Guid(bytes(wire.related_reader_guid.value)),
+        expires_at_ns=INFINITE_NS
+        if wire.expires_at_high < 0
+        else sequence_number_from_pair(wire.expires_at_high, wire.expires_at_low),
     )
 
 

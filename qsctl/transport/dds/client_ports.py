@@ -35,11 +35,11 @@ from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import partition_qos, reader_qos
 from qsctl.transport.dds.raw import close_entity
 from qsctl.transport.dds.serialized_reader import SerializedReader
+from qsctl.transport.dds.wire_identity import WireGuid
 from qsctl.transport.dds.wire_types import (
     WireAcknowledgmentFrame,
     WireConsumerAvailability,
     WireFrame,
-    WireGuid,
     availability_topic,
     consumer_acknowledgment_topic,
     consumer_topic,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -22,20 +22,25 @@ from qsctl.core.admin.command import (
     CreateSubscriber,
     DeleteQueue,
     DeleteSubscriber,
+    FlagSamples,
     FlushQueue,
     GetData,
     GetMessages,
     GetRecording,
     GetStatus,
+    HeldSample,
+    InsertSamples,
+    RemoveSamples,
     Shutdown,
     StartRecording,
     StopRecording,
 )
 from qsctl.core.admin.request import xml_of_body
+from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import Refused, UsageError
-from qsctl.identity import SampleIdentity
+from qsctl.identity import GUID_SIZE_BYTES, SEQUENCE_NUMBER_MAX, SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.bodies import read_wire, wire_identity
 from qsctl.transport.dds.boundary import Malformed
@@ -52,8 +57,20 @@ from qsctl.transport.dds.wire_types import (
 STRING_BODY_MAX_BYTES: Final = 1024 * 1024
 """The limit of `config` for administration bodies, checked before anything is parsed."""
 
+OCTET_BODY_MAX_BYTES: Final = 80 * 1024 * 1024
+"""Of a command that names samples: the largest sample, and room for others."""
+
 _COUNT: Final = struct.Struct("<Q")
 """How many samples a GET wants at most, in its octet body, which [QS 5.4.6] leaves unused; empty: all."""
+
+_COUNT_AFTER: Final = struct.Struct("<QQ")
+"""The same, and the position behind which they are."""
+
+_INSERTED: Final = msgspec.msgpack.Decoder(tuple[InsertedSample, ...])
+_HELD: Final = msgspec.msgpack.Decoder(tuple[HeldSample, ...])
+_SAMPLES: Final = msgspec.msgpack.Encoder()
+
+_Named = TypeVar("_Named", tuple[InsertedSample, ...], tuple[HeldSample, ...])
 
 _STRING_SCHEME: Final = "str://"
 
@@ -123,6 +140,8 @@ def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
     """
     if len(request.string_body.encode()) > STRING_BODY_MAX_BYTES:
         raise Refused(f"the body has more than {STRING_BODY_MAX_BYTES} octets")
+    if len(request.octet_body) > OCTET_BODY_MAX_BYTES:
+        raise Refused(f"the octets of the body are more than {OCTET_BODY_MAX_BYTES}")
     if request.action is CommandActionKind.RTI_SERVICE_COMMAND_ACTION_SHUTDOWN:
         return Shutdown()
     resource = parse_resource(request.resource_identifier)
@@ -132,13 +151,17 @@ def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE:
             return _create(resource, request.string_body, snippets)
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE:
-            return _delete(resource, request.string_body)
+            return _delete(resource, request.string_body, request.octet_body)
+        case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_INSERT:
+            return InsertSamples(_of_samples(resource), _samples(_INSERTED, request.octet_body))
+        case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_UPDATE:
+            return FlagSamples(_of_samples(resource), _samples(_HELD, request.octet_body))
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET:
             return _get(resource, request.string_body, request.octet_body)
         case _:
             raise Refused(
                 f"{_action_name(request.action)} is no command of a queuing service",
-                remedy="The commands are CREATE, DELETE, GET and SHUTDOWN.",
+                remedy="The commands are CREATE, DELETE, GET, INSERT, UPDATE and SHUTDOWN.",
             )
 
 
@@ -154,7 +177,6 @@ def wire_request(command: Command | RawCreate, target: str, identity: SampleIden
         UsageError: a text is longer than the type allows.
     """
     action, resource, body = _parts(command)
-    count = command.count if isinstance(command, GetMessages) else 0
     for what, text, limit in (
         ("target", target, SERVICE_NAME_MAX_BYTES),
         ("resource identifier", resource, RESOURCE_IDENTIFIER_MAX_BYTES),
@@ -168,7 +190,7 @@ def wire_request(command: Command | RawCreate, target: str, identity: SampleIden
         action=action,
         resource_identifier=resource,
         string_body=body,
-        octet_body=_COUNT.pack(count) if count else b"",
+        octet_body=_octets(command),
         request_identity=wire_identity(identity),
     )
 
@@ -184,7 +206,9 @@ def _create(resource: ResourceIdentifier, body: str, snippets: SnippetReader) ->
     )
 
 
-def _delete(resource: ResourceIdentifier, body: str) -> Command:
+def _delete(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
+    if resource.leaf is ResourceKind.MESSAGE and len(octets):
+        return RemoveSamples(resource, _samples(_HELD, octets))
     if resource.leaf is ResourceKind.MESSAGE:
         return FlushQueue(resource, body)
     if resource.leaf is None and resource.is_queue():
@@ -194,6 +218,41 @@ def _delete(resource: ResourceIdentifier, body: str) -> Command:
     raise UsageError(
         f"{resource} cannot be deleted", remedy="Name a queue, the messages of a queue, or a shared subscriber."
     )
+
+
+def _of_samples(resource: ResourceIdentifier) -> ResourceIdentifier:
+    if resource.leaf is not ResourceKind.MESSAGE:
+        raise UsageError(f"{resource} names no samples", remedy="End it with a queue's /message.")
+    return resource
+
+
+def _samples(decoder: msgspec.msgpack.Decoder[_Named], octets: Any) -> _Named:
+    try:
+        named = decoder.decode(bytes(octets))
+    except msgspec.DecodeError as error:
+        raise UsageError(f"the samples of the body cannot be read: {error}", remedy="See transport/dds.") from None
+    if any(not _is_identity(each.identity) for each in named):
+        raise UsageError("an identity has no GUID of 16 octets, or no number of 64 bits", remedy="Give whole ones.")
+    return named
+
+
+def _is_identity(identity: SampleIdentity) -> bool:
+    return len(identity.writer_guid) == GUID_SIZE_BYTES and 0 <= identity.sequence_number <= SEQUENCE_NUMBER_MAX
+
+
+def _octets(command: Command | RawCreate) -> bytes:
+    """What a command has in its octet body."""
+    match command:
+        case GetMessages(_, _, count, 0):
+            return _COUNT.pack(count) if count else b""
+        case GetMessages(_, _, count, after_position):
+            return _COUNT_AFTER.pack(count, after_position)
+        case InsertSamples(_, samples):
+            return _SAMPLES.encode(samples)
+        case RemoveSamples(_, held) | FlagSamples(_, held):
+            return _SAMPLES.encode(held)
+        case _:
+            return b""
 
 
 def _recording(action: CommandActionKind, body: str) -> Command:
@@ -221,7 +280,12 @@ def _get(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
         case ResourceKind.DATA:
             return GetData(resource)
         case ResourceKind.MESSAGE:
-            return GetMessages(resource, body, _COUNT.unpack(bytes(octets))[0] if len(octets) == _COUNT.size else 0)
+            count, after_position = 0, 0
+            if len(octets) == _COUNT.size:
+                (count,) = _COUNT.unpack(bytes(octets))
+            elif len(octets) == _COUNT_AFTER.size:
+                count, after_position = _COUNT_AFTER.unpack(bytes(octets))
+            return GetMessages(resource, body, count, after_position)
         case _:
             raise UsageError(f"{resource} cannot be read", remedy="End it with /status, /data or /message.")
 
@@ -253,7 +317,13 @@ def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(queue.at(ResourceKind.STATUS)), ""
         case GetData(resource):
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(resource.at(ResourceKind.DATA)), ""
-        case GetMessages(queue, selector, _):
+        case InsertSamples(queue, _):
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_INSERT, str(queue.at(ResourceKind.MESSAGE)), ""
+        case FlagSamples(queue, _):
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_UPDATE, str(queue.at(ResourceKind.MESSAGE)), ""
+        case RemoveSamples(queue, _):
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, str(queue.at(ResourceKind.MESSAGE)), ""
+        case GetMessages(queue, selector):
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(queue.at(ResourceKind.MESSAGE)), selector
         case StartRecording(folder, level, max_bytes, sample_share):
             text = msgspec.json.encode(_RecordingBody(folder, level, max_bytes, sample_share)).decode()

@@ -13,15 +13,17 @@ from typing import Final, NamedTuple
 from qsctl.core.admin.reply import MessageData, MessageStatus, ReturnCode
 from qsctl.core.messages import CommandReply
 from qsctl.identity import Guid, SampleIdentity, sequence_number_from_pair, sequence_number_pair
-from qsctl.instant import SECOND_NS
+from qsctl.instant import INFINITE_NS, SECOND_NS
 from qsctl.transport.dds.frames import ENCAPSULATION, PADDING
 
 _REPLY_HEAD: Final = struct.Struct("<Ii")
 _NUMBER: Final = struct.Struct("<iI")
 _MESSAGE_HEAD: Final = struct.Struct("<I16siI")
 _MESSAGE_TAIL: Final = struct.Struct("<iIiIIB3x")
+_MESSAGE_ORIGIN: Final = struct.Struct("<I16s16s16siI16siI")
 _SIZE: Final = struct.Struct("<I")
 _GUID_BYTES: Final = 16
+_NEVER: Final = (-1, 0)
 _SECONDS_MAX: Final = 2**31 - 1
 
 
@@ -59,7 +61,16 @@ def message_octets(message: MessageData) -> bytes:
                 message.redelivered,
             ),
             _padded(_terminated(message.dead_letter_from)),
-            _sized(_terminated(message.dead_letter_reason)),
+            _padded(_terminated(message.dead_letter_reason)),
+            _MESSAGE_ORIGIN.pack(
+                message.flags,
+                message.source_guid,
+                message.related_source_guid,
+                message.related_identity.writer_guid,
+                *sequence_number_pair(message.related_identity.sequence_number),
+                message.related_reader_guid,
+                *(_NEVER if message.expires_at_ns >= INFINITE_NS else sequence_number_pair(message.expires_at_ns)),
+            ),
         )
     )
 
@@ -114,7 +125,7 @@ def parse_message(data: bytes) -> MessageData:
         queue_name, at = _text(data, at)
         high, low, seconds, nanoseconds, attempts, redelivered = _MESSAGE_TAIL.unpack_from(data, at)
         came_from, at = _text(data, at + _MESSAGE_TAIL.size)
-        reason, _ = _text(data, at)
+        reason, at = _text(data, at)
         return MessageData(
             queue_name,
             sequence_number_from_pair(high, low),
@@ -127,9 +138,18 @@ def parse_message(data: bytes) -> MessageData:
             bool(redelivered),
             came_from,
             reason,
+            *(_origin(data, at) if at + _MESSAGE_ORIGIN.size <= len(data) else ()),
         )
     except (struct.error, ValueError) as error:
         raise NotPlain(str(error)) from error
+
+
+def _origin(data: bytes, at: int) -> tuple[int, Guid, Guid, SampleIdentity, Guid, int]:
+    """The members that an earlier version of a service does not write."""
+    flags, source, related, guid, high, low, reader, until_high, until_low = _MESSAGE_ORIGIN.unpack_from(data, at)
+    identity = SampleIdentity(Guid(guid), sequence_number_from_pair(high, low))
+    expires_at_ns = INFINITE_NS if until_high < 0 else sequence_number_from_pair(until_high, until_low)
+    return flags, Guid(source), Guid(related), identity, Guid(reader), expires_at_ns
 
 
 def _terminated(text: str) -> bytes:

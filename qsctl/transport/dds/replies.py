@@ -7,20 +7,32 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
 from qsctl.core.admin.command import (
     Command,
+    FlagSamples,
     GetData,
     GetMessages,
     GetRecording,
     GetStatus,
+    InsertSamples,
+    RemoveSamples,
     StartRecording,
     StopRecording,
 )
-from qsctl.core.admin.reply import Body, MessageData, QueueData, RecordingStatus, Reply, ReturnCode, ServiceData
+from qsctl.core.admin.reply import (
+    Body,
+    MessageData,
+    QueueData,
+    RecordingStatus,
+    Reply,
+    ReturnCode,
+    SamplesChanged,
+    ServiceData,
+)
 from qsctl.core.messages import CommandReply, SampleFlag
 from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.identity import NIL_IDENTITY
@@ -48,6 +60,8 @@ from qsctl.transport.dds.wire_types import (
     WireQueueData,
     WireServiceData,
 )
+
+_Json = TypeVar("_Json", RecordingStatus, SamplesChanged)
 
 INTERMEDIATE: Final = int(SampleFlag.INTERMEDIATE_REPLY_SEQUENCE)
 NOT_FOUND: Final = 0x1_0000
@@ -83,7 +97,7 @@ def body_octets(body: Body, domain_ids: Mapping[str, int]) -> bytes:
             return octets_of(wire_queue_data(body, domain_ids))
         case MessageData():
             return packed_replies.message_octets(body)
-        case RecordingStatus():
+        case RecordingStatus() | SamplesChanged():
             return msgspec.json.encode(body)
 
 
@@ -133,10 +147,9 @@ def _body_from(octets: bytes, command: Command | RawCreate) -> Body | None:
         case GetStatus():
             return status_from_wire(read_wire(WireQueueStatus, octets))
         case StartRecording() | StopRecording() | GetRecording():
-            try:
-                return msgspec.json.decode(octets, type=RecordingStatus)
-            except msgspec.DecodeError as error:
-                raise Malformed(f"the status of a recording: {error}") from None
+            return _from_json(octets, RecordingStatus)
+        case InsertSamples() | FlagSamples() | RemoveSamples():
+            return _from_json(octets, SamplesChanged)
         case GetMessages():
             try:
                 return packed_replies.parse_message(octets)
@@ -148,3 +161,10 @@ def _body_from(octets: bytes, command: Command | RawCreate) -> Body | None:
             return queue_data_from_wire(read_wire(WireQueueData, octets))
         case _:
             return None
+
+
+def _from_json(octets: bytes, kind: type[_Json]) -> _Json:
+    try:
+        return msgspec.json.decode(octets, type=kind)
+    except msgspec.DecodeError as error:
+        raise Malformed(f"{kind.__name__}: {error}") from None

@@ -13,7 +13,7 @@ from cyclonedds.idl.annotations import appendable, key, mutable
 from cyclonedds.idl.types import bounded_str, float32, int32, int64, sequence, uint32, uint64
 
 from qsctl.transport.dds.replica_wire import WireReplicationStatus
-from qsctl.transport.dds.wire_types import WireGuid
+from qsctl.transport.dds.wire_identity import WireGuid
 
 
 @dataclass

@@ -13,14 +13,14 @@ from typing import Final
 
 from cyclonedds.idl import IdlEnum, IdlStruct
 from cyclonedds.idl.annotations import appendable, final, key, mutable
-from cyclonedds.idl.types import array, bounded_str, byte, int32, int64, sequence, uint32
+from cyclonedds.idl.types import bounded_str, byte, int32, int64, sequence, uint32
+
+from qsctl.transport.dds.wire_identity import WireGuid, WireIdentity
 
 COMMAND_REQUEST_TOPIC: Final = "rti/service/admin/command_request"
 COMMAND_REPLY_TOPIC: Final = "rti/service/admin/command_reply"
 MONITORING_TOPIC: Final = "rti/queuing_service/monitoring/shared_reader_queue"
 LOGGER_TOPIC: Final = "rti/distlog"
-
-NIL_OCTETS: Final = bytes(16)
 
 ACTION_PREFIX: Final = "RTI_SERVICE_COMMAND_ACTION_"
 """What the names of actions begin with; people write the rest."""
@@ -43,7 +43,7 @@ class ServiceKind(IdlEnum, typename="RTI.Service.Admin.ServiceKind", default="RT
 class CommandActionKind(
     IdlEnum, typename="RTI.Service.Admin.CommandActionKind", default="RTI_SERVICE_COMMAND_ACTION_GET"
 ):
-    """What to do. A queuing service knows CREATE, DELETE, GET and SHUTDOWN [QS 5.2]; the numbers are ours."""
+    """What to do. [QS 5.2] has CREATE, DELETE, GET and SHUTDOWN; INSERT and UPDATE are ours, as are the numbers."""
 
     RTI_SERVICE_COMMAND_ACTION_LOAD = 1
     RTI_SERVICE_COMMAND_ACTION_UNLOAD = 2
@@ -73,32 +73,6 @@ class CommandReplyRetcode(
     RTI_SERVICE_COMMAND_REPLY_UNSUPPORTED = 3
     RTI_SERVICE_COMMAND_REPLY_ALREADY_EXISTS = 4
     RTI_SERVICE_COMMAND_REPLY_DUPLICATED = 5
-
-
-@dataclass
-@final
-class WireGuid(IdlStruct, typename="RTI.QueuingService.GUID_t"):
-    """`GUID_t`: 16 octets."""
-
-    value: array[byte, 16] = NIL_OCTETS
-
-
-@dataclass
-@final
-class WireSequenceNumber(IdlStruct, typename="RTI.QueuingService.SequenceNumber_t"):
-    """`SequenceNumber_t`: 64 bits in two halves."""
-
-    high: int32 = 0
-    low: uint32 = 0
-
-
-@dataclass
-@final
-class WireIdentity(IdlStruct, typename="RTI.QueuingService.SampleIdentity_t"):
-    """`SampleIdentity_t`."""
-
-    writer_guid: WireGuid = field(default_factory=WireGuid)
-    sequence_number: WireSequenceNumber = field(default_factory=WireSequenceNumber)
 
 
 @dataclass
@@ -201,7 +175,10 @@ class WireMessageStatus(IdlEnum, typename="RTI.QueuingService.MessageStatusKind"
 @dataclass
 @appendable
 class WireMessage(IdlStruct, typename="RTI.QueuingService.Message"):
-    """`Message` [QS 5.4.6]; the members after `sample_buffer` are ours."""
+    """`Message` [QS 5.4.6]; the members after `sample_buffer` are ours.
+
+    `expires_at` is in nanoseconds since 1970, in two halves; the upper one -1: never.
+    """
 
     status: WireMessageStatus = WireMessageStatus.UNDELIVERED
     original_virtual_sample_identity: WireIdentity = field(default_factory=WireIdentity)
@@ -215,6 +192,13 @@ class WireMessage(IdlStruct, typename="RTI.QueuingService.Message"):
     redelivered: bool = False
     dead_letter_from: str = ""
     dead_letter_reason: str = ""
+    flags: uint32 = 0
+    source_guid: WireGuid = field(default_factory=WireGuid)
+    related_source_guid: WireGuid = field(default_factory=WireGuid)
+    related_identity: WireIdentity = field(default_factory=WireIdentity)
+    related_reader_guid: WireGuid = field(default_factory=WireGuid)
+    expires_at_high: int32 = -1
+    expires_at_low: uint32 = 0
 
 
 @dataclass

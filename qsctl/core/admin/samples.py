@@ -1,0 +1,85 @@
+"""Samples that a command inserts, flags or removes one by one (an extension).
+
+Decides: the reply. Inserting is the queue's, see `core.queue.insertion`. A client that moves samples flags them,
+inserts them, and removes them, and waits for each reply, which rests on the records: a crash in between leaves them in
+the source, or in both queues and flagged in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from qsctl.core.admin.command import HeldSample
+from qsctl.core.admin.reply import Reply, ReturnCode, SamplesChanged
+from qsctl.core.admin.resolve import short_name
+from qsctl.core.hosted_service import HostedService
+from qsctl.core.inserted_sample import InsertedSample
+from qsctl.core.queue.dead_letter import dead_letter_identity
+from qsctl.core.queue.insertion import Insertion
+from qsctl.core.queue.sample import Sample
+from qsctl.errors import Refused
+from qsctl.instant import Nanoseconds
+from qsctl.resource import ResourceIdentifier
+
+SAMPLES_MAX: Final = 2_000
+"""The most that one command may name: they are done in one turn, in which all else waits."""
+
+
+def insert_samples(
+    host: HostedService, now: Nanoseconds, queue: ResourceIdentifier, samples: Sequence[InsertedSample]
+) -> Reply:
+    """Enqueue samples; the reply says which were refused.
+
+    Raises:
+        Refused: there are too many, the queue is being deleted, or another replica is its master.
+    """
+    _check_count(samples)
+    became = host.insert(now, queue, samples)
+    refused = tuple(at for at, each in enumerate(became) if not each.is_done)
+    done_count = len(became) - len(refused)
+    body = SamplesChanged(
+        done_count, became.count(Insertion.HELD_ALREADY), refused, became[refused[0]].value if refused else ""
+    )
+    return Reply(ReturnCode.OK, f"{done_count} of {len(became)} samples are in queue {short_name(queue)}", body)
+
+
+def flag_samples(host: HostedService, queue: ResourceIdentifier, samples: Sequence[HeldSample]) -> Reply:
+    """Flag those of these samples as redelivered that are held, and that no consumer has.
+
+    Raises:
+        Refused: there are too many, or another replica is the queue's master.
+    """
+    _check_count(samples)
+    became = host.flag(queue, [_held(host, queue, each) for each in samples])
+    refused = tuple(at for at, is_flagged in enumerate(became) if not is_flagged)
+    done_count = len(became) - len(refused)
+    body = SamplesChanged(done_count, 0, refused, "a consumer has it, or had it" if refused else "")
+    return Reply(ReturnCode.OK, f"{done_count} of {len(became)} samples of queue {short_name(queue)} are flagged", body)
+
+
+def remove_samples(
+    host: HostedService, now: Nanoseconds, queue: ResourceIdentifier, samples: Sequence[HeldSample]
+) -> Reply:
+    """Remove those of these samples that are held; the reply says which were not.
+
+    Raises:
+        Refused: there are too many, or another replica is the queue's master.
+    """
+    _check_count(samples)
+    found = [_held(host, queue, each) for each in samples]
+    removed_count = host.flush(now, queue, [each for each in found if each is not None])
+    missing = tuple(at for at, each in enumerate(found) if each is None)
+    body = SamplesChanged(removed_count, 0, missing, "the queue does not hold it" if missing else "")
+    return Reply(ReturnCode.OK, f"{removed_count} of {len(found)} samples removed from queue {short_name(queue)}", body)
+
+
+def _held(host: HostedService, queue: ResourceIdentifier, meant: HeldSample) -> Sample | None:
+    origin = meant.dead_letter_from
+    sample = host.sample(queue, dead_letter_identity(origin, meant.identity) if origin else meant.identity)
+    return sample if sample is not None and sample.position == meant.position else None
+
+
+def _check_count(samples: Sequence[object]) -> None:
+    if len(samples) > SAMPLES_MAX:
+        raise Refused(f"the command names {len(samples)} samples", remedy=f"Name {SAMPLES_MAX} at most, and go on.")

@@ -1,0 +1,28 @@
+"""A sample as a command brings it to a queue (an extension)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+
+class InsertedSample(msgspec.Struct, frozen=True, array_like=True):
+    """A sample that a command enqueues, with all that made it what it was in another queue.
+
+    `expires_at_ns` is absolute; where it is infinite the queue's own lifespan begins anew. `dead_letter_from` and
+    `dead_letter_reason` are for a dead-letter queue, which takes only samples that have them.
+    """
+
+    identity: SampleIdentity
+    payload: bytes
+    source_guid: Guid = NIL_GUID
+    related_source_guid: Guid = NIL_GUID
+    related_identity: SampleIdentity = NIL_IDENTITY
+    related_reader_guid: Guid = NIL_GUID
+    flags: int = 0
+    redelivered: bool = True
+    expires_at_ns: Nanoseconds = INFINITE_NS
+    dead_letter_from: str = ""
+    dead_letter_reason: str = ""

@@ -1,0 +1,77 @@
+"""Samples that a command enqueues: moved from another queue, requeued, or imported (an extension).
+
+Decides: what of such a sample is kept, and what may become of it. Its identity, its related identities and its flags
+stay. It is flagged INSERTED, and REDELIVERED unless it is told otherwise: it may lie in two queues after a crash, and a
+consumer may have processed it. Attempts begin anew.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, unique
+from typing import Final
+
+from qsctl.core.inserted_sample import InsertedSample
+from qsctl.core.messages import SampleFlag
+from qsctl.core.queue.dead_letter import dead_letter_identity
+from qsctl.core.queue.lifespan import QueueLifespan
+from qsctl.core.queue.sample import DeadLetterOrigin, Sample
+from qsctl.core.records import DeadLetterReason
+from qsctl.instant import INFINITE_NS, Nanoseconds
+
+_INSERTED: Final = int(SampleFlag.INSERTED)
+_OF_THE_SERVICE: Final = int(SampleFlag.REDELIVERED | SampleFlag.LAST_SHARED_READER_QUEUE)
+
+
+@unique
+class Insertion(Enum):
+    """What became of a sample that a command brought; the value says why it was refused."""
+
+    ENQUEUED = ""
+    HELD_ALREADY = "the queue holds it"
+    NO_ROOM = "the queue is full"
+    NOT_STORED = "the service has suspended the queue: its disk is full or fails"
+    EXPIRED = "its lifespan is over"
+    NO_DEAD_LETTER = "a dead-letter queue takes only dead letters, with the queue that they come from and a reason"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the queue holds the sample."""
+        return self in (Insertion.ENQUEUED, Insertion.HELD_ALREADY)
+
+
+def sample_of(
+    now: Nanoseconds, inserted: InsertedSample, position: int, lifespan: QueueLifespan, *, is_dead_letter: bool
+) -> Sample | None:
+    """Return the sample as a queue holds it; None: it is no dead letter, and the queue takes no others.
+
+    Args:
+        now: the instant.
+        inserted: the sample as the command has it.
+        position: its place in the queue.
+        lifespan: of the queue; it begins now, unless the sample has an end of its own.
+        is_dead_letter: whether the queue holds dead letters; elsewhere where a dead letter came from is left out.
+    """
+    origin = None
+    identity = inserted.identity
+    if is_dead_letter:
+        reason = DeadLetterReason.__members__.get(inserted.dead_letter_reason)
+        if reason is None or not inserted.dead_letter_from:
+            return None
+        origin = DeadLetterOrigin(inserted.dead_letter_from, 0, identity, reason)
+        identity = dead_letter_identity(inserted.dead_letter_from, identity)
+    has_end = inserted.expires_at_ns < INFINITE_NS
+    return Sample(
+        position=position,
+        identity=identity,
+        payload=inserted.payload,
+        size_bytes=len(inserted.payload),
+        enqueued_at_ns=now,
+        expires_at_ns=inserted.expires_at_ns if has_end else lifespan.expiry(now, INFINITE_NS, now),
+        source_guid=inserted.source_guid,
+        related_source_guid=inserted.related_source_guid,
+        related_identity=inserted.related_identity,
+        related_reader_guid=inserted.related_reader_guid,
+        flags=(inserted.flags & ~_OF_THE_SERVICE) | _INSERTED,
+        dead_letter=origin,
+        redelivered=inserted.redelivered,
+    )
