@@ -130,6 +130,7 @@ Completer = Callable[[typer.Context, str], list[str]]
 
 COMPLETERS: Final[dict[str, Completer]] = {
     "QUEUE": queues,
+    "TO_QUEUE": queues,
     "QUEUE_OR_TOPIC": topics_and_queues,
     "S": subscribers,
     "SUBSCRIBER": subscribers,

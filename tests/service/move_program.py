@@ -19,9 +19,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from qsctl.client.transfer import Transfer
-
 from qsctl.client.administration import Administration
+from qsctl.client.transfer import Transfer
 from qsctl.core.admin.reply import MessageData
 from qsctl.core.messages import AckResponse, Write
 from qsctl.resource import ResourceIdentifier, parse_resource

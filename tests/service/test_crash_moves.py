@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from qsctl.client.transfer import Transfer
 
 from qsctl.client.administration import Administration
+from qsctl.client.transfer import Transfer
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import RedeliverySettings, ResourceLimitSettings
 from qsctl.service.embedded import open_embedded

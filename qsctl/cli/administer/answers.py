@@ -10,9 +10,11 @@ from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TextBloc
 from qsctl.errors import NotFound
 
 if TYPE_CHECKING:
+    from qsctl.cli.confirmation import Hit
     from qsctl.core.messages import CommandReply
 
 OK: Final = "OK"
+DRY_RUN: Final = "DRY_RUN"
 SERVICE_HELP = {"service": "application name of the service that answered"}
 
 
@@ -33,7 +35,7 @@ class Answers(Result):
     answers: tuple[Answer, ...]
 
     field_help: ClassVar[Mapping[str, str]] = {
-        "return_code": "OK (gone before, too: --idempotent) or DUPLICATED (created before, --idempotent)",
+        "return_code": "OK (gone before, too: --idempotent), DUPLICATED (created before, --idempotent) or DRY_RUN",
         "resource": "the resource identifier that the command was for",
         "message": "text of the reply",
         **SERVICE_HELP,
@@ -73,6 +75,12 @@ class Answers(Result):
 def answers(resource: object, replies: Iterable[CommandReply]) -> Answers:
     """Return the answers of services that carried the command out, or found it done."""
     return Answers(str(resource), tuple(_answer(each) for each in replies))
+
+
+def trial(resource: object, hits: Sequence[Hit]) -> Answers:
+    """Return what a command would have hit: an answer each, or one that says that there is nothing."""
+    found = tuple(Answer(hit.service, DRY_RUN, hit.what) for hit in hits)
+    return Answers(str(resource), found or (Answer("", DRY_RUN, "nothing"),))
 
 
 def _answer(reply: CommandReply) -> Answer:

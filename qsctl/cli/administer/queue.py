@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.administer.answers import Answers, answers, deleted
+from qsctl.cli.administer.answers import Answers, answers, deleted, trial
 from qsctl.cli.administer.queue_options import QueueOptions
 from qsctl.cli.administer.snippets import (
     FileOption,
@@ -18,7 +19,12 @@ from qsctl.cli.administer.snippets import (
     surroundings,
 )
 from qsctl.cli.command import Commands
+from qsctl.cli.confirmation import DestructionOptions, Hit, queues_hit
 from qsctl.cli.service_options import SERVICE_PANEL, IdempotentOption, QueueArgument, SelectOption, TargetOptions
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
+    from qsctl.resource import ResourceIdentifier
 
 COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
@@ -76,8 +82,14 @@ def create_queue(
 @COMMANDS.command(
     "delete-queue", examples=("qsctl delete-queue Orders", "qsctl delete-queue Billing/Orders --idempotent")
 )
-def delete_queue(name: QueueArgument, idempotent: IdempotentOption = False, *, service: TargetOptions) -> Answers:
-    """Delete a queue with its samples.
+def delete_queue(
+    name: QueueArgument,
+    idempotent: IdempotentOption = False,
+    *,
+    consent: DestructionOptions,
+    service: TargetOptions,
+) -> Answers:
+    """Delete a queue with its samples. On a terminal it says what they are, and asks.
 
     Exits with 4 when there is none of that name.
     """
@@ -85,6 +97,9 @@ def delete_queue(name: QueueArgument, idempotent: IdempotentOption = False, *, s
 
         def delete() -> Answers:
             resource = administration.queue_named(name)
+            hits = consent.trial(lambda: queues_hit(administration, "would be deleted", lambda _name: True, resource))
+            if hits is not None:
+                return trial(resource, hits)
             return answers(resource, administration.delete_queue(resource, idempotent=idempotent))
 
         return deleted(name, delete, idempotent=idempotent)
@@ -97,9 +112,29 @@ def delete_queue(name: QueueArgument, idempotent: IdempotentOption = False, *, s
         "qsctl flush-queue Orders --select '@sample_queue_status = UNDELIVERED_MESSAGE_STATUS'",
     ),
 )
-def flush_queue(name: QueueArgument, select: SelectOption = "", *, service: TargetOptions) -> Answers:
-    """Remove samples from a queue: all of them, or those that a selector matches."""
+def flush_queue(
+    name: QueueArgument, select: SelectOption = "", *, consent: DestructionOptions, service: TargetOptions
+) -> Answers:
+    """Remove samples from a queue: all of them, or those that a selector matches.
+
+    On a terminal it says how many they are, and asks.
+    """
     selector = checked_selector(select)
     with service.open() as administration:
         resource = administration.queue_named(name)
+        hits = consent.trial(lambda: _samples_hit(administration, resource, selector))
+        if hits is not None:
+            return trial(resource, hits)
         return answers(resource, administration.flush_queue(resource, selector))
+
+
+def _samples_hit(administration: Administration, queue: ResourceIdentifier, selector: str) -> list[Hit]:
+    if not selector:
+        return queues_hit(administration, "would be emptied", lambda _name: True, queue)
+    from qsctl.core.admin.resolve import short_name
+
+    found = Counter(each.service for each in administration.messages(queue, selector))
+    name = short_name(queue)
+    return [
+        Hit(service, f"{count} selected samples of queue {name} would be removed") for service, count in found.items()
+    ]

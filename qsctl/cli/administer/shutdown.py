@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from qsctl.cli.administer.answers import Answers, answers
+from qsctl.cli.administer.answers import Answers, answers, trial
 from qsctl.cli.command import Commands
+from qsctl.cli.confirmation import DestructionOptions, Hit
+from qsctl.cli.output.results import counted
 from qsctl.cli.service_options import SERVICE_PANEL, TargetOptions
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
 
 COMMANDS: Final = Commands(panel=SERVICE_PANEL)
 
@@ -32,8 +37,9 @@ def shutdown(
             "from its file.",
         ),
     ] = False,
+    consent: DestructionOptions,
 ) -> Answers:
-    """Stop a running service.
+    """Stop a running service. On a terminal it names the services that it will stop, with what they hold, and asks.
 
     A service that runs inside another program answers UNSUPPORTED, and the command exits with 7.
     """
@@ -44,9 +50,27 @@ def shutdown(
             "--fresh is for an embedded service", remedy="The files of a running service are on its own machine."
         )
     with service.open(ends=True) as administration:
+        hits = consent.trial(lambda: _services_hit(administration))
+        if hits is not None:
+            return trial("/", hits)
         if fresh:
             from qsctl.service.embedded import EmbeddedService
 
             assert isinstance(administration.connection, EmbeddedService)
             administration.connection.forget_configuration()
         return answers("/", administration.shut_down())
+
+
+def _services_hit(administration: Administration) -> list[Hit]:
+    """The services that would stop, each with what it holds."""
+    held: dict[str, list[int]] = {each.service: [] for each in administration.service_data()}
+    for service, status in administration.statuses():
+        held[service].append(status.current_message_count)
+    return [
+        Hit(
+            service,
+            f"service {service} with {counted(len(counts), 'queue')} and {counted(sum(counts), 'sample')} would stop; "
+            "what is in volatile queues would be lost",
+        )
+        for service, counts in held.items()
+    ]

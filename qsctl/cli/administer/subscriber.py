@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from qsctl.cli.administer.answers import Answers, answers, deleted
+from qsctl.cli.administer.answers import Answers, answers, deleted, trial
 from qsctl.cli.administer.queue_options import check_name
 from qsctl.cli.administer.snippets import (
     DEFAULT_SESSION,
@@ -17,6 +17,7 @@ from qsctl.cli.administer.snippets import (
     surroundings,
 )
 from qsctl.cli.command import Commands
+from qsctl.cli.confirmation import DestructionOptions, queues_hit
 from qsctl.cli.service_options import SERVICE_PANEL, IdempotentOption, TargetOptions
 from qsctl.errors import UsageError
 
@@ -81,16 +82,25 @@ def delete_subscriber(
     ],
     idempotent: IdempotentOption = False,
     *,
+    consent: DestructionOptions,
     service: TargetOptions,
 ) -> Answers:
-    """Delete a shared subscriber with all its queues and their samples.
+    """Delete a shared subscriber with all its queues and their samples. On a terminal it says what they are, and asks.
 
     Exits with 4 when there is none of that name.
     """
+    from qsctl.core.admin.resolve import short_name
+
     with service.open() as administration:
 
         def delete() -> Answers:
             resource = administration.subscriber_named(name)
+            inside = f"{short_name(resource)}/"
+            hits = consent.trial(
+                lambda: queues_hit(administration, "would be deleted", lambda queue: queue.startswith(inside))
+            )
+            if hits is not None:
+                return trial(resource, hits)
             return answers(resource, administration.delete_subscriber(resource, idempotent=idempotent))
 
         return deleted(name, delete, idempotent=idempotent)

@@ -1,0 +1,90 @@
+"""What destroys: a trial with `--dry-run`, and a question on a terminal unless `--yes` is given.
+
+Decides: who is asked. A script is not: where standard input or standard error is no terminal, the command is carried
+out as it always was. What will be hit is looked up only where it is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qsctl.cli.option_groups import OptionGroup
+from qsctl.cli.output.results import counted
+from qsctl.errors import ExitStatus, QsctlError
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
+    from qsctl.resource import ResourceIdentifier
+
+
+class Declined(QsctlError):
+    """The user was asked and said no."""
+
+    exit_status = ExitStatus.NO
+
+
+@dataclass(frozen=True)
+class Hit:
+    """What a command would hit in one service, in words: `queue P/S/Orders with 12 samples`."""
+
+    service: str
+    what: str
+
+
+@dataclass(frozen=True)
+class DestructionOptions(OptionGroup):
+    """Whether something is destroyed, shown or asked about."""
+
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Consent in advance, without the question on a terminal.")
+    ] = False
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Trial: what would be hit is shown, and nothing is changed.")
+    ] = False
+
+    def trial(self, find: Callable[[], Sequence[Hit]]) -> Sequence[Hit] | None:
+        """Return what would be hit where it is only to be shown; None: the caller goes on, for the user agreed.
+
+        Raises:
+            Declined: the user was asked and said no.
+        """
+        if self.dry_run:
+            return find()
+        if not self.yes and sys.stdin.isatty() and sys.stderr.isatty():
+            for hit in find():
+                typer.echo(f"{hit.service}: {hit.what}" if hit.service else hit.what, err=True)
+            if not typer.confirm("Go on?", err=True):
+                raise Declined("nothing was done", remedy="With --yes nothing is asked.")
+        return None
+
+
+def queues_hit(
+    administration: Administration, does: str, is_hit: Callable[[str], bool], queue: ResourceIdentifier | None = None
+) -> list[Hit]:
+    """Return the queues that a command would hit, with what they hold.
+
+    Args:
+        administration: the services.
+        does: what becomes of a queue, in words.
+        is_hit: whether a queue of this full name is hit.
+        queue: the only one; None: of all.
+    """
+    found = administration.statuses(queue) if queue is not None else administration.statuses()
+    return [
+        Hit(
+            service,
+            f"queue {status.queue_name} with {counted(status.current_message_count, 'sample')}"
+            f"{_with_consumers(status.current_sent_message_count)} {does}",
+        )
+        for service, status in found
+        if is_hit(status.queue_name)
+    ]
+
+
+def _with_consumers(count: int) -> str:
+    return f", {count} of them with consumers," if count else ""

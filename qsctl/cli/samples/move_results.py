@@ -1,0 +1,121 @@
+"""What `qsctl move`, `requeue` and `import` return: what became of samples, by the queue that they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, counted
+from qsctl.errors import ExitStatus
+
+
+@dataclass(frozen=True)
+class MovedTo:
+    """What became of the samples for one queue."""
+
+    target: str
+    moved_count: int
+    duplicate_count: int
+    refused_count: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Moved(Result):
+    """Samples that went to queues, or would go."""
+
+    source: str
+    targets: tuple[MovedTo, ...]
+    stayed_count: int
+    is_trial: bool
+    verb: str = "moved"
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "source": "PARTICIPANT/SUBSCRIBER/QUEUE, or the file, that the samples come from",
+        "target": "PARTICIPANT/SUBSCRIBER/QUEUE that they are for",
+        "moved_count": "samples that are in the target now; with dry_run that would be",
+        "duplicate_count": "those of them that the target held already",
+        "refused_count": "samples that the target refused; they stay where they are",
+        "reason": "why it refused the first of them",
+        "stayed_count": "samples that have no queue to go to, of all targets (csv and jsonl: repeated in each row)",
+        "dry_run": "whether nothing was changed",
+    }
+
+    @property
+    def moved_count(self) -> int:
+        """How many samples are in their targets."""
+        return sum(each.moved_count for each in self.targets)
+
+    @property
+    def left_count(self) -> int:
+        """How many were to go, and stay."""
+        return self.stayed_count + sum(each.refused_count for each in self.targets)
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """PARTLY_DONE when some stay, REFUSED when all do."""
+        if not self.left_count:
+            return ExitStatus.DONE
+        return ExitStatus.PARTLY_DONE if self.moved_count else ExitStatus.REFUSED
+
+    def document(self) -> Plain:
+        """An object with the targets."""
+        return {
+            "source": self.source,
+            "targets": [
+                {
+                    "target": each.target,
+                    "moved_count": each.moved_count,
+                    "duplicate_count": each.duplicate_count,
+                    "refused_count": each.refused_count,
+                    "reason": each.reason,
+                }
+                for each in self.targets
+            ],
+            "stayed_count": self.stayed_count,
+            "dry_run": self.is_trial,
+        }
+
+    def rows(self) -> list[Row]:
+        """One row a target."""
+        return [
+            {
+                "source": self.source,
+                "target": each.target,
+                "moved_count": each.moved_count,
+                "duplicate_count": each.duplicate_count,
+                "refused_count": each.refused_count,
+                "reason": each.reason,
+                "stayed_count": self.stayed_count,
+                "dry_run": self.is_trial,
+            }
+            for each in self.targets
+        ]
+
+    def blocks(self) -> list[Block]:
+        """A sentence, and a table where there is more than one target or more to say."""
+        verb = f"would be {self.verb}" if self.is_trial else self.verb
+        to = f" to {self.targets[0].target}" if len(self.targets) == 1 else ""
+        blocks: list[Block] = [
+            TextBlock(
+                f"{counted(self.moved_count, 'sample')} {verb}{to} from {self.source}",
+                "plain" if self.left_count or self.is_trial else "good",
+            )
+        ]
+        if len(self.targets) > 1 or any(each.duplicate_count or each.refused_count for each in self.targets):
+            columns = [
+                Column("target", "Queue"),
+                Column("moved_count", self.verb.capitalize(), "right"),
+                Column("duplicate_count", "There already", "right"),
+                Column("refused_count", "Refused", "right"),
+                Column("reason", "Reason"),
+            ]
+            blocks.append(TableBlock(columns, self.rows()))
+        if self.stayed_count:
+            blocks.append(
+                TextBlock(
+                    f"{counted(self.stayed_count, 'sample')} stay: the queue they come from is not hosted.", "bad"
+                )
+            )
+        return blocks

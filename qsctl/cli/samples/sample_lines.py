@@ -1,0 +1,187 @@
+"""A sample as a line of an exported file: JSON with everything that an import needs to make the same sample again.
+
+Decides: the fields and their spelling. They are those of `qsctl get messages -o jsonl`, with what only an import needs.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from qsctl.cli.output.payloads import BASE64, JSON, TEXT, ContentReader
+from qsctl.core.inserted_sample import InsertedSample
+from qsctl.core.records import DeadLetterReason
+from qsctl.errors import InvalidInput, UsageError
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity, guid_from_hex, identity_from_text
+from qsctl.instant import INFINITE_NS
+
+if TYPE_CHECKING:
+    from qsctl.config.types import TypeLibrary
+    from qsctl.core.admin.reply import MessageData
+
+FIELD_HELP: Final = {
+    "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE it was exported from",
+    "position": "place in that queue",
+    "identity": "WRITER_GUID:SEQUENCE_NUMBER",
+    "enqueued_at_ns": "instant of entering that queue, nanoseconds since 1970",
+    "expires_at_ns": "instant of the end of its lifespan, nanoseconds since 1970; null: never",
+    "attempts": "deliveries that failed",
+    "redelivered": "a consumer may have processed it",
+    "flags": "flag bits: 4 replicate, 256 enqueued by a command",
+    "source_guid": "GUID that a reply is addressed to",
+    "related_source_guid": "of a reply: GUID of its requester",
+    "related_identity": "of a reply: the request",
+    "related_reader_guid": "of a reply: the requester's reader",
+    "dead_letter_from": "of a dead letter: TOPIC@SUBSCRIBER it came from",
+    "dead_letter_reason": "of a dead letter: LIFESPAN or MAX_RETRIES",
+    "payload": "the sample's content",
+    "payload_encoding": "text (it is UTF-8), base64, or json (by the queue's type, --types)",
+}
+
+
+class SampleLine(msgspec.Struct, frozen=True):
+    """One line; only `payload` has to be there."""
+
+    payload: msgspec.Raw
+    payload_encoding: str = TEXT
+    queue_name: str = ""
+    position: int = 0
+    identity: str = ""
+    enqueued_at_ns: int = 0
+    expires_at_ns: int | None = None
+    attempts: int = 0
+    redelivered: bool = False
+    flags: int = 0
+    source_guid: str = ""
+    related_source_guid: str = ""
+    related_identity: str = ""
+    related_reader_guid: str = ""
+    dead_letter_from: str = ""
+    dead_letter_reason: str = ""
+
+
+_LINES: Final = msgspec.json.Decoder(SampleLine)
+_FLAGS_MAX: Final = 0xFFFF
+_REASONS: Final = ("", *DeadLetterReason.__members__)
+
+
+def line_of(sample: MessageData, reader: ContentReader) -> dict[str, object]:
+    """Return a sample as the fields of a line, in the order of `FIELD_HELP`."""
+    payload, encoding = reader.for_origin(sample.dead_letter_from).read(sample.payload or b"")
+    return {
+        "queue_name": sample.queue_name,
+        "position": sample.position,
+        "identity": str(sample.identity),
+        "enqueued_at_ns": sample.enqueued_at_ns,
+        "expires_at_ns": None if sample.expires_at_ns >= INFINITE_NS else sample.expires_at_ns,
+        "attempts": sample.attempts,
+        "redelivered": sample.redelivered,
+        "flags": sample.flags,
+        "source_guid": _text_of(sample.source_guid),
+        "related_source_guid": _text_of(sample.related_source_guid),
+        "related_identity": "" if sample.related_identity == NIL_IDENTITY else str(sample.related_identity),
+        "related_reader_guid": _text_of(sample.related_reader_guid),
+        "dead_letter_from": sample.dead_letter_from,
+        "dead_letter_reason": sample.dead_letter_reason,
+        "payload": payload,
+        "payload_encoding": encoding,
+    }
+
+
+def sample_of_line(
+    text: bytes, place: str, unnamed: SampleIdentity, types: TypeLibrary | None, type_name: str
+) -> InsertedSample:
+    """Read a line.
+
+    Args:
+        text: the line.
+        place: the file and the line's number, for errors.
+        unnamed: the identity of a sample whose line has none.
+        types: definitions, for contents in JSON.
+        type_name: the type of the queue that the sample is for.
+
+    Raises:
+        InvalidInput: names the place, the field, what stands there and what may.
+    """
+    try:
+        line = _LINES.decode(text)
+    except msgspec.DecodeError as error:
+        raise InvalidInput(
+            f"{place}: {error}", remedy="A line is one JSON object; `--format-help` has its fields."
+        ) from None
+    payload = _payload(line, place, types, type_name)
+    return sample_of_fields(line, payload, place, unnamed)
+
+
+def sample_of_fields(line: SampleLine, payload: bytes, place: str, unnamed: SampleIdentity) -> InsertedSample:
+    """Check the fields of a line, or of a row that says the same; see `sample_of_line`."""
+    if not 0 <= line.flags <= _FLAGS_MAX:
+        raise InvalidInput(f"{place}: flags is {line.flags}", remedy=f"Allowed: 0 to {_FLAGS_MAX}.")
+    if line.dead_letter_reason not in _REASONS:
+        raise InvalidInput(
+            f"{place}: dead_letter_reason is {line.dead_letter_reason!r}",
+            remedy="Allowed: LIFESPAN, MAX_RETRIES, empty.",
+        )
+    return InsertedSample(
+        _identity(line.identity, "identity", place) if line.identity else unnamed,
+        payload,
+        _guid(line.source_guid, "source_guid", place),
+        _guid(line.related_source_guid, "related_source_guid", place),
+        _identity(line.related_identity, "related_identity", place) if line.related_identity else NIL_IDENTITY,
+        _guid(line.related_reader_guid, "related_reader_guid", place),
+        line.flags,
+        line.redelivered,
+        INFINITE_NS if line.expires_at_ns is None else line.expires_at_ns,
+        line.dead_letter_from,
+        line.dead_letter_reason,
+    )
+
+
+def _payload(line: SampleLine, place: str, types: TypeLibrary | None, type_name: str) -> bytes:
+    if line.payload_encoding == JSON:
+        from qsctl.cli.samples.json_form import payload_of_json
+
+        try:
+            return payload_of_json(bytes(line.payload).decode(), type_name, types)
+        except (InvalidInput, UsageError) as error:
+            raise InvalidInput(f"{place}: payload: {error.message}", remedy=error.remedy) from None
+    if line.payload_encoding not in (TEXT, BASE64):
+        raise InvalidInput(
+            f"{place}: payload_encoding is {line.payload_encoding!r}", remedy=f"Allowed: {TEXT}, {BASE64}, {JSON}."
+        )
+    value = json.loads(bytes(line.payload))
+    if not isinstance(value, str):
+        raise InvalidInput(
+            f"{place}: payload is {bytes(line.payload)[:40].decode()}, and its encoding {line.payload_encoding}",
+            remedy=f"Write a string, or payload_encoding {JSON}.",
+        )
+    if line.payload_encoding == TEXT:
+        return value.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise InvalidInput(
+            f"{place}: payload is no base64: {error}", remedy="Write what `qsctl export` wrote."
+        ) from None
+
+
+def _identity(text: str, field: str, place: str) -> SampleIdentity:
+    try:
+        return identity_from_text(text)
+    except UsageError as error:
+        raise InvalidInput(f"{place}: {field}: {error.message}", remedy=error.remedy) from None
+
+
+def _guid(text: str, field: str, place: str) -> Guid:
+    try:
+        return guid_from_hex(text) if text else NIL_GUID
+    except UsageError as error:
+        raise InvalidInput(f"{place}: {field}: {error.message}", remedy=error.remedy) from None
+
+
+def _text_of(guid: Guid) -> str:
+    return "" if guid == NIL_GUID else guid.hex()

@@ -1,0 +1,214 @@
+"""Samples moved from a queue to others, at least once [QS 2.12, 5.4.3, 5.4.6]: what `move` and `requeue` do.
+
+Decides: the order, and how far one call goes. A part of the queue is read, flagged as redelivered, inserted where it is
+to go, and removed, each once the reply says that what was before is durable. Wherever this program or a service is
+killed, a sample lies in one of the two queues, or in both and flagged in both; the next call finds it in the target, or
+enqueues it there again.
+
+Only samples that no consumer has are moved. A consumer of the source that is sent one between the flagging and the
+removal processes it too, flagged: stop the consumers of a queue before it is moved.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, TypeVar
+
+from qsctl.client.administration import Administration
+from qsctl.core.admin.command import HeldSample
+from qsctl.core.admin.reply import MessageData
+from qsctl.core.inserted_sample import InsertedSample
+from qsctl.core.queue.insertion import Insertion
+from qsctl.errors import NotFound, UsageError
+from qsctl.identity import SampleIdentity
+from qsctl.instant import INFINITE_NS
+from qsctl.resource import ResourceIdentifier
+
+BATCH_COUNT: Final = 256
+"""So many samples are read, inserted and removed together."""
+
+BATCH_BYTES: Final = 1024 * 1024
+"""So many octets of payload are inserted together, or one sample that is larger."""
+
+_T = TypeVar("_T")
+
+UNDELIVERED: Final = "@sample_queue_status = UNDELIVERED_MESSAGE_STATUS"
+
+TargetOf: TypeAlias = Callable[[MessageData], ResourceIdentifier | None]
+"""The queue that a sample is to go to; None: it stays."""
+
+
+@dataclass
+class Transferred:
+    """What became of the samples for one queue so far.
+
+    `duplicate_count` are those of `moved_count` that the target held already. `refused_count` stay where they are;
+    `reason` says why the first of them does.
+    """
+
+    target: ResourceIdentifier
+    moved_count: int = 0
+    duplicate_count: int = 0
+    refused_count: int = 0
+    reason: str = ""
+
+
+@dataclass
+class Transfer:
+    """Moves samples, a part a step. Iterate over `steps`; `results` has what became of them.
+
+    Args:
+        administration: the service, or the services, of all queues.
+        source: the queue to move from.
+        target_of: where each sample goes.
+        selector: which samples; empty: all.
+        limit: how many at most; None: all that are there.
+        per_second: how many a second at most; 0: no bound.
+        is_wanted: which of the selected samples are moved; the others are passed over.
+        begins_anew: whether the lifespan begins anew in the target; else each sample keeps its end.
+        is_trial: whether nothing is changed: `moved_count` is then how many would be moved.
+    """
+
+    administration: Administration
+    source: ResourceIdentifier
+    target_of: TargetOf
+    selector: str = ""
+    limit: int | None = None
+    per_second: float = 0.0
+    is_wanted: Callable[[MessageData], bool] = lambda _sample: True
+    begins_anew: bool = False
+    is_trial: bool = False
+    results: dict[ResourceIdentifier, Transferred] = field(default_factory=dict)
+    stayed_count: int = 0
+    """Samples that have nowhere to go."""
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    _seen: set[tuple[SampleIdentity, str]] = field(default_factory=set)
+
+    @property
+    def moved_count(self) -> int:
+        """How many samples are in their targets, and no more in the source."""
+        return sum(each.moved_count for each in self.results.values())
+
+    def steps(self) -> Iterator[None]:
+        """Move the next part with each step, until nothing is left, the limit is reached, or a target is full.
+
+        Raises:
+            QsctlError: a service does not answer, or refuses; what `results` counts is done.
+        """
+        begun_s, after_position = self.clock(), 0
+        selector = f"({self.selector}) AND {UNDELIVERED}" if self.selector else UNDELIVERED
+        while (left := self._left()) > 0:
+            found = self.administration.messages(self.source, selector, min(left, self._batch_count()), after_position)
+            if not found:
+                return
+            after_position = max(each.body.position for each in found)
+            if not self._move([each.body for each in found]):
+                return
+            yield
+            if self.per_second:
+                self.sleep(max(0.0, begun_s + self.moved_count / self.per_second - self.clock()))
+
+    def _left(self) -> int:
+        return BATCH_COUNT if self.limit is None else self.limit - self.moved_count
+
+    def _batch_count(self) -> int:
+        return max(1, min(BATCH_COUNT, int(self.per_second / 10))) if self.per_second else BATCH_COUNT
+
+    def _move(self, found: Sequence[MessageData]) -> bool:
+        """Move what was read; false: a target takes no more."""
+        groups: dict[ResourceIdentifier, list[MessageData]] = {}
+        for sample in found:
+            key = (sample.identity, sample.dead_letter_from)
+            if key in self._seen:  # of another replica, or dead again meanwhile: once a call
+                continue
+            self._seen.add(key)
+            if not self.is_wanted(sample):
+                continue
+            target = self.target_of(sample)
+            if target is None:
+                self.stayed_count += 1
+            else:
+                groups.setdefault(target, []).append(sample)
+        goes_on = True
+        for target, samples in groups.items():
+            for part in in_parts(samples, lambda sample: sample.size_bytes):
+                goes_on = self._move_part(target, part) and goes_on
+        return goes_on
+
+    def _move_part(self, target: ResourceIdentifier, samples: Sequence[MessageData]) -> bool:
+        result = self.results.setdefault(target, Transferred(target))
+        if self.is_trial:
+            result.moved_count += len(samples)
+            return True
+        flagged = self.administration.flag_samples(self.source, [_held(each) for each in samples])
+        with_consumers = set(flagged.refused)
+        samples = [each for at, each in enumerate(samples) if at not in with_consumers]
+        if not samples:
+            return True
+        inserted = [_inserted(each, begins_anew=self.begins_anew) for each in samples]
+        changed = self.administration.insert_samples(target, inserted)
+        refused = set(changed.refused)
+        done = [each for at, each in enumerate(samples) if at not in refused]
+        if done:
+            self.administration.remove_samples(self.source, [_held(each) for each in done])
+        result.moved_count += len(done)
+        result.duplicate_count += changed.duplicate_count
+        result.refused_count += len(refused)
+        result.reason = result.reason or changed.reason
+        # One whose lifespan is over leaves its queue by itself; else there is no room, and will be none for the next.
+        return not refused or changed.reason == Insertion.EXPIRED.value
+
+
+def in_parts(samples: Iterable[_T], size_of: Callable[[_T], int], count: int = BATCH_COUNT) -> Iterator[list[_T]]:
+    """Yield samples in parts that fit a command, of so many at most."""
+    part: list[_T] = []
+    size_bytes = 0
+    for sample in samples:
+        if part and (len(part) == count or size_bytes + size_of(sample) > BATCH_BYTES):
+            yield part
+            part, size_bytes = [], 0
+        part.append(sample)
+        size_bytes += size_of(sample)
+    if part:
+        yield part
+
+
+def require_one_place(administration: Administration, queue: ResourceIdentifier) -> None:
+    """Do nothing where one service hosts a queue, or several as its replicas.
+
+    Raises:
+        NotFound: none does.
+        UsageError: several host queues of this name, each with samples of its own.
+    """
+    bare = str(queue.bare)
+    data = administration.service_data()
+    hosts = [each.service for each in data if any(hosted.resource == bare for hosted in each.body.queues)]
+    if not hosts:
+        raise NotFound(f"no service hosts {bare}", remedy="List the queues with `qsctl get data`.")
+    if len(hosts) > 1 and any(each.body.replication is None for each in administration.statuses(queue)):
+        raise UsageError(
+            f"several services host a queue {bare}: {', '.join(sorted(hosts))}", remedy="Name one with --target NAME."
+        )
+
+
+def _held(sample: MessageData) -> HeldSample:
+    return HeldSample(sample.position, sample.identity, sample.dead_letter_from)
+
+
+def _inserted(sample: MessageData, *, begins_anew: bool) -> InsertedSample:
+    return InsertedSample(
+        sample.identity,
+        sample.payload or b"",
+        sample.source_guid,
+        sample.related_source_guid,
+        sample.related_identity,
+        sample.related_reader_guid,
+        sample.flags,
+        redelivered=True,
+        expires_at_ns=INFINITE_NS if begins_anew else sample.expires_at_ns,
+        dead_letter_from=sample.dead_letter_from,
+        dead_letter_reason=sample.dead_letter_reason,
+    )

@@ -1,0 +1,211 @@
+"""`qsctl move`, `requeue`, `peek`, `export` and `import`: what goes where, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qsctl.errors import ExitStatus
+from tests.cli.samples.test_produce_consume import Outcome, Shell
+
+GUID = "0" * 31 + "7"
+
+
+@pytest.fixture
+def qsctl(tmp_path: Path) -> Shell:
+    """Five orders, of which the first three are dead letters."""
+    shell = Shell(tmp_path / "state")
+    for arguments in (
+        ("create-queue", "Dead", "--as-dead-letter"),
+        ("create-queue", "Orders", "--dead-letter", "Dead"),
+        ("create-queue", "Small", "--max-count", "2"),
+        ("produce", "Orders", *(f"--text={at}" for at in range(1, 6)), "--writer-guid", GUID, "--source-guid", "9"),
+        ("consume", "Orders", "-n", "3", "--reject"),
+    ):
+        assert shell(*arguments).status == 0
+    return shell
+
+
+def held(qsctl: Shell, queue: str) -> list[dict[str, Any]]:
+    done = qsctl("get", "messages", queue, "-o", "json")
+    assert done.status == 0, done.err
+    rows: list[dict[str, Any]] = done.document
+    return rows
+
+
+def contents(qsctl: Shell, queue: str) -> list[str]:
+    return [row["payload"] for row in held(qsctl, queue)]
+
+
+def error_of(outcome: Outcome) -> str:
+    return " ".join(outcome.err.split())
+
+
+def test_dead_letters_go_back_with_their_identity_and_flagged(qsctl: Shell) -> None:
+    done = qsctl("requeue", "Dead", "--limit", "2", "-o", "json")
+    assert done.status == ExitStatus.DONE
+    (target,) = done.document["targets"]
+    assert (target["target"].rpartition("/")[2], target["moved_count"], target["refused_count"]) == ("Orders", 2, 0)
+    back = held(qsctl, "Orders")
+    assert [row["payload"] for row in back] == ["4", "5", "1", "2"]
+    assert [row["identity"] for row in back[2:]] == [f"{GUID}:1", f"{GUID}:2"]
+    assert [row["redelivered"] for row in back] == [False, False, True, True]
+    assert contents(qsctl, "Dead") == ["3"]
+
+
+def test_trial_changes_nothing(qsctl: Shell) -> None:
+    before = held(qsctl, "Dead")
+    done = qsctl("requeue", "Dead", "--dry-run")
+    assert done.status == ExitStatus.DONE
+    assert "3 samples would be requeued" in done.out
+    assert held(qsctl, "Dead") == before
+
+
+def test_only_chosen_dead_letters_go_back(qsctl: Shell) -> None:
+    assert qsctl("requeue", "Dead", "--reason", "LIFESPAN", "-o", "json").document["targets"] == []
+    assert qsctl("requeue", "Dead", "--from", "Small", "-o", "json").document["targets"] == []
+    selector = f"@original_sample_identity.writer_guid.value = &hex({GUID}) AND "
+    selector += "@original_sample_identity.sequence_number = (0,2)"
+    assert qsctl("requeue", "Dead", "--from", "Orders", "--select", selector).status == ExitStatus.DONE
+    assert contents(qsctl, "Dead") == ["1", "3"]
+
+
+def test_dead_letters_of_a_queue_that_is_gone_stay(qsctl: Shell) -> None:
+    assert qsctl("delete-queue", "Orders").status == 0
+    done = qsctl("requeue", "Dead", "-o", "json")
+    assert done.status == ExitStatus.REFUSED
+    assert done.document["stayed_count"] == 3
+    assert contents(qsctl, "Dead") == ["1", "2", "3"]
+
+
+def test_full_queue_gets_what_fits_and_the_rest_stays(qsctl: Shell) -> None:
+    done = qsctl("move", "Dead", "Small")
+    assert done.status == ExitStatus.PARTLY_DONE
+    assert "the queue is full" in done.out
+    assert (contents(qsctl, "Small"), contents(qsctl, "Dead")) == (["1", "2"], ["3"])
+    assert qsctl("move", "Dead", "Small").status == ExitStatus.REFUSED
+
+
+def test_moved_sample_keeps_its_source_guid(qsctl: Shell) -> None:
+    assert qsctl("move", "Orders", "Small", "--rate", "1000").status == ExitStatus.DONE
+    (first, _) = qsctl("peek", "Small", "-n", "2", "-o", "json").document
+    assert (first["identity"], first["source_guid"], first["flags"]) == (f"{GUID}:4", f"{9:032x}", 256)
+    assert not contents(qsctl, "Orders")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (("move", "Orders", "Orders"), ExitStatus.USAGE, "are one queue"),
+        (("move", "Orders", "Dead"), ExitStatus.USAGE, "takes only dead letters"),
+        (("move", "Orders", "None"), ExitStatus.NOT_FOUND, "there is no queue 'None'"),
+        (("requeue", "Orders"), ExitStatus.USAGE, "is no dead-letter queue"),
+        (("move", "Orders", "Typed"), ExitStatus.USAGE, "of DDS::String"),
+        (("peek", "Typed"), ExitStatus.NO, ""),
+        (("export", "Orders", "-"), ExitStatus.USAGE, "export writes files"),
+        (("import", "missing.jsonl", "Orders"), ExitStatus.NOT_FOUND, "there is no file missing.jsonl"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    qsctl: Shell, arguments: tuple[str, ...], status: ExitStatus, message: str
+) -> None:
+    assert qsctl("create-queue", "Typed", "--type", "DDS::String").status == 0
+    assert qsctl("create-queue", "Octets", "--type", "DDS::Octets").status == 0
+    if "Typed" in arguments and arguments[0] == "move":
+        arguments = ("move", "Octets", "Typed")
+    done = qsctl(*arguments)
+    assert done.status == status, done.err
+    assert message in error_of(done)
+
+
+def test_peek_shows_and_leaves(qsctl: Shell) -> None:
+    done = qsctl("peek", "Dead")
+    assert f"{GUID}:1" in done.out
+    assert "Orders@SharedSubscriber" in done.out
+    assert done.out.endswith("1\n")
+    assert [row["attempts"] for row in held(qsctl, "Orders")] == [0, 0]
+    assert [row["payload"] for row in qsctl("peek", "Dead", "-n", "9", "--after", "1", "-o", "json").document] == [
+        "2",
+        "3",
+    ]
+
+
+@pytest.mark.parametrize("name", ["samples.jsonl", "samples.parquet"])
+def test_exported_samples_are_imported_as_they_were(qsctl: Shell, tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    assert qsctl("produce", "Orders", "--file", str(octets_file(tmp_path)), "--lifespan", "1h").status == 0
+    before = {queue: qsctl("peek", queue, "-n", "9", "-o", "json").document for queue in ("Orders", "Dead")}
+    for queue in ("Orders", "Dead"):
+        assert qsctl("export", queue, str(file)).status == ExitStatus.DONE
+        assert qsctl("peek", queue, "-n", "9", "-o", "json").document == before[queue], "they stay"
+        assert qsctl("export", queue, str(file)).status == ExitStatus.USAGE, "not over a file that is there"
+        assert qsctl("flush-queue", queue, "--yes").status == 0
+        done = qsctl("import", str(file), queue, "--keep-expiry", "--keep-flag", "-o", "json")
+        assert done.status == ExitStatus.DONE, done.err
+        assert done.document["targets"][0]["moved_count"] == len(before[queue])
+        after = qsctl("peek", queue, "-n", "9", "-o", "json").document
+        own = ("position", "enqueued_at_ns", "flags")
+        assert [without(each, own) for each in after] == [without(each, own) for each in before[queue]]
+        again = qsctl("import", str(file), queue, "-o", "json").document["targets"][0]
+        assert again["duplicate_count"] == len(before[queue]), "what is held is not enqueued twice"
+        file.unlink()
+
+
+def octets_file(directory: Path) -> Path:
+    file = directory / "octets"
+    file.write_bytes(b"\x00\xff\x01")
+    return file
+
+
+def without(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+def test_import_that_does_not_fit_says_where_to_go_on(qsctl: Shell) -> None:
+    lines = "".join(json.dumps({"payload": f"{at}"}) + "\n" for at in range(4))
+    done = qsctl("import", "-", "Small", stdin=lines)
+    assert done.status == ExitStatus.PARTLY_DONE
+    assert "go on with --skip 2" in done.out
+    assert qsctl("consume", "Small", "-n", "0").status == 0
+    assert qsctl("import", "-", "Small", "--skip", "2", stdin=lines).status == ExitStatus.DONE
+    assert contents(qsctl, "Small") == ["2", "3"]
+
+
+def test_trial_of_an_import_checks_the_file_and_changes_nothing(qsctl: Shell) -> None:
+    done = qsctl("import", "-", "Small", "--dry-run", stdin='{"payload": "x"}\n{"payload": "y"}\n')
+    assert done.status == ExitStatus.DONE
+    assert "2 samples would be imported" in done.out
+    assert not contents(qsctl, "Small")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "standard input, line 2: Input data was truncated"),
+        ('{"payload": 7}', "standard input, line 2: payload is 7, and its encoding text"),
+        ('{"payload": "x", "identity": "zz"}', "standard input, line 2: identity: 'zz' is not a sample identity"),
+        ('{"payload": "x", "position": "one"}', "Expected `int`, got `str` - at `$.position`"),
+        ('{"payload": "x", "flags": 65536}', "flags is 65536 Allowed: 0 to 65535."),
+        ('{"payload": "x", "source_guid": "g"}', "source_guid: 'g' is not a GUID"),
+        ('{"payload": "%", "payload_encoding": "base64"}', "payload is no base64"),
+        ('{"payload": "x", "payload_encoding": "hex"}', "payload_encoding is 'hex' Allowed: text, base64, json."),
+        ('{"payload": "x", "dead_letter_reason": "bored"}', "dead_letter_reason is 'bored'"),
+        ('{"identity": "7:1"}', "missing required field `payload`"),
+    ],
+)
+def test_wrong_line_is_one_error_and_nothing_is_imported(qsctl: Shell, line: str, message: str) -> None:
+    done = qsctl("import", "-", "Small", stdin=f'{{"payload": "good"}}\n{line}\n')
+    assert done.status == ExitStatus.NO
+    assert message in error_of(done)
+    assert not contents(qsctl, "Small")
+
+
+def test_file_that_is_no_parquet_is_said(qsctl: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "x.parquet"
+    file.write_bytes(b"nothing of the kind")
+    done = qsctl("import", str(file), "Small")
+    assert done.status == ExitStatus.NO
+    assert "is no Parquet file" in error_of(done)
