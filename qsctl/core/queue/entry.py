@@ -220,7 +220,7 @@ class Entry:
             return insertion
         if identity in held.known:
             held.forget(identity)
-        self._hold(now, sample, now, None, True)
+        self._hold(now, sample, now, enqueued_record(self._name, sample, None) if self._journaled else None, True)
         self._offer(now, sample)
         return Insertion.ENQUEUED
 
