@@ -346,6 +346,8 @@ class Member:
 
     def _collect(self, now: Nanoseconds) -> None:
         """Give the replicas what the engine did of theirs, and keep the rest for the turn."""
+        if self.engine.hosted.outbox.is_empty:
+            return
         ready = self.engine.take_ready()
         gone = self._change(now) if self._is_started and ready.service_records else ()
         for batch in ready.batches:

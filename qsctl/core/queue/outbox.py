@@ -123,6 +123,11 @@ class Outbox:
             queue.end_count()
         self.counting.clear()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing happened since the last batch was closed."""
+        return not (self._begun or self.messages or self.events or self.inputs or self.counting or self.spilling)
+
     def take(self) -> Ready:
         """Close the batch and open the next one. Payloads that are on disk only leave the memory here."""
         batches = [each.take() for each in self._begun]

@@ -209,8 +209,8 @@ class Director:
     def _lose_disk(self, service: SimulatedService) -> None:
         service.end()
         service.disk.lose()
-        for observer in self._world.observers:
-            observer.lost_disk(service.number)
+        for note_lost_disk in self._world.observers.lost_disk:
+            note_lost_disk(service.number)
 
     def _holds(self, condition: Condition, arguments: tuple[str, ...]) -> bool:
         world = self._world

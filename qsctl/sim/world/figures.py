@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from qsctl.core.high_availability.replica import Role, RoleChanged
@@ -10,6 +10,7 @@ from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag, Wri
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.history import Observer
+from qsctl.sim.world.producing import ProducerProgram
 
 
 @dataclass(slots=True)
@@ -30,12 +31,12 @@ class Figures(Observer):
 
     Args:
         clock: gives the instant.
-        is_waiting: whether a producer has samples without an answer.
+        producers: whose samples wait for answers.
     """
 
-    def __init__(self, clock: Callable[[], Nanoseconds], is_waiting: Callable[[], bool]) -> None:
+    def __init__(self, clock: Callable[[], Nanoseconds], producers: Sequence[ProducerProgram]) -> None:
         self._clock = clock
-        self._is_waiting = is_waiting
+        self._producers = producers
         self.counts = Counts()
         self._accepted: set[tuple[str, SampleIdentity]] = set()
         self._progress_ns: Nanoseconds = 0
@@ -68,10 +69,13 @@ class Figures(Observer):
 
     def look(self) -> None:
         """Notice how long nothing has moved."""
-        if self._is_waiting():
-            self.counts.longest_stall_ns = max(self.counts.longest_stall_ns, self._clock() - self._progress_ns)
-        else:
-            self._progress_ns = self._clock()
+        now = self._clock()
+        for producer in self._producers:  # after every step of a world
+            if producer.is_waiting:
+                if now - self._progress_ns > self.counts.longest_stall_ns:
+                    self.counts.longest_stall_ns = now - self._progress_ns
+                return
+        self._progress_ns = now
 
     def _progress(self) -> None:
         self.look()

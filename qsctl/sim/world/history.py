@@ -5,8 +5,8 @@ Decides nothing. A world calls every observer, in order; most look at a few kind
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from qsctl.core.events import Event
 from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAcknowledgment
@@ -74,3 +74,38 @@ class Observer:
 
     def concluded(self, world: World) -> None:
         """The world is at its end, after the time without faults."""
+
+
+class Audience:
+    """All observers of a world: of each kind of happening the methods of those that look at it, in their order.
+
+    A world has more than ten observers and thousands of happenings; most look at two kinds or three.
+    """
+
+    def __init__(self) -> None:
+        self.written: list[Callable[[int, Write], None]] = []
+        self.refused: list[Callable[[str, Write], None]] = []
+        self.answered: list[Callable[[int, WriteAcknowledgment], None]] = []
+        self.released: list[Callable[[int, Outbound], None]] = []
+        self.happened: list[Callable[[int, Event], None]] = []
+        self.delivered: list[Callable[[int, Delivery], None]] = []
+        self.processed: list[Callable[[Guid, str, SampleIdentity, AckResponse], None]] = []
+        self.joined: list[Callable[[int, Guid], None]] = []
+        self.left: list[Callable[[int, Guid], None]] = []
+        self.stored: list[Callable[[int, Sequence[Operation]], None]] = []
+        self.ended: list[Callable[[int], None]] = []
+        self.lost_disk: list[Callable[[int], None]] = []
+        self.started: list[Callable[[int], None]] = []
+        self.paused: list[Callable[[int], None]] = []
+        self.resumed: list[Callable[[int], None]] = []
+        self.changed: list[Callable[[int, RoleChanged], None]] = []
+        self.stepped: list[Callable[[int], None]] = []
+        self.concluded: list[Callable[[World], None]] = []
+
+    def add(self, *observers: Observer) -> None:
+        """Let observers look, behind those that do."""
+        for observer in observers:
+            for name, methods in vars(self).items():
+                if getattr(type(observer), name) is not getattr(Observer, name):
+                    looking: list[Any] = methods
+                    looking.append(getattr(observer, name))

@@ -116,6 +116,11 @@ class ProducerProgram:
         """Samples that the program still has to write, or that have no answer."""
         return len(self._open) + len(self._backlog)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there are any."""
+        return bool(self._open or self._backlog)
+
     def offer(self, payload: bytes) -> None:
         """Give the program another sample to write."""
         self._backlog.append((payload, None))

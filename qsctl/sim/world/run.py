@@ -56,7 +56,7 @@ class WorldRun:
             rows_max=chunk_rows,
         )
         self._elections = Elections(lambda: self.now_ns, self._log.note)
-        world.observers += [self._log, self._elections]
+        world.observers.add(self._log, self._elections)
         self._judged.begin()
         for queue, stream in world.replicated_streams().items():
             self._elections.watch(queue, stream)

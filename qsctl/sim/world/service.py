@@ -20,7 +20,7 @@ from qsctl.instant import Nanoseconds
 from qsctl.sim.world.agenda import Agenda, Trace
 from qsctl.sim.world.configuration import instance_name
 from qsctl.sim.world.disk import Disk, DiskRefuses
-from qsctl.sim.world.history import Observer
+from qsctl.sim.world.history import Audience
 from qsctl.sim.world.life import Life, WriteGroup
 from qsctl.sim.world.vocabulary import CrashPoint
 
@@ -68,7 +68,7 @@ class SimulatedService:
         disk: Disk,
         random: Random,
         surroundings: Surroundings,
-        observers: Sequence[Observer],
+        observers: Audience,
         compact_records: int,
     ) -> None:
         self.number = number
@@ -123,8 +123,8 @@ class SimulatedService:
             self.settings, self._names, self.disk, self.now, self._draw_jitter, self._compact_records
         )
         life.restore()
-        for observer in self._observers:
-            observer.started(self.number)
+        for note_started in self._observers.started:
+            note_started(self.number)
         life.begin(self.now)
         self._surroundings.service_started(self.number)
         self._plan(self._agenda.now)
@@ -142,27 +142,27 @@ class SimulatedService:
         self._planned_at = None
         self._syncing, self._is_synced = None, False
         kept = self.disk.crash()
-        for observer in self._observers:
-            observer.stored(self.number, kept)
+        for note_stored in self._observers.stored:
+            note_stored(self.number, kept)
         self._surroundings.service_ended(self.number)
-        for observer in self._observers:
-            observer.ended(self.number)
+        for note_ended in self._observers.ended:
+            note_ended(self.number)
 
     def pause(self) -> None:
         """Do nothing, as a process that is stopped (SIGSTOP); the network and the disk go on."""
         if self.is_up and not self.is_paused:
             self._trace.note("pause", self.number)
             self.is_paused = True
-            for observer in self._observers:
-                observer.paused(self.number)
+            for note_paused in self._observers.paused:
+                note_paused(self.number)
 
     def resume(self) -> None:
         """Go on after a pause."""
         if self.is_paused:
             self._trace.note("resume", self.number)
             self.is_paused = False
-            for observer in self._observers:
-                observer.resumed(self.number)
+            for note_resumed in self._observers.resumed:
+                note_resumed(self.number)
             self._plan(self._agenda.now)
 
     def crash_when(self, point: CrashPoint) -> None:
@@ -251,10 +251,10 @@ class SimulatedService:
             return
         for change in life.member.pop_changes():
             self._trace.note("role", self.number, change)
-            for observer in self._observers:
-                observer.changed(self.number, change)
-        for observer in self._observers:
-            observer.stepped(self.number)
+            for note_changed in self._observers.changed:
+                note_changed(self.number, change)
+        for note_stepped in self._observers.stepped:
+            note_stepped(self.number)
         deadline = life.turn.next_deadline()
         if deadline is not None:
             self._plan(max(self._agenda.now, deadline - self.skew_ns))
@@ -289,14 +289,14 @@ class SimulatedService:
             self.disk.sync()
         except DiskRefuses as refusal:
             kept = self.disk.crash()
-            for observer in self._observers:
-                observer.stored(self.number, kept)
+            for note_stored in self._observers.stored:
+                note_stored(self.number, kept)
             self._refused(life, group, refusal)
             self._plan(self._agenda.now)
             return
         self._trace.note("synced", self.number, len(group.operations))
-        for observer in self._observers:
-            observer.stored(self.number, group.operations)
+        for note_stored in self._observers.stored:
+            note_stored(self.number, group.operations)
         if self.crash_at is CrashPoint.AFTER_SYNC:
             self.end()
             return
@@ -319,12 +319,12 @@ class SimulatedService:
                 return False
         for released in life.turn.to_send():
             for event in released.events:
-                for observer in self._observers:
-                    observer.happened(self.number, event)
+                for note_happened in self._observers.happened:
+                    note_happened(self.number, event)
             for message in released.messages:
                 self._trace.note("send", self.number, message)
-                for observer in self._observers:
-                    observer.released(self.number, message)
+                for note_released in self._observers.released:
+                    note_released(self.number, message)
                 self._surroundings.send(self.number, message)
                 if self.crash_at is CrashPoint.IN_ACKNOWLEDGMENT:
                     self.end()

@@ -76,12 +76,15 @@ class JudgedWorld:
         clock = self._clock
         self.ledger = ledger = Ledger()
         answers = Answers()
-        self._figures = Figures(clock, lambda: any(each.open_count for each in world.producers))
+        self._figures = Figures(clock, world.producers)
         self.invariants: list[Invariant] = invariants_of(world, ledger)
-        world.observers += [ledger, answers, self._figures, *self.invariants]
+        world.observers.add(ledger, answers, self._figures, *self.invariants)
+        for invariant in self.invariants:
+            invariant.on_violation = self._note_broken
         self._director = Director(world, schedules, ledger, answers)
         self._is_over = False
         self._failed: list[tuple[Nanoseconds, str]] = []
+        self._is_rule_broken = False
         self._steps_at_instant = 0
 
     def begin(self) -> None:
@@ -124,7 +127,7 @@ class JudgedWorld:
     @property
     def is_broken(self) -> bool:
         """Whether something does not hold: nothing that comes after says more."""
-        return bool(self._failed) or any(each.violation_count for each in self.invariants)
+        return self._is_rule_broken or bool(self._failed)
 
     def conclude(self) -> None:
         """Judge what it has come to; once."""
@@ -156,7 +159,10 @@ class JudgedWorld:
         return [each.name for each in self.verdicts() if not each.holds]
 
     def _clock(self) -> Nanoseconds:
-        return self.world.now
+        return self.world.agenda.now
+
+    def _note_broken(self) -> None:
+        self._is_rule_broken = True
 
 
 def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:

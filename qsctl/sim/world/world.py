@@ -35,7 +35,7 @@ from qsctl.sim.world.agenda import Agenda, Trace
 from qsctl.sim.world.configuration import instance_count, instance_name, instance_settings
 from qsctl.sim.world.consuming import ConsumerProgram
 from qsctl.sim.world.disk import Disk
-from qsctl.sim.world.history import Observer
+from qsctl.sim.world.history import Audience
 from qsctl.sim.world.network import Conditions, Network
 from qsctl.sim.world.producing import ProducerProgram
 from qsctl.sim.world.programs import consumers_of, producers_of
@@ -75,7 +75,7 @@ class World(Surroundings):
         )
         self.network = Network(self.agenda, self.random("network"), conditions)
         self.network.on_change.append(self._network_changed)
-        self.observers: list[Observer] = []
+        self.observers = Audience()
         count = instance_count(scenario)
         settings = [instance_settings(scenario, number) for number in range(1, count + 1)]
         self.queues = hosted_queues(settings[0])
@@ -141,8 +141,8 @@ class World(Surroundings):
 
     def conclude(self) -> None:
         """Let the observers judge what the world has come to."""
-        for observer in self.observers:
-            observer.concluded(self)
+        for note_concluded in self.observers.concluded:
+            note_concluded(self)
 
     # What can be done to it.
 
@@ -243,13 +243,13 @@ class World(Surroundings):
             joining, leaving = program.joining, program.leaving
 
             def opened() -> None:
-                for observer in self.observers:
-                    observer.joined(number, joining.consumer_guid)
+                for note_joined in self.observers.joined:
+                    note_joined(number, joining.consumer_guid)
                 service.receive([joining])
 
             def lapsed() -> None:
-                for observer in self.observers:
-                    observer.left(number, leaving.consumer_guid)
+                for note_left in self.observers.left:
+                    note_left(number, leaving.consumer_guid)
                 service.receive([leaving])
 
         else:
@@ -278,13 +278,13 @@ class World(Surroundings):
         self.trace.note("to", program.node, message)
         if isinstance(program, ConsumerProgram):
             assert isinstance(message, Delivery)
-            for observer in self.observers:
-                observer.delivered(service, message)
+            for note_delivered in self.observers.delivered:
+                note_delivered(service, message)
             program.receive(service, message)
         else:
             assert isinstance(message, WriteAcknowledgment)
-            for observer in self.observers:
-                observer.answered(service, message)
+            for note_answered in self.observers.answered:
+                note_answered(service, message)
             program.receive(service, message)
 
     def _network_changed(self) -> None:
@@ -306,16 +306,16 @@ class World(Surroundings):
         producer.offer(f"{self.offered_count:08d}".encode().ljust(size_bytes, b"."))
 
     def _written(self, service: int, write: Write) -> None:
-        for observer in self.observers:
-            observer.written(service, write)
+        for note_written in self.observers.written:
+            note_written(service, write)
 
     def _refused(self, queue: str, write: Write) -> None:
-        for observer in self.observers:
-            observer.refused(queue, write)
+        for note_refused in self.observers.refused:
+            note_refused(queue, write)
 
     def _outcome_known(self, identity: SampleIdentity, accepted: bool) -> None:
         self.trace.note("outcome", identity, accepted)
 
     def _processed(self, guid: Guid, queue: str, identity: SampleIdentity, response: AckResponse) -> None:
-        for observer in self.observers:
-            observer.processed(guid, queue, identity, response)
+        for note_processed in self.observers.processed:
+            note_processed(guid, queue, identity, response)

@@ -34,10 +34,13 @@ class Invariant(Observer):
         self.violation_count = 0
         self.violations: list[tuple[Nanoseconds, str]] = []
         """The first of them: when, and what was found."""
+        self.on_violation: Callable[[], None] = lambda: None
+        """Called with each of them."""
 
     def violate(self, what: str) -> None:
         """Note that the rule does not hold."""
         self.violation_count += 1
+        self.on_violation()
         if len(self.violations) < VIOLATIONS_KEPT:
             self.violations.append((self._clock(), what))
 

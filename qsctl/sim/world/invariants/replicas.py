@@ -50,6 +50,11 @@ class CommittedIsNeverOverwritten(Invariant):
         """Entries that a snapshot replaced before they were compared."""
         self._seen: dict[tuple[int, str], int] = {}
 
+    @property
+    def committed_count(self) -> int:
+        """How many entries some replica took for committed."""
+        return len(self._committed.keys() | self._compacted.keys())
+
     def records(self) -> Iterator[tuple[int, str, int, Record]]:
         """What was committed, as the records of a service 0: its stream and index."""
         found = self._compacted | {key: record for key, (_, record) in self._committed.items()}
