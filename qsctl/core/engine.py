@@ -31,6 +31,7 @@ from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Ready
 from qsctl.core.records import (
+    ConfigurationFollowed,
     Enqueued,
     QueueCreated,
     QueueDeleted,
@@ -214,7 +215,7 @@ class ServiceEngine:
             case ServiceStarted():
                 self._has_stored_configuration = True
                 self.hosted.replay(self._now, record)
-            case SubscriberCreated() | SubscriberDeleted() | QueueCreated() | QueueDeleted():
+            case SubscriberCreated() | SubscriberDeleted() | QueueCreated() | QueueDeleted() | ConfigurationFollowed():
                 self.hosted.replay(self._now, record)
             case _:
                 self._replay_queue(record)
@@ -322,6 +323,8 @@ class ServiceEngine:
     def snapshot_service(self) -> Iterator[ServiceRecord]:
         """The configuration as it is now, for the service's own store."""
         yield ServiceStarted(self.hosted.settings())
+        if self.hosted.followed is not None:
+            yield self.hosted.followed
 
     def snapshot_queue(self, name: str) -> Iterator[QueueRecord]:
         """What one queue holds, for its store; payloads on disk only are named, see `qsctl.core.payloads`.

@@ -18,6 +18,7 @@ from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Ready
 from qsctl.core.records import (
+    ConfigurationFollowed,
     QueueCreated,
     QueueDeleted,
     ServiceRecord,
@@ -85,6 +86,8 @@ class HostedService:
         """The queues by their full names; a change is made by the methods here alone."""
         self.by_topic = self._hosting.by_topic
         """The queues that a participant and topic lead to."""
+        self.followed: ConfigurationFollowed | None = None
+        """How far the configuration of a cluster is followed [QS 7.2]; None: of none."""
         self.statistics = Monitors(self.outbox)
         self.statistics.watch(now, self.by_name.values())
 
@@ -138,6 +141,8 @@ class HostedService:
                 statistics.watch(now, hosting.add_queue(participant, subscriber, settings))
             case QueueDeleted(participant, subscriber, name):
                 statistics.unwatch(hosting.remove_queue(participant, subscriber, name))
+            case ConfigurationFollowed():
+                self.followed = record
             case _:
                 assert_never(record)
         self.outbox.service_stream.base_index += 1
@@ -172,6 +177,11 @@ class HostedService:
             for (participant, name), hosted in self._hosting.subscribers.items()
             for queue in hosted.queues.values()
         }
+
+    def follow_cluster(self, followed: ConfigurationFollowed) -> None:
+        """Record how far the configuration of the cluster is followed."""
+        self.followed = followed
+        self.outbox.service_stream.record(followed)
 
     def create_queue(
         self, now: Nanoseconds, subscriber: ResourceIdentifier, settings: SharedReaderQueueSettings

@@ -132,6 +132,19 @@ class ReplicaRejoined(msgspec.Struct, frozen=True, array_like=True, tag=21, gc=F
     incarnation: int
 
 
+class ConfigurationKnown(msgspec.Struct, frozen=True, array_like=True, tag=22):
+    """The configuration that a cluster has from here on [QS 7.2]: the first master's own, or what a snapshot says.
+
+    `queue` names the stream. `origin` tells this beginning from any other of the same members; `subscribers` are by
+    domain participant. `created` has the entry that created what a command created, by full name.
+    """
+
+    queue: str
+    origin: str
+    subscribers: dict[str, tuple[SharedSubscriberSettings, ...]]
+    created: dict[str, int]
+
+
 class ServiceStarted(msgspec.Struct, frozen=True, array_like=True, tag=10):
     """The configuration a service started with [QS 2.14.1]."""
 
@@ -168,12 +181,34 @@ class QueueDeleted(msgspec.Struct, frozen=True, array_like=True, tag=14):
     name: str
 
 
+class ConfigurationFollowed(msgspec.Struct, frozen=True, array_like=True, tag=15):
+    """The service follows the configuration of its cluster up to the entry `index` of the log that began with `origin`.
+
+    `created` is `ConfigurationKnown.created` for what the service hosts, or is about to create: by it a queue that was
+    deleted and created again while the service was away is known for another one.
+    """
+
+    origin: str
+    index: int
+    created: dict[str, int]
+
+
 QueueRecord: TypeAlias = (
-    Enqueued | Assigned | Returned | Undeliverable | Removed | Remembered | EpochBegan | ReplicaRejoined
+    Enqueued
+    | Assigned
+    | Returned
+    | Undeliverable
+    | Removed
+    | Remembered
+    | EpochBegan
+    | ReplicaRejoined
+    | ConfigurationKnown
 )
 """Belong to a queue's own store, or to that of its replication group; `queue` says which, or names the stream."""
 
-ServiceRecord: TypeAlias = ServiceStarted | SubscriberCreated | SubscriberDeleted | QueueCreated | QueueDeleted
+ServiceRecord: TypeAlias = (
+    ServiceStarted | SubscriberCreated | SubscriberDeleted | QueueCreated | QueueDeleted | ConfigurationFollowed
+)
 """Belong to the service state."""
 
 Record: TypeAlias = QueueRecord | ServiceRecord

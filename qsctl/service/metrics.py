@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.events import Event, SamplesRestored
 from qsctl.core.high_availability.member import Member
-from qsctl.core.high_availability.replica import Role
+from qsctl.core.high_availability.roles import Role
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.errors import Unavailable
 from qsctl.instant import SECOND_NS, Nanoseconds

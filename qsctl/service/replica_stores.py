@@ -13,7 +13,8 @@ import msgspec
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.outgoing import LogWrite
-from qsctl.core.high_availability.replica import Replica, StoredLog
+from qsctl.core.high_availability.replica import Replica
+from qsctl.core.high_availability.roles import StoredLog
 from qsctl.core.records import QueueRecord
 from qsctl.storage import base
 from qsctl.storage.replica_log import RecordsCodec, ReplicaLog

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from qsctl.core.high_availability.member import WRITES_MAX, Member
-from qsctl.core.high_availability.replica import StoredLog
+from qsctl.core.high_availability.roles import StoredLog
 from qsctl.errors import Damaged
 from qsctl.instant import Nanoseconds
 from qsctl.service import replica_stores

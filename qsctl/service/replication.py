@@ -16,7 +16,7 @@ from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import Member
-from qsctl.core.high_availability.replica import RoleChanged
+from qsctl.core.high_availability.roles import RoleChanged
 from qsctl.errors import Damaged
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.service import replica_stores

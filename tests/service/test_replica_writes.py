@@ -11,7 +11,7 @@ from qsctl.config.filesystem import FilesystemSettings, Synchronization
 from qsctl.core.admin.command import CreateQueue, DeleteQueue
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.high_availability.member import Member
-from qsctl.core.high_availability.replica import Role
+from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import CommandReply, CommandRequest, Write
 from qsctl.core.queue.hosting import queue_identifier, subscriber_identifier
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings

@@ -25,11 +25,11 @@ KINDS = {
     each.__name__: each
     for each in (
         kinds.three, kinds.five, kinds.three_unsynchronized, kinds.volatile, kinds.compacting, kinds.lifespans,
-        kinds.dead_letters, kinds.dead_letters_compacting, kinds.two, kinds.four,
+        kinds.dead_letters, kinds.dead_letters_compacting, kinds.administered, kinds.two, kinds.four,
     )
 }  # fmt: skip
 MIX = (*(each for each in KINDS if each not in {"two", "four"}), *("three", "five") * 4, "two", "four")
-"""Of eighteen seeds sixteen have three or five replicas, one has two and one four."""
+"""Of nineteen seeds seventeen have three or five replicas, one has two and one four."""
 
 
 def look(job: tuple[tuple[str, int], ...]) -> tuple[Counter[str], list[str]]:
@@ -44,7 +44,9 @@ def look(job: tuple[tuple[str, int], ...]) -> tuple[Counter[str], list[str]]:
             seeds=1, samples=judged.world.offered_count, accepted=counts.accepted, redelivered=counts.redelivered,
             crashes=counts.crashes, elections=counts.elections, steps=judged.world.trace.count,
             committed=sum(
-                each.committed_count for each in judged.invariants if isinstance(each, CommittedIsNeverOverwritten)
+                len(list(each.records()))
+                for each in judged.invariants
+                if isinstance(each, CommittedIsNeverOverwritten)
             ),
         )  # fmt: skip
         total[f"seeds of {name}"] += 1

@@ -151,3 +151,11 @@ def _with_dead_letters(seed: int, *, synchronized: bool = True, **declared: obje
         lifespan_ns=3 * SECOND_NS,
     )
     return world(dead, few, seed=seed, rejects=0.3, silent=0.1, **declared)
+
+
+def administered(seed: int) -> Scenario:
+    """Three or five replicas that order their configuration; several administrators create and delete queues."""
+    return world(
+        replicated(3 if seed % 3 else 5), seed=seed, loss=0.02, duplication=0.02, replicates_configuration=True,
+        compact_records=12 if seed % 2 else 0, faults=RandomFaults(administration=6.0), rate=4.0,
+    )  # fmt: skip

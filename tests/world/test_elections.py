@@ -14,7 +14,7 @@ from qsctl.cli.app import build_app
 from qsctl.cli.options import ScenarioChanges
 from qsctl.cli.simulation.sweep import broken_runs
 from qsctl.cli.simulation.sweep_results import SweepTable
-from qsctl.core.high_availability.replica import Role, RoleChanged
+from qsctl.core.high_availability.roles import Role, RoleChanged
 from qsctl.errors import ExitStatus
 from qsctl.eventlog.explained import merged_replicated_queues
 from qsctl.eventlog.reader import open_run

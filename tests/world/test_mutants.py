@@ -30,6 +30,10 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.counts_half_as_a_quorum, kinds.four),
     (mutants.votes_after_the_loss_of_its_log, kinds.three),
     (mutants.sends_assignments_at_once, kinds.three),
+    (mutants.carries_commands_out_as_they_come, kinds.administered),
+    (mutants.follows_commands_that_are_not_committed, kinds.administered),
+    (mutants.takes_a_queue_for_the_one_before_it, kinds.administered),
+    (mutants.notes_what_it_creates_too_late, kinds.administered),
 ]
 
 BY_SCHEDULE = [

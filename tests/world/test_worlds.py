@@ -39,6 +39,19 @@ def test_no_seed_breaks_a_rule(kind: Callable[[int], Scenario]) -> None:
     assert elections > SEEDS_EACH or kind in {kinds.alone, kinds.alone_with_dead_letters}
 
 
+def test_members_keep_one_configuration_whatever_happens() -> None:
+    checked = changes = crashes = 0
+    for seed in range(1, 9):
+        judged = judge(kinds.administered(seed))
+        assert violations(judged) == [], f"administered({seed})"
+        checked += next(each.checked_count for each in judged.verdicts() if each.name == "P14")
+        changes += len(judged.world.changes)
+        crashes += judged.counts.crashes
+    assert changes > 40
+    assert checked > 3 * changes
+    assert crashes > 8
+
+
 @pytest.mark.parametrize("kind", [kinds.alone, kinds.three, kinds.volatile], ids=lambda kind: kind.__name__)
 def test_the_same_seed_gives_the_same_history(kind: Callable[[int], Scenario]) -> None:
     first, second, other = judge(kind(3)), judge(kind(3)), judge(kind(4))

@@ -1,8 +1,9 @@
 """Which changes of a configuration a member of a cluster can make by itself [QS 5.4 and 7.2].
 
-Decides: what is refused. Commands are not ordered among the members here, and each makes a change when the command
-comes to it. That is safe for a replication group as a whole: a group that is new at a member learns what the others
-have. It is not for a part of one, whose log the others would follow without it.
+Decides: what is refused. Commands are not ordered together with samples. Where the configuration is not replicated they
+are not ordered at all, and each member makes a change when the command comes to it. That is safe for a replication
+group as a whole: a group that is new at a member learns what the others have. It is not for a part of one, whose log
+the others would follow without it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from qsctl.errors import NotFound, Refused
 def refuse_change(hosted: HostedService, member_count: int, request: CommandRequest) -> CommandReply | None:
     """Return the refusal of a command that would change a part of a replication group, or make one of another size."""
     try:
-        _check(hosted, member_count, request.command)
+        check_change(hosted, member_count, request.command)
     except NotFound:
         return None  # the engine says so
     except Refused as error:
@@ -43,7 +44,26 @@ def check_size(queues: Iterable[SharedReaderQueueSettings], member_count: int) -
             )
 
 
-def _check(hosted: HostedService, member_count: int, command: Command) -> None:
+def check_names(name: str, names: Sequence[str]) -> None:
+    """Compare the names of a cluster's members with that of one of them.
+
+    Raises:
+        Refused: it is not among them, or one is there twice.
+    """
+    if len(set(names)) < len(names) or name not in names:
+        raise Refused(
+            f"the members of the cluster are {', '.join(sorted(names))}, and this one is {name!r}",
+            remedy="Give each instance an application name of its own, and name all of them.",
+        )
+
+
+def check_change(hosted: HostedService, member_count: int, command: Command) -> None:
+    """Refuse a command that would change a part of a replication group, or make one of another size.
+
+    Raises:
+        NotFound: there is no such queue.
+        Refused: says which part, or which size.
+    """
     match command:
         case CreateQueue(_, settings):
             check_size((settings,), member_count)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qsctl.core.high_availability.follower import Follower
+from qsctl.core.high_availability.followed import Followed
 from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability.outgoing import Outgoing
 
@@ -26,7 +26,7 @@ class Compaction:
         over_count: entries that are kept.
     """
 
-    def __init__(self, log: ReplicatedLog, follower: Follower, outgoing: Outgoing, over_count: int) -> None:
+    def __init__(self, log: ReplicatedLog, follower: Followed, outgoing: Outgoing, over_count: int) -> None:
         self._log = log
         self._follower = follower
         self._outgoing = outgoing

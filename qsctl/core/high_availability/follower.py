@@ -31,6 +31,7 @@ class Follower:
         self.queues = queues
         self.applied_index = 0
         """The queues are in the state of this entry."""
+        self.follows_commit = self.sends_payloads = False
         self._labels = {queue.label: queue.name for queue in queues}
         self._begin()
 
@@ -47,6 +48,14 @@ class Follower:
         self._play(log.base.records)
         self.applied_index = log.base.index
         self.follow(log, log.commit_index)
+
+    def record(self, _now: Nanoseconds, record: QueueRecord) -> None:
+        """Record something beside what the queues do."""
+        self.queues[0].stream.record(record)
+
+    def recorded(self, index: int) -> None:
+        """Note that the queues are in the state of this entry, which they recorded."""
+        self.applied_index = index
 
     def follow(self, log: ReplicatedLog, index: int) -> None:
         """Play the entries up to this index."""

@@ -32,6 +32,7 @@ class Mastery:
         outgoing: where frames go.
         now: the instant of the election.
         master_timeout_ns: how long the others wait for a sign of it.
+        sends_payloads: whether the others get every payload from here, though they had one from the producer.
     """
 
     def __init__(
@@ -45,6 +46,8 @@ class Mastery:
         outgoing: Outgoing,
         now: Nanoseconds,
         master_timeout_ns: Nanoseconds,
+        *,
+        sends_payloads: bool = False,
     ) -> None:
         self._stream = stream
         self._name = name
@@ -53,6 +56,7 @@ class Mastery:
         self._outgoing = outgoing
         self._heartbeat_ns = max(1, master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
         self._master_timeout_ns = master_timeout_ns
+        self._sends_payloads = sends_payloads
         self.progress = Progress(others, quorum, log.last_index, now)
         self.heartbeat_at_ns = now
 
@@ -136,7 +140,7 @@ class Mastery:
     def _send(self, now: Nanoseconds, peer: Peer, records: Sequence[QueueRecord]) -> None:
         log, first_index = self._log, peer.next_index
         previous_index = max(first_index - 1, log.base.index)
-        lacks_payloads = first_index > peer.wants_payloads_to
+        lacks_payloads = not self._sends_payloads and first_index > peer.wants_payloads_to
         frame = Entries(
             self._stream,
             self._name,

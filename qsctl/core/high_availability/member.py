@@ -22,33 +22,34 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, cast
 
-from msgspec import structs
-
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.events import Event
-from qsctl.core.high_availability.changes import check_size, refuse_change
+from qsctl.core.high_availability.changes import check_names, check_size, refuse_change
+from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
+from qsctl.core.high_availability.configuration import Configuration, configuration_of
+from qsctl.core.high_availability.followed import Followed
+from qsctl.core.high_availability.follower import Follower
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.outgoing import LogWrite
-from qsctl.core.high_availability.replica import Jitter, Replica, RoleChanged, StoredLog
-from qsctl.core.high_availability.status import status_of
+from qsctl.core.high_availability.replica import Replica
+from qsctl.core.high_availability.roles import Jitter, RoleChanged, StoredLog
+from qsctl.core.high_availability.status import WITH_STATUS, status_of, with_replication
 from qsctl.core.messages import (
     Acknowledgment,
     CommandReply,
     CommandRequest,
     Inbound,
     Outbound,
-    StatusPublication,
     Write,
 )
+from qsctl.core.queue.settings import PersistenceKind, ReplicationSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Batch, Input, Ready, StreamName
 from qsctl.core.records import QueueRecord
-from qsctl.core.statistics.status import ReplicationStatus, SharedReaderQueueStatus
+from qsctl.core.statistics.status import ReplicationStatus
 from qsctl.errors import Refused
 from qsctl.instant import INFINITE_NS, Nanoseconds
-
-_WITH_STATUS: Final = frozenset({CommandReply, StatusPublication})
 
 WRITES_MAX: Final = 2**40
 """More writes than a replica ever asks for; those of the next one, perhaps of the same stream, are numbered behind."""
@@ -64,6 +65,8 @@ class Member:
         started_at: the start of the process, on its own clock.
         jitter: gives the next number in [0, 1), to spread elections.
         compacted_over_count: entries that a log keeps before it is compacted.
+        configuration: how the configuration is replicated; None: it is not [QS 7.2].
+        keeps_configuration: whether the log of the commands is stored: where the service's own state is.
 
     Raises:
         Refused: the names are not as many as a queue's `queue_instances`, or the member's own is not among them, or one
@@ -78,10 +81,12 @@ class Member:
         started_at: Nanoseconds,
         jitter: Jitter,
         compacted_over_count: int = COMPACTED_OVER_COUNT,
+        configuration: ReplicationSettings | None = None,
+        keeps_configuration: bool = True,
     ) -> None:
         self.engine = engine
         self.name = engine.hosted.application_name
-        self._check_names(names)
+        check_names(self.name, names)
         self.names = tuple(sorted(names))
         self.replicas: dict[StreamName, Replica] = {}
         """One a replication group, by the name of its stream."""
@@ -96,6 +101,15 @@ class Member:
         self._compacted_over_count = compacted_over_count
         self._by_queue: dict[str, Replica] = {}
         self._replica_count = 0
+        self.configuration: Configuration | None = None
+        """None: it is not replicated."""
+        if configuration is not None:
+            self.configuration = configuration_of(
+                engine,
+                configuration,
+                len(names),
+                lambda follower: self._replica_of(CONFIGURATION_STREAM, follower, configuration, keeps_configuration),
+            )
         self._host()
         self._batches: list[Batch] = []
         self._messages: list[Outbound] = []
@@ -105,7 +119,7 @@ class Member:
 
     @property
     def streams(self) -> tuple[StreamName, ...]:
-        """The streams of the replication groups, in the order of the configuration."""
+        """The streams of the replication groups; that of the configuration first."""
         return tuple(self.replicas)
 
     # Start.
@@ -140,7 +154,7 @@ class Member:
         Raises:
             Refused: they are not as many, or the member's own is not among them, or one is there twice.
         """
-        self._check_names(names)
+        check_names(self.name, names)
         if len(names) != len(self.names):
             raise Refused(
                 f"{len(names)} members are named, and the queues expect {len(self.names)}",
@@ -155,7 +169,8 @@ class Member:
     def receive_all(self, now: Nanoseconds, messages: Iterable[Inbound]) -> None:
         """Process messages in order, as `ServiceEngine.receive_all` does."""
         now = self._no_earlier(now)
-        if not self._by_queue:
+        configuration = self.configuration
+        if not self._by_queue and configuration is None:
             self.engine.receive_all(now, messages)
             return
         others: list[Inbound] = []
@@ -167,6 +182,8 @@ class Member:
             elif type(message) is Acknowledgment and (replica := self._by_queue.get(message.queue)) is not None:
                 if replica.is_master:
                     others.append(message)
+            elif type(message) is CommandRequest and configuration is not None and configuration.takes(message):
+                configuration.receive(now, message)
             else:
                 others.append(message)
         self.engine.receive_all(now, others)
@@ -175,6 +192,8 @@ class Member:
     def advance(self, now: Nanoseconds) -> None:
         """Do everything that is due at `now`."""
         now = self._no_earlier(now)
+        if self.configuration is not None:
+            self.configuration.go_on(now)
         self.engine.advance(now)
         self._collect(now)
         for replica in self.replicas.values():
@@ -190,6 +209,8 @@ class Member:
         if self._messages or self._batches or any(each.clients.has_released for each in self.replicas.values()):
             return 0
         own = min((each.next_deadline() for each in self.replicas.values()), default=INFINITE_NS)
+        if self.configuration is not None:
+            own = min(own, self.configuration.next_deadline())
         engine = self.engine.next_deadline()
         deadline = own if engine is None else min(own, engine)
         return deadline if deadline < INFINITE_NS else None
@@ -197,14 +218,23 @@ class Member:
     def take_ready(self) -> Ready:
         """Hand over what happened: of replicated queues the messages that may leave, of others everything."""
         for replica in self.replicas.values():
-            self._messages += replica.clients.pop_released()
-        messages = [self._with_replication(each) if type(each) in _WITH_STATUS else each for each in self._messages]
+            if self.configuration is not None and replica is self.configuration.replica:
+                for message in replica.clients.pop_released():
+                    self.configuration.note_answer(message)
+                self._messages += self.configuration.pop_replies()
+            else:
+                self._messages += replica.clients.pop_released()
+        messages = [
+            with_replication(each, self.statuses) if type(each) in WITH_STATUS else each for each in self._messages
+        ]
         ready = Ready(self._batches, messages, self._events, self._may_lack_payloads, self._inputs)
         self._batches, self._messages, self._events, self._inputs = [], [], [], []
         return ready
 
     def admit(self, request: CommandRequest) -> CommandReply | None:
         """Return the refusal of a command that the cluster could not follow; `Turn` asks before the engine does it."""
+        if self.configuration is not None:
+            return None  # it is decided once the command is ordered
         return refuse_change(self.engine.hosted, len(self.names), request)
 
     # As a member.
@@ -247,25 +277,6 @@ class Member:
             replica.changes.clear()
         return changes
 
-    def _with_replication(self, message: Outbound) -> Outbound:
-        """Let the status of a replicated queue say what its replica is."""
-        if isinstance(message, StatusPublication):
-            replica = self._by_queue.get(message.queue)
-            if replica is not None:
-                return structs.replace(message, status=self._status(message.status, replica))
-        elif isinstance(message, CommandReply) and isinstance(message.reply.body, SharedReaderQueueStatus):
-            status = message.reply.body
-            replica = self._by_queue.get(status.queue_name)
-            if replica is not None:
-                return structs.replace(
-                    message, reply=structs.replace(message.reply, body=self._status(status, replica))
-                )
-        return message
-
-    def _status(self, status: SharedReaderQueueStatus, replica: Replica) -> SharedReaderQueueStatus:
-        replication = status_of(replica, self._now, len(self.names), self.note)
-        return structs.replace(status, replication=replication)
-
     def replica_of(self, queue: str) -> Replica | None:
         """Return the replica that a queue belongs to, by its full name; None: it is not replicated, or not hosted."""
         return self._by_queue.get(queue)
@@ -275,13 +286,6 @@ class Member:
         return {
             name: status_of(replica, self._now, len(self.names), self.note) for name, replica in self._by_queue.items()
         }
-
-    def _check_names(self, names: Sequence[str]) -> None:
-        if len(set(names)) < len(names) or self.name not in names:
-            raise Refused(
-                f"the members of the cluster are {', '.join(sorted(names))}, and this one is {self.name!r}",
-                remedy="Give each instance an application name of its own, and name all of them.",
-            )
 
     def _no_earlier(self, now: Nanoseconds) -> Nanoseconds:
         """Take a clock that runs backwards as standing still."""
@@ -295,6 +299,8 @@ class Member:
             if queue.is_replicated:
                 groups.setdefault(queue.stream.name, []).append(queue)
         former, self.replicas, self._by_queue = self.replicas, {}, {}
+        if self.configuration is not None:
+            self.replicas[CONFIGURATION_STREAM] = self.configuration.replica
         added: list[Replica] = []
         for stream, queues in groups.items():
             queues.sort(key=lambda queue: not queue.settings.is_dead_letter)
@@ -308,10 +314,27 @@ class Member:
         return added
 
     def _replica(self, stream: StreamName, queues: Sequence[SharedReaderQueue]) -> Replica:
+        settings = queues[0].settings
+        is_persistent = settings.persistence.kind is PersistenceKind.PERSISTENT
+        return self._replica_of(stream, Follower(stream, queues), settings.replication, is_persistent)
+
+    def _replica_of(
+        self, stream: StreamName, follower: Followed, settings: ReplicationSettings, is_persistent: bool
+    ) -> Replica:
         number = self._replica_count * WRITES_MAX
         self._replica_count += 1
+        over_count = self._compacted_over_count
         return Replica(
-            stream, queues, self.name, self.names, self._now, self._jitter, self._compacted_over_count, number
+            stream,
+            follower,
+            settings,
+            is_persistent,
+            self.name,
+            self.names,
+            self._now,
+            self._jitter,
+            over_count,
+            number,
         )
 
     def _change(self, now: Nanoseconds) -> Container[StreamName]:
@@ -356,12 +379,14 @@ class Member:
                 replica.append(now, batch.first_index, cast("list[QueueRecord]", batch.records))
             elif batch.stream in gone:
                 pass  # it goes with its queues
-            elif self._batches and (earlier := self._batch_of(batch.stream)) is not None:
+            elif earlier := next((each for each in self._batches if each.stream == batch.stream), None):
                 earlier.records.extend(batch.records)
             else:
                 self._batches.append(batch)
         held: dict[StreamName, Replica] = {}
         for message in ready.messages:
+            if type(message) is CommandReply and self.configuration and self.configuration.note_reply(message):
+                continue
             replica = self._by_queue.get(message.queue)
             if replica is not None:
                 replica.hold(message)
@@ -373,6 +398,3 @@ class Member:
         self._inputs += [each._replace(events_before=each.events_before + len(self._events)) for each in ready.inputs]
         self._events += ready.events
         self._may_lack_payloads |= ready.may_lack_payloads
-
-    def _batch_of(self, stream: StreamName) -> Batch | None:
-        return next((batch for batch in self._batches if batch.stream == stream), None)

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from qsctl.core.high_availability.followed import Fed
 from qsctl.core.high_availability.frames import Relayed
 from qsctl.core.high_availability.staging import Staging
 from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
-from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.records import Enqueued, QueueRecord
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
@@ -41,7 +41,7 @@ class Producers:
         self._queues = {queue.name: queue for queue in replica.follower.queues}
         self.staging = Staging(sample_timeout_ns)
 
-    def receive(self, now: Nanoseconds, queue: SharedReaderQueue, write: Write) -> None:
+    def receive(self, now: Nanoseconds, queue: Fed, write: Write) -> None:
         """Process a sample that its producer sent here; with the flag REPLICATE, pass it on to the others."""
         replica = self._replica
         if replica.is_failed:
@@ -96,7 +96,7 @@ class Producers:
             rejection = WriteAcknowledgment(queue, identity, AckResponse.REJECTED, 0, attempt, lacks_master)
             replica.clients.release(rejection)
 
-    def _receive(self, now: Nanoseconds, queue: SharedReaderQueue, write: Write) -> None:
+    def _receive(self, now: Nanoseconds, queue: Fed, write: Write) -> None:
         replica, name, identity = self._replica, queue.name, write.identity
         if self.staging.is_refused(name, write):
             self.reject(name, identity, lacks_master=True)  # it was answered before, by the reason that counts
@@ -113,7 +113,7 @@ class Producers:
         else:
             self.staging.stage(now, name, write)
 
-    def _accept(self, queue: SharedReaderQueue, identity: SampleIdentity, rests_on: int) -> None:
+    def _accept(self, queue: Fed, identity: SampleIdentity, rests_on: int) -> None:
         """Answer 1 once an entry is committed."""
         if queue.context.acknowledges:
             answer = WriteAcknowledgment(queue.name, identity, AckResponse.ACCEPTED, rests_on)

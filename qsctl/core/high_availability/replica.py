@@ -6,65 +6,27 @@ the ballot, the master's work, the learner, staging, the answers to clients, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from typing import assert_never
-
-import msgspec
 
 from qsctl.core.high_availability import progress
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.clients import Clients
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, Compaction
 from qsctl.core.high_availability.election import Election
-from qsctl.core.high_availability.follower import Follower
+from qsctl.core.high_availability.followed import Followed
 from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Relayed, Roll, Snapshot, Vote
 from qsctl.core.high_availability.learner import Learner
 from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability.mastery import HEARTBEATS_PER_TIMEOUT, Mastery
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.producers import Producers
+from qsctl.core.high_availability.roles import Jitter, Role, RoleChanged, StoredLog
 from qsctl.core.high_availability.slave import Slave
 from qsctl.core.messages import AckResponse, Delivery, Outbound, WriteAcknowledgment
-from qsctl.core.queue.settings import PersistenceKind
-from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
+from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.records import EpochBegan, QueueRecord, ReplicaRejoined
 from qsctl.instant import INFINITE_NS, Nanoseconds
-
-Jitter = Callable[[], float]
-"""Gives the next number in [0, 1): the only thing about a replica that is random, and the driver's."""
-
-
-class Role(StrEnum):
-    """What a replica is."""
-
-    MASTER = "master"
-    SLAVE = "slave"
-    CANDIDATE = "candidate"
-    LEARNER = "learner"
-    """It lost its log, and has no vote."""
-    FAILED = "failed"
-    """Its store failed: it is silent until the process starts again."""
-
-
-class StoredLog(msgspec.Struct, frozen=True):
-    """What a store has of a stream. `snapshot_records` stand for the entries up to `snapshot_index`."""
-
-    hard_state: HardState = HardState()
-    snapshot_index: int = 0
-    snapshot_records: Sequence[QueueRecord] = ()
-    records: Sequence[QueueRecord] = ()
-
-
-class RoleChanged(msgspec.Struct, frozen=True):
-    """A replica has another role, or another master, and why."""
-
-    at_ns: Nanoseconds
-    stream: str
-    role: Role
-    epoch: int
-    master: str
-    reason: str
 
 
 class Replica:
@@ -72,7 +34,9 @@ class Replica:
 
     Args:
         stream: the group's name.
-        queues: its queues, dead letters first; they hold nothing.
+        follower: what follows its log.
+        settings: of the protocol.
+        is_persistent: whether its log is stored.
         name: the process's.
         names: of all replicas.
         now: the start of the process.
@@ -84,7 +48,9 @@ class Replica:
     def __init__(
         self,
         stream: str,
-        queues: Sequence[SharedReaderQueue],
+        follower: Followed,
+        settings: ReplicationSettings,
+        is_persistent: bool,
         name: str,
         names: Sequence[str],
         now: Nanoseconds,
@@ -92,13 +58,12 @@ class Replica:
         compacted_over_count: int = COMPACTED_OVER_COUNT,
         number: int = 0,
     ) -> None:
-        settings = queues[0].settings
         self.stream = stream
         self.name = name
         self.others = tuple(each for each in names if each != name)
         self.incarnation = now
         """Tells this process from those before it."""
-        self.is_persistent = settings.persistence.kind is PersistenceKind.PERSISTENT
+        self.is_persistent = is_persistent
         self.role = Role.SLAVE
         self.master = ""
         """The present master, as far as it is known."""
@@ -107,16 +72,16 @@ class Replica:
         self.quorum = progress.quorum_of(len(names))
         self.ballot = Ballot(name, self.quorum, HardState())
         self.outgoing = Outgoing(stream, is_stored=self.is_persistent, number=number)
-        self.clients = Clients(synchronizes=settings.replication.synchronize_consumer_assignment)
-        self.follower = Follower(stream, queues)
-        self.producers = Producers(self, settings.replication.sample_timeout_ns)
-        self.compaction = Compaction(self.log, self.follower, self.outgoing, compacted_over_count)
+        self.clients = Clients(synchronizes=settings.synchronize_consumer_assignment)
+        self.follower = follower
+        self.producers = Producers(self, settings.sample_timeout_ns)
+        self.compaction = Compaction(self.log, follower, self.outgoing, compacted_over_count)
         self.election = Election(self)
         self.slave = Slave(self)
         self.mastery: Mastery | None = None
         self.changes: list[RoleChanged] = []
-        self._settings = settings.replication
-        self._timeout_ns = settings.replication.master_timeout_ns
+        self._settings = settings
+        self._timeout_ns = settings.master_timeout_ns
         self._learner = Learner(self, 2 * self._timeout_ns)
         self._jitter = jitter
         self._heard_at_ns: Nanoseconds | None = None
@@ -221,10 +186,11 @@ class Replica:
         self.log.append(records)
         self.clients.note_entries(first_index, records)
         self.outgoing.write_records(first_index, records, truncates=False)
-        self.follower.applied_index = self.log.last_index
+        self.follower.recorded(self.log.last_index)
         self.mastery.replicate(now)
         self.commit(now)
-        self.compaction.capture()
+        if not self.follower.follows_commit:
+            self.compaction.capture()
 
     def stored(self, now: Nanoseconds, number: int) -> None:
         """Note that the writes up to this number are durable."""
@@ -278,7 +244,7 @@ class Replica:
                     if (learner := self.mastery.receive(now, frame)) is not None:
                         learner.rejoins_at_index = self.log.last_index + 1
                         rejoined = ReplicaRejoined(self.stream, frame.sender, frame.incarnation)
-                        self.follower.queues[0].stream.record(rejoined)
+                        self.follower.record(now, rejoined)
                     self.commit(now)
             case Roll():
                 self._learner.receive(now, frame)
@@ -317,6 +283,7 @@ class Replica:
             self.outgoing,
             now,
             self._timeout_ns,
+            sends_payloads=self.follower.sends_payloads,
         )
         self._become(now, Role.MASTER, self.name, f"elected with {entry_count} entries")
         self.follower.take_over(now, index, assigned)
@@ -334,7 +301,11 @@ class Replica:
         index = mastery.committable()
         if index > self.log.commit_index:
             self.clients.note_commit(self.log.commit(index))
-            self.compaction.use_capture()
+            if self.follower.follows_commit:
+                self.follower.follow(self.log, index)
+                self.compaction.compact(index)
+            else:
+                self.compaction.use_capture()
         if mastery.has_quorum(now):
             # Else another may be master by now, and have sent the same to a consumer, marked as redelivered.
             self.clients.commit(self.log.commit_index)

@@ -6,9 +6,33 @@ entry that is committed.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec import structs
+
 from qsctl.core.high_availability.replica import Replica
-from qsctl.core.statistics.status import ReplicationStatus
+from qsctl.core.messages import CommandReply, Outbound, StatusPublication
+from qsctl.core.statistics.status import ReplicationStatus, SharedReaderQueueStatus
 from qsctl.instant import Nanoseconds
+
+WITH_STATUS: Final = frozenset({CommandReply, StatusPublication})
+"""The messages that may have the status of a queue."""
+
+
+def with_replication(message: Outbound, statuses: Callable[[], Mapping[str, ReplicationStatus]]) -> Outbound:
+    """Let the status of a replicated queue say what its replica is; `statuses` gives that by the queue's full name."""
+    if isinstance(message, StatusPublication):
+        replication = statuses().get(message.queue)
+        if replication is not None:
+            return structs.replace(message, status=structs.replace(message.status, replication=replication))
+    elif isinstance(message, CommandReply) and isinstance(message.reply.body, SharedReaderQueueStatus):
+        status = message.reply.body
+        replication = statuses().get(status.queue_name)
+        if replication is not None:
+            body = structs.replace(status, replication=replication)
+            return structs.replace(message, reply=structs.replace(message.reply, body=body))
+    return message
 
 
 def status_of(replica: Replica, now: Nanoseconds, replica_count: int, note: str = "") -> ReplicationStatus:

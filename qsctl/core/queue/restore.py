@@ -24,6 +24,7 @@ from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.queue.undeliverable import UNDELIVERABLE
 from qsctl.core.records import (
     Assigned,
+    ConfigurationKnown,
     DeadLetterReason,
     Enqueued,
     EpochBegan,
@@ -72,7 +73,7 @@ class Replay:
                 self._held.remember(record.next_position, record.identities)
             case EpochBegan():
                 self._begin_epoch(flags_all=record.flags_all)
-            case ReplicaRejoined():
+            case ReplicaRejoined() | ConfigurationKnown():
                 pass
             case Assigned() | Returned() | Undeliverable() | Removed():
                 sample = self._by_position.get(record.position)

@@ -346,6 +346,7 @@ WORLD = Form(
         Attribute("write-again", "write_again_ns", POSITIVE_DURATION),
         Attribute("persistence", "persistence", PROBABILITY),
         Attribute("relayed", "relayed", PROBABILITY),
+        Attribute("replicates-configuration", "replicates_configuration", BOOLEAN),
         Attribute("compact-records", "compact_records", integer(0, 1_000_000)),
         Attribute("recovery", "recovery_ns", POSITIVE_DURATION),
         Attribute("schedule", "schedule", TEXT),

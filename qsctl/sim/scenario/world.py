@@ -50,6 +50,8 @@ class World:
     """The probability that a producer writes a refused sample again."""
     relayed: float = 0.0
     """The share of the producers that write to one instance only, with DDS_REPLICATE_SAMPLE."""
+    replicates_configuration: bool = False
+    """Whether the instances replicate their configuration [QS 7.2]; administration creates and deletes queues then."""
     compact_records: int = 0
     """After so many records an instance compacts a stream; 0: never."""
     recovery_ns: Nanoseconds = 10 * SECOND_NS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.scenario.world import World
@@ -43,6 +43,40 @@ def instance_settings(scenario: Scenario, number: int) -> ServiceSettings:
         for participant in service.participants
     )
     return dataclasses.replace(service, application_name=instance_name(number), participants=participants)
+
+
+def configuration_settings(scenario: Scenario) -> ReplicationSettings | None:
+    """Return how the instances replicate their configuration, as fast as their queues; None: they do not."""
+    assert scenario.workload is not None
+    assert scenario.world is not None
+    if not scenario.world.replicates_configuration:
+        return None
+    own = next((each.replication for each in _queues(scenario) if each.replication.enabled), ReplicationSettings())
+    return dataclasses.replace(
+        own,
+        enabled=True,
+        queue_instances=instance_count(scenario),
+        master_timeout_ns=scenario.world.master_timeout_ns or own.master_timeout_ns,
+    )
+
+
+def created_settings(scenario: Scenario, name: str, number: int) -> SharedReaderQueueSettings:
+    """Return a queue that a command creates: like the scenario's first, and not replicated.
+
+    `number` makes it another one, or the same again.
+    """
+    first = _queues(scenario)[0]
+    return dataclasses.replace(
+        first,
+        name=name,
+        topic_name=name,
+        reply_type="",
+        dead_letter_queue="",
+        is_dead_letter=False,
+        type_name=first.type_name or "Created",
+        replication=ReplicationSettings(),
+        distribution=dataclasses.replace(first.distribution, unacked_threshold=number),
+    )
 
 
 def _changed(queue: SharedReaderQueueSettings, world: World, count: int) -> SharedReaderQueueSettings:

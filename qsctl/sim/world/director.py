@@ -193,6 +193,10 @@ class Director:
                 world.programs[arguments[0]].hold(holds=verb is Verb.HOLD)
             case Verb.FLUSH:
                 world.flush(self._queue(arguments[0]))
+            case Verb.CREATE:
+                world.create(arguments[0])
+            case Verb.DELETE:
+                world.delete(arguments[0])
             case Verb.COMPACT:
                 self._service(arguments[0], SimulatedService.compact_soon)
             case _:

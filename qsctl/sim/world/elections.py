@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from qsctl.core.high_availability.replica import Role, RoleChanged
+from qsctl.core.high_availability.roles import Role, RoleChanged
 from qsctl.core.messages import AckResponse, Outbound, Write, WriteAcknowledgment
 from qsctl.eventlog.run_folder import ReplicatedQueue
 from qsctl.identity import SampleIdentity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from qsctl.core.high_availability.replica import Role, RoleChanged
+from qsctl.core.high_availability.roles import Role, RoleChanged
 from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag, WriteAcknowledgment
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds

@@ -13,7 +13,7 @@ from qsctl.core.messages import AckResponse, Delivery, Outbound, Write, WriteAck
 from qsctl.identity import Guid, SampleIdentity
 
 if TYPE_CHECKING:
-    from qsctl.core.high_availability.replica import RoleChanged
+    from qsctl.core.high_availability.roles import RoleChanged
     from qsctl.sim.world.disk import Operation
     from qsctl.sim.world.world import World
 

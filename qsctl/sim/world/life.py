@@ -14,9 +14,10 @@ from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.outgoing import LogWrite
-from qsctl.core.high_availability.replica import Replica, Role, StoredLog
+from qsctl.core.high_availability.replica import Replica
+from qsctl.core.high_availability.roles import Role, StoredLog
 from qsctl.core.messages import Inbound
-from qsctl.core.queue.settings import PersistenceKind
+from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.ready import SERVICE_STREAM
 from qsctl.core.records import QueueDeleted, QueueRecord, Record
 from qsctl.core.settings import ServiceSettings
@@ -53,6 +54,7 @@ class Life:
         now: the start, by the service's own clock.
         jitter: gives the next number in [0, 1), to spread elections.
         compact_records: after so many records a stream is compacted; 0: never, but logs of replicas by their own rule.
+        configuration: how the configuration is replicated; None: it is not.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Life:
         now: Nanoseconds,
         jitter: Callable[[], float],
         compact_records: int,
+        configuration: ReplicationSettings | None = None,
     ) -> None:
         self._disk = disk
         self._compact_records = compact_records
@@ -75,6 +78,7 @@ class Life:
             started_at=now,
             jitter=jitter,
             compacted_over_count=compact_records or COMPACTED_OVER_COUNT,
+            configuration=configuration,
         )
         self.turn = Turn(self.member, self.member.admit)
 
@@ -86,7 +90,7 @@ class Life:
                 for record in streams[name].load():
                     self.engine.replay(record)
         for name in self.member.streams:
-            if not self._is_stored(name):
+            if not self.member.replicas[name].is_persistent:
                 continue
             stream = streams.get(name)
             if stream is not None:
@@ -169,13 +173,6 @@ class Life:
             if self.is_master(name):
                 for sample in queue.held:
                     yield name, sample.identity
-
-    def _is_stored(self, stream: str) -> bool:
-        return any(
-            queue.settings.persistence.kind is PersistenceKind.PERSISTENT
-            for queue in self.engine.hosted.by_name.values()
-            if queue.stream.name == stream
-        )
 
     def _operations(self, group: Group) -> Iterator[Operation]:
         """What turns write; a deleted queue's stream goes with it.

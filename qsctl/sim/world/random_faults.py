@@ -20,6 +20,9 @@ SHORT_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
 LONG_NS: Final[Nanoseconds] = 1_500 * MILLISECOND_NS
 """A fault lasts between these two."""
 
+_CREATED: Final = ("Extra-1", "Extra-2")
+"""So few that commands contradict each other."""
+
 
 class FaultGenerator:
     """Draws the faults of one world.
@@ -31,6 +34,7 @@ class FaultGenerator:
         programs: the names of the programs.
         queues: the names of the queues that may be flushed.
         is_volatile: whether a replicated queue lives in memory alone.
+        changes_configuration: whether administration creates and deletes queues, too.
         until_ns: where faults end.
     """
 
@@ -43,6 +47,7 @@ class FaultGenerator:
         queues: list[str],
         *,
         is_volatile: bool,
+        changes_configuration: bool = False,
         until_ns: Nanoseconds,
     ) -> None:
         self._random = random
@@ -54,6 +59,7 @@ class FaultGenerator:
         self._minority = sorted(random.sample(self._services, (service_count - 1) // 2))
         self._crashable = self._minority if is_volatile else self._services
         self._is_volatile = is_volatile
+        self._changes_configuration = changes_configuration
         self._timed: _Timed = []
 
     def schedule(self) -> Schedule:
@@ -165,7 +171,11 @@ class FaultGenerator:
         self._add(now + self._lasts(), end, who)
 
     def _administration(self, now: Nanoseconds) -> None:
-        if self._queues:
+        if self._changes_configuration and self._random.random() < 0.9:
+            for _ in range(self._random.randint(1, 4)):  # several administrators, at the same time
+                verb = self._random.choice([Verb.CREATE, Verb.CREATE, Verb.DELETE])
+                self._add(now, verb, self._random.choice(_CREATED))
+        elif self._queues:
             self._add(now, Verb.FLUSH, self._random.choice(self._queues))
 
     def _power_cut(self, now: Nanoseconds) -> None:

@@ -12,8 +12,9 @@ from functools import partial
 from random import Random
 
 from qsctl.core.high_availability.frames import Frame, Vote
-from qsctl.core.high_availability.replica import Role
+from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import Inbound, Outbound
+from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.settings import ServiceSettings
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
@@ -55,6 +56,7 @@ class SimulatedService:
         surroundings: where its messages go.
         observers: who see what it does.
         compact_records: after so many records a stream is compacted; 0: never.
+        configuration: how the configuration is replicated; None: it is not.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class SimulatedService:
         surroundings: Surroundings,
         observers: Audience,
         compact_records: int,
+        configuration: ReplicationSettings | None = None,
     ) -> None:
         self.number = number
         self.settings = settings
@@ -81,6 +84,7 @@ class SimulatedService:
         self._surroundings = surroundings
         self._observers = observers
         self._compact_records = compact_records
+        self._configuration = configuration
         self.life: Life | None = None
         """None: it is down."""
         self.life_count = 0
@@ -120,7 +124,13 @@ class SimulatedService:
         self.crash_at = None
         self.life_count += 1
         self.life = life = Life(
-            self.settings, self._names, self.disk, self.now, self._draw_jitter, self._compact_records
+            self.settings,
+            self._names,
+            self.disk,
+            self.now,
+            self._draw_jitter,
+            self._compact_records,
+            self._configuration,
         )
         life.restore()
         for note_started in self._observers.started:

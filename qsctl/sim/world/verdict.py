@@ -16,6 +16,7 @@ from qsctl.sim.world.client_view import ClientView
 from qsctl.sim.world.director import Director
 from qsctl.sim.world.figures import Counts, Figures
 from qsctl.sim.world.invariants.base import Invariant, Ledger
+from qsctl.sim.world.invariants.configuration import SameConfiguration
 from qsctl.sim.world.invariants.deliveries import AttemptsAsConfigured, OneDeliveryWithoutTheFlag, ThresholdHolds
 from qsctl.sim.world.invariants.liveness import QueuesDrain
 from qsctl.sim.world.invariants.replicas import CommittedIsNeverOverwritten, OneMasterAnEpoch
@@ -175,7 +176,9 @@ def invariants_of(world: World, ledger: Ledger) -> list[Invariant]:
     stored = {name: each for name, each in settings.items() if each.persistence.kind is PersistenceKind.PERSISTENT}
     quorums = {name: len(world.services) // 2 + 1 if each.replication.enabled else 1 for name, each in stored.items()}
     committed = CommittedIsNeverOverwritten(clock, world.services, ledger)
+    configuration = [SameConfiguration(clock, world)] if world.declared.replicates_configuration else []
     return [
+        *configuration,
         AcceptedIsNeverLost(clock, lambda: chain(ledger.records(), committed.records())),
         DeliveredWasSent(clock),
         RefusedIsNeverDelivered(clock, len(world.services)),
@@ -207,6 +210,7 @@ def random_schedule(world: World) -> Schedule:
         is_volatile=any(
             queue.replication.enabled and queue.persistence.kind is PersistenceKind.VOLATILE for queue in queues
         ),
+        changes_configuration=world.declared.replicates_configuration,
         until_ns=world.load_until_ns,
     ).schedule()
 

@@ -58,6 +58,9 @@ class Verb(StrEnum):
     HOLD = "hold"
     GO_ON = "go-on"
     FLUSH = "flush"
+    CREATE = "create"
+    """Of a queue that nobody uses, beside those of the scenario: another one each time."""
+    DELETE = "delete"
     COMPACT = "compact"
 
 
@@ -121,6 +124,7 @@ DURATION: Final = Argument("DURATION", "a finite duration, as in 250ms", None, _
 NUMBER: Final = Argument("NUMBER", "a number from 0 to 1, as in 0.05", re.compile(r"\d(?:\.\d+)?"), _is_probability)
 COUNT: Final = Argument("COUNT", "a whole number from 1", re.compile(r"[1-9]\d{0,5}"))
 QUEUE: Final = Argument("QUEUE", "a queue's name", re.compile(r"\S+"))
+NEW_QUEUE: Final = Argument("NAME", "a name, as in Extra-1", re.compile(r"[A-Za-z0-9_-]+"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +174,8 @@ VERBS: Final[dict[Verb, Usage]] = {
     Verb.HOLD: Usage((PROGRAM,)),
     Verb.GO_ON: Usage((PROGRAM,)),
     Verb.FLUSH: Usage((QUEUE,)),
+    Verb.CREATE: Usage((NEW_QUEUE,)),
+    Verb.DELETE: Usage((NEW_QUEUE,)),
     Verb.COMPACT: Usage((SERVICE,)),
 }
 

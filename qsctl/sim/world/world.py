@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 from typing import TypeAlias
 
-from qsctl.core.admin.command import FlushQueue
+from qsctl.core.admin.command import Command, CreateQueue, DeleteQueue, FlushQueue
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.messages import (
     AckResponse,
@@ -23,16 +23,24 @@ from qsctl.core.messages import (
     Write,
     WriteAcknowledgment,
 )
+from qsctl.core.queue.hosting import subscriber_identifier
+from qsctl.core.settings import queues_of
 from qsctl.errors import InvalidInput
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import Nanoseconds
-from qsctl.resource import ResourceIdentifier
+from qsctl.resource import ResourceIdentifier, ResourceKind
 from qsctl.sim.arrivals.cursor import ArrivalCursor
 from qsctl.sim.scenario.intervals import occurrences
 from qsctl.sim.scenario.scenario import Scenario
 from qsctl.sim.service.peers import arrivals_scenario, guid_of, hosted_queues
 from qsctl.sim.world.agenda import Agenda, Trace
-from qsctl.sim.world.configuration import instance_count, instance_name, instance_settings
+from qsctl.sim.world.configuration import (
+    configuration_settings,
+    created_settings,
+    instance_count,
+    instance_name,
+    instance_settings,
+)
 from qsctl.sim.world.consuming import ConsumerProgram
 from qsctl.sim.world.disk import Disk
 from qsctl.sim.world.history import Audience
@@ -95,6 +103,7 @@ class World(Surroundings):
                 surroundings=self,
                 observers=self.observers,
                 compact_records=declared.compact_records,
+                configuration=configuration_settings(scenario),
             )
             for number in range(1, count + 1)
         }
@@ -110,6 +119,8 @@ class World(Surroundings):
         """When the time without faults and new samples begins."""
         self._arrivals = ArrivalCursor(arrivals_scenario(scenario), 0, self.load_until_ns)
         self._command_count = 0
+        self.changes: set[SampleIdentity] = set()
+        """The commands that change the configuration."""
         self.was_flushed = False
         """Whether a queue was flushed: accepted samples may be gone."""
         self.offered_count = 0
@@ -169,12 +180,31 @@ class World(Surroundings):
 
     def flush(self, queue: ResourceIdentifier) -> None:
         """Send the command that flushes a queue to every service [QS 5.4.3]."""
-        self._command_count += 1
         self.was_flushed = True
+        self._command(FlushQueue(queue))
+
+    def create(self, name: str) -> None:
+        """Send the command that creates a queue to every service [QS 5.4.1]."""
+        settings = created_settings(self.scenario, name, 1 + self._command_count % 2)
+        self.changes.add(self._command(CreateQueue(self._subscriber, settings)))
+
+    def delete(self, name: str) -> None:
+        """Send the command that deletes a queue to every service [QS 5.4.2]."""
+        queue = self._subscriber.child(ResourceKind.SHARED_READER_QUEUE, name)
+        self.changes.add(self._command(DeleteQueue(queue)))
+
+    @property
+    def _subscriber(self) -> ResourceIdentifier:
+        participant, subscriber, _ = next(queues_of(self.services[1].settings))
+        return subscriber_identifier(participant.name, subscriber.name)
+
+    def _command(self, command: Command) -> SampleIdentity:
+        self._command_count += 1
         request = SampleIdentity(guid_of(ADMINISTRATOR, 0), self._command_count)
         for service in self.services.values():
-            command = CommandRequest(request, "*", FlushQueue(queue))
-            self.agenda.after(self.network.delay_ns(), partial(service.receive, [command]))
+            message = CommandRequest(request, "*", command)
+            self.agenda.after(self.network.delay_ns(), partial(service.receive, [message]))
+        return request
 
     # What services and programs are to each other.
 

@@ -3,7 +3,8 @@ test delivers, drops or keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from qsctl.core.engine import Journal, ServiceEngine
@@ -11,15 +12,25 @@ from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.outgoing import LogWrite
-from qsctl.core.high_availability.replica import Replica, StoredLog
-from qsctl.core.messages import Acknowledgment, ConsumerJoined, Delivery, Inbound, Outbound, Write, WriteAcknowledgment
+from qsctl.core.high_availability.replica import Replica
+from qsctl.core.high_availability.roles import StoredLog
+from qsctl.core.messages import (
+    Acknowledgment,
+    CommandReply,
+    ConsumerJoined,
+    Delivery,
+    Inbound,
+    Outbound,
+    Write,
+    WriteAcknowledgment,
+)
 from qsctl.core.queue.settings import (
     PersistenceKind,
     PersistenceSettings,
     ReplicationSettings,
     SharedReaderQueueSettings,
 )
-from qsctl.core.records import QueueRecord
+from qsctl.core.records import QueueRecord, Record
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.core.turn import Turn
 from qsctl.identity import Guid, SampleIdentity
@@ -93,14 +104,21 @@ class Process:
         self.is_up = False
         self.syncs = True
         self.compacted_over_count = 8_192
+        self.configuration: ReplicationSettings | None = None
+        """How the configuration is replicated."""
+        self.service_records: list[Record] = []
+        """The service's own state, as it is stored."""
 
     def start(self, now: Nanoseconds, *, is_lost: bool = False) -> None:
         subscriber = SharedSubscriberSettings("S", (), tuple(self._queues))
         settings = ServiceSettings(self.name, (DomainParticipantSettings("P", 0, (subscriber,)),))
         engine = ServiceEngine(settings, started_at=now, journal=Journal.REPLICATED)
+        for record in self.service_records:
+            engine.replay(record)
         self.member = Member(
-            engine, self._names, started_at=now, jitter=self._jitter, compacted_over_count=self.compacted_over_count
-        )
+            engine, self._names, started_at=now, jitter=self._jitter, compacted_over_count=self.compacted_over_count,
+            configuration=self.configuration,
+        )  # fmt: skip
         for stream in self.member.streams:
             if is_lost:
                 self.stores[stream] = Store()
@@ -136,6 +154,7 @@ class Process:
             self._unsynced = []
         while (group := self.turn.to_write()) is not None:
             for ready in group.turns:
+                self.service_records += ready.service_records
                 for batch in ready.batches:
                     self.turn.durable(batch.stream, batch.last_index)
         for released in self.turn.to_send():
@@ -143,6 +162,14 @@ class Process:
 
     def deliveries(self) -> list[Delivery]:
         return [each for each in self.sent if isinstance(each, Delivery)]
+
+    def replies(self) -> dict[int, tuple[str, str]]:
+        """What commands were answered, by their numbers: return code and text."""
+        return {
+            each.request.sequence_number: (each.reply.retcode.name, each.reply.text)
+            for each in self.sent
+            if isinstance(each, CommandReply)
+        }
 
     def answers(self) -> list[tuple[int, int]]:
         """Which sample, by its number, was answered what."""
@@ -156,17 +183,27 @@ class Process:
 class Cluster:
     """Members `a`, `b`, `c` …; their frames arrive at the next tick, in order, unless the way is cut."""
 
-    def __init__(self, size: int = 3, *queues: SharedReaderQueueSettings, jitter: Sequence[float] = ()) -> None:
+    def __init__(
+        self,
+        size: int = 3,
+        *queues: SharedReaderQueueSettings,
+        jitter: Sequence[float] = (),
+        configuration: ReplicationSettings | None = None,
+        files: Mapping[str, Sequence[SharedReaderQueueSettings]] = MappingProxyType({}),
+    ) -> None:
         names = [chr(ord("a") + at) for at in range(size)]
         spreads = jitter or [at / size for at in range(size)]
         self.now: Nanoseconds = 0
         self.cuts: set[tuple[str, str]] = set()
         self.frames: list[tuple[str, str, Frame]] = []
         self.processes = {
-            name: Process(name, names, queues or (queue(instances=size),), lambda spread=spread: spread)  # type: ignore[misc]
+            name: Process(
+                name, names, files.get(name, queues or (queue(instances=size),)), lambda spread=spread: spread
+            )  # type: ignore[misc]
             for name, spread in zip(names, spreads, strict=True)
         }
         for process in self.processes.values():
+            process.configuration = configuration
             process.start(0)
 
     def __getitem__(self, name: str) -> Process:

@@ -13,9 +13,11 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from qsctl.core.high_availability import learner, log, mastery, producers, progress, staging
+from qsctl.core.high_availability import configuration, learner, log, mastery, producers, progress, staging
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.clients import Clients
+from qsctl.core.high_availability.configuration import Configuration
+from qsctl.core.high_availability.configuration_follower import ConfigurationFollower
 from qsctl.core.high_availability.follower import Follower
 from qsctl.core.high_availability.frames import Confirmed, Entries, Frame
 from qsctl.core.high_availability.log import LastEntry, LogSnapshot, ReplicatedLog
@@ -291,6 +293,38 @@ def sends_assignments_at_once(patch: pytest.MonkeyPatch) -> None:
     """A delivery does not wait for its assignment, though assignments are to be synchronized."""
     begin = Clients.__init__
     patch.setattr(Clients, "__init__", lambda self, *, synchronizes: begin(self, synchronizes=False))
+
+
+def carries_commands_out_as_they_come(patch: pytest.MonkeyPatch) -> None:
+    """Each member changes its configuration when a command comes to it."""
+    patch.setattr(Configuration, "takes", lambda self, request: False)
+
+
+def follows_commands_that_are_not_committed(patch: pytest.MonkeyPatch) -> None:
+    """A master carries out what is in its log, whatever becomes of the entry."""
+
+    def follow(self: ConfigurationFollower, log: ReplicatedLog, index: int) -> None:
+        for at in range(self.applied_index + 1, index + 1):
+            self.configuration.play(at, log.entry(at)[1])
+            self.applied_index = at
+
+    def recorded(self: ConfigurationFollower, index: int) -> None:
+        assert self.replica is not None
+        self.follow(self.replica.log, index)
+
+    patch.setattr(ConfigurationFollower, "follow", follow)
+    patch.setattr(ConfigurationFollower, "recorded", recorded)
+
+
+def takes_a_queue_for_the_one_before_it(patch: pytest.MonkeyPatch) -> None:
+    """A queue that was deleted and created again while a member was away stays what it was there."""
+    step = configuration.next_change
+    patch.setattr(configuration, "next_change", lambda own, made, target, created: step(own, {}, target, {}))
+
+
+def notes_what_it_creates_too_late(patch: pytest.MonkeyPatch) -> None:
+    """A crash behind a creation leaves a queue that is taken for an older one."""
+    patch.setattr(configuration, "_made", lambda change, created: {})
 
 
 FOUND_BY_RANDOM_FAULTS: Final[dict[str, Mutant]] = {

@@ -6,7 +6,7 @@ import pytest
 
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Vote
-from qsctl.core.high_availability.replica import Role
+from qsctl.core.high_availability.roles import Role
 from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, Process, acknowledge, held, join, queue, write
 
 

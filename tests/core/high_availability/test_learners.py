@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qsctl.core.high_availability.ballot import NO_VOTER
 from qsctl.core.high_availability.frames import Canvass, Confirmed, Vote
-from qsctl.core.high_availability.replica import Role
+from qsctl.core.high_availability.roles import Role
 from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, Process, held, queue, write
 
 

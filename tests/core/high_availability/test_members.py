@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from qsctl.core.admin.command import Command, CreateQueue, DeleteQueue, FlushQueue
-from qsctl.core.high_availability.replica import Role
+from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import CommandReply, CommandRequest
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.errors import Refused

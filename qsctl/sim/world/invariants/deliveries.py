@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from qsctl.core.events import Event, SampleRemoved, SampleReturned, SampleSent
-from qsctl.core.high_availability.replica import Role, RoleChanged
+from qsctl.core.high_availability.roles import Role, RoleChanged
 from qsctl.core.messages import AckResponse, Delivery, Outbound, SampleFlag
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.records import Enqueued

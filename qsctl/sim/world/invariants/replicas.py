@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from qsctl.core.high_availability.replica import Role, RoleChanged
+from qsctl.core.high_availability.roles import Role, RoleChanged
 from qsctl.core.records import Record
 from qsctl.instant import Nanoseconds
 from qsctl.sim.world.invariants.base import Invariant, Ledger
@@ -49,11 +49,6 @@ class CommittedIsNeverOverwritten(Invariant):
         self._compacted: dict[tuple[str, int], Record] = {}
         """Entries that a snapshot replaced before they were compared."""
         self._seen: dict[tuple[int, str], int] = {}
-
-    @property
-    def committed_count(self) -> int:
-        """How many entries some replica took for committed."""
-        return len(self._committed.keys() | self._compacted.keys())
 
     def records(self) -> Iterator[tuple[int, str, int, Record]]:
         """What was committed, as the records of a service 0: its stream and index."""

@@ -1,0 +1,159 @@
+"""What the members of a cluster host, as a function of the log of their commands [QS 7.2].
+
+Decides: what becomes of a command. It knows no samples, no files and no clock: every member that has followed the same
+entries has the same configuration and gives the same answers, whatever its own file says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
+
+import msgspec
+
+from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
+from qsctl.core.admin.handle import LongAnswer, handle
+from qsctl.core.admin.reply import Reply, ReturnCode, refusal
+from qsctl.core.high_availability.changes import check_change
+from qsctl.core.hosted_service import HostedService
+from qsctl.core.records import ConfigurationKnown, Enqueued, QueueRecord, Remembered
+from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
+from qsctl.errors import NotFound, QsctlError
+from qsctl.identity import SampleIdentity
+
+CONFIGURATION_STREAM: Final = "configuration"
+"""The stream of the commands, the special shared reader queue of [QS 7.2.1]; a queue's has slashes in its name."""
+
+REMEMBERED_MAX: Final = 10_000
+"""Commands whose outcome is remembered: a copy that comes late is not carried out again."""
+
+Change: TypeAlias = CreateQueue | DeleteQueue | CreateSubscriber | DeleteSubscriber
+"""The commands that change a configuration [QS 5.4.1, 5.4.2, 5.4.7 and 5.4.8]."""
+
+Subscribers: TypeAlias = Mapping[str, tuple[SharedSubscriberSettings, ...]]
+"""Shared subscribers with their queues, by domain participant."""
+
+CHANGES: Final = (CreateQueue, DeleteQueue, CreateSubscriber, DeleteSubscriber)
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Change).decode
+_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError)
+
+
+def encoded(command: Change) -> bytes:
+    """Return a command as the payload of a sample."""
+    return _encode(command)
+
+
+class ClusterConfiguration:
+    """The configuration of a cluster, entry by entry.
+
+    Args:
+        stream: the log's name.
+        member_count: how many members there are: what is replicated needs as many.
+    """
+
+    def __init__(self, stream: str, member_count: int) -> None:
+        self._stream = stream
+        self._member_count = member_count
+        self.origin = ""
+        """Of the log; empty: nothing is known yet."""
+        self.index = 0
+        """It is the configuration after this entry."""
+        self.created: dict[str, int] = {}
+        """The entry that created what a command created, by full name; what the first master had is not in it."""
+        self.outcomes: OrderedDict[SampleIdentity, Reply] = OrderedDict()
+        """What became of the latest commands, oldest first."""
+        self._next_position = 1
+        self._host = _host({})
+
+    def play(self, index: int, record: QueueRecord) -> None:
+        """Follow one entry; an entry before `index` changes nothing."""
+        if index <= self.index and self.origin:
+            return
+        self.index = index
+        if isinstance(record, ConfigurationKnown):
+            if not self.origin:
+                self.install(index, (record,))
+        elif isinstance(record, Enqueued):
+            self._next_position = record.position + 1
+            if record.identity not in self.outcomes:
+                self._remember(record.identity, self._carry_out(index, record.payload))
+
+    def install(self, index: int, records: tuple[QueueRecord, ...]) -> None:
+        """Begin with what stands for the entries up to `index`."""
+        self.index = index
+        for record in records:
+            if isinstance(record, ConfigurationKnown):
+                self.origin = record.origin
+                self.created = dict(record.created)
+                self._host = _host(record.subscribers)
+            elif isinstance(record, Remembered):
+                self._next_position = record.next_position
+                for identity in record.identities:
+                    if identity not in self.outcomes:
+                        self._remember(identity, Reply(ReturnCode.OK, "the command was carried out before"))
+
+    def snapshot(self) -> Iterator[QueueRecord]:
+        """Return the records that stand for all entries so far."""
+        yield ConfigurationKnown(self._stream, self.origin, dict(self.subscribers()), dict(self.created))
+        yield Remembered(self._stream, self._next_position, tuple(self.outcomes))
+
+    def subscribers(self) -> Subscribers:
+        """Return what is hosted."""
+        return subscribers_of(self._host.settings())
+
+    def _remember(self, identity: SampleIdentity, outcome: Reply) -> None:
+        self.outcomes[identity] = outcome
+        if len(self.outcomes) > REMEMBERED_MAX:
+            self.outcomes.popitem(last=False)
+
+    def _carry_out(self, index: int, payload: bytes) -> Reply:
+        try:
+            command = _decode(payload)
+        except _UNREADABLE as error:
+            return Reply(ReturnCode.ERROR, f"what was to be carried out is no command: {error}")
+        try:
+            with contextlib.suppress(NotFound):  # `handle` says so, and what there is instead
+                check_change(self._host, self._member_count, command)
+            replies = handle(self._host, 0, command)
+        except QsctlError as error:
+            return refusal(error)
+        if isinstance(replies, LongAnswer):
+            answer, replies = replies, []
+            while not answer.is_over:
+                replies = [*replies, *answer.go_on(0)]
+        self._host.take_ready()
+        if replies[-1].retcode is ReturnCode.OK:
+            self._note(index, command)
+        return replies[-1]
+
+    def _note(self, index: int, command: Change) -> None:
+        """Enter what a command created, and forget what it deleted."""
+        match command:
+            case CreateQueue(subscriber, settings):
+                self.created["/".join((*(name for _, name in subscriber.names), settings.name))] = index
+            case CreateSubscriber(participant, settings):
+                self.created[f"{participant.name}/{settings.name}"] = index
+            case _:
+                hosted = set(names_of(self.subscribers()))
+                self.created = {name: at for name, at in self.created.items() if name in hosted}
+
+
+def subscribers_of(settings: ServiceSettings) -> dict[str, tuple[SharedSubscriberSettings, ...]]:
+    """Return the part of a configuration that the members have in common."""
+    return {participant.name: participant.subscribers for participant in settings.participants}
+
+
+def names_of(subscribers: Subscribers) -> Iterator[str]:
+    """Give the full names of shared subscribers and queues."""
+    for participant, each in subscribers.items():
+        for subscriber in each:
+            yield f"{participant}/{subscriber.name}"
+            yield from (f"{participant}/{subscriber.name}/{queue.name}" for queue in subscriber.queues)
+
+
+def _host(subscribers: Subscribers) -> HostedService:
+    participants = tuple(DomainParticipantSettings(name, 0, each) for name, each in subscribers.items())
+    return HostedService(ServiceSettings("", participants), 0, journals_everything=False, replicates=True)

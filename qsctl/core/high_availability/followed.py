@@ -1,0 +1,94 @@
+"""What follows a replica's log: the queues of a group, or the configuration of the cluster [QS 7.1 and 7.2]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from qsctl.core.high_availability.log import ReplicatedLog
+from qsctl.core.messages import Write
+from qsctl.core.queue.sample import Sample
+from qsctl.core.records import QueueRecord
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.instant import Nanoseconds
+
+
+class KnownIdentities(Protocol):
+    """The samples that a queue has, or had lately."""
+
+    @property
+    def known(self) -> Mapping[SampleIdentity, Sample | None]:
+        """By identity."""
+
+
+class Answering(Protocol):
+    """How a queue treats producers."""
+
+    @property
+    def acknowledges(self) -> bool:
+        """Whether it answers them."""
+
+
+class Fed(Protocol):
+    """What producers write to: a queue."""
+
+    @property
+    def name(self) -> str:
+        """Its full name."""
+
+    @property
+    def held(self) -> KnownIdentities:
+        """What it has."""
+
+    @property
+    def context(self) -> Answering:
+        """How it answers."""
+
+    def receive(self, now: Nanoseconds, write: Write, /) -> None:
+        """Process a sample, as the master's."""
+
+
+class Followed(Protocol):
+    """The state machine behind a log."""
+
+    applied_index: int
+    """It is in the state of this entry."""
+
+    @property
+    def follows_commit(self) -> bool:
+        """Whether a master's, too, is only ever in a state that is committed."""
+
+    @property
+    def sends_payloads(self) -> bool:
+        """Whether entries travel whole, whatever the other replicas had from the producer."""
+
+    @property
+    def queues(self) -> Sequence[Fed]:
+        """What producers write to."""
+
+    def record(self, now: Nanoseconds, record: QueueRecord, /) -> None:
+        """Put a record into the master's log."""
+
+    def recorded(self, index: int, /) -> None:
+        """Note that the log has what was recorded, up to here."""
+
+    def roll_back(self, now: Nanoseconds, log: ReplicatedLog, /) -> None:
+        """Follow the log from its beginning to what is committed."""
+
+    def follow(self, log: ReplicatedLog, index: int, /) -> None:
+        """Follow up to an entry."""
+
+    def assigned(self) -> dict[str, dict[int, Guid]]:
+        """Return who was assigned what, by queue and position."""
+
+    def take_over(self, now: Nanoseconds, index: int, assigned: dict[str, dict[int, Guid]], /) -> None:
+        """Begin to work as the master's, behind its first entry."""
+
+    def step_down(self, now: Nanoseconds, log: ReplicatedLog, /) -> list[tuple[str, Write]]:
+        """Follow again; return the samples that waited outside, with their queues."""
+
+    def snapshot(self, epoch: int, /) -> tuple[QueueRecord, ...]:
+        """Return the fewest records that say the present state, after an entry of this epoch."""
+
+    def held_count(self) -> int:
+        """Return how much a snapshot holds, in entries."""

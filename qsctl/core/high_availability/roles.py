@@ -1,0 +1,47 @@
+"""What a replica is, what is known when it becomes something else, and what a store has of it [QS 7.1.2]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from qsctl.core.high_availability.ballot import HardState
+from qsctl.core.records import QueueRecord
+from qsctl.instant import Nanoseconds
+
+Jitter = Callable[[], float]
+"""Gives the next number in [0, 1): the only thing about a replica that is random, and the driver's."""
+
+
+class Role(StrEnum):
+    """What a replica is."""
+
+    MASTER = "master"
+    SLAVE = "slave"
+    CANDIDATE = "candidate"
+    LEARNER = "learner"
+    """It lost its log, and has no vote."""
+    FAILED = "failed"
+    """Its store failed: it is silent until the process starts again."""
+
+
+class StoredLog(msgspec.Struct, frozen=True):
+    """What a store has of a stream. `snapshot_records` stand for the entries up to `snapshot_index`."""
+
+    hard_state: HardState = HardState()
+    snapshot_index: int = 0
+    snapshot_records: Sequence[QueueRecord] = ()
+    records: Sequence[QueueRecord] = ()
+
+
+class RoleChanged(msgspec.Struct, frozen=True):
+    """A replica has another role, or another master, and why."""
+
+    at_ns: Nanoseconds
+    stream: str
+    role: Role
+    epoch: int
+    master: str
+    reason: str

@@ -1,0 +1,126 @@
+"""P14: what the members of a cluster host, folded from what is on their disks, and what they answer commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from qsctl.core.admin.reply import ReturnCode
+from qsctl.core.messages import CommandReply, Outbound
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.ready import SERVICE_STREAM
+from qsctl.core.records import (
+    ConfigurationFollowed,
+    QueueCreated,
+    QueueDeleted,
+    Record,
+    ServiceStarted,
+    SubscriberCreated,
+    SubscriberDeleted,
+)
+from qsctl.core.settings import queues_by_name
+from qsctl.identity import SampleIdentity
+from qsctl.instant import Nanoseconds
+from qsctl.sim.world.disk import Append, Operation
+from qsctl.sim.world.invariants.base import Invariant
+
+if TYPE_CHECKING:
+    from qsctl.sim.world.world import World
+
+_Queues: TypeAlias = dict[str, SharedReaderQueueSettings]
+
+
+class SameConfiguration(Invariant):
+    """P14. A plain fold of each member's service stream, which knows no log of commands."""
+
+    name = "P14"
+    rule = "after the same command all members have the same configuration, and answer alike"
+
+    def __init__(self, clock: Callable[[], Nanoseconds], world: World) -> None:
+        super().__init__(clock)
+        self._world = world
+        self._hosted: dict[int, _Queues] = {}
+        self._followed: dict[int, ConfigurationFollowed] = {}
+        self._made_by: dict[int, dict[str, int]] = {}
+        """By which entry each queue of a service was meant when it was created there."""
+        self._seen: dict[tuple[str, int], tuple[int, _Queues, dict[str, int]]] = {}
+        self._answers: dict[SampleIdentity, tuple[int, ReturnCode, str]] = {}
+
+    def stored(self, service: int, operations: Sequence[Operation]) -> None:
+        """Fold what is durable now."""
+        for operation in operations:
+            if isinstance(operation, Append) and operation.stream == SERVICE_STREAM:
+                for record in operation.records:
+                    self._fold(service, record)
+
+    def lost_disk(self, service: int) -> None:
+        """Begin anew."""
+        self._hosted.pop(service, None)
+        self._followed.pop(service, None)
+        self._made_by.pop(service, None)
+
+    def released(self, service: int, message: Outbound) -> None:
+        """Compare what members answer, but for those that say that they do not know."""
+        if not isinstance(message, CommandReply) or message.request not in self._world.changes:
+            return
+        code, text = message.reply.retcode, message.reply.text
+        if any(each in text for each in (" no master now", "it is not decided", "cannot yet", "carried out before")):
+            return
+        self.checked_count += 1
+        first = self._answers.setdefault(message.request, (service, code, text))
+        if first[1:] != (code, text):
+            self.violate(f"{message.request}: {first[0]} answers {first[2]!r}, and {service} {text!r}")
+
+    def concluded(self, world: World) -> None:
+        """Look whether all members have followed to the end."""
+        self.checked_count += 1
+        latest = max((each.index for each in self._followed.values()), default=0)
+        behind = [
+            str(number)
+            for number in world.services
+            if number not in self._followed or self._followed[number].index < latest
+        ]
+        if behind or not latest:
+            self.violate(f"after the time without faults {', '.join(behind)} have not followed to entry {latest}")
+
+    def _fold(self, service: int, record: Record) -> None:
+        queues = self._hosted.setdefault(service, {})
+        match record:
+            case ServiceStarted(settings):
+                self._hosted[service] = queues_by_name(settings)
+            case QueueCreated(participant, subscriber, settings):
+                queue = f"{participant}/{subscriber}/{settings.name}"
+                queues[queue] = settings
+                followed = self._followed.get(service)
+                made_by = self._made_by.setdefault(service, {})
+                made_by[queue] = 0 if followed is None else followed.created.get(queue, 0)
+            case QueueDeleted(participant, subscriber, name):
+                queues.pop(f"{participant}/{subscriber}/{name}", None)
+            case SubscriberCreated(participant, settings):
+                queues |= {f"{participant}/{settings.name}/{queue.name}": queue for queue in settings.queues}
+            case SubscriberDeleted(participant, subscriber):
+                for each in [each for each in queues if each.startswith(f"{participant}/{subscriber}/")]:
+                    del queues[each]
+            case ConfigurationFollowed():
+                former = self._followed.get(service)
+                self._followed[service] = record
+                if former is None or (former.origin, former.index) != (record.origin, record.index):
+                    self._compare(service, record)
+            case _:
+                pass
+
+    def _compare(self, service: int, record: ConfigurationFollowed) -> None:
+        if not record.index:
+            return  # it begins to follow
+        self.checked_count += 1
+        made_by = self._made_by.get(service, {})
+        for queue, index in record.created.items():
+            if queue in self._hosted[service] and made_by.get(queue, 0) != index:
+                self.violate(f"{queue} of entry {index} is at {service} that of entry {made_by.get(queue, 0)}")
+        found = (service, dict(self._hosted[service]), record.created)
+        first = self._seen.setdefault((record.origin, record.index), found)
+        if first[1:] != found[1:]:
+            self.violate(
+                f"after entry {record.index} {service} hosts {sorted(found[1])} by {found[2]}, and {first[0]} "
+                f"{sorted(first[1])} by {first[2]}"
+            )

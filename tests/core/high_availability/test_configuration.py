@@ -1,0 +1,287 @@
+"""The configuration of a cluster [QS 7.2]: commands are ordered, every member answers, and all have the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from qsctl.core.admin.command import Command, CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
+from qsctl.core.admin.reply import Reply, ReturnCode
+from qsctl.core.high_availability.cluster_configuration import (
+    CONFIGURATION_STREAM,
+    ClusterConfiguration,
+    subscribers_of,
+)
+from qsctl.core.messages import CommandReply, CommandRequest, Write
+from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, ReplicationSettings
+from qsctl.core.records import ConfigurationFollowed, Enqueued
+from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.identity import Guid, SampleIdentity
+from qsctl.resource import parse_resource
+from tests.core.high_availability.cluster import TIMEOUT_NS, WRITER, Cluster, Process, queue
+
+SETTINGS = ReplicationSettings(True, 3, TIMEOUT_NS, False, 2 * TIMEOUT_NS)
+PERSISTENT = PersistenceSettings(PersistenceKind.PERSISTENT)
+SUBSCRIBER = parse_resource("/domain_participant/P/shared_subscriber/S")
+ADMINISTRATOR = Guid(b"q" * 16)
+
+
+def plain(name: str, **given: Any) -> Any:
+    return replace(queue(name), replication=ReplicationSettings(), **given)
+
+
+BASE = plain("base")
+
+
+def request(number: int, command: Command, target: str = "*") -> CommandRequest:
+    return CommandRequest(SampleIdentity(ADMINISTRATOR, number), target, command)
+
+
+def create(number: int, name: str, **given: Any) -> CommandRequest:
+    return request(number, CreateQueue(SUBSCRIBER, plain(name, **given)))
+
+
+def delete(number: int, name: str) -> CommandRequest:
+    return request(number, DeleteQueue(parse_resource(f"{SUBSCRIBER}/shared_reader_queue/{name}")))
+
+
+def names(process: Process) -> list[str]:
+    return sorted(name.rsplit("/", 1)[1] for name in process.member.engine.hosted.by_name)
+
+
+def cluster_of(size: int = 3, **given: Any) -> Cluster:
+    cluster = Cluster(size, BASE, configuration=replace(SETTINGS, queue_instances=size), **given)
+    cluster.run_until(lambda: all(followed(process) for process in cluster))
+    return cluster
+
+
+def followed(process: Process) -> ConfigurationFollowed | None:
+    return process.member.engine.hosted.followed
+
+
+def master(cluster: Cluster) -> str:
+    (name,) = (each.name for each in cluster if each.member.replicas[CONFIGURATION_STREAM].is_master)
+    return name
+
+
+def slave(cluster: Cluster) -> str:
+    return next(name for name in cluster.processes if name != master(cluster))
+
+
+def all_have(cluster: Cluster, *expected: str) -> bool:
+    return all(names(process) == sorted(expected) for process in cluster)
+
+
+def test_every_member_carries_a_command_out_and_answers() -> None:
+    cluster = cluster_of()
+    cluster.send_all(create(1, "new"))
+    cluster.run_until(lambda: all_have(cluster, "base", "new"))
+    cluster.run_for(TIMEOUT_NS)
+    assert [process.replies() for process in cluster] == [{1: ("OK", "queue P/S/new is created")}] * 3
+    cluster.send_all(delete(2, "new"))
+    cluster.run_until(lambda: all(2 in process.replies() for process in cluster))
+    assert all_have(cluster, "base")
+    assert {process.replies()[2] for process in cluster} == {("OK", "queue P/S/new is deleted")}
+
+
+def test_two_administrators_at_once_leave_the_same_configuration_everywhere() -> None:
+    cluster = cluster_of()
+    a, b, c = cluster.processes
+    first, second = create(1, "new", topic_name="One"), create(2, "new", topic_name="Two")
+    cluster.send(a, first), cluster.send(a, second)
+    cluster.send(b, second), cluster.send(b, first)
+    cluster.send(c, second), cluster.send(c, first)
+    cluster.run_until(lambda: all(len(process.replies()) == 2 for process in cluster))
+    assert len({str(subscribers_of(process.member.engine.hosted.settings())) for process in cluster}) == 1
+    codes = [{number: code for number, (code, _) in process.replies().items()} for process in cluster]
+    assert codes[0] == codes[1] == codes[2]
+    assert sorted(codes[0].values()) == ["ALREADY_EXISTS", "OK"]
+
+
+def test_a_command_to_one_member_is_every_members() -> None:
+    cluster = cluster_of()
+    cluster.send(slave(cluster), create(1, "new"))
+    cluster.run_until(lambda: all_have(cluster, "base", "new"))
+
+
+def test_a_command_for_another_service_is_none_of_the_cluster() -> None:
+    cluster = cluster_of()
+    cluster.send_all(request(1, create(1, "new").command, "Another*"))
+    cluster.run_for(2 * TIMEOUT_NS)
+    assert all_have(cluster, "base")
+    assert all(not process.replies() for process in cluster)
+
+
+def test_a_member_that_was_away_catches_up_and_answers_nothing() -> None:
+    cluster = cluster_of()
+    away = slave(cluster)
+    cluster[away].crash()
+    cluster.send_all(create(1, "new"))
+    cluster.run_until(lambda: all(1 in process.replies() for process in cluster))
+    cluster[away].start(cluster.now)
+    assert names(cluster[away]) == ["base"]
+    cluster.run_until(lambda: all_have(cluster, "base", "new"))
+    assert cluster[away].replies() == {}
+
+
+def test_a_member_that_was_away_starts_with_what_it_knew_and_makes_no_change_twice() -> None:
+    cluster = cluster_of()
+    cluster.send_all(create(1, "new"))
+    cluster.run_until(lambda: all(1 in process.replies() for process in cluster))
+    away = cluster[slave(cluster)]
+    away.crash()
+    changes_before = len(away.service_records)
+    away.start(cluster.now)
+    assert names(away) == ["base", "new"]
+    cluster.run_for(3 * TIMEOUT_NS)
+    assert names(away) == ["base", "new"]
+    assert len(away.service_records) == changes_before, "nothing was deleted and created again"
+
+
+def test_a_queue_that_was_deleted_and_created_while_a_member_was_away_is_another_queue() -> None:
+    cluster = cluster_of()
+    cluster.send_all(create(1, "new"))
+    cluster.run_until(lambda: all_have(cluster, "base", "new"))
+    away = cluster[slave(cluster)]
+    cluster.run_until(lambda: (followed(away) or ConfigurationFollowed("", 0, {})).created.get("P/S/new", 0) > 0)
+    away.run(cluster.now, [Write("P", "New", SampleIdentity(WRITER, 1), b"of the first one")])
+    assert len(away.member.engine.hosted.by_name["P/S/new"].held) == 1
+    away.crash()
+    cluster.send_all(delete(2, "new"))
+    cluster.run_until(lambda: all(2 in process.replies() for process in cluster))
+    cluster.send_all(create(3, "new"))
+    cluster.run_until(lambda: all(3 in process.replies() for process in cluster))
+    mark = {"QueueCreated": 0, "QueueDeleted": 0}
+    before = len(away.service_records)
+    away.start(cluster.now)
+    cluster.run_for(3 * TIMEOUT_NS)
+    for record in away.service_records[before:]:
+        if type(record).__name__ in mark:
+            mark[type(record).__name__] += 1
+    assert mark == {"QueueCreated": 1, "QueueDeleted": 1}
+    assert len(away.member.engine.hosted.by_name["P/S/new"].held) == 0
+
+
+def test_without_a_quorum_a_command_is_refused_and_changes_nothing_later() -> None:
+    cluster = cluster_of()
+    alone = cluster[slave(cluster)]
+    for process in cluster.processes.values():
+        if process is not alone:
+            process.crash()
+    cluster.run_for(2 * TIMEOUT_NS)
+    cluster.send(alone.name, create(1, "new"))
+    cluster.run_for(4 * TIMEOUT_NS)
+    code, text = alone.replies()[1]
+    assert code == "ERROR"
+    assert text.startswith("the configuration has no master now, and nothing comes of the command by this member")
+    for process in cluster.processes.values():
+        if process is not alone:
+            process.start(cluster.now)
+    cluster.run_for(6 * TIMEOUT_NS)
+    assert all_have(cluster, "base")
+
+
+def test_a_master_without_its_quorum_says_that_nothing_is_decided() -> None:
+    cluster = cluster_of()
+    leader = cluster[master(cluster)]
+    for process in cluster.processes.values():
+        if process is not leader:
+            process.crash()
+    cluster.send(leader.name, create(1, "new"))
+    cluster.run_until(lambda: 1 in leader.replies())
+    assert leader.replies()[1][1].startswith("it is not decided what becomes of the command")
+    assert names(leader) == ["base"], "it is in the log, and not committed"
+    for process in cluster.processes.values():
+        if process is not leader:
+            process.start(cluster.now)
+    cluster.run_for(6 * TIMEOUT_NS)
+    assert all_have(cluster, "base", "new") or all_have(cluster, "base")
+
+
+def test_members_with_other_files_take_over_the_clusters_configuration_and_say_so() -> None:
+    cluster = cluster_of(files={"c": (plain("other"), BASE)})
+    leader = master(cluster)
+    cluster.run_for(2 * TIMEOUT_NS)
+    expected = names(cluster[leader])
+    assert all_have(cluster, *expected)
+    differing = [each for each in cluster if any(report.is_adoption for report in each.member.configuration.reports)]
+    assert [each.name for each in differing] == (["a", "b"] if leader == "c" else ["c"])
+
+
+def test_a_change_that_a_member_cannot_make_waits_and_those_behind_it_too() -> None:
+    cluster = cluster_of()
+    ill = cluster[slave(cluster)]
+    assert ill.member.configuration is not None
+    refuses = True
+
+    def admit(asked: CommandRequest) -> CommandReply | None:
+        reply = Reply(ReturnCode.ERROR, "the disk is full")
+        return CommandReply(asked.request, ill.name, reply) if refuses else None
+
+    ill.member.configuration.admit = admit
+    cluster.send_all(create(1, "one"))
+    cluster.run_until(lambda: all(1 in each.replies() for each in cluster if each is not ill))
+    cluster.send_all(create(2, "two"))
+    cluster.run_until(lambda: all(2 in each.replies() for each in cluster if each is not ill))
+    assert names(ill) == ["base"]
+    assert ill.member.configuration.refusal == "the disk is full"
+    cluster.run_until(lambda: 1 in ill.replies())
+    assert "this member cannot yet: the disk is full" in ill.replies()[1][1]
+    refuses = False
+    cluster.run_until(lambda: names(ill) == ["base", "one", "two"])
+
+
+def test_a_log_is_compacted_and_who_was_away_takes_up_the_snapshot() -> None:
+    cluster = Cluster(3, BASE, configuration=SETTINGS)
+    for process in cluster:
+        process.crash()
+        process.compacted_over_count = 6
+        process.start(cluster.now)
+    cluster.run_until(lambda: all(followed(process) for process in cluster))
+    away = cluster[slave(cluster)]
+    away.crash()
+    for number in range(1, 30, 2):
+        cluster.send_all(create(number, "new"))
+        cluster.run_until(lambda number=number: all(number in process.replies() for process in cluster))  # type: ignore[misc]
+        cluster.send_all(delete(number + 1, "new"))
+        cluster.run_until(lambda number=number: all(number + 1 in process.replies() for process in cluster))  # type: ignore[misc]
+    cluster.send_all(create(100, "last"))
+    cluster.run_until(lambda: all(100 in process.replies() for process in cluster))
+    assert cluster[master(cluster)].member.replicas[CONFIGURATION_STREAM].log.base.index > 1
+    away.start(cluster.now)
+    cluster.run_until(lambda: all_have(cluster, "base", "last"))
+    cluster.send_all(create(1, "new"))
+    cluster.run_for(2 * TIMEOUT_NS)
+    assert all_have(cluster, "base", "last"), "a copy of a command that came late is not carried out"
+
+
+def test_subscribers_come_and_go_with_their_queues() -> None:
+    cluster = cluster_of()
+    participant = parse_resource("/domain_participant/P")
+    settings = SharedSubscriberSettings("T", (), (plain("x"),))
+    cluster.send_all(request(1, CreateSubscriber(participant, settings)))
+    cluster.run_until(lambda: all_have(cluster, "base", "x"))
+    cluster.send_all(request(2, DeleteSubscriber(parse_resource("/domain_participant/P/shared_subscriber/T"))))
+    cluster.run_until(lambda: all(2 in process.replies() for process in cluster))
+    assert all_have(cluster, "base")
+
+
+def test_a_replicated_queue_is_created_by_all_members_and_works() -> None:
+    cluster = cluster_of()
+    cluster.send_all(request(1, CreateQueue(SUBSCRIBER, queue("orders"))))
+    cluster.run_until(lambda: all(1 in process.replies() for process in cluster))
+    stream = "P/S/orders"
+    cluster.run_until(lambda: any(process.member.replicas[stream].is_master for process in cluster))
+    cluster.send_all(Write("P", "Orders", SampleIdentity(WRITER, 1), b"one", attempt=1))
+    cluster.run_until(lambda: all(len(each.member.engine.hosted.by_name[stream].held) == 1 for each in cluster))
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xc1", b"\x93\x01\x02\x03"])
+def test_what_is_no_command_changes_nothing(payload: bytes) -> None:
+    configuration = ClusterConfiguration("configuration", 3)
+    configuration.play(1, Enqueued("configuration", 1, SampleIdentity(WRITER, 1), 0, 0, payload=payload))
+    (outcome,) = configuration.outcomes.values()
+    assert outcome.retcode is ReturnCode.ERROR
+    assert "what was to be carried out is no command" in outcome.text
