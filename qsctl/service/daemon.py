@@ -16,7 +16,7 @@ from itertools import takewhile
 from types import FrameType
 from typing import Final
 
-from qsctl.config.rules.replication import instances_of
+from qsctl.config.rules.replication import configuration_replication_of, instances_of
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.events import Event
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound
@@ -87,7 +87,7 @@ class Daemon:
             hosted.application_name, options.places, ConfigSnippets(configuration, hosted), commands
         )
         self._replication: Replication | None = None
-        if instances_of(hosted.settings()):
+        if instances_of(hosted.settings(), configuration_replication_of(configuration)):
             self._replication = Replication(
                 self.engine,
                 stores,

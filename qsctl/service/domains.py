@@ -56,11 +56,18 @@ def places_of_configuration(
         if monitoring is not None and monitoring.enabled
         else None
     )
+    replication = configuration.service_qos.configuration_replication
+    replication_place: DomainPlace | None = None
+    if replication.replication.enabled and admin_place is not None:
+        replication_place = DomainPlace(
+            admin_place.domain_id, _settings(settings, replication.qos, "<configuration_replication>")
+        )
     places = ServicePlaces(
         participants,
         admin_place,
         monitoring_place,
         admin_place if configuration.distributed_logger.enabled else None,
+        configuration=replication_place,
         run=secrets.token_hex(8),
     )
     _check_one_transport_a_domain(places)
@@ -91,7 +98,7 @@ def _settings(base: DomainSettings, qos: Mapping[str, str], where: str) -> Domai
 
 def _check_one_transport_a_domain(places: ServicePlaces) -> None:
     seen: dict[int, DomainSettings] = {}
-    everybody = [*places.participants.values(), places.administration, places.monitoring]
+    everybody = [*places.participants.values(), places.administration, places.configuration, places.monitoring]
     for place in everybody:
         if place is None:
             continue

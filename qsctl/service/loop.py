@@ -80,6 +80,8 @@ class ServiceLoop:
         """Set where queues have endpoints: what a CREATE asks for is tried before the engine receives it."""
         self._replication = replication
         self._stepped: Stepped = engine if replication is None else replication.member
+        if replication is not None and replication.member.configuration is not None:
+            replication.member.configuration.admit = self._local_refusal_of
         self._turn = Turn(
             self._stepped, self._refusal_of, turns_ahead_max=turns_ahead_max, records_ahead_max=records_ahead_max
         )
@@ -248,11 +250,15 @@ class ServiceLoop:
         """When the engine, or what is replicated of it, next has something to do; None: only a message changes that."""
         return self._stepped.next_deadline() if self._replication is None else self._replication.next_deadline()
 
-    def _refusal_of(self, request: CommandRequest) -> CommandReply | None:
-        member = None if self._replication is None else self._replication.member
-        refusal = refusal_of(
+    def _local_refusal_of(self, request: CommandRequest) -> CommandReply | None:
+        """Return why the disk, the files or the domain here do not take a change; None: they do."""
+        return refusal_of(
             self.engine, self.stores, request, self.try_endpoints, replicates=self._replication is not None
         )
+
+    def _refusal_of(self, request: CommandRequest) -> CommandReply | None:
+        member = None if self._replication is None else self._replication.member
+        refusal = self._local_refusal_of(request)
         return member.admit(request) if refusal is None and member is not None else refusal
 
     def _recover(self) -> None:

@@ -11,9 +11,11 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from qsctl.config.rules.replication import instances_of
+from qsctl.config.rules.replication import configuration_replication_of, instances_of
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.engine import ServiceEngine
+from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM
+from qsctl.core.high_availability.configuration import Configuration
 from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.roles import RoleChanged
@@ -22,10 +24,14 @@ from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.service import replica_stores
 from qsctl.service.logger import ServiceLog
 from qsctl.service.membership import Membership
+from qsctl.service.named_configuration import differences, in_one_line
 from qsctl.service.replica_writes import ReplicaWrites
 from qsctl.service.stores import Stores
 from qsctl.transport.dds.replica_link import ReplicaLink
 from qsctl.transport.dds.service_transport import ServiceTransport
+
+_QUEUES: Final = ""
+"""In the place of a stream: the letters of the queues."""
 
 FLUSH_AGAIN_NS: Final[Nanoseconds] = 5 * MILLISECOND_NS
 """How soon to look again while a peer's cache is full."""
@@ -66,13 +72,19 @@ class Replication:
     ) -> None:
         self._clock = clock
         self._log = log
-        name, count = engine.hosted.application_name, instances_of(engine.hosted.settings())
+        settings = configuration_replication_of(configuration)
+        name, count = engine.hosted.application_name, instances_of(engine.hosted.settings(), settings)
         self._store = stores.open_replica_log(replica_stores.RECORDS)
         kept = self._store.members
         self.membership = Membership(name, count, members or (kept if len(kept) == count and name in kept else ()))
         self._started_at_ns = clock()
         self.member = Member(
-            engine, self.membership.stand_ins, started_at=self._started_at_ns, jitter=random.SystemRandom().random
+            engine,
+            self.membership.stand_ins,
+            started_at=self._started_at_ns,
+            jitter=random.SystemRandom().random,
+            configuration=settings,
+            keeps_configuration=stores.service is not None,
         )
         resting = replica_stores.restore(self.member, self._store)
         self._writes = ReplicaWrites(
@@ -86,14 +98,18 @@ class Replication:
         self.cluster = configuration.name
         # Clusters of one configuration in one domain do not see each other where their members are named.
         self._mark = ",".join((self.cluster, *sorted(members)))
-        self._link: ReplicaLink | None = None
+        self._configuration = configuration
+        self._links: dict[str, ReplicaLink] = {}
+        """The letters about the configuration, and all others, by the stream that is written about."""
         self._complaints: dict[str, Nanoseconds] = {}
         self._is_silent = False
         self._all_sent = True
 
     def start(self, transport: ServiceTransport) -> None:
         """Begin to take part, with letters over this transport."""
-        self._link = transport.open_replica_link(self._mark, self._started_at_ns)
+        self._links[_QUEUES] = transport.open_replica_link(self._mark, self._started_at_ns)
+        if self.member.configuration is not None:
+            self._links[CONFIGURATION_STREAM] = transport.open_configuration_link(self._mark, self._started_at_ns)
         self.member.start(self._clock())
         self._report_membership()
 
@@ -101,11 +117,9 @@ class Replication:
 
     def receive(self) -> bool:
         """Process what the others sent, and who came or went; whether there was something."""
-        link = self._link
-        assert link is not None, "it was started"
         now = self._clock()
-        self._look(now, link)
-        received = link.poll()
+        self._look(now)
+        received = [each for link in self._links.values() for each in link.poll()]
         for sender, letter in received:
             if self._is_silent:
                 continue
@@ -123,6 +137,8 @@ class Replication:
         self._send()
         for change in self.member.pop_changes():
             self._report_change(change)
+        if self.member.configuration is not None:
+            self._report_configuration(self.member.configuration)
 
     def next_deadline(self) -> Nanoseconds | None:
         """When there is something to do though nothing comes."""
@@ -134,16 +150,18 @@ class Replication:
     def close(self) -> None:
         """Let go of the log; what the others are told by that is that this service is gone."""
         self._writes.close()
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
 
     # Members.
 
-    def _look(self, now: Nanoseconds, link: ReplicaLink) -> None:
-        if not link.pop_is_changed() and self.membership.is_known and not self._is_silent:
+    def _look(self, now: Nanoseconds) -> None:
+        links = list(self._links.values())
+        changes = [link.pop_is_changed() for link in links]
+        if not any(changes) and self.membership.is_known and not self._is_silent:
             return
-        namesake = link.earlier_namesake
+        namesake = next((each for link in links if (each := link.earlier_namesake) is not None), None)
         if namesake is not None and not self._is_silent:
             self._log.error(
                 "another_replica_of_this_name",
@@ -152,14 +170,16 @@ class Replication:
             )
         self._is_silent = namesake is not None
         another = f"another service of the name {self.member.name} takes part" if namesake is not None else ""
-        if self.membership.find(now, link.peers):
+        peers = frozenset[str].intersection(*(link.peers for link in links))
+        if self.membership.find(now, peers):
             self._adopt()
-        elif len(link.peers) >= self.membership.count:
-            self._complain("too_many_instances", now, services=sorted({*link.peers, self.member.name}))
+        elif len(peers) >= self.membership.count:
+            self._complain("too_many_instances", now, services=sorted({*peers, self.member.name}))
         self.member.note = another or self.membership.lack
         if self.membership.is_known:
-            for peer in link.peers:
-                link.send(peer, self.membership.names, ())
+            for link in links:
+                for peer in link.peers:
+                    link.send(peer, self.membership.names, ())
 
     def _adopt(self) -> None:
         names = self.membership.names
@@ -168,16 +188,17 @@ class Replication:
         self._report_membership()
 
     def _send(self) -> None:
-        link = self._link
-        letters: dict[str, list[Frame]] = {}
+        letters: dict[tuple[str, str], list[Frame]] = {}
         for recipient, frame in self.member.pop_frames():
-            letters.setdefault(recipient, []).append(frame)
-        if link is None:
+            link = frame.stream if frame.stream in self._links else _QUEUES
+            letters.setdefault((link, recipient), []).append(frame)
+        if not self._links:
             return
         if not self._is_silent:
-            for recipient, frames in letters.items():
-                link.send(recipient, self.membership.names, frames)
-        self._all_sent = link.flush()
+            for (link, recipient), frames in letters.items():
+                self._links[link].send(recipient, self.membership.names, frames)
+        flushed = [link.flush() for link in self._links.values()]
+        self._all_sent = all(flushed)
 
     # What is logged.
 
@@ -197,6 +218,21 @@ class Replication:
             master=change.master,
             reason=change.reason,
         )
+
+    def _report_configuration(self, replicated: Configuration) -> None:
+        for report in replicated.reports:
+            if report.is_refusal:
+                self._log.error("configuration_not_followed", reason=report.text)
+            elif report.is_adoption:
+                target = replicated.target_of(self._configuration.service)
+                self._log.warning(
+                    "configuration_of_the_cluster",
+                    text=f"it takes the place of {self._configuration.name} as it was read: "
+                    f"{in_one_line(differences(self._configuration, target))}",
+                )
+            else:
+                self._log.info("configuration_followed", text=report.text)
+        replicated.reports.clear()
 
     def _report_failure(self, error: Damaged) -> None:
         self._log.error("replicas_stopped", reason=error.message, remedy=error.remedy)

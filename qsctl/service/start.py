@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from qsctl.config.rules.replication import members_of, refuse_configuration_replication, replicated_queues
+from qsctl.config.rules.replication import configuration_replication_of, instances_of, members_of
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.config.transport_properties import DOMAIN_ID_MAX
 from qsctl.core.admin.command import StartRecording
@@ -64,7 +64,6 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
         Unavailable: DDS, or the metrics port, cannot be had.
         Damaged: the stored state cannot be read, or the disk refuses.
     """
-    refuse_configuration_replication(configuration)
     members = members_of(configuration, options.members)
     directory = configuration.filesystem.directory or Path.cwd()
     if not directory.is_dir():
@@ -103,7 +102,8 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             members=members,
         )
         service: Daemon | Coordinator
-        if len(session_groups(configuration.service)) > 1 and not replicated_queues(configuration.service):
+        is_member = instances_of(configuration.service, configuration_replication_of(configuration)) > 0
+        if len(session_groups(configuration.service)) > 1 and not is_member:
             around = Surroundings(
                 level,
                 options.log_file,

@@ -58,12 +58,13 @@ class Cluster:
         self.domain = domain
         self.services: dict[str, ServiceProcess] = {}
         self._parts = {"name": "Cluster_1", "queues": QUEUES} | parts
-        self._parts["service"] = SERVICE.format(
+        self._parts["service"] = parts.get("service", SERVICE).format(
             instances=instances, sec=MASTER_TIMEOUT_MS // 1000, nanosec=MASTER_TIMEOUT_MS % 1000 * 1_000_000
         )
         with contextlib.ExitStack() as stack:
+            prefix = self._parts.pop("prefix", "Cluster_1")
             for letter in "ABCDE"[:instances]:
-                name = f"Cluster_1_{letter}"
+                name = f"{prefix}_{letter}"
                 where = directory / name
                 where.mkdir()
                 service = ServiceProcess(where, domain, "--app-name", name, *arguments, **self._parts)

@@ -47,13 +47,15 @@ QUICK = DomainSettings()
 class ServiceProcess:
     """`qsctl serve` as a process."""
 
-    def __init__(self, directory: Path, domain: int, *arguments: str, **parts: str) -> None:
+    def __init__(
+        self, directory: Path, domain: int, *arguments: str, configuration: str = CONFIGURATION, **parts: str
+    ) -> None:
         self.domain = domain
         self.name = parts.get("name", "Test")
         self.file = directory / f"{self.name}.xml"
         values = {"name": self.name, "administration": "", "service": "", "subscriber": "S", "queues": ORDERS}
         values |= {"sessions": '<session name="s"/>'} | parts
-        self.file.write_text(CONFIGURATION.format(domain=domain, **values), encoding="utf-8")
+        self.file.write_text(configuration.format(domain=domain, **values), encoding="utf-8")
         self.log = directory / f"{self.name}.log"
         self._arguments = arguments
         self.directory = directory

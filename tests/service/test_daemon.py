@@ -29,8 +29,9 @@ CONFIGURATION = """
   </domain_participant></queuing_service></dds>
 """
 
-REPLICATED_CONFIGURATION = """<administration><domain_id>151</domain_id></administration>
-<service_qos><configuration_replication/></service_qos>"""
+UNEQUAL_INSTANCES = """<administration><domain_id>151</domain_id></administration>
+<service_qos><configuration_replication><replication_settings><queue_instances>5</queue_instances></replication_settings>
+</configuration_replication><shared_reader_queue_replication/></service_qos>"""
 
 
 def serve(tmp_path: Path, *arguments: str, domain: int = 151, **parts: str) -> subprocess.CompletedProcess[str]:
@@ -109,9 +110,9 @@ def test_what_is_a_value_or_ours_is_no_unknown_option() -> None:
         ),
         (
             ("a.xml",),
-            {"more": REPLICATED_CONFIGURATION},
+            {"more": UNEQUAL_INSTANCES},
             7,
-            "replicates queues only",
+            "queue Q has queue_instances 2, and the configuration 5",
         ),
     ],
 )
@@ -126,11 +127,11 @@ def test_what_cannot_be_is_refused_in_words_with_its_status(
 
 def test_the_user_s_own_file_is_loaded_where_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "USER_QUEUING_SERVICE.xml").write_text(
-        CONFIGURATION.format(domain=151, more=REPLICATED_CONFIGURATION, participant="", queue=""), encoding="utf-8"
+        CONFIGURATION.format(domain=151, more=UNEQUAL_INSTANCES, participant="", queue=""), encoding="utf-8"
     )
     done = serve(tmp_path)
     assert done.returncode == 7
-    assert "replicated" in done.stderr, "it was read, and its own fault is told"
+    assert "queue_instances" in done.stderr, "it was read, and its own fault is told"
 
 
 def test_a_daemon_that_cannot_start_says_why_to_who_started_it(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ SERVICE_RULES: Final[tuple[ServiceRule, ...]] = (
     durations.sessions_dequeue_periodically,
     replication.replicas_have_distinct_application_names,
     replication.queue_instances_are_equal,
-    replication.no_configuration_is_replicated,
+    replication.an_even_number_of_members_survives_no_more,
     transports.transports_are_served,
     transports.initial_peers_are_given_to_serve,
     transports.one_transport_a_domain,

@@ -12,7 +12,7 @@ from typing import Final
 from qsctl.config.problems import Problem
 from qsctl.config.rules.place import Place, QueuePlace
 from qsctl.config.settings import ServiceConfiguration
-from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings, queues_of
 from qsctl.errors import Refused
 from qsctl.instant import format_duration
@@ -22,12 +22,9 @@ NOT_REPLICATED_REMEDY: Final = (
     "Run the instances with qsctl serve and a configuration that has a replicated queue, or set "
     "<replication><enabled> to false."
 )
-_NO_CONFIGURATION_REPLICATION: Final = "is to be replicated [QS 7.2], and this version replicates queues only"
-_CONFIGURATION_REMEDY: Final = (
-    "Set <configuration_replication><enabled> to false, give each instance the same file, and send each command to all."
-)
-_UNEQUAL_REMEDY: Final = "Give all replicated queues of the service the same queue_instances."
-_SETTINGS: Final = "queue_qos/replication/replication_settings"
+_UNEQUAL_REMEDY: Final = "Give all replicated queues of the service, and its configuration, the same queue_instances."
+_PROTOCOL: Final = "replication_settings"
+_SETTINGS: Final = f"queue_qos/replication/{_PROTOCOL}"
 _QUEUE_STEP: Final = "queue_qos/replication/enabled"
 
 
@@ -36,10 +33,15 @@ def queue_is_hosted_alone(queue: SharedReaderQueueSettings) -> str:
     return f"queue {queue.name} {_ALONE}" if queue.replication.enabled else ""
 
 
-def configuration_is_served(configuration: ServiceConfiguration) -> str:
-    """Why this version cannot replicate a service's configuration, in words; empty where nobody asks."""
-    enabled = configuration.service_qos.configuration_replication.replication.enabled
-    return f"the configuration {_NO_CONFIGURATION_REPLICATION}" if enabled else ""
+def configuration_is_hosted_alone(configuration: ServiceConfiguration) -> str:
+    """Why a service alone cannot replicate its configuration, in words; empty where that is not asked for."""
+    return f"the configuration {_ALONE}" if configuration_replication_of(configuration) is not None else ""
+
+
+def configuration_replication_of(configuration: ServiceConfiguration) -> ReplicationSettings | None:
+    """Return how a service's configuration is to be replicated [QS 7.2]; None: it is not."""
+    settings = configuration.service_qos.configuration_replication.replication
+    return settings if settings.enabled else None
 
 
 def replicated_queues(service: ServiceSettings) -> list[SharedReaderQueueSettings]:
@@ -47,16 +49,35 @@ def replicated_queues(service: ServiceSettings) -> list[SharedReaderQueueSetting
     return [queue for _, _, queue in queues_of(service) if queue.replication.enabled]
 
 
-def instances_of(service: ServiceSettings) -> int:
-    """Return how many members the cluster of a service has: the `queue_instances` of its queues; 0: none is replicated.
+def unequal_instances(service: ServiceSettings, configuration: ReplicationSettings | None = None) -> str:
+    """Which two parts of a service expect different numbers of members, in words; empty: none."""
+    counts = [(f"queue {each.name}", each.replication.queue_instances) for each in replicated_queues(service)]
+    if configuration is not None:
+        counts.append(("the configuration", configuration.queue_instances))
+    for what, count in counts:
+        if count != counts[0][1]:
+            return (
+                f"{counts[0][0]} has queue_instances {counts[0][1]}, and {what} {count}: what a service replicates "
+                "has the same members"
+            )
+    return ""
+
+
+def instances_of(service: ServiceSettings, configuration: ReplicationSettings | None = None) -> int:
+    """Return how many members the cluster of a service has: the `queue_instances` of what is replicated; 0: nothing is.
+
+    Args:
+        service: whose queues may be replicated.
+        configuration: how its configuration is replicated; None: it is not.
 
     Raises:
-        Refused: two queues name different numbers.
+        Refused: two parts name different numbers.
     """
+    if found := unequal_instances(service, configuration):
+        raise Refused(found, remedy=_UNEQUAL_REMEDY)
+    if configuration is not None:
+        return configuration.queue_instances
     queues = replicated_queues(service)
-    for queue in queues:
-        if queue.replication.queue_instances != queues[0].replication.queue_instances:
-            raise Refused(_unequal(queues[0], queue), remedy=_UNEQUAL_REMEDY)
     return queues[0].replication.queue_instances if queues else 0
 
 
@@ -65,7 +86,7 @@ def unserved(hosted: ServiceConfiguration | ServiceSettings) -> list[str]:
     service = hosted.service if isinstance(hosted, ServiceConfiguration) else hosted
     found = [queue_is_hosted_alone(queue) for _, _, queue in queues_of(service)]
     if isinstance(hosted, ServiceConfiguration):
-        found.append(configuration_is_served(hosted))
+        found.append(configuration_is_hosted_alone(hosted))
     return [each for each in found if each]
 
 
@@ -79,28 +100,19 @@ def refuse_replication(hosted: ServiceConfiguration | ServiceSettings) -> None:
         raise Refused("; ".join(found), remedy=NOT_REPLICATED_REMEDY)
 
 
-def refuse_configuration_replication(configuration: ServiceConfiguration) -> None:
-    """Refuse to host what would silently not be replicated.
-
-    Raises:
-        Refused: the configuration is to be replicated.
-    """
-    if found := configuration_is_served(configuration):
-        raise Refused(found, remedy=_CONFIGURATION_REMEDY)
-
-
 def members_of(configuration: ServiceConfiguration, names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the cluster's members as they were given, where they can be its.
 
     Raises:
         Refused: they are not as many as `queue_instances`, or this service is not among them, or one is there twice; or
-            no queue is replicated.
+            nothing is replicated.
     """
-    count, own = instances_of(configuration.service), configuration.service.application_name
+    count = instances_of(configuration.service, configuration_replication_of(configuration))
+    own = configuration.service.application_name
     if not names:
         return ()
     if not count:
-        raise Refused("members are named, and no queue is replicated", remedy="Leave --members out.")
+        raise Refused("members are named, and nothing is replicated", remedy="Leave --members out.")
     if len(set(names)) < len(names) or len(names) != count or own not in names:
         raise Refused(
             f"the members named are {', '.join(names)}; queue_instances is {count}, and this service is {own}",
@@ -110,19 +122,18 @@ def members_of(configuration: ServiceConfiguration, names: Sequence[str]) -> tup
 
 
 def queue_instances_are_equal(place: Place) -> Iterator[Problem]:
-    """The members of a cluster have all replicated queues of a service in common: our reading of [QS 7.3]."""
-    queues = replicated_queues(place.configuration.service)
-    for queue in queues:
-        if queue.replication.queue_instances != queues[0].replication.queue_instances:
-            yield place.unsupported(place.path, _unequal(queues[0], queue), suggestion=_UNEQUAL_REMEDY)
-            return
+    """The members of a cluster have all that a service replicates in common: our reading of [QS 7.3]."""
+    configuration = place.configuration
+    if message := unequal_instances(configuration.service, configuration_replication_of(configuration)):
+        yield place.unsupported(place.path, message, suggestion=_UNEQUAL_REMEDY)
 
 
-def no_configuration_is_replicated(place: Place) -> Iterator[Problem]:
-    """A configuration that is not replicated must not be taken for one that is [QS 7.2]."""
-    if message := configuration_is_served(place.configuration):
-        path = f"{place.path}/service_qos/configuration_replication/enabled"
-        yield place.unsupported(path, message, found="true", suggestion=_CONFIGURATION_REMEDY)
+def an_even_number_of_members_survives_no_more(place: Place) -> Iterator[Problem]:
+    """A quorum of the configuration is more than half of its members, too [QS 7.1.1.2 and 7.2.1]."""
+    settings = configuration_replication_of(place.configuration)
+    if settings is not None:
+        path = f"{place.path}/service_qos/configuration_replication/{_PROTOCOL}/queue_instances"
+        yield from _even(place, path, settings.queue_instances)
 
 
 def replicas_have_distinct_application_names(place: Place) -> Iterator[Problem]:
@@ -141,18 +152,8 @@ def replicas_have_distinct_application_names(place: Place) -> Iterator[Problem]:
 
 def an_even_number_survives_no_more(place: QueuePlace) -> Iterator[Problem]:
     """A quorum is more than half of `<queue_instances>` [QS 7.1.1.2]: of two, both."""
-    replication = place.queue.replication
-    count = replication.queue_instances
-    if replication.enabled and count >= 2 and count % 2 == 0:
-        survived = count // 2 - 1
-        yield place.warning(
-            f"{_SETTINGS}/queue_instances",
-            "two instances survive the loss of none: a quorum is both"
-            if count == 2
-            else f"{count} instances survive the loss of {survived}, as {count - 1} do",
-            found=str(count),
-            allowed=f"{count + 1}, to survive the loss of {survived + 1}",
-        )
+    if place.queue.replication.enabled:
+        yield from _even(place, f"{_SETTINGS}/queue_instances", place.queue.replication.queue_instances)
 
 
 def one_replica_is_no_replication(place: QueuePlace) -> Iterator[Problem]:
@@ -180,8 +181,14 @@ def sample_timeout_exceeds_master_timeout(place: QueuePlace) -> Iterator[Problem
         )
 
 
-def _unequal(one: SharedReaderQueueSettings, other: SharedReaderQueueSettings) -> str:
-    return (
-        f"queue {one.name} has queue_instances {one.replication.queue_instances}, and queue {other.name} "
-        f"{other.replication.queue_instances}: the queues of a service have the same members"
-    )
+def _even(place: Place | QueuePlace, path: str, count: int) -> Iterator[Problem]:
+    if count >= 2 and count % 2 == 0:
+        survived = count // 2 - 1
+        yield place.warning(
+            path,
+            "two instances survive the loss of none: a quorum is both"
+            if count == 2
+            else f"{count} instances survive the loss of {survived}, as {count - 1} do",
+            found=str(count),
+            allowed=f"{count + 1}, to survive the loss of {survived + 1}",
+        )

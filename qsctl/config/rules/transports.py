@@ -44,6 +44,10 @@ def participants_of(configuration: ServiceConfiguration) -> Iterator[Participant
         yield Participant(f"domain_participant[{each.name}]", each.domain_id, each.qos)
     if configuration.administration is not None:
         yield Participant("administration", configuration.administration.domain_id, configuration.administration.qos)
+        replication = configuration.service_qos.configuration_replication
+        if replication.replication.enabled:
+            step = "service_qos/configuration_replication"
+            yield Participant(step, configuration.administration.domain_id, replication.qos)
     if configuration.monitoring is not None and configuration.monitoring.enabled:
         yield Participant("monitoring", configuration.monitoring.domain_id, configuration.monitoring.qos)
 

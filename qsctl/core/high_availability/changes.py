@@ -9,12 +9,13 @@ the others would follow without it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from qsctl.core.admin.command import Command, CreateQueue, CreateSubscriber, DeleteQueue
 from qsctl.core.admin.reply import refusal
 from qsctl.core.hosted_service import HostedService
 from qsctl.core.messages import CommandReply, CommandRequest
-from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
 from qsctl.errors import NotFound, Refused
 
 
@@ -55,6 +56,16 @@ def check_names(name: str, names: Sequence[str]) -> None:
             f"the members of the cluster are {', '.join(sorted(names))}, and this one is {name!r}",
             remedy="Give each instance an application name of its own, and name all of them.",
         )
+
+
+def strictest(settings: Sequence[ReplicationSettings]) -> ReplicationSettings:
+    """Return the settings of a group, whose queues share a log: the shortest time-outs, and synchronized if any is."""
+    return replace(
+        settings[0],
+        master_timeout_ns=min(each.master_timeout_ns for each in settings),
+        sample_timeout_ns=min(each.sample_timeout_ns for each in settings),
+        synchronize_consumer_assignment=any(each.synchronize_consumer_assignment for each in settings),
+    )
 
 
 def check_change(hosted: HostedService, member_count: int, command: Command) -> None:

@@ -141,6 +141,15 @@ class ClusterConfiguration:
                 self.created = {name: at for name, at in self.created.items() if name in hosted}
 
 
+def check_hostable(known: ConfigurationKnown) -> None:
+    """Find out whether a service can have a configuration at all.
+
+    Raises:
+        Refused: it holds what contradicts itself.
+    """
+    _host(known.subscribers)
+
+
 def subscribers_of(settings: ServiceSettings) -> dict[str, tuple[SharedSubscriberSettings, ...]]:
     """Return the part of a configuration that the members have in common."""
     return {participant.name: participant.subscribers for participant in settings.participants}

@@ -8,6 +8,7 @@ this member cannot make (its disk refuses, a file is taken) is tried again; unti
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -32,13 +33,14 @@ from qsctl.core.messages import AckResponse, CommandReply, CommandRequest, Outbo
 from qsctl.core.messages import WriteAcknowledgment as Answer
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.records import ConfigurationFollowed
+from qsctl.core.settings import ServiceSettings
 from qsctl.identity import NIL_GUID, SampleIdentity
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds, later
 
 TRIED_AGAIN_AFTER_NS: Final[Nanoseconds] = SECOND_NS
 """How long a member waits before it tries again what it could not do."""
 
-_TRY_AGAIN: Final = "Send the command again once there is one; qsctl get replication shows it."
+_TRY_AGAIN: Final = "Send the command again once more than half of the members are there."
 
 
 class FollowingReport(msgspec.Struct, frozen=True):
@@ -108,6 +110,13 @@ class Configuration:
         return replies
 
     # Changes.
+
+    def target_of(self, own: ServiceSettings) -> ServiceSettings:
+        """Return a member's configuration with what the cluster has in the place of its own queues."""
+        target = self._follower.configuration.subscribers()
+        return replace(
+            own, participants=tuple(replace(each, subscribers=target.get(each.name, ())) for each in own.participants)
+        )
 
     @property
     def refusal(self) -> str:

@@ -24,7 +24,7 @@ from typing import Final, cast
 
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.events import Event
-from qsctl.core.high_availability.changes import check_names, check_size, refuse_change
+from qsctl.core.high_availability.changes import check_names, check_size, refuse_change, strictest
 from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT
 from qsctl.core.high_availability.configuration import Configuration, configuration_of
@@ -314,9 +314,9 @@ class Member:
         return added
 
     def _replica(self, stream: StreamName, queues: Sequence[SharedReaderQueue]) -> Replica:
-        settings = queues[0].settings
-        is_persistent = settings.persistence.kind is PersistenceKind.PERSISTENT
-        return self._replica_of(stream, Follower(stream, queues), settings.replication, is_persistent)
+        is_persistent = queues[0].settings.persistence.kind is PersistenceKind.PERSISTENT
+        settings = strictest([queue.settings.replication for queue in queues])
+        return self._replica_of(stream, Follower(stream, queues), settings, is_persistent)
 
     def _replica_of(
         self, stream: StreamName, follower: Followed, settings: ReplicationSettings, is_persistent: bool

@@ -324,9 +324,13 @@ def _check_replication(hosted: HostedSubscriber, settings: SharedReaderQueueSett
         return
     target = hosted.queues[settings.dead_letter_queue].settings
     where = f"{hosted.participant}/{hosted.settings.name}"
-    own, other = (settings.replication, settings.persistence.kind), (target.replication, target.persistence.kind)
+    own, other = (
+        (each.replication.enabled, each.replication.queue_instances, each.persistence.kind)
+        for each in (settings, target)
+    )
     if (settings.replication.enabled or target.replication.enabled) and own != other:
         raise Refused(
             f"{where}: {settings.name!r} and its dead-letter queue {target.name!r} are not replicated alike",
-            remedy="Give both the same <replication> and <persistence><kind>: a dead letter moves in one step.",
+            remedy="Give both the same <replication><enabled>, queue_instances and <persistence><kind>: a dead letter "
+            "moves in one step.",
         )

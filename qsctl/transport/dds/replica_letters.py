@@ -13,8 +13,10 @@ from typing import Final
 
 import msgspec
 
+from qsctl.core.high_availability.cluster_configuration import check_hostable
 from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Relayed, Roll, Snapshot, Vote
-from qsctl.core.records import Enqueued, EpochBegan, QueueRecord, ReplicaRejoined
+from qsctl.core.records import ConfigurationKnown, Enqueued, EpochBegan, QueueRecord, ReplicaRejoined
+from qsctl.errors import QsctlError
 from qsctl.identity import GUID_SIZE_BYTES
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.frames import ENCAPSULATION
@@ -173,6 +175,11 @@ def _check_records(records: Sequence[QueueRecord], epoch: int) -> None:
         elif isinstance(record, Enqueued):
             _check_numbers(record.position, record.identity.sequence_number)
             _check_guids(record.identity.writer_guid, record.source_guid, record.related_reader_guid)
+        elif isinstance(record, ConfigurationKnown):
+            try:
+                check_hostable(record)
+            except QsctlError as error:
+                raise Malformed(f"a configuration that no service can have: {error.message}") from error
         elif not isinstance(record, ReplicaRejoined) and hasattr(record, "position"):
             _check_numbers(record.position)
 

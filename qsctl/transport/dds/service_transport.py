@@ -40,6 +40,7 @@ from qsctl.transport.dds.endpoint_trial import try_endpoints
 from qsctl.transport.dds.endpoints import QueueEndpoints, TopicEndpoints
 from qsctl.transport.dds.incompatible_peers import IncompatiblePeers
 from qsctl.transport.dds.library_log import LIBRARY_LOG
+from qsctl.transport.dds.link_domain import LinkDomain
 from qsctl.transport.dds.namesakes import LOOK_EVERY_NS, Namesakes, service_policy
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
 from qsctl.transport.dds.replica_link import ReplicaLink
@@ -69,6 +70,8 @@ class ServicePlaces:
     administration: DomainPlace | None = None
     monitoring: DomainPlace | None = None
     logger: DomainPlace | None = None
+    configuration: DomainPlace | None = None
+    """Where the members of a cluster agree on their configuration [QS 7.2]; None: they do not."""
     delivers: bool = True
     run: str = ""
     """Distinguishes this run of the service from another of the same name; shared by its processes. Empty: unused."""
@@ -121,6 +124,8 @@ class ServiceTransport:
         self._monitoring: MonitoringEndpoint | None = None
         self.logger: LoggerEndpoint | None = None
         self._run = places.run
+        self._configuration_place = places.configuration
+        self._configuration_domain: LinkDomain | None = None
         self._namesakes: dict[int, Namesakes] = {}
         self._look_at_ns: Nanoseconds = 0
         self._participants: list[Participant] = []
@@ -189,6 +194,20 @@ class ServiceTransport:
             raise Refused("replicas need a domain participant", remedy="Give the service a <domain_participant>.")
         return delivery.open_replica_link(cluster, self._run or secrets.token_hex(8), started_at_ns)
 
+    def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds) -> ReplicaLink:
+        """Open the letters about the configuration: in a participant of their own in the administration's domain.
+
+        Raises:
+            Refused: there is no administration.
+        """
+        if self._configuration_place is None:
+            raise Refused("a replicated configuration needs administration", remedy="Give the service one.")
+        participant = self._open(self._configuration_place, "configuration replication")
+        domain = self._configuration_domain = LinkDomain(
+            participant, cluster, self.application_name, self._run or secrets.token_hex(8), started_at_ns
+        )
+        return domain.link
+
     def reconcile(self, queues: Mapping[QueueName, tuple[str, SharedReaderQueueSettings]]) -> None:
         """Host exactly these queues: the shared subscriber's name and the settings of each, by its full name."""
         for name, delivery in self._deliveries.items():
@@ -219,6 +238,8 @@ class ServiceTransport:
         self.boundary.turn()
         for each in self._incompatible:
             each.turn()
+        if self._configuration_domain is not None:
+            self._configuration_domain.look()
         if self._administration is not None:
             inbox += self._administration.poll()
         for delivery in self._deliveries.values():
@@ -305,6 +326,9 @@ class ServiceTransport:
         for watch in self._incompatible:
             watch.close()
         self._incompatible.clear()
+        if self._configuration_domain is not None:
+            self._configuration_domain.close()
+            self._configuration_domain = None
         for namesakes in self._namesakes.values():
             namesakes.close()
         self._namesakes.clear()

@@ -185,7 +185,7 @@ def test_a_starter_file_is_valid_and_not_overwritten(template: str, run: Any) ->
 def test_a_starter_file_that_is_not_served_says_so_when_it_is_written(run: Any, monkeypatch: Any) -> None:
     assert json.loads(run("init", "-", "-t", "replicated", "-o", "json").stdout)["refusals"] == []
     words = "the configuration is to be replicated"
-    monkeypatch.setattr("qsctl.config.rules.replication.configuration_is_served", lambda _: words)
+    monkeypatch.setattr("qsctl.config.rules.replication.unequal_instances", lambda *_: words)
     done = run("init", "my.xml", "--template", "replicated")
     assert done.exit_code == 0
     assert "qsctl serve refuses this file:" in done.stdout
