@@ -32,7 +32,7 @@ from qsctl.cli.output.streaming import Printer
 from qsctl.cli.output.view import View, check_fields, view_of
 from qsctl.errors import ExitStatus, Interrupted, NotFound, OutputClosed, QsctlError, Refused, UsageError
 
-CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Result] | Callable[..., Iterator[Result]])
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Result | Iterator[Result]])
 
 _output_panel = functools.partial(typer.Option, rich_help_panel="Output")
 
@@ -208,7 +208,7 @@ def _epilog(examples: tuple[str, ...]) -> str | None:
     return "\n\n".join(["Examples:", *(f"  {line}" for line in examples)]) if examples else None
 
 
-def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -> Callable[..., None]:
+def _runner(function: Callable[..., Result | Iterator[Result]]) -> Callable[..., None]:
     hints = typing.get_type_hints(function, include_extras=True)
     result_type = _result_type(hints.pop("return"))
     groups = {name: hint for name, hint in hints.items() if is_group(hint)}
@@ -251,9 +251,13 @@ def _runner(function: Callable[..., Result] | Callable[..., Iterator[Result]]) -
         # Closed at once, whatever happens: what the command holds is given back before the process ends.
         with closing(typing.cast("typing.Generator[Result]", made)) as results:
             printer = Printer(output, view)
-            for result in results:
-                printer.show(result)
-                status = result.exit_status if status is None else status
+            try:
+                for result in results:
+                    printer.show(result)
+                    status = result.exit_status if status is None else status
+            except KeyboardInterrupt:
+                if not printer.is_watching or status is None:
+                    raise
             printer.end()
         assert status is not None, "a command has a result"
         return status

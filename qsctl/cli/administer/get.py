@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from qsctl.cli.administer.get_results import Messages, QueueDataList, Statuses, holdings
 from qsctl.cli.administer.replication_results import Replications
 from qsctl.cli.administer.snippets import checked_selector
+from qsctl.cli.administer.watching import WatchOptions
 from qsctl.cli.command import Commands
+from qsctl.cli.output.frames import Frame
 from qsctl.cli.output.payloads import TypesOption
 from qsctl.cli.service_options import SERVICE_PANEL, QueueArgument, SelectOption, TargetOptions
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
 
 COMMANDS: Final = Commands(
     panel=SERVICE_PANEL, group="get", help="Read a service: status, replication, data, messages."
@@ -26,36 +32,50 @@ OptionalQueueArgument = Annotated[
 
 
 @COMMANDS.command(
-    "status", examples=("qsctl get status", "qsctl get status Orders -o json", "qsctl get status -o csv > status.csv")
+    "status",
+    examples=(
+        "qsctl get status",
+        "qsctl get status Orders -o json",
+        "qsctl get status --watch --interval 1s",
+        "qsctl get status -o csv > status.csv",
+    ),
 )
 def get_status(
     queue: OptionalQueueArgument = "",
     *,
+    watch: WatchOptions,
     service: TargetOptions,
-) -> Statuses:
+) -> Statuses | Iterator[Frame]:
     """Show counters, throughput and latency of one queue or of all.
 
     Reading starts the `change` counters again from zero.
     """
-    with service.open() as administration:
+
+    def look(administration: Administration) -> Statuses:
         if queue:
             return Statuses(tuple(administration.statuses(administration.queue_named(queue))), detailed=True)
         return Statuses(tuple(administration.statuses()))
+
+    return watch.looks(service, f"qsctl get status {queue}".rstrip(), look)
 
 
 @COMMANDS.command("replication", examples=("qsctl get replication", "qsctl get replication Orders -o json"))
 def get_replication(
     queue: OptionalQueueArgument = "",
     *,
+    watch: WatchOptions,
     service: TargetOptions,
-) -> Replications:
+) -> Replications | Iterator[Frame]:
     """Show the replicas of one replicated queue or of all: role, epoch, master, quorum and lag of each.
 
     Reading starts the `change` counters of the status again from zero.
     """
-    with service.open() as administration:
+
+    def look(administration: Administration) -> Replications:
         resource = administration.queue_named(queue) if queue else None
         return Replications(tuple(administration.statuses(resource) if resource else administration.statuses()))
+
+    return watch.looks(service, f"qsctl get replication {queue}".rstrip(), look)
 
 
 @COMMANDS.command("data", examples=("qsctl get data", "qsctl get data Orders -o yaml"))

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from qsctl.cli.output import render
+from qsctl.cli.output.frames import Frame, FramePrinter
 from qsctl.cli.output.plain_table import Layout
 from qsctl.cli.output.render import OutputFormat
 from qsctl.cli.output.results import PartialResult, Result, TableBlock
@@ -34,6 +35,7 @@ class Printer:
         self._out: Console | None = None
         self._layout: Layout | None = None
         self._has_rows = False
+        self._frames: FramePrinter | None = None
 
     def show(self, result: Result) -> None:
         """Print a result, or the next part of one, and flush it.
@@ -42,11 +44,19 @@ class Printer:
             OutputFailed, OutputClosed: standard output cannot be written.
             UsageError: the view names a field that it does not have.
         """
-        if isinstance(result, PartialResult):
+        if isinstance(result, Frame):
+            self._frames = self._frames or FramePrinter(self._output, self._view)
+            self._frames.show(result)
+        elif isinstance(result, PartialResult):
             self._show_part(result)
             sys.stdout.flush()
         else:
             render.show(result, self._output, self._view)
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether the same thing is printed again and again, until the person has seen enough."""
+        return self._frames is not None
 
     def end(self) -> None:
         """Complete the document; does nothing where it is complete.

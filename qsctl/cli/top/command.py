@@ -24,8 +24,10 @@ _SHORTEST_S: Final = 0.1
 class Watched(Result):
     """The person has seen it."""
 
-    field_help: ClassVar[Mapping[str, str]] = {}
-    row_fields: ClassVar[tuple[str, ...]] = ()
+    watched: str
+
+    field_help: ClassVar[Mapping[str, str]] = {"watched": "location of the service, or the run folder"}
+    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
 
     def blocks(self) -> list[Block]:
         """Nothing is left to show."""
@@ -76,7 +78,7 @@ def top(
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "top needs a terminal for its screen and its keys",
-            remedy="Use `qsctl get status -o jsonl` in a pipe.",
+            remedy="Use `qsctl get status --watch` in a pipe: it prints one document a line.",
         )
     source: Source
     if run is not None:
@@ -92,4 +94,4 @@ def top(
     from qsctl.cli.top.terminal import Looker, show
 
     show(Looker(source, interval_s), is_run=run is not None)
-    return Watched()
+    return Watched(service.service if run is None else run)

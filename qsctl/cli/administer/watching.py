@@ -1,0 +1,117 @@
+"""`--watch`: a command that reads a service does so again and again.
+
+Decides: when to look, what a service that falls silent means, and that an embedded one is let go of between looks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+
+import typer
+
+from qsctl.cli.option_groups import OptionGroup
+from qsctl.cli.output.results import Result
+from qsctl.errors import NoAnswer, UsageError
+
+if TYPE_CHECKING:
+    from qsctl.cli.output.frames import Frame
+    from qsctl.cli.service_options import TargetOptions
+    from qsctl.client.administration import Administration
+
+Looked = TypeVar("Looked", bound=Result)
+DEFAULT_INTERVAL: Final = "2s"
+_SHORTEST_S: Final = 0.1
+
+WatchOption = Annotated[
+    bool,
+    typer.Option("--watch", rich_help_panel="Watch", help="Repetition until Ctrl-C; in a pipe one document a line."),
+]
+IntervalOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        rich_help_panel="Watch",
+        help="Time between two looks of --watch, a duration such as 500ms or 2s.",
+        show_default=DEFAULT_INTERVAL,
+    ),
+]
+LooksOption = Annotated[
+    int,
+    typer.Option(
+        "--count", min=0, rich_help_panel="Watch", help="Number of looks after which --watch ends; 0: until Ctrl-C."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class WatchOptions(OptionGroup):
+    """Whether and how often to look again."""
+
+    watch: WatchOption = False
+    interval: IntervalOption = ""
+    count: LooksOption = 0
+
+    def looks(
+        self, service: TargetOptions, title: str, look: Callable[[Administration], Looked]
+    ) -> Looked | Iterator[Frame]:
+        """Look once, or again and again.
+
+        Args:
+            service: what is looked at.
+            title: what stands above each look on a terminal.
+            look: asks the service.
+
+        Raises:
+            UsageError: an option that has a meaning with `--watch` alone, or an interval that is none.
+        """
+        if self.watch:
+            from qsctl.cli.location import seconds
+
+            interval_s = seconds(self.interval or DEFAULT_INTERVAL, "--interval")
+            if interval_s < _SHORTEST_S:
+                raise UsageError(f"--interval {self.interval} is too short", remedy="Give at least 100ms.")
+            return _frames(service, title, look, interval_s, self.count)
+        if self.interval or self.count:
+            given = "--interval" if self.interval else "--count"
+            raise UsageError(f"{given} says how to watch, and there is no --watch", remedy="Add --watch.")
+        with service.open() as administration:
+            return look(administration)
+
+
+def _frames(
+    service: TargetOptions, title: str, look: Callable[[Administration], Result], interval_s: float, count: int
+) -> Iterator[Frame]:
+    from qsctl.cli.output.frames import Frame
+
+    seen: Result | None = None
+    with contextlib.ExitStack() as opened:
+        kept = opened.enter_context(service.open()) if service.service.startswith("dds:") else None
+        number = 0
+        due = 0.0
+        while True:
+            error = None
+            try:
+                if kept is not None:
+                    seen = look(kept)
+                else:
+                    # What it reports when it is opened was reported the first time.
+                    quiet = contextlib.redirect_stderr(io.StringIO()) if seen else contextlib.nullcontext()
+                    with quiet, service.open() as administration:
+                        seen = look(administration)
+            except NoAnswer as silent:
+                if seen is None or not sys.stdout.isatty():
+                    raise
+                error = silent
+            yield Frame(seen, time.time_ns(), title, error)
+            number += 1
+            if number == count:
+                return
+            # The first look opens the service, which may last longer than an interval.
+            due = max(due + interval_s, time.monotonic()) if number > 1 else time.monotonic() + interval_s
+            time.sleep(max(0.0, due - time.monotonic()))
