@@ -30,6 +30,8 @@ FORMAT_VERSION: Final = 2
 _FORMAT_1: Final = 1
 _STATISTICS_MAGIC: Final = b"QSST"
 LOCK_POLL_S: Final = 0.02
+_BESIDE: Final = "."
+"""The directory of an instance whose files are in the state directory, as it is noted there."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -134,7 +136,7 @@ class StateDirectory:
             )
         if found.checksum is None and found.format != _FORMAT_1:
             raise self._damaged_instance("it has no checksum")
-        return found
+        return self._moved(found, _BESIDE, str(self.path.resolve()))
 
     def _damaged_instance(self, why: str) -> Damaged:
         return Damaged(
@@ -144,7 +146,16 @@ class StateDirectory:
 
     def write_instance(self, instance: Instance) -> None:
         """Note the instance that lives here now."""
-        _replace(self._instance_file, msgspec.json.encode(msgspec.structs.replace(instance, checksum=instance.sum())))
+        noted = self._moved(instance, str(self.path.resolve()), _BESIDE)
+        _replace(self._instance_file, msgspec.json.encode(msgspec.structs.replace(noted, checksum=noted.sum())))
+
+    @staticmethod
+    def _moved(instance: Instance, before: str, after: str) -> Instance:
+        """Return the instance with its files in `after` where they were in `before`.
+
+        Noted without its path, a state directory may be moved, and a copy of it has files of its own.
+        """
+        return msgspec.structs.replace(instance, directory=after) if instance.directory == before else instance
 
     def read_statistics(self) -> bytes | None:
         """The statistics as the last command left them; None: there are none.
