@@ -15,7 +15,6 @@ ELSEWHERE: Final[dict[str, str]] = {
     "PAGER": "What `qsctl help` shows a page with on a terminal; `less`, unless given.",
     "NDDSHOME": "Directory whose `resource/xml` has default QoS profiles, read first.",
     "NDDS_QOS_PROFILES": "Further files of QoS profiles, separated by `;`, read before the configuration.",
-    "CYCLONEDDS_URI": "Configuration of the DDS library itself, as its own documentation describes it.",
     "JAVA_HOME": "Java for Spark, before one on the path.",
     "PATH": "Where `java` is looked for when `JAVA_HOME` is not set.",
     "PYSPARK_PYTHON": "Python of Spark's executors, where `spark.pyspark.python` names none.",
