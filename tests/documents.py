@@ -15,12 +15,17 @@ def page(name: str) -> str:
 
 
 def shown(text: str) -> dict[str, str]:
-    """Each command line of the blocks `console` with the output below it, in order."""
-    found: dict[str, str] = {}
+    """Each command line of the blocks `console` with the output below it."""
+    return dict(tour(text))
+
+
+def tour(text: str) -> list[tuple[str, str]]:
+    """The same in the order of the page; a command may come again."""
+    found: list[tuple[str, str]] = []
     for block in re.findall(r"^```console\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
-            found[command] = output.rstrip("\n")
+            found.append((command, output.rstrip("\n")))
     return found
 
 

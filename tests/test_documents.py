@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import filelock
@@ -13,22 +14,29 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.commands import command_line
-from tests.documents import README, ROOT, page, shown
+from tests.documents import README, ROOT, page, shown, tour
 
 ADMINISTRATION = shown(page("administration"))
 CONFIGURATION = shown(page("configuration"))
 SIMULATION = shown(page("simulation"))
 WORLDS = shown(page("worlds"))
 ENGINE = shown(page("integration-engine"))
-READS_FIXTURES = {**CONFIGURATION, **shown(page("client-profiles")), **shown(page("listings"))}
+READS_FIXTURES = {
+    command: output
+    for name in ("configuration", "client-profiles", "listings", "rti-shop", "rti-differences", "solace-admin")
+    for command, output in shown(page(name)).items()
+}
+TUTORIAL = tour(page("tutorial"))
 WORLD = "qsctl simulate world"
 
 
 def run(command: str) -> str:
-    """What a person sees: standard output, or the error."""
+    """What a person sees: standard output, or the error. What is not ours runs in a shell."""
+    before, _, command = command.rpartition(" | ")
+    given = subprocess.run(["bash", "-c", before], capture_output=True, text=True, check=True).stdout
     program, *arguments = shlex.split(command)
     assert program == "qsctl"
-    done = CliRunner().invoke(command_line(), arguments)
+    done = CliRunner().invoke(command_line(), arguments, input=given)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return (done.stdout + done.stderr).rstrip("\n")
 
@@ -51,6 +59,24 @@ def test_the_administration_tour_prints_what_its_page_shows(tmp_path: Path, monk
     assert len(ADMINISTRATION) >= 4
     for command, output in ADMINISTRATION.items():
         assert without_what_varies(run(command)) == without_what_varies(output), command
+
+
+def test_the_tutorial_prints_what_its_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("NDDSHOME", raising=False)
+    assert len(TUTORIAL) >= 12
+    for command, output in TUTORIAL:
+        if command.startswith("sed "):
+            subprocess.run(["bash", "-c", command], check=True)
+            continue
+        if " simulate " not in command:
+            assert without_what_varies(run(command)) == without_what_varies(output), command
+            continue
+        printed = [line.split() for line in run(command).splitlines()]
+        lines = [line for line in output.splitlines() if line != " …" and "──" not in line]
+        # The counters are the same everywhere; waits by percentile come with them.
+        assert [line for line in lines if line.split() not in printed] == [], command
 
 
 def test_the_readme_shows_parts_of_what_pages_show() -> None:
