@@ -24,9 +24,13 @@ class ResourceKind(StrEnum):
     MESSAGE = "message"
     RECORDING = "recording"
     """The service's own; an extension."""
+    CONFIGURATION = "configuration"
+    """The service's own; an extension."""
 
 
-_LEAVES = frozenset({ResourceKind.STATUS, ResourceKind.DATA, ResourceKind.MESSAGE, ResourceKind.RECORDING})
+_LEAVES = frozenset(
+    {ResourceKind.STATUS, ResourceKind.DATA, ResourceKind.MESSAGE, ResourceKind.RECORDING, ResourceKind.CONFIGURATION}
+)
 _QUEUES = frozenset({ResourceKind.SHARED_READER_QUEUE, ResourceKind.DEAD_LETTER_SHARED_READER_QUEUE})
 _PARENTS: dict[ResourceKind, frozenset[ResourceKind | None]] = {
     ResourceKind.DOMAIN_PARTICIPANT: frozenset({None}),
@@ -37,6 +41,7 @@ _PARENTS: dict[ResourceKind, frozenset[ResourceKind | None]] = {
     ResourceKind.DATA: _QUEUES | {None},
     ResourceKind.MESSAGE: frozenset(_QUEUES),
     ResourceKind.RECORDING: frozenset({None}),
+    ResourceKind.CONFIGURATION: frozenset({None}),
 }
 
 

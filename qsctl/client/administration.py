@@ -19,6 +19,7 @@ from qsctl.core.admin.command import (
     DeleteSubscriber,
     FlagSamples,
     FlushQueue,
+    GetConfiguration,
     GetData,
     GetMessages,
     GetRecording,
@@ -29,8 +30,10 @@ from qsctl.core.admin.command import (
     Shutdown,
     StartRecording,
     StopRecording,
+    UpdateQueue,
 )
 from qsctl.core.admin.reply import (
+    ConfigurationText,
     MessageData,
     QueueData,
     RecordingStatus,
@@ -49,7 +52,9 @@ from qsctl.core.statistics.status import SharedReaderQueueStatus
 from qsctl.errors import ExitStatus, NoAnswer, NotFound, QsctlError, Refused
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
-_Body = TypeVar("_Body", SharedReaderQueueStatus, QueueData, ServiceData, MessageData, RecordingStatus)
+_Body = TypeVar(
+    "_Body", SharedReaderQueueStatus, QueueData, ServiceData, MessageData, RecordingStatus, ConfigurationText
+)
 
 SERVICE = ResourceIdentifier()
 
@@ -140,13 +145,21 @@ class Administration:
         """Create a shared subscriber in a domain participant [QS 5.4.7]."""
         return self._done(CreateSubscriber(participant, settings), idempotent=idempotent)
 
-    def delete_queue(self, queue: ResourceIdentifier, *, idempotent: bool = False) -> list[CommandReply]:
-        """Delete a queue with its samples [QS 5.4.2]."""
-        return self._done(DeleteQueue(queue), idempotent=idempotent)
+    def update_queue(self, queue: ResourceIdentifier, settings: SharedReaderQueueSettings) -> list[CommandReply]:
+        """Give a queue all these settings while it works; see `core.queue.change` for what can be changed so."""
+        return self._done(UpdateQueue(queue, settings))
 
-    def delete_subscriber(self, subscriber: ResourceIdentifier, *, idempotent: bool = False) -> list[CommandReply]:
-        """Delete a shared subscriber with its queues [QS 5.4.8]."""
-        return self._done(DeleteSubscriber(subscriber), idempotent=idempotent)
+    def delete_queue(
+        self, queue: ResourceIdentifier, *, idempotent: bool = False, only_if_empty: bool = False
+    ) -> list[CommandReply]:
+        """Delete a queue with its samples [QS 5.4.2]; with `only_if_empty` a service refuses where there are any."""
+        return self._done(DeleteQueue(queue, only_if_empty), idempotent=idempotent)
+
+    def delete_subscriber(
+        self, subscriber: ResourceIdentifier, *, idempotent: bool = False, only_if_empty: bool = False
+    ) -> list[CommandReply]:
+        """Delete a shared subscriber with its queues [QS 5.4.8]; `only_if_empty` as for `delete_queue`."""
+        return self._done(DeleteSubscriber(subscriber, only_if_empty), idempotent=idempotent)
 
     def flush_queue(self, queue: ResourceIdentifier, selector: str = "") -> list[CommandReply]:
         """Remove the samples that the selector matches [QS 5.4.3]."""
@@ -205,6 +218,10 @@ class Administration:
     def remove_samples(self, queue: ResourceIdentifier, samples: Sequence[HeldSample]) -> SamplesChanged:
         """Remove samples that are named one by one, as far as they are held."""
         return self._changed(RemoveSamples(queue.at(ResourceKind.MESSAGE), tuple(samples)))
+
+    def configurations(self) -> list[FromService[ConfigurationText]]:
+        """Return the whole configuration of each service as it is now."""
+        return self._bodies(GetConfiguration(), ConfigurationText)
 
     def start_recording(self, command: StartRecording) -> list[FromService[RecordingStatus]]:
         """Begin to record what each service does; return the recordings."""

@@ -35,6 +35,11 @@ def queue_snippet(settings: SharedReaderQueueSettings) -> str:
     return etree.tostring(_Writer(difference=True).element(form_of(settings), settings), encoding="unicode")
 
 
+def queue_text(settings: SharedReaderQueueSettings) -> str:
+    """Return a queue with every value written out: the body of an UPDATE command, which inherits nothing."""
+    return etree.tostring(write(form_of(settings), settings), encoding="unicode")
+
+
 def subscriber_snippet(settings: SharedSubscriberSettings) -> str:
     """Return the body of a CREATE command for a shared subscriber with its sessions and queues."""
     element = _Writer(difference=True).element(SUBSCRIBER, settings)

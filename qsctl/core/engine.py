@@ -33,6 +33,7 @@ from qsctl.core.ready import Ready
 from qsctl.core.records import (
     ConfigurationFollowed,
     Enqueued,
+    QueueChanged,
     QueueCreated,
     QueueDeleted,
     QueueRecord,
@@ -215,7 +216,14 @@ class ServiceEngine:
             case ServiceStarted():
                 self._has_stored_configuration = True
                 self.hosted.replay(self._now, record)
-            case SubscriberCreated() | SubscriberDeleted() | QueueCreated() | QueueDeleted() | ConfigurationFollowed():
+            case (
+                SubscriberCreated()
+                | SubscriberDeleted()
+                | QueueCreated()
+                | QueueDeleted()
+                | QueueChanged()
+                | ConfigurationFollowed()
+            ):
                 self.hosted.replay(self._now, record)
             case _:
                 self._replay_queue(record)

@@ -19,6 +19,7 @@ from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Ready
 from qsctl.core.records import (
     ConfigurationFollowed,
+    QueueChanged,
     QueueCreated,
     QueueDeleted,
     ServiceRecord,
@@ -143,6 +144,8 @@ class HostedService:
                 statistics.unwatch(hosting.remove_queue(participant, subscriber, name))
             case ConfigurationFollowed():
                 self.followed = record
+            case QueueChanged(participant, subscriber, settings):
+                hosting.change_queue(now, participant, subscriber, settings)
             case _:
                 assert_never(record)
         self.outbox.service_stream.base_index += 1
@@ -246,6 +249,24 @@ class HostedService:
         self._close(now, self._hosting.remove_queue(participant, subscriber, settings.name))
         self.outbox.service_stream.record(QueueDeleted(participant, subscriber, settings.name))
 
+    def change_queue(self, now: Nanoseconds, queue: ResourceIdentifier, settings: SharedReaderQueueSettings) -> bool:
+        """Let a queue have other settings, and its implicit reply queue with it; whether that changed anything.
+
+        Raises:
+            NotFound: there is no such queue.
+            Refused: it cannot have them without being created anew.
+        """
+        former = self.queue(queue).settings
+        if settings.name != former.name:
+            raise Refused(f"queue {queue.bare} keeps its name", remedy="Leave the name as it is, or create another.")
+        participant, subscriber = self._subscriber(queue.parent)
+        self._hosting.check_change(participant, subscriber, settings)
+        if settings == former:
+            return False
+        self._hosting.change_queue(now, participant, subscriber, settings)
+        self.outbox.service_stream.record(QueueChanged(participant, subscriber, settings))
+        return True
+
     def create_subscriber(
         self, now: Nanoseconds, participant: ResourceIdentifier, settings: SharedSubscriberSettings
     ) -> None:
@@ -293,6 +314,15 @@ class HostedService:
     def sample(self, queue: ResourceIdentifier, identity: SampleIdentity) -> Sample | None:
         """The held sample of this identity, by index."""
         return self.queue(queue).held.known.get(identity)
+
+    def held_count(self, queue: ResourceIdentifier) -> int:
+        """Return how many samples a queue holds, and how many wait outside it.
+
+        Raises:
+            NotFound: there is no such queue.
+        """
+        found = self.queue(queue)
+        return len(found.held) + len(found.reader_cache)
 
     def flush(self, now: Nanoseconds, queue: ResourceIdentifier, samples: Iterable[Sample]) -> int:
         """Remove those of these samples that the queue still holds; returns how many went [QS 5.4.3].

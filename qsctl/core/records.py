@@ -193,6 +193,14 @@ class ConfigurationFollowed(msgspec.Struct, frozen=True, array_like=True, tag=15
     created: dict[str, int]
 
 
+class QueueChanged(msgspec.Struct, frozen=True, array_like=True, tag=16):
+    """A queue has other settings, see `core.queue.change`; `settings` are all of them."""
+
+    participant: str
+    subscriber: str
+    settings: SharedReaderQueueSettings
+
+
 QueueRecord: TypeAlias = (
     Enqueued
     | Assigned
@@ -207,7 +215,13 @@ QueueRecord: TypeAlias = (
 """Belong to a queue's own store, or to that of its replication group; `queue` says which, or names the stream."""
 
 ServiceRecord: TypeAlias = (
-    ServiceStarted | SubscriberCreated | SubscriberDeleted | QueueCreated | QueueDeleted | ConfigurationFollowed
+    ServiceStarted
+    | SubscriberCreated
+    | SubscriberDeleted
+    | QueueCreated
+    | QueueDeleted
+    | QueueChanged
+    | ConfigurationFollowed
 )
 """Belong to the service state."""
 

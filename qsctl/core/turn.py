@@ -55,11 +55,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
+from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber, UpdateQueue
 from qsctl.core.events import Event
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound, Outbound
 from qsctl.core.ready import Input, Ready, StreamName
-from qsctl.core.records import QueueCreated, QueueDeleted, Record, SubscriberCreated, SubscriberDeleted
+from qsctl.core.records import (
+    QueueChanged,
+    QueueCreated,
+    QueueDeleted,
+    Record,
+    SubscriberCreated,
+    SubscriberDeleted,
+)
 from qsctl.instant import Nanoseconds
 
 TURNS_AHEAD_MAX: Final = 64
@@ -73,8 +80,8 @@ Admit: TypeAlias = Callable[[CommandRequest], CommandReply | None]
 """Returns the refusal of a command whose queues could not be stored or offered; None: the engine answers it."""
 
 _QUEUE_OF = attrgetter("queue")
-_CHANGING = CreateQueue | CreateSubscriber | DeleteQueue | DeleteSubscriber
-_CHANGES = frozenset({QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted})
+_CHANGING = CreateQueue | CreateSubscriber | DeleteQueue | DeleteSubscriber | UpdateQueue
+_CHANGES = frozenset({QueueChanged, QueueCreated, QueueDeleted, SubscriberCreated, SubscriberDeleted})
 
 
 class Stepped(Protocol):

@@ -1,11 +1,14 @@
-"""CREATE bodies of a running service [QS 5.4.1 and 5.4.7]."""
+"""The XML of a running service: bodies of CREATE and UPDATE [QS 5.4.1 and 5.4.7], and its configuration as it is."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeGuard
 
 from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.admin.command import GetConfiguration
+from qsctl.core.admin.reply import ConfigurationText, Reply, ReturnCode
 from qsctl.core.hosted_service import HostedService
+from qsctl.core.messages import CommandRequest, Inbound
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.resource import ResourceIdentifier
@@ -13,8 +16,13 @@ from qsctl.resource import ResourceIdentifier
 _BODY: Final = "the command's body"
 
 
+def is_configuration_request(message: Inbound) -> TypeGuard[CommandRequest]:
+    """Whether a message asks for the whole configuration: not the engine's to answer."""
+    return isinstance(message, CommandRequest) and isinstance(message.command, GetConfiguration)
+
+
 class ConfigSnippets:
-    """CREATE bodies read by `config`; what they leave out is inherited from the service as it is now."""
+    """Bodies read by `config`; what they leave out is inherited from the service as it is now."""
 
     def __init__(self, configuration: ServiceConfiguration, hosted: HostedService) -> None:
         self._configuration = configuration
@@ -32,6 +40,12 @@ class ConfigSnippets:
             subscriber=settings,
             participant=self._hosted.participants().get(subscriber.parent),
         )
+
+    def configuration(self) -> Reply:
+        """Return the answer to GET /configuration."""
+        from qsctl.config.live import live_text
+
+        return Reply(ReturnCode.OK, body=ConfigurationText(live_text(self._configuration, self._hosted.settings())))
 
     def subscriber(self, xml: str, participant: ResourceIdentifier) -> SharedSubscriberSettings:
         """See `SnippetReader`."""

@@ -22,7 +22,7 @@ from qsctl.core.events import Event
 from qsctl.core.messages import CommandReply, CommandRequest, Inbound
 from qsctl.core.turn import Released
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
-from qsctl.service.config_snippets import ConfigSnippets
+from qsctl.service.config_snippets import ConfigSnippets, is_configuration_request
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.metrics import Figures, MetricsServer, Tally
@@ -83,9 +83,8 @@ class Daemon:
         self.engine, stores = open_service(configuration, options)
         hosted = self.engine.hosted
         hosted.share_count = SHARE_COUNT
-        self.transport = ServiceTransport(
-            hosted.application_name, options.places, ConfigSnippets(configuration, hosted), commands
-        )
+        self._snippets = ConfigSnippets(configuration, hosted)
+        self.transport = ServiceTransport(hosted.application_name, options.places, self._snippets, commands)
         self._replication: Replication | None = None
         if instances_of(hosted.settings(), configuration_replication_of(configuration)):
             self._replication = Replication(
@@ -209,17 +208,25 @@ class Daemon:
                 self._loop.rest()
 
     def _poll(self) -> list[Inbound]:
-        """Return what has come for the engine; what is about recordings is answered here."""
+        """Return what has come for the engine; what is about recordings or the configuration is answered here."""
         inbox = self.transport.poll()
         if self._recordings is not None and inbox and isinstance(inbox[0], CommandRequest):
             # Commands come first, see the transport.
             commands = takewhile(lambda each: isinstance(each, CommandRequest), inbox)
-            mine = list(filter(is_recording_request, commands))
-            if mine:
-                inbox = [each for each in inbox if not is_recording_request(each)]
-                self.transport.put([self._recordings.answer(each) for each in mine])
+            if answers := [answer for each in commands if (answer := self._answer(each)) is not None]:
+                inbox = [each for each in inbox if not (is_recording_request(each) or is_configuration_request(each))]
+                self.transport.put(answers)
                 self._flush()
         return inbox
+
+    def _answer(self, request: Inbound) -> CommandReply | None:
+        """Answer a command that is not the engine's; None: it is."""
+        if is_configuration_request(request):
+            name = self.engine.hosted.application_name
+            return CommandReply(request.request, name, self._snippets.configuration())
+        if self._recordings is not None and is_recording_request(request):
+            return self._recordings.answer(request)
+        return None
 
     def _follow_recording(self) -> None:
         """Begin or end telling a recorder, where that was asked for, and send what waits for room in its socket."""

@@ -17,9 +17,11 @@ from typing import Final
 
 import msgspec
 
+from qsctl.config.live import live_text, read_live_text
 from qsctl.config.rules.replication import refuse_replication, unserved
 from qsctl.config.settings import ServiceConfiguration
-from qsctl.core.admin.command import Command, RecordingCommand
+from qsctl.core.admin.command import Command, GetConfiguration, RecordingCommand
+from qsctl.core.admin.reply import ConfigurationText, Reply, ReturnCode
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import (
@@ -149,18 +151,31 @@ class EmbeddedService:
         """Have a command answered; no reply when the target pattern means another service [QS 5.2]."""
         self._request_count += 1
         identity = SampleIdentity(self._guid, self._request_count)
-        if isinstance(command, RecordingCommand):
+        if isinstance(command, RecordingCommand | GetConfiguration):
             if not matches(target, self.application_name):
                 return []
-            given = self._read_configuration()
-            configuration = given if isinstance(given, ServiceConfiguration) else None
-            configuration = configuration or ServiceConfiguration(self.application_name, self.settings)
-            return [CommandReply(identity, self.application_name, self._recording.answer(command, configuration))]
+            return [CommandReply(identity, self.application_name, self._answer(command))]
         messages = self._turn([CommandRequest(identity, target, command)])
         replies = [message for message in messages if isinstance(message, CommandReply)]
         while self._loop.engine.answers.is_answering:
             replies += [message for message in self._turn(()) if isinstance(message, CommandReply)]
         return replies
+
+    def _answer(self, command: RecordingCommand | GetConfiguration) -> Reply:
+        """Answer what is not the engine's."""
+        if isinstance(command, GetConfiguration):
+            return Reply(ReturnCode.OK, body=ConfigurationText(live_text(self._began_with(), self.settings)))
+        given = self._read_configuration()
+        configuration = given if isinstance(given, ServiceConfiguration) else None
+        return self._recording.answer(
+            command, configuration or ServiceConfiguration(self.application_name, self.settings)
+        )
+
+    def _began_with(self) -> ServiceConfiguration:
+        """The configuration that the instance began with, as far as it had one."""
+        if text := self._directory.read_configuration():
+            return read_live_text(text)
+        return ServiceConfiguration(self.application_name, self.settings)
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
         """Write samples to every queue of their topic; what is acknowledged is stored as configured.
@@ -263,6 +278,8 @@ class EmbeddedService:
                 sources_digest=named.sources_digest if named is not None else "",
                 settings_digest=settings_digest(given) if given is not None else "",
             )
+            if isinstance(given, ServiceConfiguration):
+                self._directory.write_configuration(live_text(given, given.service))
             self._directory.write_instance(instance)
         self._instance = instance
         filesystem = instance.filesystem

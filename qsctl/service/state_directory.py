@@ -98,6 +98,7 @@ class StateDirectory:
         self._instance_file = path / "instance.json"
         self._statistics_file = path / "statistics.bin"
         self._stopping_file = path / "stopping"
+        self._configuration_file = path / "configuration.xml"
 
     def create(self) -> None:
         """Make the directory, for its owner alone.
@@ -157,6 +158,17 @@ class StateDirectory:
         """
         return msgspec.structs.replace(instance, directory=after) if instance.directory == before else instance
 
+    def read_configuration(self) -> str:
+        """Return the text of the configuration that the instance began with; empty: it began without one."""
+        try:
+            return self._configuration_file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+
+    def write_configuration(self, text: str) -> None:
+        """Note the configuration that an instance begins with, before the instance itself."""
+        _replace(self._configuration_file, text.encode())
+
     def read_statistics(self) -> bytes | None:
         """The statistics as the last command left them; None: there are none.
 
@@ -202,6 +214,7 @@ class StateDirectory:
         volatile_register(self.volatile).unlink(missing_ok=True)
         shutil.rmtree(self.volatile, ignore_errors=True)
         self._statistics_file.unlink(missing_ok=True)
+        self._configuration_file.unlink(missing_ok=True)
         self._instance_file.unlink(missing_ok=True)
         self._stopping_file.unlink(missing_ok=True)
 

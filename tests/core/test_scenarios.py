@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from qsctl.core.admin.command import Command, CreateQueue, DeleteQueue, FlushQueue, GetStatus, Shutdown
+from qsctl.core.admin.command import Command, CreateQueue, DeleteQueue, FlushQueue, GetStatus, Shutdown, UpdateQueue
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import (
     Acknowledgment,
@@ -276,6 +276,14 @@ class World:
     def do_create_queue(self, words: list[str], options: dict[str, str]) -> list[str]:
         settings = queue_settings(words[0], options | dict.fromkeys(words[1:], ""))
         return self.command(CreateQueue(self.resource("P/S/x").parent, settings))
+
+    def do_update_queue(self, words: list[str], options: dict[str, str]) -> list[str]:
+        """Give a queue of the first subscriber all these settings."""
+        name = self.queue({"queue": words[0]})
+        settings = queue_settings(words[0], options | dict.fromkeys(words[1:], ""))
+        if self.service().hosted.by_name[name].settings.is_dead_letter:
+            settings = replace(settings, is_dead_letter=True, type_name="")
+        return self.command(UpdateQueue(self.resource(name), settings))
 
     def do_delete_queue(self, words: list[str], _options: dict[str, str]) -> list[str]:
         return self.command(DeleteQueue(self.resource(f"P/S/{words[0]}")))

@@ -34,6 +34,8 @@ class PlainConsumer:
     guid: Guid
     threshold: int
     enabled: bool = True
+    reports: bool = False
+    """Whether it reported its availability: its own threshold counts then, not the queue's."""
 
 
 class PlainQueue:
@@ -142,6 +144,18 @@ class PlainQueue:
         self.bury()
         self.dispatch(now)
 
+    def change(self, now: int, given: SharedReaderQueueSettings) -> None:
+        """Other settings: nothing that is held goes for it."""
+        if self.given.redelivery.response_timeout_ns >= INFINITE_NS > given.redelivery.response_timeout_ns:
+            # Nobody looked at the order of sending: that of the queue stands in for it.
+            for at, sample in enumerate(self.samples):
+                sample.sent = (sample.sent[0], at - len(self.samples))
+        self.given = given
+        for consumer in self.consumers:
+            if not consumer.reports:
+                consumer.threshold = given.distribution.unacked_threshold
+        self.dispatch(now)
+
     def join(self, now: int, guid: Guid) -> None:
         if guid not in [consumer.guid for consumer in self.consumers]:
             self.consumers.append(PlainConsumer(guid, self.given.distribution.unacked_threshold))
@@ -217,4 +231,6 @@ class PlainQueue:
                 self.end(sample, sample.dead)
             elif sample.expires <= now:
                 self.end(sample, "expired")
+            elif sample.attempts > self.given.redelivery.max_delivery_retries:
+                self.end(sample, "failed")
         self.dispatch(now)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -205,7 +206,7 @@ class QueueMachine(RuleBasedStateMachine):
     def report(self, consumer: Guid, enabled: bool, threshold: int) -> None:
         found = [one for one in self.model.consumers if one.guid == consumer]
         if found:
-            found[0].enabled, found[0].threshold = enabled, threshold
+            found[0].enabled, found[0].threshold, found[0].reports = enabled, threshold, True
             self.model.dispatch(self.now)
             self.receive(ConsumerAvailability(QUEUE, consumer, enabled, threshold))
             self.turn()
@@ -254,6 +255,39 @@ class QueueMachine(RuleBasedStateMachine):
         self.model.dispatch(self.now)
         going = [each for each in self.engine.hosted.samples(ORDERS) if each.identity.sequence_number in numbers]
         assert self.engine.hosted.flush(self.now, ORDERS, going) == len(gone)
+        self.turn()
+
+    @rule(
+        retries=st.integers(0, 3),
+        threshold=st.sampled_from([-1, 0, 1, 2]),
+        timeout=durations,
+        lifespan=durations,
+        max_count=st.sampled_from([-1, 1, 2, 4]),
+        waits=st.booleans(),
+    )
+    def change(self, retries, threshold, timeout, lifespan, max_count, waits):  # type: ignore[no-untyped-def]
+        """An administrator changes the queue while it works."""
+        policy = ReplacementKind.WAIT_WITHOUT_REPLACEMENT if waits else ReplacementKind.REJECT_WITHOUT_REPLACEMENT
+        wanted = replace(
+            self.model.given,
+            distribution=replace(self.model.given.distribution, unacked_threshold=threshold),
+            lifespan_ns=lifespan,
+            redelivery=RedeliverySettings(retries, timeout),
+            limits=ResourceLimitSettings(max_count=max_count, replacement=policy),
+        )
+        assert self.engine.hosted.change_queue(self.now, ORDERS, wanted) is (wanted != self.model.given)
+        self.model.change(self.now, wanted)
+        self.model.advance(self.now)  # a shorter time-out may be over
+        self.turn()
+
+    @rule(dead_max=st.sampled_from([1, 2, -1]))
+    def change_the_dead(self, dead_max: int) -> None:
+        """The dead-letter queue gets another limit: what waits for room among them may have it."""
+        hosted = self.engine.hosted
+        former = hosted.queue(LETTERS).settings
+        hosted.change_queue(self.now, LETTERS, replace(former, limits=ResourceLimitSettings(max_count=dead_max)))
+        self.model.dead_max = dead_max
+        self.model.unearth(self.now, 0)
         self.turn()
 
     @rule(count=st.integers(1, 3))

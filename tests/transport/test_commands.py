@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import zlib
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from qsctl.core.admin.command import (
     DeleteSubscriber,
     FlagSamples,
     FlushQueue,
+    GetConfiguration,
     GetData,
     GetMessages,
     GetRecording,
@@ -28,8 +30,10 @@ from qsctl.core.admin.command import (
     Shutdown,
     StartRecording,
     StopRecording,
+    UpdateQueue,
 )
 from qsctl.core.admin.reply import (
+    ConfigurationText,
     MessageData,
     MessageStatus,
     QueueData,
@@ -44,6 +48,7 @@ from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.messages import CommandReply
 from qsctl.core.queue.settings import (
     DistributionSettings,
+    MonitoringSettings,
     PersistenceKind,
     PersistenceSettings,
     RedeliverySettings,
@@ -79,15 +84,18 @@ SERVICE = ServiceSettings("Test")
 class Snippets:
     """Reads bodies with `config`, as a service does."""
 
+    def __init__(self, service: ServiceSettings = SERVICE) -> None:
+        self.service = service
+
     def queue(self, xml: str, subscriber: ResourceIdentifier) -> SharedReaderQueueSettings:
         from qsctl.config.snippet import read_queue_snippet
 
-        return read_queue_snippet(xml, SERVICE, source="the body")
+        return read_queue_snippet(xml, self.service, source="the body")
 
     def subscriber(self, xml: str, participant: ResourceIdentifier) -> SharedSubscriberSettings:
         from qsctl.config.snippet import read_subscriber_snippet
 
-        return read_subscriber_snippet(xml, SERVICE, source="the body")
+        return read_subscriber_snippet(xml, self.service, source="the body")
 
 
 queues = st.builds(
@@ -152,6 +160,9 @@ def over_the_wire(command: Command) -> Command:
         FlagSamples(QUEUE.at(ResourceKind.MESSAGE), HELD),
         RemoveSamples(QUEUE.at(ResourceKind.MESSAGE), HELD),
         DeleteSubscriber(SUBSCRIBER),
+        DeleteQueue(QUEUE, only_if_empty=True),
+        DeleteSubscriber(SUBSCRIBER, only_if_empty=True),
+        GetConfiguration(),
         Shutdown(),
         StartRecording("a folder", "events", 5 << 30, 0.25),
         StopRecording(),
@@ -165,6 +176,23 @@ def test_a_command_arrives_as_it_was_sent(command: Command) -> None:
 @given(queues)
 def test_the_settings_of_a_queue_arrive_as_they_were_sent(settings: SharedReaderQueueSettings) -> None:
     assert over_the_wire(CreateQueue(SUBSCRIBER, settings)) == CreateQueue(SUBSCRIBER, settings)
+
+
+@given(queues)
+def test_settings_of_an_update_arrive_whatever_the_service_would_hand_down(settings: SharedReaderQueueSettings) -> None:
+    command = UpdateQueue(SUBSCRIBER.child(ResourceKind.SHARED_READER_QUEUE, settings.name), settings)
+    request = request_from_octets(octets_of(wire_request(command, "Test*", REQUEST)))
+    assert command_from_wire(request, Snippets(ServiceSettings("Test", monitoring=MonitoringSettings(True)))) == command
+
+
+def test_configuration_arrives_whole_or_not_at_all() -> None:
+    reply = CommandReply(REQUEST, "Service", Reply(ReturnCode.OK, body=ConfigurationText("<dds/>é" * 10_000)))
+    octets = reply_octets(reply, {})
+    assert reply_of(reply_parts(octets), GetConfiguration()).message == reply
+    parts = reply_parts(octets)
+    for damaged in (parts.octets[:-1], b"x", zlib.compress(b"\xff")):
+        with pytest.raises(Malformed, match="the text of a configuration"):
+            reply_of(parts._replace(octets=damaged), GetConfiguration())
 
 
 def test_a_subscriber_arrives_with_its_queues_and_a_session_of_its_own() -> None:

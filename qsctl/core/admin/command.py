@@ -19,9 +19,10 @@ from qsctl.resource import ResourceIdentifier
 
 
 class CommandAction(StrEnum):
-    """The actions of section 5.2."""
+    """The actions of section 5.2, and UPDATE, an extension."""
 
     CREATE = "CREATE"
+    UPDATE = "UPDATE"
     DELETE = "DELETE"
     GET = "GET"
     SHUTDOWN = "SHUTDOWN"
@@ -34,10 +35,24 @@ class CreateQueue(msgspec.Struct, frozen=True, tag="create_queue"):
     settings: SharedReaderQueueSettings
 
 
-class DeleteQueue(msgspec.Struct, frozen=True, tag="delete_queue"):
-    """DELETE a shared reader queue with its samples (5.4.2)."""
+class UpdateQueue(msgspec.Struct, frozen=True, tag="update_queue"):
+    """UPDATE a shared reader queue: give it all these settings while it works (an extension).
+
+    `settings` are whole, as for CREATE. What differs must be what can be changed in place, see `core.queue.change`.
+    """
 
     queue: ResourceIdentifier
+    settings: SharedReaderQueueSettings
+
+
+class DeleteQueue(msgspec.Struct, frozen=True, tag="delete_queue"):
+    """DELETE a shared reader queue with its samples (5.4.2).
+
+    `only_if_empty`, an extension: refused where it, or its implicit reply queue, holds samples.
+    """
+
+    queue: ResourceIdentifier
+    only_if_empty: bool = False
 
 
 class FlushQueue(msgspec.Struct, frozen=True, tag="flush_queue"):
@@ -119,9 +134,13 @@ class CreateSubscriber(msgspec.Struct, frozen=True, tag="create_subscriber"):
 
 
 class DeleteSubscriber(msgspec.Struct, frozen=True, tag="delete_subscriber"):
-    """DELETE a shared subscriber with its queues (5.4.8)."""
+    """DELETE a shared subscriber with its queues (5.4.8).
+
+    `only_if_empty`, an extension: refused where one of them holds samples.
+    """
 
     subscriber: ResourceIdentifier
+    only_if_empty: bool = False
 
 
 class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
@@ -150,10 +169,15 @@ class GetRecording(msgspec.Struct, frozen=True, tag="get_recording"):
     """GET /recording: the recording in progress, or the last one (an extension)."""
 
 
+class GetConfiguration(msgspec.Struct, frozen=True, tag="get_configuration"):
+    """GET /configuration: the whole configuration as it is now, as XML (an extension)."""
+
+
 RecordingCommand: TypeAlias = StartRecording | StopRecording | GetRecording
 
 Command: TypeAlias = (
     CreateQueue
+    | UpdateQueue
     | DeleteQueue
     | FlushQueue
     | GetStatus
@@ -165,5 +189,6 @@ Command: TypeAlias = (
     | CreateSubscriber
     | DeleteSubscriber
     | Shutdown
+    | GetConfiguration
     | RecordingCommand
 )

@@ -17,6 +17,7 @@ from qsctl.core.admin.command import (
     DeleteSubscriber,
     FlagSamples,
     FlushQueue,
+    GetConfiguration,
     GetData,
     GetMessages,
     GetRecording,
@@ -26,6 +27,7 @@ from qsctl.core.admin.command import (
     Shutdown,
     StartRecording,
     StopRecording,
+    UpdateQueue,
 )
 from qsctl.core.admin.reading import Reading
 from qsctl.core.admin.removal import Removal
@@ -45,7 +47,9 @@ LongAnswer: TypeAlias = Reading | Removal
 
 
 def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[Reply] | LongAnswer:
-    """Carry out a command and answer it, or begin to. Recordings are the driver's: it answers those commands itself.
+    """Carry out a command and answer it, or begin to.
+
+    Recordings and the text of the whole configuration are the driver's: it answers those commands itself.
 
     Only GET of samples and GET of the whole service's status answer more than once [QS 5.4.4 and 5.4.6]. What
     concerns samples, of which there may be millions, is a `LongAnswer`.
@@ -54,8 +58,10 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
         match command:
             case CreateQueue(subscriber, settings):
                 return [_create_queue(host, now, subscriber.bare, settings)]
-            case DeleteQueue(queue):
-                return _delete_queue(host, now, _queue(host, queue))
+            case UpdateQueue(queue, settings):
+                return [_update_queue(host, now, _queue(host, queue), settings)]
+            case DeleteQueue(queue, only_if_empty):
+                return _delete_queue(host, now, _queue(host, queue), only_if_empty=only_if_empty)
             case FlushQueue(queue, selector):
                 return _flush(host, _queue(host, queue), selector)
             case GetStatus(queue):
@@ -72,12 +78,14 @@ def handle(host: HostedService, now: Nanoseconds, command: Command) -> Sequence[
                 return [remove_samples(host, now, _queue(host, queue), held)]
             case CreateSubscriber(participant, settings):
                 return [_create_subscriber(host, now, participant.bare, settings)]
-            case DeleteSubscriber(subscriber):
-                return _delete_subscriber(host, now, _subscriber(host, subscriber))
+            case DeleteSubscriber(subscriber, only_if_empty):
+                return _delete_subscriber(host, now, _subscriber(host, subscriber), only_if_empty=only_if_empty)
             case Shutdown():
                 return [_shut_down(host)]
             case StartRecording() | StopRecording() | GetRecording():
                 return [Reply(ReturnCode.UNSUPPORTED, f"service {host.application_name} cannot record here")]
+            case GetConfiguration():
+                return [Reply(ReturnCode.UNSUPPORTED, f"service {host.application_name} writes no configuration here")]
             case _:
                 assert_never(command)
     except QsctlError as error:
@@ -106,6 +114,14 @@ def _create_queue(
         )
     host.create_queue(now, subscriber, settings)
     return _done(f"queue {shown} is created")
+
+
+def _update_queue(
+    host: HostedService, now: Nanoseconds, queue: ResourceIdentifier, settings: SharedReaderQueueSettings
+) -> Reply:
+    if host.change_queue(now, queue, settings):
+        return _done(f"queue {short_name(queue)} is changed")
+    return _done(f"queue {short_name(queue)} has these settings already")
 
 
 def _create_subscriber(
@@ -142,26 +158,44 @@ def _flush(host: HostedService, queue: ResourceIdentifier, selector: str) -> Rem
     return Removal(host, [queue], finish, parse_selector(selector))
 
 
-def _delete_queue(host: HostedService, now: Nanoseconds, queue: ResourceIdentifier) -> Removal:
+def _delete_queue(host: HostedService, now: Nanoseconds, queue: ResourceIdentifier, *, only_if_empty: bool) -> Removal:
     def finish(then: Nanoseconds) -> Reply:
         host.delete_queue(then, queue)
         return _done(f"queue {short_name(queue)} is deleted")
 
-    return _empty(host, now, host.deleted_with(queue), finish)
+    return _empty(host, now, host.deleted_with(queue), finish, only_if_empty=only_if_empty)
 
 
-def _delete_subscriber(host: HostedService, now: Nanoseconds, subscriber: ResourceIdentifier) -> Removal:
+def _delete_subscriber(
+    host: HostedService, now: Nanoseconds, subscriber: ResourceIdentifier, *, only_if_empty: bool
+) -> Removal:
     def finish(then: Nanoseconds) -> Reply:
         host.delete_subscriber(then, subscriber)
         return _done(f"shared subscriber {short_name(subscriber)} is deleted")
 
-    return _empty(host, now, [queue for queue in host.queues() if queue.parent == subscriber], finish)
+    inside = [queue for queue in host.queues() if queue.parent == subscriber]
+    return _empty(host, now, inside, finish, only_if_empty=only_if_empty)
 
 
 def _empty(
-    host: HostedService, now: Nanoseconds, queues: Sequence[ResourceIdentifier], finish: Callable[[Nanoseconds], Reply]
+    host: HostedService,
+    now: Nanoseconds,
+    queues: Sequence[ResourceIdentifier],
+    finish: Callable[[Nanoseconds], Reply],
+    *,
+    only_if_empty: bool,
 ) -> Removal:
-    """Take no more samples into queues, and remove what they hold before they are deleted."""
+    """Take no more samples into queues, and remove what they hold before they are deleted.
+
+    Raises:
+        Refused: with `only_if_empty`, one holds samples; nothing was changed.
+    """
+    for queue in queues if only_if_empty else ():
+        if held := host.held_count(queue):
+            raise Refused(
+                f"queue {short_name(queue)} holds {held} {'sample' if held == 1 else 'samples'}",
+                remedy="Consume, move or flush them first, or delete the queue with them.",
+            )
     for queue in queues:
         host.shut(now, queue)
     queues = [queue for queue in queues if not host.is_following(queue)]

@@ -118,7 +118,21 @@ class RecordingStatus(msgspec.Struct, frozen=True, tag="recording"):
         return bool(self.folder) and not self.end
 
 
-Body: TypeAlias = SharedReaderQueueStatus | QueueData | ServiceData | MessageData | SamplesChanged | RecordingStatus
+class ConfigurationText(msgspec.Struct, frozen=True, tag="configuration"):
+    """The configuration of a service as it is now: canonical XML, which `qsctl validate` accepts (an extension)."""
+
+    xml: str
+
+
+Body: TypeAlias = (
+    SharedReaderQueueStatus
+    | QueueData
+    | ServiceData
+    | MessageData
+    | SamplesChanged
+    | RecordingStatus
+    | ConfigurationText
+)
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -18,10 +18,12 @@ from qsctl.core.admin.command import (
     DeleteQueue,
     DeleteSubscriber,
     FlushQueue,
+    GetConfiguration,
     GetData,
     GetMessages,
     GetStatus,
     Shutdown,
+    UpdateQueue,
 )
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
@@ -29,6 +31,9 @@ from qsctl.errors import Refused, UsageError
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 
 _URL: Final = "str://"
+ONLY_IF_EMPTY: Final = "only_if_empty"
+"""The body of a DELETE that is refused where samples are held."""
+
 _ESCAPED_QUOTE: Final = re.compile(r"""=\s*\\["']""")
 _ESCAPE: Final = re.compile(r"""\\([\\"'nrt])""")
 _ESCAPES: Final = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "r": "\r", "t": "\t"}
@@ -45,9 +50,9 @@ def command_of(
     """Read a request.
 
     Args:
-        action: CREATE, DELETE, GET or SHUTDOWN, in any case.
+        action: CREATE, UPDATE, DELETE, GET or SHUTDOWN, in any case.
         resource: a full resource identifier; SHUTDOWN takes none.
-        body: XML as `str://"…"` for CREATE, a selector for samples, otherwise empty.
+        body: XML as `str://"…"` for CREATE and UPDATE, a selector for samples, otherwise empty.
         read_queue: makes settings of a `<shared_reader_queue>` snippet.
         read_subscriber: makes settings of a `<shared_subscriber>` snippet.
 
@@ -69,6 +74,8 @@ def command_of(
     match wanted:
         case CommandAction.CREATE:
             return _create(identifier, body, read_queue, read_subscriber)
+        case CommandAction.UPDATE:
+            return _update(identifier, body, read_queue)
         case CommandAction.DELETE:
             return _delete(identifier, body)
         case CommandAction.GET:
@@ -77,7 +84,7 @@ def command_of(
             assert_never(wanted)
 
 
-def xml_of_body(body: str) -> str:
+def xml_of_body(body: str, action: CommandAction = CommandAction.CREATE) -> str:
     r"""The XML of `str://"…"`, or of a body that is XML itself.
 
     [QS 5.4.1] prints the text as a C string, `str://"<a b=\"c\">"`, and senders copy its backslashes:
@@ -101,7 +108,7 @@ def xml_of_body(body: str) -> str:
         )
     if not text.startswith("<"):
         raise UsageError(
-            "CREATE needs an XML snippet as its body" + ("" if text else ", which is empty"),
+            f"{action} needs an XML snippet as its body" + ("" if text else ", which is empty"),
             remedy='Write it as str://"<shared_reader_queue …>".',
         )
     return text
@@ -122,15 +129,19 @@ def _create(
     )
 
 
+def _update(resource: ResourceIdentifier, body: str, read_queue: Callable[[str], SharedReaderQueueSettings]) -> Command:
+    if resource.leaf is None and resource.is_queue():
+        return UpdateQueue(resource, read_queue(xml_of_body(body, CommandAction.UPDATE)))
+    raise _no_such_command(CommandAction.UPDATE, resource, "a queue")
+
+
 def _delete(resource: ResourceIdentifier, body: str) -> Command:
     if resource.is_queue() and resource.leaf is ResourceKind.MESSAGE:
         return FlushQueue(resource, body.strip())
     if resource.leaf is None and resource.is_queue():
-        _no_body(CommandAction.DELETE, body)
-        return DeleteQueue(resource)
+        return DeleteQueue(resource, only_if_empty(body))
     if resource.leaf is None and resource.kind is ResourceKind.SHARED_SUBSCRIBER:
-        _no_body(CommandAction.DELETE, body)
-        return DeleteSubscriber(resource)
+        return DeleteSubscriber(resource, only_if_empty(body))
     raise _no_such_command(CommandAction.DELETE, resource, "a queue, a queue's /message, or a shared subscriber")
 
 
@@ -144,8 +155,25 @@ def _get(resource: ResourceIdentifier, body: str) -> Command:
         case ResourceKind.DATA:
             _no_body(CommandAction.GET, body)
             return GetData(resource)
+        case ResourceKind.CONFIGURATION:
+            _no_body(CommandAction.GET, body)
+            return GetConfiguration()
         case _:
-            raise _no_such_command(CommandAction.GET, resource, "/status, /data, or a queue's /message")
+            raise _no_such_command(CommandAction.GET, resource, "/status, /data, /configuration, or a queue's /message")
+
+
+def only_if_empty(body: str) -> bool:
+    """Read the body of a DELETE of queues: empty, as [QS 5.4.2] has it, or `only_if_empty`, an extension.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if body.strip() not in ("", ONLY_IF_EMPTY):
+        raise UsageError(
+            f"the body of this DELETE is {body.strip()[:80]!r}",
+            remedy=f"Leave it out, or write {ONLY_IF_EMPTY}: what holds samples is then not deleted.",
+        )
+    return bool(body.strip())
 
 
 def _no_body(action: CommandAction, body: str) -> None:

@@ -17,16 +17,34 @@ class Consumer:
     [QS 2.10.1]. A delivery that failed is no longer outstanding, so a retry can go to the same consumer.
     """
 
-    __slots__ = ("guid", "outstanding", "place", "reception_enabled", "source_guid", "unacked_threshold")
+    __slots__ = (
+        "guid",
+        "outstanding",
+        "own_threshold",
+        "place",
+        "reception_enabled",
+        "source_guid",
+        "unacked_threshold",
+    )
 
     def __init__(self, guid: Guid, source_guid: Guid, unacked_threshold: int) -> None:
         self.guid = guid
         self.source_guid = source_guid
         self.reception_enabled = True
         self.unacked_threshold = unacked_threshold
+        self.own_threshold: int | None = -1
+        """What its reader reported when it joined, -1 for nothing; None: its reports alone count [QS 2.10.2]."""
         self.outstanding: dict[int, Sample] = {}
         self.place = -1
         """Its index in the ring."""
+
+    def bound(self, queue_threshold: int) -> None:
+        """Let the threshold of the queue hold, and the one that the reader joined with: the smaller; -1 is none."""
+        own = self.own_threshold
+        if own is not None:
+            self.unacked_threshold = (
+                max(own, queue_threshold) if min(own, queue_threshold) < 0 else min(own, queue_threshold)
+            )
 
 
 class Ring:

@@ -86,6 +86,16 @@ class Deliveries:
         self._let_in = entry.let_in
         self._end = removal.end
 
+    def change(self) -> None:
+        """Obey the queue's settings as they are now, see `Redelivery.change`."""
+        settings, redelivery = self._context.settings, self.redelivery
+        self._marks_last = settings.distribution.mark_last_undelivered_sample
+        self._times_out = settings.redelivery.response_timeout_ns < INFINITE_NS
+        held = (sample for consumer in self.consumers.values() for sample in consumer.outstanding.values())
+        redelivery.change(settings.redelivery, held)
+        if (deadline := redelivery.next_deadline()) < INFINITE_NS:
+            self._outbox.agenda.wake(self._context.sleeper, deadline)
+
     def offer(self, now: Nanoseconds, sample: Sample) -> None:
         """Let a sample that was just enqueued wait in its group; where none waits, send it at once."""
         groups = self.groups

@@ -80,6 +80,11 @@ class Entry:
         self._reader_cache = reader_cache
         self._offer = offer
 
+    def change(self) -> None:
+        """Obey the queue's settings as they are now: its lifespan is that of the samples to come."""
+        self._is_limited = self._limits.limited
+        self._lifespan = QueueLifespan(self._context.settings.lifespan_ns)
+
     def receive(self, now: Nanoseconds, write: Write) -> None:
         """Enqueue a producer's sample, refuse it, or let it wait outside [QS 2.4 and 2.15.4].
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from qsctl.core.queue.change import WITHOUT_LOSS, fixed_differences
 from qsctl.core.queue.outbox import Outbox
 from qsctl.core.queue.settings import PersistenceKind, SharedReaderQueueSettings
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.errors import Refused
+from qsctl.instant import Nanoseconds
 from qsctl.resource import ResourceIdentifier, ResourceKind
 
 
@@ -196,6 +198,42 @@ class Hosting:
         for queue in removed:
             self._forget(self.subscribers[participant, subscriber], queue)
         return removed
+
+    def check_change(self, participant: str, subscriber: str, settings: SharedReaderQueueSettings) -> None:
+        """Find out whether the queue of this name can have these settings without being created anew.
+
+        Raises:
+            Refused: it is an implicit reply queue, being deleted, replicated, or differs in what cannot be changed.
+        """
+        hosted = self.subscribers[participant, subscriber]
+        name, queue = settings.name, hosted.queues[settings.name]
+        owner = hosted.implicit.get(name)
+        if owner is not None:
+            raise Refused(
+                f"queue {name!r} is the reply queue of {owner!r}", remedy=f"Change {owner!r}; it has its settings."
+            )
+        if queue.is_shut:
+            raise Refused(f"queue {queue.name} is being deleted", remedy="Create it when it is gone.")
+        if queue.is_replicated:
+            # Commands are not ordered among the members: for a while each would decide by settings of its own.
+            raise Refused(
+                f"queue {queue.name} is replicated, and its replicas would not change together",
+                remedy=f"{WITHOUT_LOSS}.",
+            )
+        if fixed := fixed_differences(queue.settings, settings):
+            raise Refused(
+                f"queue {queue.name}: {', '.join(fixed)} cannot be changed in place", remedy=f"{WITHOUT_LOSS}."
+            )
+
+    def change_queue(
+        self, now: Nanoseconds, participant: str, subscriber: str, settings: SharedReaderQueueSettings
+    ) -> None:
+        """Let the queue of this name have other settings, and the reply queue that came with it; see `check_change`."""
+        hosted = self.subscribers[participant, subscriber]
+        for reply, owner in hosted.implicit.items():
+            if owner == settings.name:
+                hosted.queues[reply].change(now, implicit_reply_queue(settings))
+        hosted.queues[settings.name].change(now, settings)
 
     def shut(self, participant: str, queue: SharedReaderQueue) -> None:
         """Let no sample reach a queue any more; once more changes nothing."""

@@ -47,10 +47,18 @@ class Limits:
     )
 
     def __init__(self, queue: str, settings: SharedReaderQueueSettings, outbox: Outbox) -> None:
-        limits, persistence = settings.limits, settings.persistence
-        on_disk = persistence.kind is PersistenceKind.PERSISTENT and not persistence.in_memory_state
         self._queue = queue
         self._outbox = outbox
+        self.count = 0
+        self.in_memory_bytes = 0
+        self._set(settings)
+        self._above = False
+        self._below = self._is_below()
+        self._full = False
+
+    def _set(self, settings: SharedReaderQueueSettings) -> None:
+        limits, persistence = settings.limits, settings.persistence
+        on_disk = persistence.kind is PersistenceKind.PERSISTENT and not persistence.in_memory_state
         self._count_max = limits.max_count if limits.max_count >= 0 else _WITHOUT_END
         # Ignored where the state is kept on disk only [QS 2.15.1.2].
         bounded = limits.max_in_memory_bytes >= 0 and not on_disk
@@ -62,11 +70,22 @@ class Limits:
         self._bytes_high = _mark(self._bytes_max, high, rounded_up=False)
         self._count_low = _mark(self._count_max, low, rounded_up=True) if low is not None else 0
         self._bytes_low = _mark(self._bytes_max, low, rounded_up=True) if low is not None else 0
-        self.count = 0
-        self.in_memory_bytes = 0
-        self._above = False
-        self._below = self._is_below()
-        self._full = False
+
+    def change(self, settings: SharedReaderQueueSettings, sizes_bytes: Iterable[int]) -> None:
+        """Obey other settings. What is held stays, also above the limits: only what comes is refused, or waits.
+
+        The level did not move, so no watermark is passed and the queue did not become full, whatever the new marks.
+
+        Args:
+            settings: likewise.
+            sizes_bytes: what each held sample takes in memory; read where nothing was counted, for nothing was limited.
+        """
+        was_limited = self.limited
+        self._set(settings)
+        if was_limited and self.limited:
+            self._find_level()
+            return
+        self.restore(sizes_bytes if self.limited else ())
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether a sample that takes `size_bytes` in memory fits. Into an empty queue any sample fits."""
@@ -109,10 +128,14 @@ class Limits:
             self._outbox.events.append(QueueFilled(now, self._queue))
 
     def restore(self, sizes_bytes: Iterable[int]) -> None:
-        """Count the samples that were in the store, all at once: a queue that is found full did not become full."""
+        """Count the samples that are held, all at once: a queue that is found full did not become full."""
+        self.count = self.in_memory_bytes = 0
         for size_bytes in sizes_bytes:
             self.count += 1
             self.in_memory_bytes += size_bytes + SAMPLE_METADATA_BYTES
+        self._find_level()
+
+    def _find_level(self) -> None:
         self._full = self.count >= self._count_max or self.in_memory_bytes + SAMPLE_METADATA_BYTES > self._bytes_max
         self._above = self.count > self._count_high or self.in_memory_bytes > self._bytes_high
         self._below = self._is_below()

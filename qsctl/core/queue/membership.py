@@ -112,6 +112,16 @@ class Membership:
         else:
             context.refused_count += 1
 
+    def change(self) -> None:
+        """Let the queue's threshold as it is now hold; who reported its availability keeps what it reported.
+
+        A consumer that holds more than it may keeps that, and is sent nothing until it holds less.
+        """
+        deliveries = self._deliveries
+        for consumer in deliveries.consumers.values():
+            consumer.bound(self._context.settings.distribution.unacked_threshold)
+            deliveries.groups.of_consumer(consumer).ring.review(consumer)
+
     def go_on(self, now: Nanoseconds, count_max: int) -> dict[DeliveryGroup, None]:
         """Take back so much of what each consumer held that left; return the groups it waits in now."""
         groups: dict[DeliveryGroup, None] = {}
@@ -135,9 +145,8 @@ class Membership:
     def _open_window(self, consumer: Consumer, joined: ConsumerJoined) -> None:
         """Heed what a reader reports of its own window; the smaller threshold holds, -1 being none."""
         if joined.unacked_threshold is not None:
-            bound = self._context.settings.distribution.unacked_threshold
-            own = joined.unacked_threshold
-            consumer.unacked_threshold = max(own, bound) if min(own, bound) < 0 else min(own, bound)
+            consumer.own_threshold = joined.unacked_threshold
+            consumer.bound(self._context.settings.distribution.unacked_threshold)
         if joined.reception_enabled is not None:
             consumer.reception_enabled = joined.reception_enabled
         self._deliveries.groups.of_consumer(consumer).ring.review(consumer)
@@ -145,4 +154,5 @@ class Membership:
     def _apply(self, consumer: Consumer, availability: ConsumerAvailability) -> None:
         consumer.reception_enabled = availability.reception_enabled
         consumer.unacked_threshold = availability.unacked_threshold
+        consumer.own_threshold = None
         self._deliveries.groups.of_consumer(consumer).ring.review(consumer)

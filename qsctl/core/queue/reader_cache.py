@@ -38,6 +38,10 @@ class ReaderCache:
     def __len__(self) -> int:
         return len(self.arrivals)
 
+    def change(self, count_max: int) -> None:
+        """Let so many wait, below zero any number; those that wait already go on waiting."""
+        self._count_max = count_max
+
     def knows(self, identity: SampleIdentity) -> bool:
         """Whether this sample waits already."""
         return identity in self.arrivals

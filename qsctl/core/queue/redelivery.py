@@ -6,6 +6,7 @@ Decides: when a consumer's answer is overdue, and whether a failed delivery is f
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
@@ -36,10 +37,31 @@ class Redelivery:
     __slots__ = ("_attempts_max", "_in_flight", "response_timeout_ns")
 
     def __init__(self, settings: RedeliverySettings) -> None:
+        self._set(settings)
+        self._in_flight: OrderedDict[int, Sample] = OrderedDict()
+
+    def _set(self, settings: RedeliverySettings) -> None:
         retries = settings.max_delivery_retries
         self._attempts_max = retries + 1 if retries >= 0 else INFINITE_NS
         self.response_timeout_ns = settings.response_timeout_ns
-        self._in_flight: OrderedDict[int, Sample] = OrderedDict()
+
+    def change(self, settings: RedeliverySettings, outstanding: Iterable[Sample]) -> None:
+        """Obey other settings, deliveries in progress included: each is due the new time-out after its sending.
+
+        A sample that has spent the new number of attempts is given up when its next delivery fails, not before.
+
+        Args:
+            settings: likewise.
+            outstanding: what consumers hold; read where no answer fell due before. Our reading: of samples that were
+                sent at one instant, the one that was enqueued first is due first.
+        """
+        was_finite = self.response_timeout_ns < INFINITE_NS
+        self._set(settings)
+        if self.response_timeout_ns >= INFINITE_NS:
+            self._in_flight.clear()
+        elif not was_finite:
+            for sample in sorted(outstanding, key=lambda each: (each.sent_at_ns, each.position)):
+                self.start(sample)
 
     def start(self, sample: Sample) -> None:
         """Wait for an answer; only needed where `response_timeout_ns` is finite."""

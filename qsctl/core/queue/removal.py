@@ -82,6 +82,10 @@ class Removal:
         self._take_back = deliveries.take_back
         self._line = line
 
+    def change(self) -> None:
+        """Obey the queue's limits as they are now."""
+        self._is_limited = self._limits.limited
+
     def end(self, now: Nanoseconds, sample: Sample, cause: Cause, removal: RemovalCause) -> None:
         """Let a sample leave. Where the dead letters have no room it stays, to be moved by `retry_dead_letters`."""
         sent_at_ns = sample.sent_at_ns

@@ -227,6 +227,25 @@ class SharedReaderQueue:
 
     # What becomes of the whole of it.
 
+    def change(self, now: Nanoseconds, settings: SharedReaderQueueSettings) -> None:
+        """Obey other settings from now on; they differ in what `change.IN_PLACE` names at the most.
+
+        No sample is dropped for it. Where a limit is below what is held, new samples are refused until there is room;
+        a lifespan is that of samples to come; thresholds, time-outs and retries count for deliveries in progress too.
+        Samples that wait outside go on waiting, whatever the policy is now, and are let in before others.
+        """
+        context, deliveries = self.context, self.deliveries
+        self.settings = context.settings = settings
+        self.limits.change(settings, (context.in_memory_bytes(each.size_bytes) for each in context.held))
+        self.reader_cache.change(settings.limits.waiting_count_max)
+        self._entry.change()
+        self.removal.change()
+        deliveries.change()
+        self._membership.change()
+        deliveries.serve(now, *deliveries.groups.all())
+        if not context.is_shut:
+            self.dead_letter_line.call(now)
+
     def shut(self, now: Nanoseconds) -> None:
         """Refuse those who wait outside: the queue will be deleted [QS 5.4.2]. No sample may come any more."""
         self.context.is_shut = True

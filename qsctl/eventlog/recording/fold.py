@@ -21,6 +21,7 @@ from qsctl.core.admin.command import (
     DeleteSubscriber,
     FlushQueue,
     Shutdown,
+    UpdateQueue,
 )
 from qsctl.core.events import Event
 from qsctl.core.messages import CommandRequest, ConsumerAvailability, ConsumerJoined, ConsumerLeft, ProducerLeft
@@ -236,6 +237,9 @@ class Fold:
                 kind, body = CommandKind.CREATE_SUBSCRIBER, _text(subscriber)
                 for queue in subscriber.queues:
                     self._created(ResourceIdentifier((*resource.names, (resource.names[0][0], subscriber.name))), queue)
+            case UpdateQueue(resource, settings):
+                kind, body = CommandKind.UPDATE_QUEUE, _text(settings)
+                self._changed(resource, settings)
             case DeleteQueue(resource):
                 kind = CommandKind.DELETE_QUEUE
             case DeleteSubscriber(resource):
@@ -254,6 +258,11 @@ class Fold:
         name = "/".join((*(each for _, each in subscriber.names), settings.name))
         if name not in self._queues:
             self._add_queue(name, settings.limits.max_count)
+
+    def _changed(self, queue: ResourceIdentifier, settings: SharedReaderQueueSettings) -> None:
+        """Note the limit of a queue that a command changes, or tried to."""
+        if (state := self._queues.get("/".join(each for _, each in queue.names))) is not None:
+            state.max_count = settings.limits.max_count
 
 
 def _text(settings: object) -> str:

@@ -73,6 +73,7 @@ class CommandKind(StrEnum):
     """What an administrator changed."""
 
     CREATE_QUEUE = "create_queue"
+    UPDATE_QUEUE = "update_queue"
     CREATE_SUBSCRIBER = "create_subscriber"
     DELETE_QUEUE = "delete_queue"
     DELETE_SUBSCRIBER = "delete_subscriber"
@@ -180,9 +181,9 @@ COMMANDS: Final = pa.schema(
 )
 """One row a command that changes something, see `CommandKind`, whether it was carried out or refused.
 
-`resource` is the identifier [QS 5.2.1] of the queue or subscriber that is deleted or flushed, or of what the new one is
-created in. `body`: of CREATE the settings (`SharedReaderQueueSettings`, `SharedSubscriberSettings`) as JSON, which is
-exact; of a flush the selector.
+`resource` is the identifier [QS 5.2.1] of the queue or subscriber that is changed, deleted or flushed, or of what the
+new one is created in. `body`: of CREATE and UPDATE the settings (`SharedReaderQueueSettings`,
+`SharedSubscriberSettings`) as JSON, which is exact; of a flush the selector.
 """
 
 REPLAY_TABLES: Final[dict[str, pa.Schema]] = {

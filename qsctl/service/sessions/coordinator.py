@@ -37,7 +37,7 @@ from qsctl.errors import NoAnswer, NotFound, Refused
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds
 from qsctl.resource import ResourceIdentifier
-from qsctl.service.config_snippets import ConfigSnippets
+from qsctl.service.config_snippets import ConfigSnippets, is_configuration_request
 from qsctl.service.daemon import IDLE_NS
 from qsctl.service.logger import ServiceLog
 from qsctl.service.loop import ServiceLoop
@@ -92,10 +92,9 @@ class Coordinator:
                 remedy="Name the stored one, or start with an empty directory: a replicated service is one process.",
             )
         self._loop = ServiceLoop(self.engine, stores)
+        self._snippets = ConfigSnippets(configuration, self.engine.hosted)
         self.transport = ServiceTransport(
-            self.engine.hosted.application_name,
-            replace(options.places, delivers=False),
-            ConfigSnippets(configuration, self.engine.hosted),
+            self.engine.hosted.application_name, replace(options.places, delivers=False), self._snippets
         )
         self._loop.try_endpoints = self.transport.try_endpoints
         self.transport.boundary.report_to(log.peer_fault)
@@ -203,6 +202,9 @@ class Coordinator:
             assert isinstance(request, CommandRequest)
             if is_recording_request(request):
                 self.transport.put([self._recordings.answer(request)])
+            elif is_configuration_request(request):
+                name = self.engine.hosted.application_name
+                self.transport.put([CommandReply(request.request, name, self._snippets.configuration())])
             else:
                 self._take(request)
         self._recordings.poll()

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from qsctl.core.admin.command import Command, CreateSubscriber
 from qsctl.core.messages import QueueName
-from qsctl.core.records import QueueCreated, QueueDeleted, Record, SubscriberCreated, SubscriberDeleted
+from qsctl.core.records import QueueChanged, QueueCreated, QueueDeleted, Record, SubscriberCreated, SubscriberDeleted
 from qsctl.core.settings import ServiceSettings
 from qsctl.service.sessions.groups import SessionGroup, SessionKey, part_of
 
@@ -56,6 +56,8 @@ class Placement:
                     commands[index] = command
                 case QueueDeleted(participant, subscriber, name):
                     commands[self._by_queue.pop(f"{participant}/{subscriber}/{name}")] = command
+                case QueueChanged(participant, subscriber, settings):
+                    commands[self._by_queue[f"{participant}/{subscriber}/{settings.name}"]] = command
                 case SubscriberCreated(participant, settings):
                     assert isinstance(command, CreateSubscriber)
                     counts = Counter(self._by_queue.values())

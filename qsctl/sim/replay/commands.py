@@ -13,6 +13,7 @@ from qsctl.core.admin.command import (
     DeleteQueue,
     DeleteSubscriber,
     FlushQueue,
+    UpdateQueue,
 )
 from qsctl.core.messages import CommandRequest
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -42,6 +43,8 @@ def request_of(row: CommandRow, service: str) -> tuple[CommandRequest, Target] |
         case CommandKind.CREATE_SUBSCRIBER:
             settings = msgspec.json.decode(row.body, type=SharedSubscriberSettings)
             command, target = CreateSubscriber(resource, settings), ""
+        case CommandKind.UPDATE_QUEUE:
+            command = UpdateQueue(resource, msgspec.json.decode(row.body, type=SharedReaderQueueSettings))
         case CommandKind.DELETE_QUEUE:
             command = DeleteQueue(resource)
         case CommandKind.DELETE_SUBSCRIBER:

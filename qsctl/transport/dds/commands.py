@@ -15,15 +15,17 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from qsctl.config.writer import queue_snippet, subscriber_snippet
+from qsctl.config.writer import queue_snippet, queue_text, subscriber_snippet
 from qsctl.core.admin.command import (
     Command,
+    CommandAction,
     CreateQueue,
     CreateSubscriber,
     DeleteQueue,
     DeleteSubscriber,
     FlagSamples,
     FlushQueue,
+    GetConfiguration,
     GetData,
     GetMessages,
     GetRecording,
@@ -34,8 +36,9 @@ from qsctl.core.admin.command import (
     Shutdown,
     StartRecording,
     StopRecording,
+    UpdateQueue,
 )
-from qsctl.core.admin.request import xml_of_body
+from qsctl.core.admin.request import ONLY_IF_EMPTY, only_if_empty, xml_of_body
 from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
@@ -75,6 +78,7 @@ _Named = TypeVar("_Named", tuple[InsertedSample, ...], tuple[HeldSample, ...])
 _STRING_SCHEME: Final = "str://"
 
 RECORDING: Final = ResourceIdentifier(leaf=ResourceKind.RECORDING)
+CONFIGURATION: Final = ResourceIdentifier(leaf=ResourceKind.CONFIGURATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +154,12 @@ def command_from_wire(request: Any, snippets: SnippetReader) -> Command:
     match request.action:
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_CREATE:
             return _create(resource, request.string_body, snippets)
+        case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_UPDATE:
+            return _update(resource, request.string_body, request.octet_body, snippets)
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE:
             return _delete(resource, request.string_body, request.octet_body)
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_INSERT:
             return InsertSamples(_of_samples(resource), _samples(_INSERTED, request.octet_body))
-        case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_UPDATE:
-            return FlagSamples(_of_samples(resource), _samples(_HELD, request.octet_body))
         case CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET:
             return _get(resource, request.string_body, request.octet_body)
         case _:
@@ -206,15 +210,21 @@ def _create(resource: ResourceIdentifier, body: str, snippets: SnippetReader) ->
     )
 
 
+def _update(resource: ResourceIdentifier, body: str, octets: Any, snippets: SnippetReader) -> Command:
+    if resource.leaf is None and resource.is_queue():
+        return UpdateQueue(resource, snippets.queue(xml_of_body(body, CommandAction.UPDATE), resource.parent))
+    return FlagSamples(_of_samples(resource), _samples(_HELD, octets))
+
+
 def _delete(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
     if resource.leaf is ResourceKind.MESSAGE and len(octets):
         return RemoveSamples(resource, _samples(_HELD, octets))
     if resource.leaf is ResourceKind.MESSAGE:
         return FlushQueue(resource, body)
     if resource.leaf is None and resource.is_queue():
-        return DeleteQueue(resource)
+        return DeleteQueue(resource, only_if_empty(body))
     if resource.leaf is None and resource.kind is ResourceKind.SHARED_SUBSCRIBER:
-        return DeleteSubscriber(resource)
+        return DeleteSubscriber(resource, only_if_empty(body))
     raise UsageError(
         f"{resource} cannot be deleted", remedy="Name a queue, the messages of a queue, or a shared subscriber."
     )
@@ -279,6 +289,8 @@ def _get(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
             return GetStatus(resource)
         case ResourceKind.DATA:
             return GetData(resource)
+        case ResourceKind.CONFIGURATION:
+            return GetConfiguration()
         case ResourceKind.MESSAGE:
             count, after_position = 0, 0
             if len(octets) == _COUNT.size:
@@ -287,7 +299,9 @@ def _get(resource: ResourceIdentifier, body: str, octets: Any) -> Command:
                 count, after_position = _COUNT_AFTER.unpack(bytes(octets))
             return GetMessages(resource, body, count, after_position)
         case _:
-            raise UsageError(f"{resource} cannot be read", remedy="End it with /status, /data or /message.")
+            raise UsageError(
+                f"{resource} cannot be read", remedy="End it with /status, /data, /message or /configuration."
+            )
 
 
 def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
@@ -307,10 +321,15 @@ def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
                 str(participant.bare),
                 f'{_STRING_SCHEME}"{snippet}"',
             )
-        case DeleteQueue(queue):
-            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, str(queue.bare), ""
-        case DeleteSubscriber(subscriber):
-            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, str(subscriber.bare), ""
+        case UpdateQueue(queue, settings):
+            return (
+                CommandActionKind.RTI_SERVICE_COMMAND_ACTION_UPDATE,
+                str(queue.bare),
+                f'{_STRING_SCHEME}"{queue_text(settings)}"',
+            )
+        case DeleteQueue(resource, only_empty) | DeleteSubscriber(resource, only_empty):
+            body = ONLY_IF_EMPTY if only_empty else ""
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, str(resource.bare), body
         case FlushQueue(queue, selector):
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, str(queue.at(ResourceKind.MESSAGE)), selector
         case GetStatus(queue):
@@ -332,5 +351,7 @@ def _parts(command: Command | RawCreate) -> tuple[CommandActionKind, str, str]:
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_DELETE, str(RECORDING), ""
         case GetRecording():
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(RECORDING), ""
+        case GetConfiguration():
+            return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_GET, str(CONFIGURATION), ""
         case Shutdown():
             return CommandActionKind.RTI_SERVICE_COMMAND_ACTION_SHUTDOWN, "/", ""

@@ -6,6 +6,7 @@ Decides: the bytes of a reply, and how its body is recognized: the reader knows 
 from __future__ import annotations
 
 import contextlib
+import zlib
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeVar
 
@@ -14,6 +15,7 @@ import msgspec
 from qsctl.core.admin.command import (
     Command,
     FlagSamples,
+    GetConfiguration,
     GetData,
     GetMessages,
     GetRecording,
@@ -25,6 +27,7 @@ from qsctl.core.admin.command import (
 )
 from qsctl.core.admin.reply import (
     Body,
+    ConfigurationText,
     MessageData,
     QueueData,
     RecordingStatus,
@@ -68,6 +71,10 @@ NOT_FOUND: Final = 0x1_0000
 """Narrows an ERROR for our clients, in a bit that the flags of [QS 5.3] do not use."""
 
 
+CONFIGURATION_MAX_BYTES: Final = 64 * 1024 * 1024
+"""The largest text of a configuration that a client reads."""
+
+
 class RemoteReply(NamedTuple):
     """A reply that came over the wire; `octets` is its body as it travelled.
 
@@ -99,6 +106,8 @@ def body_octets(body: Body, domain_ids: Mapping[str, int]) -> bytes:
             return packed_replies.message_octets(body)
         case RecordingStatus() | SamplesChanged():
             return msgspec.json.encode(body)
+        case ConfigurationText(xml):
+            return zlib.compress(xml.encode())
 
 
 def reply_of(parts: ReplyParts, command: Command | RawCreate) -> RemoteReply:
@@ -150,6 +159,8 @@ def _body_from(octets: bytes, command: Command | RawCreate) -> Body | None:
             return _from_json(octets, RecordingStatus)
         case InsertSamples() | FlagSamples() | RemoveSamples():
             return _from_json(octets, SamplesChanged)
+        case GetConfiguration():
+            return _configuration_from(octets)
         case GetMessages():
             try:
                 return packed_replies.parse_message(octets)
@@ -168,3 +179,19 @@ def _from_json(octets: bytes, kind: type[_Json]) -> _Json:
         return msgspec.json.decode(octets, type=kind)
     except msgspec.DecodeError as error:
         raise Malformed(f"{kind.__name__}: {error}") from None
+
+
+def _configuration_from(octets: bytes) -> ConfigurationText:
+    """Read a configuration: UTF-8, deflated, for a thousand queues have megabytes of XML.
+
+    Raises:
+        Malformed: the octets are no such text, or more than a configuration may have.
+    """
+    inflating = zlib.decompressobj()
+    try:
+        text = inflating.decompress(octets, CONFIGURATION_MAX_BYTES).decode()
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise Malformed(f"the text of a configuration: {error}") from None
+    if not inflating.eof:
+        raise Malformed(f"the text of a configuration is cut off, or has more than {CONFIGURATION_MAX_BYTES} octets")
+    return ConfigurationText(text)

@@ -11,10 +11,12 @@ from qsctl.core.admin.command import (
     DeleteQueue,
     DeleteSubscriber,
     FlushQueue,
+    GetConfiguration,
     GetData,
     GetMessages,
     GetStatus,
     Shutdown,
+    UpdateQueue,
 )
 from qsctl.core.admin.request import command_of, xml_of_body
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -56,6 +58,10 @@ def read(action: str, resource: str, body: str = "") -> Command:
         ("DELETE", Q, "", DeleteQueue(parse_resource(Q))),
         ("DELETE", D, " ", DeleteQueue(parse_resource(D))),
         ("DELETE", S, "", DeleteSubscriber(parse_resource(S))),
+        ("DELETE", Q, " only_if_empty ", DeleteQueue(parse_resource(Q), only_if_empty=True)),
+        ("DELETE", S, "only_if_empty", DeleteSubscriber(parse_resource(S), only_if_empty=True)),
+        ("UPDATE", Q, "<queue/>", UpdateQueue(parse_resource(Q), SharedReaderQueueSettings("<queue/>", "T"))),
+        ("GET", "/configuration", "", GetConfiguration()),
         ("DELETE", f"{Q}/message", "1 = 1", FlushQueue(parse_resource(f"{Q}/message"), "1 = 1")),
         ("GET", f"{Q}/status", "", GetStatus(parse_resource(f"{Q}/status"))),
         ("GET", "/status", "", GetStatus(parse_resource("/status"))),
@@ -73,7 +79,10 @@ def test_a_request_means(action: str, resource: str, body: str, command: Command
 @pytest.mark.parametrize(
     ("action", "resource", "body", "kind", "message"),
     [
-        ("UPDATE", Q, "", UsageError, "'UPDATE' is no action"),
+        ("MOVE", Q, "", UsageError, "'MOVE' is no action"),
+        ("UPDATE", Q, "", UsageError, "UPDATE needs an XML snippet"),
+        ("UPDATE", S, "<x/>", Refused, "UPDATE does not exist for"),
+        ("GET", "/configuration", "x", UsageError, "GET takes no body here"),
         ("CREATE", Q, "<x/>", Refused, "CREATE does not exist for"),
         ("CREATE", S, "", UsageError, "CREATE needs an XML snippet"),
         ("CREATE", S, "file:///etc/passwd", Refused, "the body is 'file:///etc/passwd'"),
@@ -81,7 +90,7 @@ def test_a_request_means(action: str, resource: str, body: str, command: Command
         ("CREATE", S, 'str://"nothing"', UsageError, "CREATE needs an XML snippet"),
         ("DELETE", P, "", Refused, "DELETE does not exist for"),
         ("DELETE", f"{Q}/status", "", Refused, "DELETE does not exist for"),
-        ("DELETE", Q, "1 = 1", UsageError, "DELETE takes no body here"),
+        ("DELETE", Q, "1 = 1", UsageError, "the body of this DELETE is '1 = 1'"),
         ("GET", Q, "", Refused, "GET does not exist for"),
         ("GET", f"{Q}/status", "x", UsageError, "GET takes no body here"),
         ("GET", "Q", "", UsageError, "'Q' is not a resource identifier"),

@@ -1,0 +1,57 @@
+"""The configuration of a service that works, as the text of a file, and that text read again.
+
+Decides: what stands in for what a file must have and a running service may lack. A service is started with one
+configuration and changed by commands: the text has the queues that are there now, and the rest as it was started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from qsctl.config.configuration_xml import configuration_text
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.queue.settings import SessionSettings
+from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings
+
+_SESSION: Final = "session"
+"""The session of a shared subscriber that was created without one: in a file each has one [QS Table 3.12]."""
+
+
+def live_text(configuration: ServiceConfiguration, hosted: ServiceSettings) -> str:
+    """Return what a service is configured with now, as canonical XML.
+
+    Args:
+        configuration: what it was started with.
+        hosted: its queues, subscribers and participants as they are now.
+    """
+    participants = tuple(
+        replace(each, subscribers=tuple(map(_with_sessions, each.subscribers))) for each in hosted.participants
+    )
+    return configuration_text(replace(configuration, service=replace(hosted, participants=participants)))
+
+
+def read_live_text(text: str) -> ServiceConfiguration:
+    """Return the configuration that `live_text` wrote.
+
+    Raises:
+        ConfigError: it is none that this version reads; with every problem.
+    """
+    from qsctl.config.load import load_configuration
+    from qsctl.config.load_order import LITERAL_PREFIX
+
+    return load_configuration(
+        [f'{LITERAL_PREFIX}"{text}"'],
+        configuration_name=None,
+        variables={},
+        environment={},
+        working_directory=Path("/"),
+        default_files=False,
+    ).configuration
+
+
+def _with_sessions(subscriber: SharedSubscriberSettings) -> SharedSubscriberSettings:
+    sessions = subscriber.sessions or (SessionSettings(_SESSION),)
+    queues = (each if each.session else replace(each, session=sessions[0].name) for each in subscriber.queues)
+    return replace(subscriber, sessions=sessions, queues=tuple(queues))
