@@ -23,6 +23,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "administer.queue",
     "administer.subscriber",
     "administer.get",
+    "administer.desired",
     "samples.produce",
     "samples.consume",
     "samples.request",

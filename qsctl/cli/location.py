@@ -31,7 +31,9 @@ _LONGEST_WAIT_S: Final = 10 * 365 * 86_400.0
 
 
 @contextmanager
-def open_connection(service: str, state_dir: Path, timeout: str, *, ends: bool = False) -> Iterator[Connection]:
+def open_connection(
+    service: str, state_dir: Path, timeout: str, *, any_configuration: bool = False
+) -> Iterator[Connection]:
     """A connection to the service at this location.
 
     Args:
@@ -39,7 +41,7 @@ def open_connection(service: str, state_dir: Path, timeout: str, *, ends: bool =
             `qsctl.client.dds_location`.
         state_dir: where the embedded service lives; made when it is not there.
         timeout: how long to wait for another command that uses the same state, or for the service's answer.
-        ends: the service is opened to be ended, whatever it is configured with.
+        any_configuration: work on the service whatever it is configured with: to end it, or to change that.
 
     Raises:
         UsageError: the location or the timeout is not written as it must be.
@@ -66,9 +68,9 @@ def open_connection(service: str, state_dir: Path, timeout: str, *, ends: bool =
         )
     from qsctl.service.embedded import open_embedded
 
-    named = _named_configuration(rest, is_required=not ends)
+    named = _named_configuration(rest, is_required=not any_configuration)
     with open_embedded(state_dir, configuration=named, wait_s=wait_s) as embedded:
-        for warning in embedded.warnings if not ends else ():
+        for warning in embedded.warnings if not any_configuration else ():
             note(f"Warning: {warning}")
         try:
             yield embedded

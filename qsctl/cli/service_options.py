@@ -75,17 +75,19 @@ class ServiceOptions(OptionGroup):
     timeout: TimeoutOption = "10s"
 
     @contextmanager
-    def open(self, target: str = ANY_SERVICE, *, ends: bool = False) -> Iterator[Administration]:
+    def open(self, target: str = ANY_SERVICE, *, any_configuration: bool = False) -> Iterator[Administration]:
         """Connect to the service; see `location.open_connection` for what it raises.
 
         Args:
             target: application name, or a pattern, of the services that commands are for.
-            ends: the service is opened to be ended, whatever it is configured with.
+            any_configuration: work on the service whatever it is configured with: to end it, or to change that.
         """
         from qsctl.cli.output.render import note
         from qsctl.client.administration import Administration
 
-        with open_connection(self.service, self.state_dir, self.timeout, ends=ends) as connection:
+        with open_connection(
+            self.service, self.state_dir, self.timeout, any_configuration=any_configuration
+        ) as connection:
             administration = Administration(connection, target)
             administration.on_notice = lambda text: note(f"Warning: {text}")
             yield administration
@@ -98,9 +100,9 @@ class TargetOptions(ServiceOptions):
     target: TargetOption = ANY_SERVICE
 
     @contextmanager
-    def open(self, target: str = "", *, ends: bool = False) -> Iterator[Administration]:
+    def open(self, target: str = "", *, any_configuration: bool = False) -> Iterator[Administration]:
         """Connect to the services of `--target`; see `ServiceOptions.open`."""
-        with super().open(target or self.target, ends=ends) as administration:
+        with super().open(target or self.target, any_configuration=any_configuration) as administration:
             yield administration
 
 

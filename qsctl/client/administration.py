@@ -145,6 +145,19 @@ class Administration:
         """Create a shared subscriber in a domain participant [QS 5.4.7]."""
         return self._done(CreateSubscriber(participant, settings), idempotent=idempotent)
 
+    def create_exactly(self, command: CreateQueue | CreateSubscriber, body: str) -> list[CommandReply]:
+        """Create something with these settings, whatever the service hands down; what exists as given counts as done.
+
+        Args:
+            command: for a service that is given settings.
+            body: the same for one that reads XML, every value written out.
+        """
+        container = command.subscriber if isinstance(command, CreateQueue) else command.participant
+        replies = self.create_from_body(container, body)
+        replies = self.send(command) if replies is None else replies
+        _raise_first([each for each in replies if not _is_so_already(command, each.reply)], replies)
+        return replies
+
     def update_queue(self, queue: ResourceIdentifier, settings: SharedReaderQueueSettings) -> list[CommandReply]:
         """Give a queue all these settings while it works; see `core.queue.change` for what can be changed so."""
         return self._done(UpdateQueue(queue, settings))

@@ -10,11 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from lxml import etree
+
 from qsctl.config.configuration_xml import configuration_text
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.queue.settings import SessionSettings
 from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings
 
+_STAND_IN: Final = "qsctl.stands_in_for_a_subscriber"
 _SESSION: Final = "session"
 """The session of a shared subscriber that was created without one: in a file each has one [QS Table 3.12]."""
 
@@ -33,22 +36,34 @@ def live_text(configuration: ServiceConfiguration, hosted: ServiceSettings) -> s
 
 
 def read_live_text(text: str) -> ServiceConfiguration:
-    """Return the configuration that `live_text` wrote.
+    """Return the configuration that `live_text` wrote, of a participant that lost its last subscriber, too.
 
     Raises:
         ConfigError: it is none that this version reads; with every problem.
     """
+    from qsctl.config.document import FILE_LIMITS, parse_document
     from qsctl.config.load import load_configuration
     from qsctl.config.load_order import LITERAL_PREFIX
 
-    return load_configuration(
-        [f'{LITERAL_PREFIX}"{text}"'],
+    root = parse_document(text.encode(), "the configuration of the service", FILE_LIMITS).root
+    for participant in root.iter("domain_participant"):
+        if participant.find("shared_subscriber") is None:
+            # No file may have such a one: a stand-in is read with it, and taken out again.
+            around = etree.SubElement(participant, "shared_subscriber", name=_STAND_IN)
+            etree.SubElement(etree.SubElement(around, "session_settings"), "session", name=_SESSION)
+    configuration = load_configuration(
+        [f'{LITERAL_PREFIX}"{etree.tostring(root, encoding="unicode")}"'],
         configuration_name=None,
         variables={},
         environment={},
         working_directory=Path("/"),
         default_files=False,
     ).configuration
+    participants = tuple(
+        replace(each, subscribers=tuple(sub for sub in each.subscribers if sub.name != _STAND_IN))
+        for each in configuration.service.participants
+    )
+    return replace(configuration, service=replace(configuration.service, participants=participants))
 
 
 def _with_sessions(subscriber: SharedSubscriberSettings) -> SharedSubscriberSettings:

@@ -36,8 +36,13 @@ def queue_snippet(settings: SharedReaderQueueSettings) -> str:
 
 
 def queue_text(settings: SharedReaderQueueSettings) -> str:
-    """Return a queue with every value written out: the body of an UPDATE command, which inherits nothing."""
+    """Return a queue with every value written out: the body of a command that shall inherit nothing."""
     return etree.tostring(write(form_of(settings), settings), encoding="unicode")
+
+
+def subscriber_text(settings: SharedSubscriberSettings) -> str:
+    """Return a shared subscriber with every value written out."""
+    return etree.tostring(write(SUBSCRIBER, settings), encoding="unicode")
 
 
 def subscriber_snippet(settings: SharedSubscriberSettings) -> str:

@@ -17,11 +17,11 @@ from typing import Final
 
 import msgspec
 
-from qsctl.config.live import live_text, read_live_text
+from qsctl.config.live import live_text
 from qsctl.config.rules.replication import refuse_replication, unserved
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.admin.command import Command, GetConfiguration, RecordingCommand
-from qsctl.core.admin.reply import ConfigurationText, Reply, ReturnCode
+from qsctl.core.admin.reply import Reply
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import Journal, ServiceEngine
 from qsctl.core.messages import (
@@ -42,13 +42,13 @@ from qsctl.errors import Damaged, Refused
 from qsctl.eventlog.run_folder import RecordingEnd
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import SECOND_NS, Nanoseconds
-from qsctl.service.embedded_settings import DEFAULT_SETTINGS, settings_of
+from qsctl.service.embedded_settings import DEFAULT_SETTINGS, configuration_reply, settings_of
 from qsctl.service.loop import ServiceLoop
 from qsctl.service.named_configuration import Configuration, NamedConfiguration, settings_digest
 from qsctl.service.places import Place
 from qsctl.service.recording.embedded import EmbeddedRecording
 from qsctl.service.restore import restore
-from qsctl.service.state_directory import Instance, StateDirectory, locked
+from qsctl.service.state_directory import StateDirectory, locked, new_instance
 from qsctl.service.stores import Stores
 from qsctl.storage.damage import DamageKind, DamageReport
 from qsctl.storage.room import DiskFull
@@ -164,18 +164,11 @@ class EmbeddedService:
     def _answer(self, command: RecordingCommand | GetConfiguration) -> Reply:
         """Answer what is not the engine's."""
         if isinstance(command, GetConfiguration):
-            return Reply(ReturnCode.OK, body=ConfigurationText(live_text(self._began_with(), self.settings)))
+            return configuration_reply(self._directory.read_configuration(), self.settings)
         given = self._read_configuration()
-        configuration = given if isinstance(given, ServiceConfiguration) else None
-        return self._recording.answer(
-            command, configuration or ServiceConfiguration(self.application_name, self.settings)
-        )
-
-    def _began_with(self) -> ServiceConfiguration:
-        """The configuration that the instance began with, as far as it had one."""
-        if text := self._directory.read_configuration():
-            return read_live_text(text)
-        return ServiceConfiguration(self.application_name, self.settings)
+        if not isinstance(given, ServiceConfiguration):
+            given = ServiceConfiguration(self.application_name, self.settings)
+        return self._recording.answer(command, given)
 
     def write(self, samples: Sequence[Write]) -> list[WriteAcknowledgment]:
         """Write samples to every queue of their topic; what is acknowledged is stored as configured.
@@ -261,19 +254,13 @@ class EmbeddedService:
             if given is not None:
                 refuse_replication(given)
             configured, filesystem, is_kept = settings_of(given)
-            directory = filesystem.directory or self._directory.path
             named = self._configuration if isinstance(self._configuration, NamedConfiguration) else None
-            instance = Instance(
+            instance = new_instance(
                 configured.application_name,
                 self._now(),
-                str(directory.resolve()),
-                filesystem.file_prefix,
-                filesystem.file_max_size_kb,
-                filesystem.journal_mode,
-                filesystem.synchronization,
-                str(filesystem.trace_file) if filesystem.trace_file else "",
-                filesystem.vacuum,
-                is_kept,
+                filesystem,
+                self._directory.path,
+                keeps_service_state=is_kept,
                 configured_by=named.label if named is not None else "",
                 sources_digest=named.sources_digest if named is not None else "",
                 settings_digest=settings_digest(given) if given is not None else "",

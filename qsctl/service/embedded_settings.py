@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from qsctl.config.filesystem import FilesystemSettings, Synchronization
+from qsctl.config.live import live_text, read_live_text
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.admin.reply import ConfigurationText, Reply, ReturnCode
 from qsctl.core.queue.settings import PersistenceKind, SessionSettings
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.service.named_configuration import Configuration
@@ -31,3 +34,14 @@ def settings_of(given: Configuration | None) -> tuple[ServiceSettings, Filesyste
         return given, DEFAULT_FILESYSTEM, False
     persistence = given.service_qos.persistence
     return given.service, given.filesystem, persistence.kind is PersistenceKind.PERSISTENT and persistence.restore
+
+
+def configuration_reply(stored: str, settings: ServiceSettings) -> Reply:
+    """Return the answer to GET /configuration.
+
+    Args:
+        stored: the text of the configuration that the instance began with; empty: it began without one.
+        settings: what it hosts now.
+    """
+    began_with = read_live_text(stored) if stored else ServiceConfiguration(settings.application_name, settings)
+    return Reply(ReturnCode.OK, body=ConfigurationText(live_text(began_with, settings)))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from zlib import crc32
 
 import filelock
@@ -86,6 +86,28 @@ class Instance(msgspec.Struct, frozen=True):
             Path(self.trace_file) if self.trace_file else None,
             self.vacuum,
         )
+
+
+def new_instance(
+    application_name: str,
+    started_at_ns: Nanoseconds,
+    filesystem: FilesystemSettings,
+    state_directory: Path,
+    **other: Any,
+) -> Instance:
+    """Return an instance that begins now; `other` are the fields of `Instance` behind those of its files."""
+    return Instance(
+        application_name,
+        started_at_ns,
+        str((filesystem.directory or state_directory).resolve()),
+        filesystem.file_prefix,
+        filesystem.file_max_size_kb,
+        filesystem.journal_mode,
+        filesystem.synchronization,
+        str(filesystem.trace_file) if filesystem.trace_file else "",
+        filesystem.vacuum,
+        **other,
+    )
 
 
 class StateDirectory:

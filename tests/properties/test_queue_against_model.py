@@ -95,13 +95,12 @@ class QueueMachine(RuleBasedStateMachine):
         timeout=durations,
         lifespan=durations,
         max_count=st.sampled_from([-1, 1, 2, 4]),
-        waits=st.booleans(),
+        policy=st.sampled_from(ReplacementKind),
         buries=st.sampled_from([True, True, False]),
         dead_max=st.sampled_from([1, 2, -1]),
         joined=st.integers(0, 3),
     )
-    def begin(self, retries, threshold, timeout, lifespan, max_count, waits, buries, dead_max, joined):  # type: ignore[no-untyped-def]
-        policy = ReplacementKind.WAIT_WITHOUT_REPLACEMENT if waits else ReplacementKind.REJECT_WITHOUT_REPLACEMENT
+    def begin(self, retries, threshold, timeout, lifespan, max_count, policy, buries, dead_max, joined):  # type: ignore[no-untyped-def]
         orders = SharedReaderQueueSettings(
             "orders",
             "Order",
@@ -263,11 +262,9 @@ class QueueMachine(RuleBasedStateMachine):
         timeout=durations,
         lifespan=durations,
         max_count=st.sampled_from([-1, 1, 2, 4]),
-        waits=st.booleans(),
+        policy=st.sampled_from(ReplacementKind),
     )
-    def change(self, retries, threshold, timeout, lifespan, max_count, waits):  # type: ignore[no-untyped-def]
-        """An administrator changes the queue while it works."""
-        policy = ReplacementKind.WAIT_WITHOUT_REPLACEMENT if waits else ReplacementKind.REJECT_WITHOUT_REPLACEMENT
+    def change(self, retries, threshold, timeout, lifespan, max_count, policy):  # type: ignore[no-untyped-def]
         wanted = replace(
             self.model.given,
             distribution=replace(self.model.given.distribution, unacked_threshold=threshold),
@@ -282,10 +279,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(dead_max=st.sampled_from([1, 2, -1]))
     def change_the_dead(self, dead_max: int) -> None:
-        """The dead-letter queue gets another limit: what waits for room among them may have it."""
-        hosted = self.engine.hosted
-        former = hosted.queue(LETTERS).settings
-        hosted.change_queue(self.now, LETTERS, replace(former, limits=ResourceLimitSettings(max_count=dead_max)))
+        former = self.engine.hosted.queue(LETTERS).settings
+        wanted = replace(former, limits=ResourceLimitSettings(max_count=dead_max))
+        self.engine.hosted.change_queue(self.now, LETTERS, wanted)
         self.model.dead_max = dead_max
         self.model.unearth(self.now, 0)
         self.turn()

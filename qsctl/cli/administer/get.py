@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from qsctl.cli.administer.get_results import Messages, QueueDataList, Statuses, holdings
+from qsctl.cli.administer.live_configuration import COMMANDS as CONFIGURATION_COMMANDS
 from qsctl.cli.administer.replication_results import Replications
 from qsctl.cli.administer.snippets import checked_selector
 from qsctl.cli.administer.watching import WatchOptions
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from qsctl.client.administration import Administration
 
 COMMANDS: Final = Commands(
-    panel=SERVICE_PANEL, group="get", help="Read a service: status, replication, data, messages."
+    panel=SERVICE_PANEL,
+    group="get",
+    help="Read a service: status, replication, data, messages, configuration.",
+    parts=(CONFIGURATION_COMMANDS,),
 )
 
 OptionalQueueArgument = Annotated[

@@ -49,7 +49,7 @@ def shutdown(
         raise UsageError(
             "--fresh is for an embedded service", remedy="The files of a running service are on its own machine."
         )
-    with service.open(ends=True) as administration:
+    with service.open(any_configuration=True) as administration:
         hits = consent.trial(lambda: _services_hit(administration))
         if hits is not None:
             return trial("/", hits)

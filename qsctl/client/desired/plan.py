@@ -1,0 +1,249 @@
+"""From the configuration of a service and the one of a file to the commands that make the first the second.
+
+Decides: the order. Changes come first, then what is created, then what is deleted, and last what can be created only
+when something else is gone: whenever it is interrupted, what is there works, and a new plan is the rest. Each command
+is tried on a model of the service: what the service would refuse is an obstacle in the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from qsctl.client.desired.differences import INHERITED, other_changes, queue_changes, with_inherited
+from qsctl.client.desired.steps import Action, Change, Obstacle, Plan, Step
+from qsctl.config.settings import ServiceConfiguration
+from qsctl.core.hosted_service import HostedService
+from qsctl.core.queue.change import WITHOUT_LOSS, fixed_differences
+from qsctl.core.queue.hosting import queue_identifier, reply_topic, subscriber_identifier
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings, queues_of
+from qsctl.errors import QsctlError, Refused
+from qsctl.resource import ResourceIdentifier
+
+_REPLICATED: Final = (
+    "The members of a cluster change together: use `qsctl create-subscriber` and `qsctl delete-subscriber` with a "
+    "--target that means all of them"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a plan may do.
+
+    prune: delete what is not in the file. replace: delete and create anew what cannot be changed in place.
+    """
+
+    prune: bool = False
+    replace: bool = False
+
+
+def plan_of(
+    live: ServiceConfiguration, wanted: ServiceConfiguration, wishes: Wishes, *, compares_service: bool = True
+) -> Plan:
+    """Return what makes a service equal to a file.
+
+    Args:
+        live: the service as it is.
+        wanted: the file.
+        wishes: what may be deleted for it.
+        compares_service: whether what is outside of the participants is compared; an embedded service uses none of it.
+    """
+    planning = _Planning(live.service, wanted.service, wishes)
+    planning.run()
+    restarts = [
+        each for each in other_changes(live, wanted) if compares_service or "/domain_participant[" in f"/{each.path}"
+    ]
+    return Plan(planning.steps, planning.obstacles, [*restarts, *planning.inherited], planning.extras)
+
+
+class _Planning:
+    """One plan in the making.
+
+    Args:
+        live: what the service has.
+        wanted: what it shall have.
+        wishes: what may be deleted for it.
+    """
+
+    def __init__(self, live: ServiceSettings, wanted: ServiceSettings, wishes: Wishes) -> None:
+        self._live = _subscribers(live)
+        self._wanted = _subscribers(wanted)
+        self._wishes = wishes
+        replicates = any(queue.replication.enabled for _, _, queue in queues_of(live))
+        self._model = HostedService(live, 0, journals_everything=False, replicates=replicates)
+        """The service as it will be after the steps so far."""
+        self._creations: list[Step] = []
+        self._deletions: list[Step] = []
+        self.steps: list[Step] = []
+        self.obstacles: list[Obstacle] = []
+        self.extras: list[ResourceIdentifier] = []
+        self.inherited: list[Change] = []
+        """Values of queues that only a restart changes."""
+
+    def run(self) -> None:
+        """Compare subscriber by subscriber, then put what is to be done in order."""
+        participants = self._model.participants()
+        for resource, subscriber in self._wanted.items():
+            if resource.parent not in participants:
+                continue  # only a restart makes a participant: it is among the other differences
+            if resource not in self._live:
+                self._try(Step(Action.CREATE_SUBSCRIBER, resource, "not there", replace(subscriber, queues=())))
+            self._compare(resource, self._live.get(resource, SharedSubscriberSettings("")), subscriber)
+        for resource in self._live:
+            if resource not in self._wanted:
+                self._miss(Step(Action.DELETE_SUBSCRIBER, resource, "not in the file"))
+        deferred = [step for step in self._creations if not self._is_possible_now(step)]
+        # A queue goes before the one that holds its dead letters.
+        for step in sorted(self._deletions, key=lambda each: each.resource in self._dead_letter_queues()):
+            self._try(step)
+        for step in deferred:
+            self._try(step)
+
+    def _compare(
+        self, subscriber: ResourceIdentifier, live: SharedSubscriberSettings, wanted: SharedSubscriberSettings
+    ) -> None:
+        held = {each.name: each for each in live.queues}
+        anew = self._anew(held, wanted) if self._wishes.replace else {}
+        for queue in _in_order_of_creation(wanted.queues):
+            resource = _queue(subscriber, queue)
+            former = held.pop(queue.name, None)
+            if former is None:
+                self._creations.append(Step(Action.CREATE_QUEUE, resource, "not there", queue))
+            elif (reason := anew.get(queue.name)) is not None:
+                changes = queue_changes(former, queue)
+                self._deletions.append(Step(Action.DELETE_QUEUE, _queue(subscriber, former), reason, None, changes))
+                self._creations.append(Step(Action.CREATE_QUEUE, resource, reason, queue))
+            else:
+                self._change(resource, former, queue)
+        for left in held.values():
+            self._miss(Step(Action.DELETE_QUEUE, _queue(subscriber, left), "not in the file"))
+
+    def _anew(self, held: dict[str, SharedReaderQueueSettings], wanted: SharedSubscriberSettings) -> dict[str, str]:
+        """Return the queues that are deleted and created anew, and why: also those whose dead-letter queue is."""
+        reasons: dict[str, str] = {}
+        for queue in _in_order_of_creation(wanted.queues):
+            former = held.get(queue.name)
+            if former is None:
+                continue
+            if fixed := _fixed(former, queue):
+                reasons[queue.name] = f"{', '.join(fixed)} cannot be changed in place"
+            elif former.dead_letter_queue in reasons:
+                reasons[queue.name] = f"its dead-letter queue {former.dead_letter_queue} is created anew"
+        return reasons
+
+    def _change(
+        self, resource: ResourceIdentifier, live: SharedReaderQueueSettings, wanted: SharedReaderQueueSettings
+    ) -> None:
+        """Change a queue in place, or say what stands in the way."""
+        settings = with_inherited(wanted, live)
+        self.inherited += [
+            replace(each, path=f"{resource.bare}/{each.path}") for each in queue_changes(settings, wanted)
+        ]
+        if settings == live:
+            return
+        changes = queue_changes(live, settings)
+        if fixed := _fixed(live, wanted):
+            how = (
+                _REPLICATED if live.replication.enabled else f"{WITHOUT_LOSS}. Or --replace: delete it, create it anew"
+            )
+            what = f"{', '.join(fixed)} cannot be changed in place"
+            self.obstacles.append(Obstacle(resource, what, how, changes))
+        else:
+            self._try(Step(Action.UPDATE_QUEUE, resource, "differs", settings, changes))
+
+    def _miss(self, deletion: Step) -> None:
+        """Delete what is not in the file, or let it be."""
+        if self._wishes.prune:
+            self._deletions.append(deletion)
+        else:
+            self.extras.append(deletion.resource)
+
+    def _is_possible_now(self, step: Step) -> bool:
+        """Whether a queue can be created before anything is deleted; that is a step then."""
+        settings = step.settings
+        assert isinstance(settings, SharedReaderQueueSettings)
+        queues = self._model.queues()
+        inside = [queues[each.resource] for each in self._deletions if each.resource.parent == step.resource.parent]
+        if settings.dead_letter_queue in {each.name for each in inside}:
+            return False  # it would hold fast what goes, to be created anew
+        if reply_topic(settings) in {each.topic_name for each in inside}:
+            return False  # what goes would stand in for its reply queue
+        try:
+            self._do(step)
+        except QsctlError:
+            return False
+        self.steps.append(step)
+        return True
+
+    def _try(self, step: Step) -> None:
+        """Make a command a step, or an obstacle where the service would refuse it."""
+        try:
+            self._do(step)
+        except QsctlError as error:
+            how = error.remedy.rstrip(".")
+            if step.action is Action.CREATE_QUEUE and self.extras:
+                how += ". Or --prune: delete what is not in the file"
+            self.obstacles.append(Obstacle(step.resource, error.message, how, step.changes))
+        else:
+            self.steps.append(step)
+
+    def _do(self, step: Step) -> None:
+        """Do it in the model.
+
+        Raises:
+            QsctlError: the service would refuse it.
+        """
+        model, resource, settings = self._model, step.resource, step.settings
+        if isinstance(settings, SharedSubscriberSettings):
+            model.create_subscriber(0, resource.parent, settings)
+        elif step.action is Action.CREATE_QUEUE and settings is not None:
+            self._refuse_replicated([settings], resource)
+            subscriber = model.subscribers().get(resource.parent)
+            if subscriber is not None and settings.session not in [each.name for each in subscriber.sessions]:
+                raise Refused(
+                    f"its shared subscriber has no session {settings.session!r}, and gets none while it works",
+                    remedy="Put the queue into another shared subscriber, or start the service with the file.",
+                )
+            model.create_queue(0, resource.parent, settings)
+        elif settings is not None:
+            model.change_queue(0, resource, settings)
+        elif step.action is Action.DELETE_QUEUE:
+            self._refuse_replicated([model.queue(resource).settings], resource)
+            model.delete_queue(0, resource)
+        else:
+            self._refuse_replicated(model.subscribers()[resource].queues, resource)
+            model.delete_subscriber(0, resource)
+
+    def _refuse_replicated(self, queues: Iterable[SharedReaderQueueSettings], resource: ResourceIdentifier) -> None:
+        if any(each.replication.enabled for each in queues):
+            raise Refused(f"{resource} is replicated", remedy=_REPLICATED)
+
+    def _dead_letter_queues(self) -> set[ResourceIdentifier]:
+        return {resource for resource, settings in self._model.queues().items() if settings.is_dead_letter}
+
+
+def _subscribers(service: ServiceSettings) -> dict[ResourceIdentifier, SharedSubscriberSettings]:
+    return {
+        subscriber_identifier(participant.name, subscriber.name): subscriber
+        for participant in service.participants
+        for subscriber in participant.subscribers
+    }
+
+
+def _queue(subscriber: ResourceIdentifier, queue: SharedReaderQueueSettings) -> ResourceIdentifier:
+    return queue_identifier(subscriber.parent.name, subscriber.name, queue)
+
+
+def _fixed(live: SharedReaderQueueSettings, wanted: SharedReaderQueueSettings) -> list[str]:
+    return [each for each in fixed_differences(live, wanted) if not each.startswith(INHERITED)]
+
+
+def _in_order_of_creation(queues: Iterable[SharedReaderQueueSettings]) -> Iterator[SharedReaderQueueSettings]:
+    """Yield dead-letter queues first, for others name them, then declared reply queues, for they stand in for implied
+    ones.
+    """
+    listed = list(queues)
+    replies = {reply_topic(each) for each in listed}
+    yield from sorted(listed, key=lambda each: (not each.is_dead_letter, each.topic_name not in replies))

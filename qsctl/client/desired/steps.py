@@ -1,0 +1,87 @@
+"""What a plan consists of: steps, what stands in their way, and what only a restart changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.core.settings import SharedSubscriberSettings
+from qsctl.resource import ResourceIdentifier
+
+
+class Action(StrEnum):
+    """What a step does; each is one command."""
+
+    UPDATE_QUEUE = "update queue"
+    CREATE_SUBSCRIBER = "create subscriber"
+    CREATE_QUEUE = "create queue"
+    DELETE_QUEUE = "delete queue"
+    DELETE_SUBSCRIBER = "delete subscriber"
+
+
+DESTROYS = frozenset({Action.DELETE_QUEUE, Action.DELETE_SUBSCRIBER})
+"""The actions after which something is gone."""
+
+Settings: TypeAlias = SharedReaderQueueSettings | SharedSubscriberSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value that differs: its path in canonical XML, what the service has, what the file has; None: nothing."""
+
+    path: str
+    live: str | None
+    wanted: str | None
+
+    def __str__(self) -> str:
+        return f"{self.path} {_shown(self.live)} -> {_shown(self.wanted)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command.
+
+    `resource` is what it changes, creates or deletes, `settings` what that shall have; None for a deletion.
+    """
+
+    action: Action
+    resource: ResourceIdentifier
+    reason: str
+    settings: Settings | None = None
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """A difference that no command removes as things are, and how it can be removed."""
+
+    resource: ResourceIdentifier
+    what: str
+    how: str
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What makes a service equal to a file: `steps` in a safe order, each possible after those before it.
+
+    With `obstacles` the steps do not lead to the file. `restarts` are differences that take effect when the service is
+    started with the file, `extras` what is kept for want of --prune.
+    """
+
+    steps: Sequence[Step] = ()
+    obstacles: Sequence[Obstacle] = ()
+    restarts: Sequence[Change] = ()
+    extras: Sequence[ResourceIdentifier] = ()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there is nothing to do and nothing in the way."""
+        return not (self.steps or self.obstacles)
+
+
+def _shown(value: str | None) -> str:
+    return "(none)" if value is None else value or '""'
