@@ -50,7 +50,8 @@ def plan_of(
         wishes: what may be deleted for it.
         compares_service: whether what is outside of the participants is compared; an embedded service uses none of it.
     """
-    planning = _Planning(live.service, wanted.service, wishes)
+    orders = live.service_qos.configuration_replication.replication.enabled
+    planning = _Planning(live.service, wanted.service, wishes, members_follow=orders)
     planning.run()
     restarts = [
         each for each in other_changes(live, wanted) if compares_service or "/domain_participant[" in f"/{each.path}"
@@ -65,12 +66,14 @@ class _Planning:
         live: what the service has.
         wanted: what it shall have.
         wishes: what may be deleted for it.
+        members_follow: whether all members of a cluster do what is commanded to one [QS 7.2].
     """
 
-    def __init__(self, live: ServiceSettings, wanted: ServiceSettings, wishes: Wishes) -> None:
+    def __init__(self, live: ServiceSettings, wanted: ServiceSettings, wishes: Wishes, *, members_follow: bool) -> None:
         self._live = _subscribers(live)
         self._wanted = _subscribers(wanted)
         self._wishes = wishes
+        self._members_follow = members_follow
         replicates = any(queue.replication.enabled for _, _, queue in queues_of(live))
         self._model = HostedService(live, 0, journals_everything=False, replicates=replicates)
         """The service as it will be after the steps so far."""
@@ -217,7 +220,7 @@ class _Planning:
             model.delete_subscriber(0, resource)
 
     def _refuse_replicated(self, queues: Iterable[SharedReaderQueueSettings], resource: ResourceIdentifier) -> None:
-        if any(each.replication.enabled for each in queues):
+        if not self._members_follow and any(each.replication.enabled for each in queues):
             raise Refused(f"{resource} is replicated", remedy=_REPLICATED)
 
     def _dead_letter_queues(self) -> set[ResourceIdentifier]:

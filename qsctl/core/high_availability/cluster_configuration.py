@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
+from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber, UpdateQueue
 from qsctl.core.admin.handle import LongAnswer, handle
 from qsctl.core.admin.reply import Reply, ReturnCode, refusal
 from qsctl.core.high_availability.changes import check_change
@@ -29,13 +29,13 @@ CONFIGURATION_STREAM: Final = "configuration"
 REMEMBERED_MAX: Final = 10_000
 """Commands whose outcome is remembered: a copy that comes late is not carried out again."""
 
-Change: TypeAlias = CreateQueue | DeleteQueue | CreateSubscriber | DeleteSubscriber
-"""The commands that change a configuration [QS 5.4.1, 5.4.2, 5.4.7 and 5.4.8]."""
+Change: TypeAlias = CreateQueue | UpdateQueue | DeleteQueue | CreateSubscriber | DeleteSubscriber
+"""The commands that change a configuration [QS 5.4.1, 5.4.2, 5.4.7 and 5.4.8], and UPDATE."""
 
 Subscribers: TypeAlias = Mapping[str, tuple[SharedSubscriberSettings, ...]]
 """Shared subscribers with their queues, by domain participant."""
 
-CHANGES: Final = (CreateQueue, DeleteQueue, CreateSubscriber, DeleteSubscriber)
+CHANGES: Final = (CreateQueue, UpdateQueue, DeleteQueue, CreateSubscriber, DeleteSubscriber)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Change).decode
 _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError)

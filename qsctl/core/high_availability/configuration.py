@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from qsctl.core.admin.command import CreateQueue, CreateSubscriber
+from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.core.admin.target import matches
 from qsctl.core.engine import ServiceEngine
@@ -92,6 +92,15 @@ class Configuration:
     def receive(self, now: Nanoseconds, request: CommandRequest) -> None:
         """Put a command to the log; whatever becomes of it is answered later."""
         assert isinstance(request.command, CHANGES), request
+        if isinstance(request.command, DeleteQueue | DeleteSubscriber) and request.command.only_if_empty:
+            self._pending[request.request] = now
+            text = (
+                "whether a queue is empty at all members of the cluster is known to none of them; nothing was deleted"
+            )
+            self._answer(
+                request.request, Reply(ReturnCode.ERROR, f"{text}. Look at each, and delete it whatever it holds")
+            )
+            return
         self._pending.setdefault(request.request, now)
         write = Write(
             "", CONFIGURATION_STREAM, request.request, encoded(request.command), flags=SampleFlag.REPLICATE, attempt=1

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
+from qsctl.core.admin.command import CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber, UpdateQueue
 from qsctl.core.high_availability.cluster_configuration import Change, Subscribers
+from qsctl.core.queue.change import fixed_differences
 from qsctl.core.queue.hosting import participant_identifier, queue_identifier, subscriber_identifier
+from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 
 
@@ -31,7 +33,11 @@ def next_change(
         wanted: what the cluster has.
         created: the entries that created that.
     """
-    return next(_deletions(hosted, made_by, wanted, created), None) or next(_creations(hosted, wanted), None)
+    return (
+        next(_deletions(hosted, made_by, wanted, created), None)
+        or next(_creations(hosted, wanted), None)
+        or next(_updates(hosted, wanted), None)
+    )
 
 
 def _deletions(
@@ -54,13 +60,20 @@ def _deletions(
             going = [
                 queue
                 for queue in subscriber.queues
-                if remaining.get(queue.name) != queue
+                if not _remains(queue, remaining.get(queue.name))
                 or made_by.get(f"{where}/{queue.name}", 0) != created.get(f"{where}/{queue.name}", 0)
             ]
             if _goes_as_a_whole(subscriber, {queue.name for queue in going}):
                 yield DeleteSubscriber(subscriber_identifier(participant, subscriber.name))
             for queue in sorted(going, key=lambda each: each.is_dead_letter):
                 yield DeleteQueue(queue_identifier(participant, subscriber.name, queue))
+
+
+def _remains(queue: SharedReaderQueueSettings, target: SharedReaderQueueSettings | None) -> bool:
+    """Whether a queue is as it shall be, or can be made so with its samples in it."""
+    if target is None or queue == target:
+        return target is not None
+    return not queue.replication.enabled and not fixed_differences(queue, target)
 
 
 def _goes_as_a_whole(subscriber: SharedSubscriberSettings, going: set[str]) -> bool:
@@ -84,3 +97,13 @@ def _creations(hosted: Subscribers, wanted: Subscribers) -> Iterator[Change]:
             for queue in sorted(subscriber.queues, key=lambda each: not each.is_dead_letter):
                 if queue.name not in names:
                     yield CreateQueue(subscriber_identifier(participant, subscriber.name), queue)
+
+
+def _updates(hosted: Subscribers, wanted: Subscribers) -> Iterator[Change]:
+    for participant, subscribers in wanted.items():
+        present = {each.name: each for each in hosted.get(participant, ())}
+        for subscriber in subscribers:
+            held = {queue.name: queue for queue in present[subscriber.name].queues}
+            for queue in subscriber.queues:
+                if held[queue.name] != queue:
+                    yield UpdateQueue(queue_identifier(participant, subscriber.name, queue), queue)

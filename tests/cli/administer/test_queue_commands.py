@@ -311,7 +311,7 @@ def test_raw_commands_and_their_exit_statuses(qsctl: Shell) -> None:
     gone = qsctl("send", "DELETE", "*", ORDERS)
     assert (gone.status, gone.out[:6]) == (ExitStatus.NOT_FOUND, "ERROR:")
     assert qsctl("send", "GET", "Nobody", "/data").status == ExitStatus.NO_ANSWER
-    assert qsctl("send", "UPDATE", "*", "/data").status == ExitStatus.USAGE
+    assert qsctl("send", "UPDATE", "*", "/data").status == ExitStatus.REFUSED
     assert qsctl("send", "GET", "*", P).status == ExitStatus.REFUSED
 
 

@@ -17,6 +17,7 @@ from qsctl.core.admin.command import (
     GetMessages,
     GetStatus,
     Shutdown,
+    UpdateQueue,
 )
 from qsctl.core.admin.handle import LongAnswer, handle
 from qsctl.core.admin.reading import message_status
@@ -138,6 +139,29 @@ def test_deleting_a_queue(host: HostedService) -> None:
         "there is no shared reader queue P/S/Orders. There is none yet.",
         True,
     )
+
+
+def test_queue_that_holds_samples_goes_only_where_that_is_meant(host: HostedService) -> None:
+    for command in (DeleteQueue(ORDERS, only_if_empty=True), DeleteSubscriber(S, only_if_empty=True)):
+        reply = only(host, command)
+        assert (reply.retcode, reply.text) == (
+            ReturnCode.ERROR,
+            "queue P/S/Orders holds 3 samples. Consume, move or flush them first, or delete the queue with them.",
+        )
+    write(host, "P/S/Orders", 4)
+    assert positions(host) == [1, 2, 3, 4], "it goes on accepting samples"
+    assert only(host, FlushQueue(ORDERS)).retcode is ReturnCode.OK
+    assert only(host, DeleteQueue(ORDERS, only_if_empty=True)).retcode is ReturnCode.OK
+
+
+def test_what_is_to_be_changed_must_be_there(host: HostedService) -> None:
+    changed = queue_settings(limits=ResourceLimitSettings(max_count=9))
+    assert only(host, UpdateQueue(ORDERS, changed)) == Reply(ReturnCode.OK, "queue P/S/Orders is changed")
+    assert only(host, UpdateQueue(ORDERS, changed)).text == "queue P/S/Orders has these settings already"
+    gone = only(host, UpdateQueue(S.child(ResourceKind.SHARED_READER_QUEUE, "Bills"), changed))
+    assert (gone.retcode, gone.not_found) == (ReturnCode.ERROR, True)
+    renamed = only(host, UpdateQueue(ORDERS, queue_settings("Bills")))
+    assert "keeps its name" in renamed.text
 
 
 def test_a_misspelt_queue_is_answered_with_the_near_name(host: HostedService) -> None:

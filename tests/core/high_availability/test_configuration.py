@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from qsctl.core.admin.command import Command, CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber
+from qsctl.core.admin.command import Command, CreateQueue, CreateSubscriber, DeleteQueue, DeleteSubscriber, UpdateQueue
 from qsctl.core.admin.reply import Reply, ReturnCode
 from qsctl.core.high_availability.cluster_configuration import (
     CONFIGURATION_STREAM,
@@ -15,7 +15,7 @@ from qsctl.core.high_availability.cluster_configuration import (
     subscribers_of,
 )
 from qsctl.core.messages import CommandReply, CommandRequest, Write
-from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, ReplicationSettings
+from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, ReplicationSettings, ResourceLimitSettings
 from qsctl.core.records import ConfigurationFollowed, Enqueued
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
@@ -84,6 +84,39 @@ def test_every_member_carries_a_command_out_and_answers() -> None:
     cluster.run_until(lambda: all(2 in process.replies() for process in cluster))
     assert all_have(cluster, "base")
     assert {process.replies()[2] for process in cluster} == {("OK", "queue P/S/new is deleted")}
+
+
+def test_queue_is_changed_at_every_member_also_at_one_that_was_away() -> None:
+    cluster = cluster_of()
+    away = cluster[slave(cluster)]
+    away.run(cluster.now, [Write("P", "Base", SampleIdentity(WRITER, 1), b"stays")])
+    away.crash()
+    changed = replace(BASE, limits=ResourceLimitSettings(max_count=7))
+    command = UpdateQueue(parse_resource(f"{SUBSCRIBER}/shared_reader_queue/base"), changed)
+    cluster.send_all(request(1, command))
+    cluster.run_until(lambda: all(1 in each.replies() for each in cluster))
+    assert {each.replies()[1] for each in cluster} == {("OK", "queue P/S/base is changed")}
+    before = len(away.service_records)
+    away.start(cluster.now)
+    everyone = list(cluster.processes.values())
+    cluster.run_until(
+        lambda: all(each.member.engine.hosted.by_name["P/S/base"].settings == changed for each in everyone)
+    )
+    cluster.run_for(TIMEOUT_NS)
+    made = {type(record).__name__ for record in away.service_records[before:]}
+    assert made == {"QueueChanged", "ConfigurationFollowed"}, "and it is not deleted and created again"
+
+
+def test_whether_queues_are_empty_is_known_to_no_member() -> None:
+    cluster = cluster_of()
+    queue_, subscriber = parse_resource(f"{SUBSCRIBER}/shared_reader_queue/base"), SUBSCRIBER
+    cluster.send_all(request(1, DeleteQueue(queue_, only_if_empty=True)))
+    cluster.send_all(request(2, DeleteSubscriber(subscriber, only_if_empty=True)))
+    cluster.run_until(lambda: all(2 in process.replies() for process in cluster))
+    cluster.run_for(2 * TIMEOUT_NS)
+    assert all_have(cluster, "base")
+    (code, text), *_ = cluster[slave(cluster)].replies().values()
+    assert (code, "is known to none of them; nothing was deleted" in text) == ("ERROR", True)
 
 
 def test_two_administrators_at_once_leave_the_same_configuration_everywhere() -> None:

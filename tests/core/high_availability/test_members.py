@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from qsctl.core.admin.command import Command, CreateQueue, DeleteQueue, FlushQueue
+from qsctl.core.admin.command import Command, CreateQueue, DeleteQueue, FlushQueue, UpdateQueue
 from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import CommandReply, CommandRequest
-from qsctl.core.queue.settings import ReplicationSettings
+from qsctl.core.queue.settings import RedeliverySettings, ReplicationSettings
 from qsctl.errors import Refused
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.resource import parse_resource
@@ -124,6 +124,16 @@ def test_a_queue_that_one_member_creates_anew_learns_what_the_others_have() -> N
     cluster.send(slave.name, command(2, CreateQueue(SUBSCRIBER, queue())))
     assert slave.replica.role is Role.LEARNER
     cluster.run_until(lambda: held(slave) == ["1 enqueued"] and slave.replica.role is Role.SLAVE)
+
+
+def test_a_replicated_queue_is_not_changed_in_place() -> None:
+    cluster = Cluster(3)
+    cluster.elect()
+    changed = replace(queue(), redelivery=RedeliverySettings(7))
+    cluster.send_all(command(1, UpdateQueue(RESOURCE, changed)))
+    for process in cluster:
+        assert "is replicated, and its replicas would not change together" in texts(process)[-1]
+        assert process.member.engine.hosted.queue(RESOURCE).settings == queue()
 
 
 def test_a_part_of_a_group_neither_comes_nor_goes_alone() -> None:
