@@ -315,15 +315,6 @@ class HostedService:
         """The held sample of this identity, by index."""
         return self.queue(queue).held.known.get(identity)
 
-    def held_count(self, queue: ResourceIdentifier) -> int:
-        """Return how many samples a queue holds, and how many wait outside it.
-
-        Raises:
-            NotFound: there is no such queue.
-        """
-        found = self.queue(queue)
-        return len(found.held) + len(found.reader_cache)
-
     def flush(self, now: Nanoseconds, queue: ResourceIdentifier, samples: Iterable[Sample]) -> int:
         """Remove those of these samples that the queue still holds; returns how many went [QS 5.4.3].
 

@@ -191,7 +191,8 @@ def _empty(
         Refused: with `only_if_empty`, one holds samples; nothing was changed.
     """
     for queue in queues if only_if_empty else ():
-        if held := host.held_count(queue):
+        found = host.queue(queue)
+        if held := len(found.held) + len(found.reader_cache):
             raise Refused(
                 f"queue {short_name(queue)} holds {held} {'sample' if held == 1 else 'samples'}",
                 remedy="Consume, move or flush them first, or delete the queue with them.",
