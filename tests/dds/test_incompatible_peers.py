@@ -75,7 +75,7 @@ def test_ten_kinds_of_mismatch_are_each_reported_once_with_peer_and_reason(domai
     with (
         watched(domain) as (_, watch, faults),
         running(
-            [sys.executable, "-I", str(PEER), str(domain)],
+            [sys.executable, "-I", str(PEER), str(domain), "Shop::Order", "16"],
             env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         ) as peer,
     ):  # fmt: skip
@@ -101,6 +101,16 @@ def test_ten_kinds_of_mismatch_are_each_reported_once_with_peer_and_reason(domai
             assert fault.reason.endswith(reason)
             assert fault.source == ("orders" if name == "name" else "Orders")
             assert fault.peer.startswith("0110"), "the GUID of the endpoint"
+
+
+def test_a_peer_that_two_participants_of_a_service_find_is_named_once() -> None:
+    faults: list[PeerFault] = []
+    boundary = Boundary(faults.append)
+    for reason in ("as one sees it", "as the other sees it"):
+        boundary.name_incompatible("Orders", "01" * 16, reason)
+    boundary.name_incompatible("Orders", "02" * 16, "another one")
+    assert [(fault.peer[:2], fault.reason) for fault in faults] == [("01", "as one sees it"), ("02", "another one")]
+    assert boundary.incompatible_count == 2
 
 
 def test_a_peer_that_matches_and_a_topic_of_others_are_not_reported(domain: int) -> None:

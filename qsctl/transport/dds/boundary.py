@@ -23,6 +23,9 @@ from qsctl.transport.dds.peer_faults import (
 INCOMPATIBLE_CHARACTERS_MAX: Final = 1000
 """Of the sentences that say why a peer cannot match; they hold names that the peer chose."""
 
+NAMED_MAX: Final = 10_000
+"""Incompatible endpoints that are remembered, to name each once."""
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -47,6 +50,7 @@ class Boundary:
         self.refused_count = 0
         self.unexpected_count = 0
         self.incompatible_count = 0
+        self._named: dict[str, None] = {}
         self._reports = FaultReports(report)
 
     def report_to(self, report: Report) -> None:
@@ -94,7 +98,15 @@ class Boundary:
         self._reports.add(PeerFault(source, peer or UNKNOWN_PEER, reason, count, kind))
 
     def name_incompatible(self, topic_name: str, peer: str, reason: str) -> None:
-        """Report a peer's endpoint that is on a topic of ours and cannot match; it is counted apart."""
+        """Report a peer's endpoint that is on a topic of ours and cannot match, once; it is counted apart.
+
+        A service sees a peer from several participants, which share a boundary.
+        """
+        if peer in self._named:
+            return
+        self._named[peer] = None
+        if len(self._named) > NAMED_MAX:
+            del self._named[next(iter(self._named))]
         self.incompatible_count += 1
         self._reports.add(
             PeerFault(topic_name, peer, reason[:INCOMPATIBLE_CHARACTERS_MAX], kind=FaultKind.INCOMPATIBLE)

@@ -189,6 +189,9 @@ def _library() -> Any:
     library.dds_free.restype = None
     library.dds_get_children.argtypes = [ctypes.c_int32, ctypes.c_void_p, ctypes.c_size_t]
     library.dds_get_children.restype = ctypes.c_int32
+    for ask in (library.dds_get_matched_publications, library.dds_get_matched_subscriptions):
+        ask.argtypes = [ctypes.c_int32, ctypes.c_void_p, ctypes.c_size_t]
+        ask.restype = ctypes.c_int32
     library.dds_get_guid.argtypes = [ctypes.c_int32, ctypes.c_void_p]
     library.dds_get_guid.restype = ctypes.c_int32
     return library
@@ -203,6 +206,18 @@ def endpoints_of(participant_reference: int) -> dict[bytes, int]:
             if (key := _key_of(library, reference)) is not None:
                 found[key] = reference
     return found
+
+
+def matched_with(reference: int, is_writer: bool) -> list[int]:
+    """Return the handles of the endpoints that a writer, or a reader, of this process is matched with."""
+    library = _library()
+    ask = library.dds_get_matched_subscriptions if is_writer else library.dds_get_matched_publications
+    count = ask(reference, None, 0)
+    if count <= 0:
+        return []
+    room = (ctypes.c_uint64 * (count + 16))()
+    count = ask(reference, room, len(room))
+    return list(room[: min(count, len(room))]) if count > 0 else []
 
 
 def _key_of(library: Any, reference: int) -> bytes | None:

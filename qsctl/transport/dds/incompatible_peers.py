@@ -23,16 +23,16 @@ from cyclonedds.builtin import (
 from cyclonedds.core import InstanceState
 
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
-from qsctl.transport.dds.announcements import reader_key, writer_key
 from qsctl.transport.dds.boundary import Malformed, decoded
 from qsctl.transport.dds.endpoint_policies import (
     EndpointPolicies,
     ParticipantWords,
     endpoints_of,
+    matched_with,
     policies_of,
     words_of,
 )
-from qsctl.transport.dds.mismatches import Kind, Mismatch, Side, mismatches
+from qsctl.transport.dds.mismatches import Kind, Mismatch, Side, mismatches, partitions_meet
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
 from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME, close_entity
@@ -47,6 +47,9 @@ LOOKS_MAX: Final = 10
 
 ENDPOINTS_MAX: Final = 10_000
 """Endpoints of peers that are kept; those that come when so many are there are not looked at."""
+
+UNMATCHED_AT_ONCE: Final = 100
+"""Unmatched endpoints that one look compares with ours, and as many of ours as each is compared with; others wait."""
 
 TAKES_MAX: Final = 500
 FRAME_TYPE: Final = "RTI::QueuingService::SampleFrame"
@@ -173,27 +176,33 @@ class IncompatiblePeers:
             offered.setdefault(place, set()).add(each.said.key[:_PREFIX_BYTES])
             if not each.is_done and not _OWN_ROLE.match(each.policies.user_data):
                 peers.append((handle, each))
+        matched = _matched_of(ours, {(peer.said.topic_name, not peer.is_writer) for _, peer in peers})
+        unmatched_count = 0
         for handle, peer in peers:
             name = peer.said.topic_name
             candidates = ours.get((name, not peer.is_writer))
+            if candidates and peer.is_writer and peer.said.type_name != FRAME_TYPE:
+                # Samples of the queue's own type are read elsewhere, see `plain.flow`; the wrappers' frames here.
+                candidates = [pair for pair in candidates if pair[1].said.type_name != FRAME_TYPE]
+                if not candidates:
+                    continue
             if candidates:
                 self._unsettled = True
-                self._compare(handle, peer, candidates)
+                unmatched_count += handle not in matched
+                if handle in matched or unmatched_count <= UNMATCHED_AT_ONCE:
+                    self._compare(peer, [each for _, each in candidates], matched.get(handle, []))
             elif not offered.get((name, not peer.is_writer), set()) - {peer.said.key[:_PREFIX_BYTES]}:
                 topics = [topic for topic, is_writer in ours if is_writer is not peer.is_writer]
                 self._compare_name(peer, topics)
 
-    def _compare(self, handle: int, peer: _Endpoint, candidates: Iterable[tuple[int, _Endpoint]]) -> None:
-        """Look at a peer on one of our topics."""
+    def _compare(self, peer: _Endpoint, candidates: list[_Endpoint], matched: list[_Endpoint]) -> None:
+        """Look at a peer on one of our topics: what of ours is there, and what of it is matched."""
         peer.looks_count += 1
-        key_of = writer_key if peer.is_writer else reader_key
-        matched = [each for reference, each in candidates if key_of(reference, handle) is not None]
-        if any(
-            each.said.type_id == peer.said.type_id or None in (each.said.type_id, peer.said.type_id) for each in matched
-        ):
+        is_undescribed = peer.said.type_id is None
+        if matched and (is_undescribed or any(each.said.type_id in (None, peer.said.type_id) for each in matched)):
             peer.is_done = True
             return
-        found = self._reasons(peer, matched or [each for _, each in candidates])
+        found = self._reasons(peer, matched or candidates)
         if matched:
             # What matches for all that is readable as far as values are within the bounds.
             found = [each for each in found if each.kind is Kind.BOUND]
@@ -209,6 +218,10 @@ class IncompatiblePeers:
     def _reasons(self, peer: _Endpoint, candidates: list[_Endpoint]) -> list[Mismatch]:
         """Why a peer does not match the one of our endpoints that it is most like."""
         side = self._side(peer)
+        if len(candidates) > UNMATCHED_AT_ONCE:
+            partitions = peer.policies.partitions
+            near = [each for each in candidates if partitions_meet(partitions, each.policies.partitions)]
+            candidates = [*near, *candidates][:UNMATCHED_AT_ONCE]
         compared = [(each, mismatches(side, self._side(each))) for each in candidates]
         _, best = min(
             compared,
@@ -262,6 +275,18 @@ class IncompatiblePeers:
         self._participant.boundary.name_incompatible(
             said.topic_name, said.key.hex(), f"{what} of {described(said.key, self._words)}: {reasons}"
         )
+
+
+def _matched_of(
+    ours: Mapping[tuple[str, bool], list[tuple[int, _Endpoint]]], places: Iterable[tuple[str, bool]]
+) -> dict[int, list[_Endpoint]]:
+    """Return what of ours each peer's endpoint is matched with, by its handle, on some topics."""
+    found: dict[int, list[_Endpoint]] = {}
+    for place in places:
+        for reference, own in ours.get(place, ()):
+            for handle in matched_with(reference, own.is_writer):
+                found.setdefault(handle, []).append(own)
+    return found
 
 
 def described(key: bytes, words: Mapping[bytes, ParticipantWords]) -> str:
