@@ -54,6 +54,8 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "monitoring.show",
     "monitoring.check",
     "monitoring.explain",
+    "monitoring.wait",
+    "monitoring.metrics",
     "help.doctor",
     "help.pages",
 )

@@ -201,3 +201,11 @@ def families(parts: Sequence[Figures]) -> Iterator[Metric]:
     yield from (events, *gauges.values())
     for field, (name, meaning) in _TOTALS.items():
         yield CounterMetricFamily(f"qsctl_{name}", meaning, value=sum(getattr(part, field) for part in parts))
+
+
+def documented() -> Iterator[tuple[str, str, str, str]]:
+    """Yield name, type, labels and help of each metric, as Prometheus names them."""
+    for family in families([]):
+        labels = ", ".join(getattr(family, "_labelnames", ()))
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        yield name, family.type, labels, family.documentation

@@ -8,10 +8,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
+
+import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.output.results import Block, Column, Result, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
+from qsctl.cli.service_options import ANY_SERVICE, StateDirOption, TargetOption, TargetOptions, TimeoutOption
 from qsctl.errors import ExitStatus
 
 COMMANDS: Final = Commands()
@@ -33,6 +36,7 @@ class Health(Result):
     """Every finding; the exit status is 1 where a needed part is missing."""
 
     findings: tuple[Finding, ...]
+    all_well: str = "Everything that is needed is here."
 
     field_help: ClassVar[Mapping[str, str]] = {
         "part": "what was looked at",
@@ -46,6 +50,10 @@ class Health(Result):
     def exit_status(self) -> ExitStatus:
         """1 where a needed part is missing."""
         return ExitStatus.DONE if all(each.good for each in self.findings if each.needed) else ExitStatus.NO
+
+    def document(self) -> Plain:
+        """An object with the findings."""
+        return {"findings": self.rows()}
 
     def rows(self) -> Sequence[Row]:
         """One row a part."""
@@ -69,7 +77,7 @@ class Health(Result):
             if not each.good and each.remedy
         ]
         if self.exit_status is ExitStatus.DONE:
-            blocks.append(TextBlock("Everything that is needed is here.", "good"))
+            blocks.append(TextBlock(self.all_well, "good"))
         return blocks
 
 
@@ -173,8 +181,35 @@ def _writable(part: str, folder: Path, needed: bool, remedy: str) -> Finding:
 
 
 @COMMANDS.command(
-    "doctor", examples=("qsctl doctor  # exit status 1 when something needed is missing", "qsctl doctor -o json")
+    "doctor",
+    examples=(
+        "qsctl doctor  # exit status 1 when something needed is missing",
+        "qsctl doctor --service dds:57  # a service: does it answer, deliver, replicate, lose?",
+        "qsctl doctor -o json",
+    ),
 )
-def doctor() -> Health:
-    """Look for what the commands need: Java for Spark, packages, writable folders. Starts nothing."""
+def doctor(
+    service: Annotated[
+        str,
+        typer.Option(
+            help="Location of a service to look at instead of the installation: 'embedded:' or 'dds:DOMAIN'.",
+            rich_help_panel="Service",
+        ),
+    ] = "",
+    state_dir: StateDirOption = Path(".qsctl"),
+    timeout: TimeoutOption = "10s",
+    target: TargetOption = ANY_SERVICE,
+) -> Health:
+    """Look for what the commands need: Java for Spark, packages, writable folders. Starts nothing.
+
+    With --service it looks at a service instead: whether it answers and delivers, whether queues have consumers and
+    room, what died, and how replicas are. Reading the status starts the `change` counters again from zero. Exits with
+    1 when something needed is missing, or a service is not well.
+    """
+    if service:
+        from qsctl.cli.help.service_findings import service_findings
+
+        return Health(
+            tuple(service_findings(TargetOptions(service, state_dir, timeout, target))), "The service is well."
+        )
     return Health((*java_findings(), *package_findings(), dds_finding(), tcp_finding(), *folder_findings()))

@@ -1,4 +1,4 @@
-"""`qsctl check client`, `qsctl check queue`: one figure against thresholds, as monitoring plug-ins report it.
+"""`qsctl check client`, `queue`, `service`, `dead-letters`: a figure against thresholds, as monitoring plug-ins report.
 
 Decides: the statuses 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN, which are those of such plug-ins and not those of the
 other commands; everything that goes wrong, the command line too, is UNKNOWN with one line.
@@ -7,7 +7,7 @@ other commands; everything that goes wrong, the command line too, is UNKNOWN wit
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, ClassVar, Final, cast
 
@@ -15,6 +15,13 @@ import typer
 from typer.core import TyperCommand
 
 from qsctl.cli.command import Commands
+from qsctl.cli.monitoring.check_service import (
+    DEAD_LETTER_MEASURES,
+    OLDEST_AGE,
+    SERVICE_MEASURES,
+    of_dead_letters,
+    of_services,
+)
 from qsctl.cli.monitoring.check_values import (
     CLIENT_MEASURES,
     QUEUE_MEASURES,
@@ -191,7 +198,7 @@ def check_queue(
         _measure_option(
             "--measure",
             "-m",
-            help="Figure to check, a number of `qsctl get status`; with --run or --listing one of "
+            help=f"Figure to check, a number of `qsctl get status` or {OLDEST_AGE}; with --run or --listing one of "
             f"{', '.join(QUEUE_MEASURES)}.",
             show_default=f"{DEFAULT_SERVICE_MEASURE}, or {DEFAULT_QUEUE_MEASURE}",
         ),
@@ -221,6 +228,77 @@ def check_queue(
     return _checked(values, measure or DEFAULT_QUEUE_MEASURE, warning, critical)
 
 
+@COMMANDS.command(
+    "service",
+    kind=CheckCommand,
+    examples=(
+        "qsctl check service --service dds:57  # CRITICAL when it does not answer or does not deliver",
+        "qsctl check service --service dds:57 --expect 3 -w 200 -c 2000  # a cluster, by its answer in ms",
+        "qsctl check service -m dead_letter_count -w 0 -c 100",
+    ),
+)
+def check_service(
+    warning: WarningOption = "",
+    critical: CriticalOption = "",
+    measure: Annotated[
+        str, _measure_option("--measure", "-m", help=f"Figure to check, one of {', '.join(SERVICE_MEASURES)}.")
+    ] = SERVICE_MEASURES[0],
+    expect: Annotated[int, typer.Option(min=1, metavar="N", help="Number of services that have to answer.")] = 1,
+    *,
+    service: TargetOptions,
+) -> CheckResult:
+    """Check that a service answers and delivers: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+
+    It is CRITICAL, whatever the thresholds, when it does not answer, has suspended a queue because its disk is full or
+    fails, or has no quorum for a replicated queue. Reading the status starts the `change` counters again from zero.
+    """
+    troubles: list[str] = []
+
+    def values() -> list[Checked]:
+        found = of_services(measure, service, expect)
+        troubles.extend(found.troubles)
+        return list(found.values)
+
+    result = _checked(values, measure, warning or ("~:" if not critical else ""), critical)
+    if not troubles:
+        return result
+    return replace(result, status=CheckStatus.CRITICAL, text="; ".join(troubles))
+
+
+@COMMANDS.command(
+    "dead-letters",
+    kind=CheckCommand,
+    examples=(
+        "qsctl check dead-letters  # WARNING as soon as there is one",
+        "qsctl check dead-letters DeadLetters -w 10 -c 1000 --service dds:57",
+        f"qsctl check dead-letters -m {OLDEST_AGE} -w 3600 -c 86400",
+    ),
+)
+def check_dead_letters(
+    queue: Annotated[
+        str,
+        typer.Argument(metavar="[QUEUE]", help="Dead-letter queue; left out: every one.", show_default=False),
+    ] = "",
+    warning: Annotated[
+        str,
+        typer.Option(
+            "--warning", "-w", metavar="RANGE", help="Range of good values, else WARNING: 10, 10:, ~:10, @10:20."
+        ),
+    ] = "0",
+    critical: CriticalOption = "",
+    measure: Annotated[
+        str, _measure_option("--measure", "-m", help=f"Figure to check, one of {', '.join(DEAD_LETTER_MEASURES)}.")
+    ] = DEAD_LETTER_MEASURES[0],
+    *,
+    service: TargetOptions,
+) -> CheckResult:
+    """Check how many dead letters there are, or how old: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+
+    The worst of the queues decides. A service that does not answer is UNKNOWN: `qsctl check service` finds that.
+    """
+    return _checked(lambda: of_dead_letters(queue, measure, service), measure, warning, critical)
+
+
 def _checked(values: Callable[[], list[Checked]], measure: str, warning: str, critical: str) -> CheckResult:
     """Compare the values with the thresholds; whatever goes wrong is UNKNOWN."""
     try:
@@ -231,6 +309,8 @@ def _checked(values: Callable[[], list[Checked]], measure: str, warning: str, cr
         if limits == [None, None]:
             raise UsageError("there is no threshold", remedy="Give --warning or --critical.")
         found = values()
+        if not found:
+            return CheckResult(CheckStatus.UNKNOWN, "there is nothing to check", measure)
     except QsctlError as error:
         return CheckResult(CheckStatus.UNKNOWN, f"{error.message}. {error.remedy}".strip(), measure)
     except OSError as error:

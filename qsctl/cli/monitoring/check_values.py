@@ -161,9 +161,14 @@ def of_service(queue: str, measure: str, service: TargetOptions) -> list[Checked
         UsageError: no number of the status has that name.
     """
     from qsctl.cli.administer.get_results import Statuses
+    from qsctl.cli.monitoring.check_service import OLDEST_AGE, oldest_age_s
+    from qsctl.core.admin.resolve import short_name
 
     with service.open() as administration:
-        rows = Statuses(tuple(administration.statuses(administration.queue_named(queue)))).rows()
+        resource = administration.queue_named(queue)
+        if measure == OLDEST_AGE:
+            return [Checked(short_name(resource), oldest_age_s(administration, resource))]
+        rows = Statuses(tuple(administration.statuses(resource))).rows()
     found = []
     for row in rows:
         known_measure(measure, _numbers(row))

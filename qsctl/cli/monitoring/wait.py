@@ -1,0 +1,203 @@
+"""`qsctl wait`: until a queue is there, and its figures are as a script needs them."""
+
+from __future__ import annotations
+
+import operator
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+
+import typer
+
+from qsctl.cli.command import Commands
+from qsctl.cli.location import seconds
+from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
+from qsctl.cli.service_options import QueueArgument, TargetOptions
+from qsctl.errors import NoAnswer, NotFound, UsageError
+
+if TYPE_CHECKING:
+    from qsctl.client.administration import Administration
+
+COMMANDS: Final = Commands(panel="Monitor")
+
+LEAST_ANSWER_S: Final = 10.0
+"""What a service has to answer, however short the wait is."""
+
+_CONDITION: Final = re.compile(r"\s*([a-z_]+)\s*(<=|>=|!=|=|<|>)\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*")
+_RELATIONS: Final[dict[str, Callable[[float, float], bool]]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A figure of a queue's status and what it has to be."""
+
+    text: str
+    field: str
+    relation: str
+    number: float
+
+    def holds(self, row: Mapping[str, Plain]) -> bool:
+        """Whether a queue's status meets it.
+
+        Raises:
+            UsageError: the status has no such number.
+        """
+        value = row.get(self.field)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            known = ", ".join(
+                name for name, each in row.items() if isinstance(each, int) and name.startswith("current")
+            )
+            raise UsageError(
+                f"--until {self.text!r}: the status has no number {self.field!r}",
+                remedy=f"Use {known}, or another one of `qsctl get status --format-help`.",
+            )
+        return _RELATIONS[self.relation](value, self.number)
+
+
+@dataclass(frozen=True)
+class WaitedService(TargetOptions):
+    """The service of the queue; `--timeout` is of the whole wait."""
+
+    timeout: Annotated[
+        str,
+        typer.Option(help="Longest wait, a duration such as 30s, or infinite.", rich_help_panel="Service"),
+    ] = "30s"
+
+    @property
+    def wait_s(self) -> float:
+        """The longest wait."""
+        return seconds(self.timeout, "--timeout")
+
+    @contextmanager
+    def open(self, target: str = "", *, ends: bool = False) -> Iterator[Administration]:
+        """Connect to the service; see `ServiceOptions.open`."""
+        answering = self if self.wait_s > LEAST_ANSWER_S else replace(self, timeout=f"{LEAST_ANSWER_S:g}s")
+        with super(WaitedService, answering).open(target, ends=ends) as administration:
+            yield administration
+
+
+@dataclass(frozen=True)
+class Waited(Result):
+    """What was waited for, and what it took."""
+
+    queue_name: str
+    conditions: tuple[str, ...]
+    waited_s: float
+    values: dict[str, float]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE",
+        "conditions": "what had to be so",
+        "waited_s": "how long that took, in seconds",
+        "values": "the figures of the conditions, by their names",
+    }
+
+    def rows(self) -> list[Row]:
+        """One row."""
+        conditions = " and ".join(self.conditions)
+        return [
+            {"queue_name": self.queue_name, "conditions": conditions, "waited_s": self.waited_s, "values": self.values}
+        ]
+
+    def blocks(self) -> list[Block]:
+        """A sentence."""
+        found = ", ".join(f"{name} is {value:g}" for name, value in self.values.items()) or "it is there"
+        return [TextBlock(f"{self.queue_name}: {found}, after {self.waited_s:.1f} s", "good")]
+
+
+@COMMANDS.command(
+    "wait",
+    examples=(
+        "qsctl wait Orders --until 'current_message_count=0' --timeout 30s",
+        "qsctl wait Orders --timeout 1m  # until the queue is there",
+        "qsctl wait Orders --until 'consumer_count>=2' --until 'current_message_count<100' --service dds:57",
+    ),
+)
+def wait(
+    queue: QueueArgument,
+    until: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=N",
+            help="Condition on a number of the queue's status, with =, !=, <, <=, > or >=; may be repeated, and all "
+            "have to hold.",
+            show_default="the queue is there",
+        ),
+    ] = None,
+    interval: Annotated[str, typer.Option(help="Time between two looks, a duration such as 200ms.")] = "500ms",
+    *,
+    service: WaitedService,
+) -> Waited:
+    """Wait until a queue is there and figures of its status are as they should be.
+
+    Exits with 8 when that is not so in time. A service or a queue that is not there yet is waited for. Where several
+    services host the queue, the conditions have to hold for each. Each look starts the `change` counters from zero.
+    """
+    conditions = tuple(_condition(each) for each in until or ())
+    begun = time.monotonic()
+    pause_s = max(0.01, seconds(interval, "--interval"))
+    wait_s = service.wait_s
+    seen = "no service answered"
+    while True:
+        try:
+            with service.open() as administration:
+                while True:
+                    name, values, seen = _look(administration, queue, conditions)
+                    waited_s = time.monotonic() - begun
+                    if name and not seen:
+                        return Waited(name, tuple(each.text for each in conditions), round(waited_s, 3), values)
+                    if waited_s >= wait_s or service.service.startswith("embedded:"):
+                        break  # others may use the state directory in between
+                    time.sleep(min(pause_s, max(0.0, wait_s - waited_s)))
+        except NoAnswer as error:
+            seen = error.message
+        left_s = wait_s - (time.monotonic() - begun)
+        if left_s <= 0:
+            raise NoAnswer(f"{seen} after {wait_s:g} s", remedy="Give it more time with --timeout.")
+        time.sleep(min(pause_s, left_s))
+
+
+def _look(
+    administration: Administration, queue: str, conditions: tuple[Condition, ...]
+) -> tuple[str, dict[str, float], str]:
+    """The queue's full name, the figures, and what is not yet so."""
+    from qsctl.cli.administer.get_results import Statuses
+    from qsctl.core.admin.resolve import short_name
+
+    try:
+        resource = administration.queue_named(queue)
+        rows = Statuses(tuple(administration.statuses(resource))).rows()
+    except NotFound as error:
+        return "", {}, error.message
+    values: dict[str, float] = {}
+    missing: list[str] = []
+    for row in rows:
+        for each in conditions:
+            holds = each.holds(row)
+            value = row[each.field]
+            assert isinstance(value, int | float)
+            if each.field not in values or not holds:
+                values[each.field] = value
+            if not holds:
+                missing.append(f"{each.field} of queue {short_name(resource)} is {value:g}, wanted is {each.text}")
+    return short_name(resource), values, "; ".join(dict.fromkeys(missing))
+
+
+def _condition(text: str) -> Condition:
+    found = _CONDITION.fullmatch(text)
+    if found is None:
+        raise UsageError(
+            f"--until {text!r} is no condition",
+            remedy="Write it as current_message_count=0, with =, !=, <, <=, > or >=.",
+        )
+    return Condition(text.strip(), found[1], found[2], float(found[3]))

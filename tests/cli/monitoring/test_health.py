@@ -1,0 +1,157 @@
+"""`check service`, `check dead-letters`, `wait`, `doctor --service`: what a script and a monitoring system read."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from qsctl.cli.monitoring.check_service import of_services
+from qsctl.cli.monitoring.nagios import CheckStatus
+from qsctl.cli.service_options import TargetOptions
+from qsctl.errors import ExitStatus
+from tests.cli.administer.test_queue_commands import Shell
+from tests.dds.domains import claim_domain, release_domain
+from tests.patience import PATIENCE_S
+
+
+@pytest.fixture
+def qsctl(tmp_path: Path) -> Shell:
+    """Three orders, one of them dead."""
+    shell = Shell(tmp_path / "state")
+    for arguments in (
+        ("create-queue", "Dead", "--as-dead-letter"),
+        ("create-queue", "Orders", "--dead-letter", "Dead"),
+        ("produce", "Orders", "--text", "1", "--text", "2", "--text", "3"),
+        ("consume", "Orders", "--reject"),
+    ):
+        assert shell(*arguments).status == 0
+    return shell
+
+
+def test_service_that_answers_is_well(qsctl: Shell) -> None:
+    done = qsctl("check", "service")
+    assert done.status == CheckStatus.OK
+    assert done.out.startswith("OK: qsctl: answer_ms is ")
+
+
+@pytest.mark.parametrize(
+    ("measure", "value"),
+    [("message_count", 3), ("dead_letter_count", 1), ("waiting_count", 0), ("undeliverable_count", 0)],
+)
+def test_figure_of_a_service_against_thresholds(qsctl: Shell, measure: str, value: int) -> None:
+    done = qsctl("check", "service", "-m", measure, "-w", "0", "-c", "2", "-o", "json")
+    assert done.document["values"] == [{"label": "qsctl", "value": value}]
+    assert done.status == (
+        CheckStatus.OK if value == 0 else CheckStatus.WARNING if value <= 2 else CheckStatus.CRITICAL
+    )
+
+
+def test_missing_service_is_critical_whatever_the_thresholds(qsctl: Shell) -> None:
+    done = qsctl("check", "service", "--expect", "2", "-w", "100000")
+    assert done.status == CheckStatus.CRITICAL
+    assert "1 of 2 services answered" in done.out
+    domain = claim_domain()
+    try:
+        found = of_services("answer_ms", TargetOptions(f"dds:{domain}", timeout="200ms"), 1)
+    finally:
+        release_domain(domain)
+    assert found.values == ()
+    assert found.troubles == ("no service answered",)
+
+
+def test_dead_letters_warn_by_default(qsctl: Shell) -> None:
+    done = qsctl("check", "dead-letters")
+    assert done.status == CheckStatus.WARNING
+    assert "Dead: current_message_count is 1, allowed is 0" in done.out
+    assert qsctl("check", "dead-letters", "Dead", "-w", "5").status == CheckStatus.OK
+    assert qsctl("check", "dead-letters", "-w", "5", "-c", "0").status == CheckStatus.CRITICAL
+    assert qsctl("requeue", "Dead").status == 0
+    assert qsctl("check", "dead-letters").status == CheckStatus.OK
+
+
+def test_oldest_sample_has_an_age(qsctl: Shell) -> None:
+    assert qsctl("check", "dead-letters", "-m", "oldest_age_s", "-w", "1000000").status == CheckStatus.OK
+    assert qsctl("check", "queue", "Orders", "-m", "oldest_age_s", "-c", "@0:1000000").status == CheckStatus.CRITICAL
+    assert qsctl("flush-queue", "Orders").status == 0
+    done = qsctl("check", "queue", "Orders", "-m", "oldest_age_s", "-c", "0", "-o", "json")
+    assert done.document["values"][0]["value"] == 0
+
+
+def test_what_cannot_be_checked_is_unknown(qsctl: Shell) -> None:
+    for arguments in (("dead-letters", "Orders"), ("dead-letters", "-m", "size"), ("service", "-m", "size")):
+        assert qsctl("check", *arguments).status == CheckStatus.UNKNOWN
+    assert qsctl("delete-subscriber", "SharedSubscriber").status == 0
+    assert "no queue holds dead letters" in qsctl("check", "dead-letters").out
+
+
+def test_wait_ends_when_the_condition_holds(qsctl: Shell, tmp_path: Path) -> None:
+    other = Shell(tmp_path / "state")
+    consumed = threading.Thread(target=lambda: [time.sleep(0.05), other("consume", "Orders", "-n", "0")])
+    consumed.start()
+    done = qsctl(
+        "wait", "Orders", "--until", "current_message_count = 0", "--timeout", f"{PATIENCE_S}s", "--interval", "20ms"
+    )
+    consumed.join()
+    assert done.status == ExitStatus.DONE
+    assert "current_message_count is 0" in done.out
+
+
+def test_wait_that_is_over_tells_what_is_missing(qsctl: Shell) -> None:
+    done = qsctl("wait", "Orders", "--until", "current_message_count=0", "--timeout", "0s")
+    assert done.status == ExitStatus.NO_ANSWER
+    assert "current_message_count of queue DomainParticipant/SharedSubscriber/Orders is 2" in " ".join(done.err.split())
+    assert "there is no queue 'None'" in qsctl("wait", "None", "--timeout", "0s").err
+
+
+def test_every_condition_has_to_hold(qsctl: Shell) -> None:
+    wait = ("wait", "Orders", "--timeout", "0s", "--until", "current_message_count>=2")
+    assert qsctl(*wait).status == ExitStatus.DONE
+    assert qsctl(*wait, "--until", "current_sent_message_count!=0").status == ExitStatus.NO_ANSWER
+    assert qsctl("wait", "Orders", "--timeout", "0s").status == ExitStatus.DONE
+
+
+@pytest.mark.parametrize("condition", ["size=0", "current_message_count", "current_message_count=many", "queue_name=0"])
+def test_wrong_condition_is_a_usage_error(qsctl: Shell, condition: str) -> None:
+    done = qsctl("wait", "Orders", "--until", condition, "--timeout", "1m")
+    assert done.status == ExitStatus.USAGE
+    assert "--until" in done.err
+
+
+def test_doctor_looks_at_a_service(qsctl: Shell, tmp_path: Path) -> None:
+    done = qsctl("doctor", "--service", "embedded:")
+    assert done.status == ExitStatus.DONE
+    for found in ("1 dead letter", "2 samples and no consumer", "2 queues, 3 samples", "The service is well."):
+        assert found in done.out
+    done = qsctl("doctor", "--service", "embedded:", "--state-dir", str(tmp_path / "none"), "-o", "json")
+    assert done.status == ExitStatus.NO
+    assert not (tmp_path / "none").exists(), "looking makes no state"
+    (finding,) = done.document["findings"]
+    assert (finding["good"], finding["needed"]) == (False, True)
+
+
+def test_doctor_finds_a_full_queue_and_lost_samples(qsctl: Shell) -> None:
+    for arguments in (
+        ("delete-subscriber", "SharedSubscriber"),
+        ("create-subscriber", "SharedSubscriber"),
+        ("create-queue", "Small", "--max-count", "1"),
+        ("produce", "Small", "--text", "1", "--text", "2"),
+        ("consume", "Small", "--reject"),
+    ):
+        qsctl(*arguments)
+    shown = qsctl("doctor", "--service", "embedded:").out
+    assert "1 sample given up, and no dead-letter queue" in shown
+
+
+def test_metrics_are_listed_and_files_written(qsctl: Shell, tmp_path: Path) -> None:
+    names = [row["name"] for row in qsctl("metrics", "list", "-o", "json").document]
+    assert {"qsctl_queue_events_total", "qsctl_queue_samples", "qsctl_refused_messages_total"} <= set(names)
+    file = tmp_path / "dashboard.json"
+    assert qsctl("metrics", "dashboard", "--out", str(file)).status == 0
+    assert json.loads(file.read_text())["title"] == "qsctl queues"
+    assert qsctl("metrics", "dashboard").out == file.read_text()
+    assert qsctl("metrics", "dashboard", "--out", str(file)).status == ExitStatus.USAGE
+    assert qsctl("metrics", "alerts").out.startswith("# Alert rules")
