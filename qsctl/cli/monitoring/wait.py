@@ -79,10 +79,10 @@ class WaitedService(TargetOptions):
         return seconds(self.timeout, "--timeout")
 
     @contextmanager
-    def open(self, target: str = "", *, ends: bool = False) -> Iterator[Administration]:
+    def open(self, target: str = "", *, any_configuration: bool = False) -> Iterator[Administration]:
         """Connect to the service; see `ServiceOptions.open`."""
         answering = self if self.wait_s > LEAST_ANSWER_S else replace(self, timeout=f"{LEAST_ANSWER_S:g}s")
-        with super(WaitedService, answering).open(target, ends=ends) as administration:
+        with super(WaitedService, answering).open(target, any_configuration=any_configuration) as administration:
             yield administration
 
 
