@@ -16,6 +16,7 @@ from cyclonedds import _clayer as layer
 from cyclonedds.builtin import BuiltinDataReader
 from cyclonedds.internal import DDS
 
+from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Malformed, decoded
 from qsctl.transport.dds.raw import ONE_THREAD_AT_A_TIME
 
@@ -28,6 +29,9 @@ class Announcement(NamedTuple):
     Attributes:
         key: the endpoint's GUID, 16 octets.
         info: the binding's `SampleInfo`; without valid data the endpoint is gone, and the rest is empty.
+        type_name: the name of its type.
+        lifespan_ns: how long a writer's samples are of use; `INFINITE_NS` for ever, and for readers.
+        representations: XCDR1 as 0, XCDR2 as 2; what a writer writes, or what a reader reads; empty: XCDR1.
     """
 
     key: bytes
@@ -36,12 +40,17 @@ class Announcement(NamedTuple):
     user_data: bytes
     shared_subscriber: bytes | None
     info: Any
+    type_name: str = ""
+    lifespan_ns: Nanoseconds = INFINITE_NS
+    representations: tuple[int, ...] = ()
 
 
 class _Policies(NamedTuple):
     partitions: tuple[bytes, ...]
     user_data: bytes
     shared_subscriber: bytes | None
+    lifespan_ns: Nanoseconds = INFINITE_NS
+    representations: tuple[int, ...] = ()
 
 
 _NOTHING_SAID: Final = _Policies((), b"", None)
@@ -96,16 +105,28 @@ def _announcement(
     _participant_key: bytes,
     _participant_handle: int,
     topic_name: str | None,
-    _type_name: str | None,
+    type_name: str | None,
     policies: _Policies | None,
     info: Any,
     _type_id: bytes | None,
 ) -> Announcement:
-    return Announcement(bytes(key), topic_name or "", *(policies or _NOTHING_SAID), info)
+    said = policies or _NOTHING_SAID
+    return Announcement(
+        bytes(key),
+        topic_name or "",
+        said.partitions,
+        said.user_data,
+        said.shared_subscriber,
+        info,
+        type_name or "",
+        said.lifespan_ns,
+        said.representations,
+    )
 
 
 def _participant(key: bytes, policies: _Policies | None, info: Any) -> Announcement:
-    return Announcement(bytes(key), "", *(policies or _NOTHING_SAID), info)
+    said = policies or _NOTHING_SAID
+    return Announcement(bytes(key), "", said.partitions, said.user_data, said.shared_subscriber, info)
 
 
 def _key(key: bytes, *_rest: Any) -> bytes:
@@ -138,7 +159,25 @@ def _policies(pointer: int) -> _Policies:
     if library.dds_qget_prop(qos, SHARED_SUBSCRIBER_PROPERTY.encode(), ctypes.byref(text)) and text.value:
         subscriber = ctypes.string_at(text)
         library.dds_free(text)
-    return _Policies(tuple(partitions), user_data, subscriber)
+    lifespan_ns = ctypes.c_int64(INFINITE_NS)  # the library's for ever is the same number
+    library.dds_qget_lifespan(qos, ctypes.byref(lifespan_ns))
+    return _Policies(
+        tuple(partitions),
+        user_data,
+        subscriber,
+        max(lifespan_ns.value, 0),
+        _representations(library, qos),
+    )
+
+
+def _representations(library: Any, qos: Any) -> tuple[int, ...]:
+    count = ctypes.c_uint32()
+    values = ctypes.POINTER(ctypes.c_int16)()
+    if not library.dds_qget_data_representation(qos, ctypes.byref(count), ctypes.byref(values)):
+        return ()
+    representations = tuple(values[: count.value])
+    library.dds_free(values)
+    return representations
 
 
 @functools.cache
@@ -150,6 +189,8 @@ def _library() -> Any:
         ("dds_qget_userdata", [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
         ("dds_qget_partition", [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
         ("dds_qget_prop", [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]),
+        ("dds_qget_lifespan", [ctypes.c_void_p, ctypes.c_void_p]),
+        ("dds_qget_data_representation", [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
     ):
         function = getattr(library, name)
         function.argtypes = arguments

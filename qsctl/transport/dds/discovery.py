@@ -16,6 +16,7 @@ from cyclonedds.qos import Policy
 
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_GUID, Guid, decimal_from_text, guid_from_hex
+from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.transport.dds.announcements import SHARED_SUBSCRIBER_PROPERTY, Announcement, take_announcement
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.participant import Participant
@@ -58,6 +59,10 @@ class RemoteEndpoint:
     """The source GUID that a requester's reader gave, or nil."""
     unacked_threshold: int | None = None
     """The bound that a consumer's reader set itself, or None: the queue's holds."""
+    type_name: str = ""
+    lifespan_ns: Nanoseconds = INFINITE_NS
+    representations: tuple[int, ...] = ()
+    """As in `Announcement`."""
 
     @property
     def participant(self) -> bytes:
@@ -199,6 +204,9 @@ def endpoint_of(sample: Announcement, is_writer: bool) -> RemoteEndpoint:
         guid=_guid(traits, "guid"),
         source_guid=_guid(traits, "source"),
         unacked_threshold=_threshold(traits),
+        type_name=sample.type_name,
+        lifespan_ns=sample.lifespan_ns,
+        representations=sample.representations,
     )
 
 
