@@ -58,7 +58,8 @@ class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False)
 
     `lifespan_ns`, when finite, takes precedence over the queue's [QS 2.9]. `participant` is the name of the
     domain participant whose domain it arrived in. `related_*` route and correlate a reply [QS 2.11]. `attempt` counts
-    how often the producer wrote the sample; 0: not known.
+    how often the producer wrote the sample; 0: not known. One that `waits_when_full` waits outside a full queue,
+    whatever the replacement policy [QS 2.15.4]: its producer hears no acknowledgment, and is held back by reliability.
     """
 
     participant: str
@@ -72,6 +73,7 @@ class Write(msgspec.Struct, frozen=True, array_like=True, tag="write", gc=False)
     flags: int = 0
     lifespan_ns: Nanoseconds = INFINITE_NS
     attempt: int = 0
+    waits_when_full: bool = False
 
 
 class ConsumerJoined(msgspec.Struct, frozen=True, array_like=True, tag="joined", gc=False):

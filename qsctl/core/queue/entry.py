@@ -115,7 +115,7 @@ class Entry:
             context.answer(identity, _ACCEPTED)
         elif write.lifespan_ns <= 0:
             context.bounce(now, identity, BounceReason.EXPIRED)
-        elif context.refuses:
+        elif context.refuses and not write.waits_when_full:
             context.bounce(now, identity, BounceReason.NOT_STORED)
         else:
             self._find_no_room(now, write)
@@ -340,12 +340,14 @@ class Entry:
                 outbox.agenda.wake(sleeper, sample.expires_at_ns)
 
     def _find_no_room(self, now: Nanoseconds, write: Write) -> None:
-        self._limits.find_full(now)
-        if self._context.settings.limits.replacement is ReplacementKind.REJECT_WITHOUT_REPLACEMENT:
+        if not self._context.refuses:
+            self._limits.find_full(now)
+        rejects = self._context.settings.limits.replacement is ReplacementKind.REJECT_WITHOUT_REPLACEMENT
+        if rejects and not write.waits_when_full:
             self._context.bounce(now, write.identity, BounceReason.QUEUE_FULL)
         elif self._reader_cache.knows(write.identity):
             self._outbox.events.append(DuplicateDropped(now, self._name, write.identity))
-        elif self._reader_cache.is_full():
+        elif self._reader_cache.is_full() and not write.waits_when_full:
             # No answer at all: the producer goes on holding the sample, and writes it again.
             self._outbox.events.append(SampleBounced(now, self._name, write.identity, BounceReason.QUEUE_FULL))
         else:
