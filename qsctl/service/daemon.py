@@ -19,7 +19,7 @@ from typing import Final
 from qsctl.config.rules.replication import configuration_replication_of, instances_of
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.events import Event
-from qsctl.core.messages import CommandReply, CommandRequest, Inbound
+from qsctl.core.messages import CommandReply, CommandRequest, Inbound, QueueName
 from qsctl.core.turn import Released
 from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.service.config_snippets import ConfigSnippets, is_configuration_request
@@ -84,7 +84,14 @@ class Daemon:
         hosted = self.engine.hosted
         hosted.share_count = SHARE_COUNT
         self._snippets = ConfigSnippets(configuration, hosted)
-        self.transport = ServiceTransport(hosted.application_name, options.places, self._snippets, commands)
+        self.transport = ServiceTransport(
+            hosted.application_name,
+            options.places,
+            self._snippets,
+            commands,
+            configuration.types.class_of,
+            self._reads_on,
+        )
         self._replication: Replication | None = None
         if instances_of(hosted.settings(), configuration_replication_of(configuration)):
             self._replication = Replication(
@@ -260,6 +267,11 @@ class Daemon:
         if released.events:
             self._report(released.events)
 
+    def _reads_on(self, queue: QueueName) -> bool:
+        """Whether a queue takes what comes: nothing of it waits outside."""
+        hosted = self.engine.hosted.by_name.get(queue)
+        return hosted is None or not (hosted.reader_cache.arrivals or hosted.context.refuses)
+
     def _flush(self) -> None:
         self.transport.flush()
         self.engine.answers.reads_on = not self.transport.replies_wait
@@ -289,8 +301,10 @@ class Daemon:
         self.log.info(f"{self._says}leaving", cause=cause)
         self.transport.accept_no_more()
         deadline = time.monotonic_ns() + self.options.grace_ns
-        while (self.unanswered_count or self.engine.answers.is_answering) and time.monotonic_ns() < deadline:
+        while time.monotonic_ns() < deadline:
             inbox = self.transport.poll()
+            if not (inbox or self.unanswered_count or self.engine.answers.is_answering or self.transport.is_draining):
+                break
             if self._replication is not None:
                 self._replication.receive()
             self._loop.begin(inbox)

@@ -20,6 +20,7 @@ from tests.processes import end, start
 
 CONFIGURATION = """
 <dds>
+  {types}
   <queuing_service name="{name}">
     <administration><domain_id>{domain}</domain_id>{administration}</administration>
     {service}
@@ -53,7 +54,14 @@ class ServiceProcess:
         self.domain = domain
         self.name = parts.get("name", "Test")
         self.file = directory / f"{self.name}.xml"
-        values = {"name": self.name, "administration": "", "service": "", "subscriber": "S", "queues": ORDERS}
+        values = {
+            "name": self.name,
+            "administration": "",
+            "service": "",
+            "subscriber": "S",
+            "queues": ORDERS,
+            "types": "",
+        }
         values |= {"sessions": '<session name="s"/>'} | parts
         self.file.write_text(configuration.format(domain=domain, **values), encoding="utf-8")
         self.log = directory / f"{self.name}.log"

@@ -188,7 +188,7 @@ class Coordinator:
                 self.configuration,
                 service=part_of(settings, group),
                 service_qos=volatile,
-                types=TypeLibrary(),
+                types=TypeLibrary(self.configuration.types.definitions),
                 qos_libraries=QosLibraries(),
             )
             labelled = replace(options, log_label=str(len(self._processes)))

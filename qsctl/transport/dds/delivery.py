@@ -6,7 +6,7 @@ Decides: which endpoint a message belongs to. The driver polls, turns its engine
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from qsctl.core.messages import Inbound, ProducerLeft, QueueName
 from qsctl.core.queue.settings import SharedReaderQueueSettings
@@ -16,6 +16,8 @@ from qsctl.transport.dds.discovery import Discovery, RemoteEndpoint
 from qsctl.transport.dds.endpoint_trial import CANNOT_BE_MADE, reason_of
 from qsctl.transport.dds.endpoints import RETURN_NS, QueueEndpoints, TopicEndpoints
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.plain.flow import FlowDomains
+from qsctl.transport.dds.plain.topic import ClassOf, PlainSurroundings, PlainTopic, class_of_builtin
 from qsctl.transport.dds.replica_link import ReplicaLink
 from qsctl.transport.dds.wire_types import producer_acknowledgment_topic
 
@@ -27,9 +29,18 @@ class DomainDelivery:
         name: the `name` attribute of the domain participant.
         participant: its DDS participant; closed together with this.
         service_name: the application name that the endpoints announce.
+        class_of: the types of the configuration.
+        has_room: whether a queue, by its full name, reads on.
     """
 
-    def __init__(self, name: str, participant: Participant, service_name: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        participant: Participant,
+        service_name: str,
+        class_of: ClassOf = class_of_builtin,
+        has_room: Callable[[QueueName], bool] = lambda _: True,
+    ) -> None:
         self.name = name
         self.participant = participant
         self._service_name = service_name
@@ -42,6 +53,7 @@ class DomainDelivery:
         """When the queues of a topic are announced again, since a producer of it was out of sight and is back."""
         self.replica_link: ReplicaLink | None = None
         """The letters between replicas that travel in this domain."""
+        self._around = PlainSurroundings(FlowDomains(participant), class_of, has_room)
         self.accepts = True
         """Whether samples are taken from producers; a service that shuts down takes no more."""
 
@@ -89,9 +101,22 @@ class DomainDelivery:
         for queue in self._queues.values():
             queue.poll(inbox)
         if self.accepts:
+            self._around.flows.look()
             for topic in self._topics.values():
                 topic.poll(inbox)
+                if topic.plain is not None:
+                    topic.plain.poll(inbox)
+        elif self.is_draining:
+            self._around.flows.look()
+            for topic in self._topics.values():
+                if topic.plain is not None:
+                    topic.plain.drain(inbox)
         return inbox
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether samples of plain producers, which believe them to be here, are still to be read."""
+        return any(topic.plain is not None and topic.plain.is_open for topic in self._topics.values())
 
     @property
     def queues(self) -> Mapping[QueueName, QueueEndpoints]:
@@ -121,11 +146,13 @@ class DomainDelivery:
         """Leave the domain; peers see it at once."""
         for name in list(self._queues):
             self._close_queue(name)
+        self._around.flows.close()
         self._discovery.close()
         self.participant.close()
 
     def _open_queue(self, name: str, subscriber: str, settings: SharedReaderQueueSettings) -> None:
         queue = QueueEndpoints(self.participant, name, subscriber, settings, self._service_name)
+        is_new_topic = not settings.is_dead_letter and settings.topic_name not in self._topics
         if not settings.is_dead_letter:
             topic = self._topics.get(settings.topic_name)
             if topic is None:
@@ -140,18 +167,31 @@ class DomainDelivery:
                 except BaseException:
                     queue.close()
                     raise
+                topic.plain = PlainTopic(
+                    self.participant, self.name, settings, topic.queues, topic.replicas, self._around
+                )
                 self._topics[settings.topic_name] = topic
             topic.queues[name] = queue.topic_name
             if queue.replica != NIL_GUID:
                 topic.replicas[queue.topic_name] = queue.replica
             self._topic_of_queue[name] = topic
         self._queues[name] = queue
+        self._show_plain(queue, is_new_topic)
         for endpoint in self._discovery.endpoints():
             if not endpoint.is_writer and endpoint.topic_name in (
                 queue.topic_name,
                 producer_acknowledgment_topic(settings.topic_name),
             ):
                 self._appeared(endpoint, only=queue)
+
+    def _show_plain(self, queue: QueueEndpoints, is_new_topic: bool) -> None:
+        """Show a new queue the endpoints without qsctl that are there already, and its topic, if that is new too."""
+        there = self._discovery.endpoints()
+        boundary = self.participant.boundary
+        topic = self._topics[queue.settings.topic_name].plain if is_new_topic else None
+        for plain in (queue.plain, topic):
+            if plain is not None:
+                boundary.each("the endpoints that are there", there, plain.appeared, lambda at: there[at].key.hex())
 
     def _close_queue(self, name: str) -> None:
         queue = self._queues.pop(name)
@@ -180,6 +220,8 @@ class DomainDelivery:
     def _appeared(self, endpoint: RemoteEndpoint, *, only: QueueEndpoints | None = None) -> None:
         if self.replica_link is not None and only is None:
             self.replica_link.appeared(endpoint)
+        if only is None:
+            self._plain_appeared(endpoint)
         if endpoint.is_writer:
             if endpoint.returned and endpoint.traits.get("role") == "producer" and endpoint.topic_name in self._topics:
                 self._renewals[endpoint.topic_name] = time.monotonic_ns() + RETURN_NS
@@ -190,6 +232,13 @@ class DomainDelivery:
         for topic in self._topics.values():
             if producer_acknowledgment_topic(topic.topic_name) == endpoint.topic_name:
                 topic.reader_appeared(endpoint)
+
+    def _plain_appeared(self, endpoint: RemoteEndpoint) -> None:
+        for queue in self._queues.values():
+            queue.plain.appeared(endpoint)
+        for topic in self._topics.values():
+            if topic.plain is not None:
+                topic.plain.appeared(endpoint)
 
     def _announce_again(self) -> None:
         """What a producer wrote while it was out of sight is lost, and it waits for the answers: it is made to ask."""
@@ -203,6 +252,11 @@ class DomainDelivery:
     def _vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
         if self.replica_link is not None:
             self.replica_link.vanished(endpoint)
+        for queue in self._queues.values():
+            queue.plain.vanished(endpoint, inbox)
+        for each in self._topics.values():
+            if each.plain is not None:
+                each.plain.vanished(endpoint)
         if endpoint.is_writer:
             topic = self._topics.get(endpoint.topic_name)
             if topic is not None and endpoint.guid != NIL_GUID and endpoint.traits.get("role") == "producer":

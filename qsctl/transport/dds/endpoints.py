@@ -33,6 +33,8 @@ from qsctl.transport.dds.bodies import read_wire
 from qsctl.transport.dds.channels import AnswerChannel, FrameWriter, SampleChannel
 from qsctl.transport.dds.discovery import QUEUING_SERVICE, RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.plain.consumers import PlainConsumers
+from qsctl.transport.dds.plain.topic import PlainTopic
 from qsctl.transport.dds.qos import map_qos, reader_qos
 from qsctl.transport.dds.serialized_reader import SerializedReader
 from qsctl.transport.dds.wire_types import (
@@ -90,6 +92,8 @@ class TopicEndpoints:
         self._unclaimed: dict[Guid, list[tuple[str, Sequence[WriteAcknowledgment]]]] = {}
         self._unclaimed_count = 0
         self._busy: dict[Guid, AnswerChannel] = {}
+        self.plain: PlainTopic | None = None
+        """The producers without qsctl."""
 
     def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
         """A producer waits for answers on its own partition."""
@@ -135,7 +139,7 @@ class TopicEndpoints:
     def answer(self, queue: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> None:
         """Answer a producer for one of the queues."""
         label = self.queues.get(queue)
-        if label is None:
+        if label is None or (self.plain is not None and self.plain.answer(label, guid, answers)):
             return
         channel = self._channels.get(guid)
         if channel is not None:
@@ -156,7 +160,7 @@ class TopicEndpoints:
         """Send what was answered in this turn. False: some waits for room."""
         if self._busy:
             self._busy = {guid: channel for guid, channel in self._busy.items() if not channel.flush()}
-        return not self._busy
+        return (self.plain is None or self.plain.flush()) and not self._busy
 
     def writer_vanished(self, guid: Guid) -> None:
         """Forget what was kept for a producer that is gone."""
@@ -169,6 +173,8 @@ class TopicEndpoints:
         self._channels.clear()
         self._busy.clear()
         self._reader.close()
+        if self.plain is not None:
+            self.plain.close()
 
 
 class QueueEndpoints:
@@ -203,6 +209,8 @@ class QueueEndpoints:
         self._busy: dict[Guid, SampleChannel] = {}
         self._availabilities: dict[Guid, ConsumerAvailability] = {}
         """What each consumer said last: before it was seen to join, or before it was out of sight."""
+        self.plain = PlainConsumers(participant, name, subscriber, settings, self._qos_extra)
+        """The consumers without qsctl."""
         self._availability: SerializedReader[ConsumerAvailability] | None = None
         with ExitStack() as made:
             answers = participant.topic(self.answer_topic_name, WireAcknowledgmentFrame)
@@ -265,7 +273,7 @@ class QueueEndpoints:
     @property
     def is_joining(self) -> bool:
         """Whether a consumer is discovered and not reached yet."""
-        return bool(self._joining)
+        return bool(self._joining) or self.plain.is_joining
 
     def poll(self, inbox: list[Inbound]) -> bool:
         """Move what is there into the inbox, a turn's share: attached consumers, availability, answers.
@@ -276,6 +284,7 @@ class QueueEndpoints:
             self._let_join(inbox)
         if self._availability is not None:
             self._poll_availability(self._availability, inbox)
+        self.plain.poll(inbox)
         enough = len(inbox) + TURN_MESSAGES
         for _ in range(TAKES_MAX):
             taken = self._answers.take(FRAMES_AT_ONCE)
@@ -315,12 +324,14 @@ class QueueEndpoints:
         if channel is not None:
             channel.put(deliveries)
             self._busy[guid] = channel
+        else:
+            self.plain.deliver(guid, deliveries)
 
     def flush(self) -> bool:
         """Send what was delivered in this turn. False: some waits for room."""
         if self._busy:
             self._busy = {guid: channel for guid, channel in self._busy.items() if not channel.flush()}
-        return not self._busy
+        return self.plain.flush() and not self._busy
 
     def close(self) -> None:
         """Delete everything; consumers see the queue go."""
@@ -329,6 +340,7 @@ class QueueEndpoints:
         self._channels.clear()
         self._joining.clear()
         self._busy.clear()
+        self.plain.close()
         self._announcement.close()
         self._answers.close()
         if self._availability is not None:

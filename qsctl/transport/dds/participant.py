@@ -51,8 +51,12 @@ class DomainSettings:
     verbosity: str = "severe"
     """What Cyclone DDS itself logs, in its own words, on standard error."""
 
-    def document(self) -> str:
-        """The XML that Cyclone DDS is configured with."""
+    def document(self, *, stands_for: int | None = None) -> str:
+        """The XML that Cyclone DDS is configured with.
+
+        Args:
+            stands_for: the domain id by which others know the domain, where this process has another for it.
+        """
         interface = (
             f"<NetworkInterface address={quoteattr(self.interface)}/>"
             if self.interface[:1].isdigit()
@@ -75,7 +79,8 @@ class DomainSettings:
             f'<CycloneDDS><Domain Id="any"><General><Interfaces>{interface}</Interfaces>'
             f"<AllowMulticast>false</AllowMulticast>{sizes}{external}"
             f"{'<Transport>tcp</Transport>' if self.tcp else ''}</General>"
-            "<Discovery><ParticipantIndex>auto</ParticipantIndex>"
+            f"<Discovery>{'' if stands_for is None else f'<ExternalDomainId>{stands_for}</ExternalDomainId>'}"
+            "<ParticipantIndex>auto</ParticipantIndex>"
             f"<MaxAutoParticipantIndex>{self.participant_index_max}</MaxAutoParticipantIndex>"
             f"<LeaseDuration>{self.lease_duration_ns}ns</LeaseDuration>"
             f"<SPDPInterval>{min(ANNOUNCEMENT_NS, self.lease_duration_ns // 4)}ns</SPDPInterval>"
@@ -97,8 +102,8 @@ class _Domains:
         self._lock = threading.Lock()
         self._open: dict[int, tuple[Domain, str, int]] = {}
 
-    def enter(self, domain_id: int, settings: DomainSettings) -> None:
-        document = settings.document()
+    def enter(self, domain_id: int, settings: DomainSettings, *, stands_for: int | None = None) -> None:
+        document = settings.document(stands_for=stands_for)
         with self._lock:
             known = self._open.get(domain_id)
             if known is None:
@@ -185,6 +190,8 @@ class Participant:
         waiter: shared with other participants; without one it has its own.
         user_data: the policy with what others should know of it.
         boundary: what its readers' messages pass; shared with other participants, or its own.
+        instance: of the library's instances of the domain in this process the one to take part in. Each has threads of
+            its own that receive; others take all of them for one domain.
 
     Raises:
         UsageError: the domain id does not exist.
@@ -201,27 +208,30 @@ class Participant:
         waiter: Waiter | None = None,
         user_data: Any = None,
         boundary: Boundary | None = None,
+        instance: int = 0,
     ) -> None:
         if not 0 <= domain_id <= DOMAIN_ID_MAX:
             raise UsageError(
                 f"domain id {domain_id} does not exist", remedy=f"Domain ids run from 0 to {DOMAIN_ID_MAX}."
             )
         self.domain_id = domain_id
+        self.name = name
         self._owns_boundary = boundary is None
         self.boundary = boundary if boundary is not None else Boundary()
         self.settings = settings or DomainSettings()
+        self._own_id = domain_id + instance * (DOMAIN_ID_MAX + 1)
         try:
-            _DOMAINS.enter(domain_id, self.settings)
+            _DOMAINS.enter(self._own_id, self.settings, stands_for=domain_id if instance else None)
         except DDSException as error:
             raise self._cannot_start(error) from error
         try:
             policies = [*([Policy.EntityName(name)] if name else ()), *([user_data] if user_data is not None else ())]
             qos = Qos(*policies) if policies else None
-            self.entity: DomainParticipant | None = DomainParticipant(domain_id, qos=qos)
+            self.entity: DomainParticipant | None = DomainParticipant(self._own_id, qos=qos)
         except DDSException as error:
-            _DOMAINS.leave(domain_id)
+            _DOMAINS.leave(self._own_id)
             raise self._cannot_start(error) from error
-        LIBRARY_LOG.listen(domain_id, self.boundary)
+        LIBRARY_LOG.listen(self._own_id, self.boundary)
         self._owns_waiter = waiter is None
         self.waiter = waiter if waiter is not None else Waiter()
         self._topics: dict[str, Topic[Any]] = {}
@@ -291,7 +301,7 @@ class Participant:
             return
         if self._owns_waiter:
             self.waiter.close()
-        LIBRARY_LOG.forget(self.domain_id, self.boundary)
+        LIBRARY_LOG.forget(self._own_id, self.boundary)
         if self._owns_boundary:
             self.boundary.close()
         self._topics.clear()
@@ -299,4 +309,4 @@ class Participant:
             self._undertaker.shutdown()
         close_entity(self.entity)
         self.entity = None
-        _DOMAINS.leave(self.domain_id)
+        _DOMAINS.leave(self._own_id)

@@ -23,6 +23,10 @@ from qsctl.transport.dds.discovery import traits_policy
 READER_FRAMES_MAX: Final = 4096
 """Frames that wait in a reader; then its writers are held back, and with them their producers."""
 
+PLAIN_SAMPLES_MAX: Final = 1024
+"""Samples of applications without qsctl that wait in a reader, unless the queue's own reader QoS says how many."""
+
+_BOTH: Final = Policy.DataRepresentation(use_cdrv0_representation=True, use_xcdrv2_representation=True)
 _ALIGNED_WIRE: Final = Policy.DataRepresentation(use_cdrv0_representation=True)
 _XCDR2: Final = Policy.DataRepresentation(use_xcdrv2_representation=True)
 _NEVER_BLOCK: Final = Policy.Reliability.Reliable(0)
@@ -56,6 +60,14 @@ def reader_qos(
         *((_ALIGNED_WIRE,) if only_xcdr1 else ()),
         *_said(traits),
     )
+
+
+def plain_reader_qos(
+    *, traits: Mapping[str, str] | None = None, samples_max: int = PLAIN_SAMPLES_MAX, extra: Sequence[Any] = ()
+) -> Qos:
+    """A reliable reader of both representations, for what applications without qsctl write."""
+    limits = Policy.ResourceLimits(max_samples=samples_max, max_instances=-1, max_samples_per_instance=samples_max)
+    return Qos(*extra, _NEVER_BLOCK, Policy.History.KeepAll, limits, _BOTH, *_said(traits))
 
 
 def last_value_qos(*, in_xcdr2: bool = False) -> Qos:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -43,6 +43,7 @@ from qsctl.transport.dds.library_log import LIBRARY_LOG
 from qsctl.transport.dds.link_domain import LinkDomain
 from qsctl.transport.dds.namesakes import LOOK_EVERY_NS, Namesakes, service_policy
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
+from qsctl.transport.dds.plain.topic import ClassOf, class_of_builtin
 from qsctl.transport.dds.replica_link import ReplicaLink
 
 MessageKind = TypeVar("MessageKind")
@@ -101,6 +102,8 @@ class ServiceTransport:
         places: the domains.
         snippets: reads the bodies of CREATE commands.
         commands: where commands come from when `places` has no administration.
+        class_of: the classes of the configuration's types, for producers without qsctl.
+        has_room: whether nothing waits outside a queue, by its full name: then producers without qsctl are read on.
 
     Raises:
         UsageError, Refused, Unavailable: a participant cannot be made; nothing stays open.
@@ -112,6 +115,8 @@ class ServiceTransport:
         places: ServicePlaces,
         snippets: SnippetReader,
         commands: CommandSource | None = None,
+        class_of: ClassOf = class_of_builtin,
+        has_room: Callable[[QueueName], bool] = lambda _: True,
     ) -> None:
         self.application_name = application_name
         self.boundary = Boundary()
@@ -139,7 +144,7 @@ class ServiceTransport:
         try:
             for name, place in places.participants.items() if places.delivers else ():
                 participant = self._open(place, name)
-                self._deliveries[name] = DomainDelivery(name, participant, application_name)
+                self._deliveries[name] = DomainDelivery(name, participant, application_name, class_of, has_room)
             if places.administration is not None:
                 participant = self._open(places.administration, "administration")
                 self._participants.append(participant)
@@ -316,6 +321,11 @@ class ServiceTransport:
         """Take no sample from a producer any more; consumers may still answer."""
         for delivery in self._deliveries.values():
             delivery.accepts = False
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether samples that came before are still to be read, since no more are taken."""
+        return any(delivery.is_draining for delivery in self._deliveries.values())
 
     def close(self) -> None:
         """Leave every domain; what was flushed is still sent."""

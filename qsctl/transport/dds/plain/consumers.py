@@ -1,0 +1,312 @@
+"""The consumers of a queue that have no qsctl: `Delivery` to each, `Acknowledgment` and `Availability` from them.
+
+Decides: when a consumer has joined and when it has left, and whose acknowledgments count. It has joined when its reader
+is matched and a writer of acknowledgments of the same process too; it speaks for itself alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from qsctl.core.messages import (
+    Acknowledgment,
+    ConsumerAvailability,
+    ConsumerJoined,
+    ConsumerLeft,
+    Delivery,
+    Inbound,
+)
+from qsctl.core.queue.settings import SharedReaderQueueSettings
+from qsctl.identity import NIL_GUID, Guid
+from qsctl.instant import SECOND_NS, Nanoseconds
+from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.channels import FrameWriter
+from qsctl.transport.dds.discovery import RemoteEndpoint, participant_of
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.plain.idl import (
+    PlainAcknowledgment,
+    PlainAvailability,
+    PlainDelivery,
+    acknowledgment_topic,
+    availability_topic,
+    delivery_topic,
+)
+from qsctl.transport.dds.plain.octets import (
+    XCDR1,
+    XCDR2,
+    ReadAvailability,
+    pack_delivery,
+    read_acknowledgment,
+    read_availability,
+)
+from qsctl.transport.dds.plain.partitions import is_alone, reads_xcdr2_only
+from qsctl.transport.dds.plain.sender_reader import SenderReader
+
+RETURN_NS: Final[Nanoseconds] = SECOND_NS
+"""How long a consumer that was out of sight and is back is left alone: it does not know yet that its channel ended."""
+
+TURN_MESSAGES: Final = 256
+TAKES_MAX: Final = 64
+"""A turn takes about so many messages, and takes so often at most, whatever it gets."""
+
+AVAILABILITIES_MAX: Final = 10_000
+"""Consumers and processes whose last word on their availability is kept."""
+
+
+class DeliveryChannel:
+    """Samples to one consumer.
+
+    Args:
+        participant: of the service.
+        topic_name: that of deliveries.
+        endpoint: the consumer's reader, in a partition of its own.
+        extra: policies of the queue's `<datawriter_qos>`.
+    """
+
+    def __init__(
+        self, participant: Participant, topic_name: str, endpoint: RemoteEndpoint, extra: Sequence[Any]
+    ) -> None:
+        self.endpoint = endpoint
+        self.guid = Guid(endpoint.key)
+        self.not_before = time.monotonic_ns() + (RETURN_NS if endpoint.returned else 0)
+        in_xcdr2 = reads_xcdr2_only(endpoint)
+        self._header = XCDR2 if in_xcdr2 else XCDR1
+        self._writer = FrameWriter(
+            participant,
+            participant.topic(topic_name, PlainDelivery),
+            partition=endpoint.partitions[0],
+            traits={"role": "lane"},
+            extra=extra,
+            in_xcdr2=in_xcdr2,
+        )
+
+    def reaches_peer(self) -> bool:
+        """Whether the consumer's own reader, not only one that looks on, is matched."""
+        return time.monotonic_ns() >= self.not_before and self.endpoint.handle in self._writer.writer.matched_handles()
+
+    def put(self, deliveries: Sequence[Delivery]) -> None:
+        """Send samples with this turn's flush."""
+        for delivery in deliveries:
+            self._writer.put(pack_delivery(delivery, self._header))
+
+    def flush(self) -> bool:
+        """Send what was put. False: the consumer's cache is full, some waits."""
+        return self._writer.flush()
+
+    def close(self) -> None:
+        """Delete the writer; the others are not made to wait for that."""
+        self._writer.discard()
+
+
+class PlainConsumers:
+    """Those of one queue. There is nothing of it in DDS until an endpoint of one is discovered.
+
+    Args:
+        participant: of the service.
+        name: the queue's full name.
+        subscriber: the name of its shared subscriber.
+        settings: the queue's.
+        extra: policies of its `<datawriter_qos>`.
+    """
+
+    def __init__(
+        self,
+        participant: Participant,
+        name: str,
+        subscriber: str,
+        settings: SharedReaderQueueSettings,
+        extra: Sequence[Any],
+    ) -> None:
+        self._participant = participant
+        self._name = name
+        self._allows_feedback = settings.distribution.allow_consumer_feedback
+        self._extra = extra
+        topic = settings.topic_name
+        self.delivery_topic = delivery_topic(topic, subscriber)
+        self.acknowledgment_topic = acknowledgment_topic(topic, subscriber)
+        self.availability_topic = availability_topic(topic, subscriber)
+        self._acknowledgments: SenderReader[Acknowledgment] | None = None
+        self._availability: SenderReader[list[ConsumerAvailability]] | None = None
+        self._joining: list[DeliveryChannel] = []
+        self._channels: dict[Guid, DeliveryChannel] = {}
+        self._busy: dict[Guid, DeliveryChannel] = {}
+        self._answering: dict[int, bytes] = {}
+        """Processes that write acknowledgments, by the handles of their writers."""
+        self._said: dict[bytes, ReadAvailability] = {}
+        """What consumers, and whole processes, said last of their availability."""
+
+    @property
+    def is_joining(self) -> bool:
+        """Whether one is there whose reader is to be reached soon."""
+        return any(channel.endpoint.participant in self._answering.values() for channel in self._joining)
+
+    def appeared(self, endpoint: RemoteEndpoint) -> None:
+        """Take notice of an endpoint of any topic.
+
+        Raises:
+            Malformed: a reader of deliveries has no partition of its own.
+        """
+        if endpoint.is_writer:
+            if endpoint.topic_name == self.acknowledgment_topic:
+                self._open_acknowledgments().note(endpoint)
+                self._answering[endpoint.handle] = endpoint.participant
+            elif endpoint.topic_name == self.availability_topic and self._allows_feedback:
+                self._open_availability().note(endpoint)
+        elif endpoint.topic_name == self.delivery_topic:
+            others = [each.endpoint for each in (*self._channels.values(), *self._joining)]
+            if is_alone(endpoint, others):
+                self._open_acknowledgments()
+                self._joining.append(DeliveryChannel(self._participant, self.delivery_topic, endpoint, self._extra))
+
+    def vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
+        """Let a consumer go whose reader is gone, or who cannot acknowledge any more; what it sent before counts."""
+        if endpoint.topic_name == self.acknowledgment_topic and endpoint.is_writer:
+            self.poll_all(inbox)
+            self._answering.pop(endpoint.handle, None)
+            if endpoint.participant not in self._answering.values():
+                for channel in [
+                    each for each in self._channels.values() if each.endpoint.participant == endpoint.participant
+                ]:
+                    self._leave(channel, inbox)
+                    self._joining.append(
+                        DeliveryChannel(self._participant, self.delivery_topic, channel.endpoint, self._extra)
+                    )
+        elif endpoint.topic_name == self.delivery_topic and not endpoint.is_writer:
+            self.poll_all(inbox)
+            for channel in self._joining:
+                if channel.endpoint.handle == endpoint.handle:
+                    self._joining.remove(channel)
+                    channel.close()
+                    break
+            joined = self._channels.get(Guid(endpoint.key))
+            if joined is not None and joined.endpoint.handle == endpoint.handle:
+                self._leave(joined, inbox)
+            self._said.pop(endpoint.key, None)
+
+    def poll(self, inbox: list[Inbound]) -> bool:
+        """Move what is there into the inbox, a turn's share of it. False: no acknowledgment is left."""
+        if self._joining:
+            self._let_join(inbox)
+        if self._availability is not None:
+            for each in self._availability.take() or ():
+                inbox += each
+        if self._acknowledgments is None:
+            return False
+        enough = len(inbox) + TURN_MESSAGES
+        for _ in range(TAKES_MAX):
+            taken = self._acknowledgments.take()
+            if taken is None:
+                return False
+            inbox += taken
+            if len(inbox) >= enough:
+                break
+        return True
+
+    def poll_all(self, inbox: list[Inbound]) -> None:
+        """Move everything that is there into the inbox."""
+        while self.poll(inbox):
+            pass
+
+    def deliver(self, guid: Guid, deliveries: Sequence[Delivery]) -> None:
+        """Put samples into their consumer's channel; without one the consumer is leaving and the samples come back."""
+        channel = self._channels.get(guid)
+        if channel is not None:
+            channel.put(deliveries)
+            self._busy[guid] = channel
+
+    def flush(self) -> bool:
+        """Send what was delivered in this turn. False: some waits for room."""
+        if self._busy:
+            self._busy = {guid: channel for guid, channel in self._busy.items() if not channel.flush()}
+        return not self._busy
+
+    def close(self) -> None:
+        """Delete everything; consumers see the queue go."""
+        for channel in (*self._channels.values(), *self._joining):
+            channel.close()
+        self._channels.clear()
+        self._joining.clear()
+        self._busy.clear()
+        if self._acknowledgments is not None:
+            self._acknowledgments.close()
+        if self._availability is not None:
+            self._availability.close()
+
+    def _open_acknowledgments(self) -> SenderReader[Acknowledgment]:
+        if self._acknowledgments is None:
+            self._acknowledgments = SenderReader(
+                self._participant, self.acknowledgment_topic, PlainAcknowledgment, self._acknowledged
+            )
+        return self._acknowledgments
+
+    def _open_availability(self) -> SenderReader[list[ConsumerAvailability]]:
+        if self._availability is None:
+            self._availability = SenderReader(
+                self._participant, self.availability_topic, PlainAvailability, self._available
+            )
+        return self._availability
+
+    def _acknowledged(self, data: bytes, process: bytes) -> Acknowledgment:
+        consumer, identity, response = read_acknowledgment(data)
+        self._require_own(consumer, process)
+        return Acknowledgment(self._name, consumer, identity, response)
+
+    def _available(self, data: bytes, process: bytes) -> list[ConsumerAvailability]:
+        read = read_availability(data)
+        if read.consumer == NIL_GUID:
+            consumers = [guid for guid in self._channels if participant_of(guid) == process]
+            self._keep(process, read)
+        else:
+            self._require_own(read.consumer, process)
+            consumers = [read.consumer]
+            self._keep(read.consumer, read)
+        return [
+            ConsumerAvailability(self._name, consumer, read.reception_enabled, read.unacked_threshold)
+            for consumer in consumers
+        ]
+
+    def _require_own(self, consumer: Guid, process: bytes) -> None:
+        if participant_of(consumer) != process:
+            raise Malformed(f"a process speaks for a consumer of another one, {consumer.hex()}")
+
+    def _keep(self, key: bytes, said: ReadAvailability) -> None:
+        self._said.pop(key, None)
+        self._said[key] = said
+        if len(self._said) > AVAILABILITIES_MAX:
+            del self._said[next(iter(self._said))]
+
+    def _let_join(self, inbox: list[Inbound]) -> None:
+        processes = set(self._answering.values())
+        still: list[DeliveryChannel] = []
+        for channel in self._joining:
+            endpoint = channel.endpoint
+            if endpoint.participant not in processes or not self._hears(endpoint) or not channel.reaches_peer():
+                still.append(channel)
+                continue
+            self._channels[channel.guid] = channel
+            inbox.append(
+                ConsumerJoined(
+                    self._name, channel.guid, endpoint.source_guid, unacked_threshold=endpoint.unacked_threshold
+                )
+            )
+            said = self._said.get(channel.guid) or self._said.get(endpoint.participant)
+            if said is not None:
+                inbox.append(
+                    ConsumerAvailability(self._name, channel.guid, said.reception_enabled, said.unacked_threshold)
+                )
+        self._joining = still
+
+    def _hears(self, endpoint: RemoteEndpoint) -> bool:
+        """Whether acknowledgments of its process are read here."""
+        reader = self._acknowledgments
+        return reader is not None and any(
+            reader.is_matched(handle) for handle, process in self._answering.items() if process == endpoint.participant
+        )
+
+    def _leave(self, channel: DeliveryChannel, inbox: list[Inbound]) -> None:
+        del self._channels[channel.guid]
+        self._busy.pop(channel.guid, None)
+        channel.close()
+        inbox.append(ConsumerLeft(self._name, channel.guid))

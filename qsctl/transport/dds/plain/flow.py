@@ -1,0 +1,188 @@
+"""Domain instances in which plain samples are read, apart from everything else of the service.
+
+Decides: what a reader that is not read may stop. Cyclone DDS has one thread in a domain instance that hands samples to
+readers, and it waits where a reader is full: that is the flow control which holds reliable writers back. In the
+instance of everything else it would wait with the acknowledgments that make room behind it, for ever. So plain samples
+are read in instances of their own, which appear as one domain to others, and the topics of a service are spread over
+them: a full queue holds back its own producers and few others.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication
+from cyclonedds.core import InstanceState
+
+from qsctl.identity import Guid
+from qsctl.instant import INFINITE_NS, Nanoseconds
+from qsctl.transport.dds.announcements import Announcement, take_announcement
+from qsctl.transport.dds.incompatible_peers import IncompatiblePeers
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
+from qsctl.transport.dds.raw import close_entity
+
+INSTANCES_MAX: Final = 8
+"""Domain instances of a participant for plain samples; further topics share them. Each has five threads."""
+
+DEPARTED_WRITERS_MAX: Final = 10_000
+"""Writers that are gone, and may have left samples that are not read yet."""
+
+TAKES_MAX: Final = 500
+
+COPY: Final = b"qsctl;role=copy"
+"""What a writer says of itself that repeats samples of a queue for those who look on: nothing of it is enqueued."""
+
+TIMESTAMP_END_NS: Final[Nanoseconds] = 2**62
+"""No source timestamp is as late; one that is counts as none."""
+
+
+class PlainWriter:
+    """A writer without qsctl: who it is, and how its samples are numbered.
+
+    Cyclone DDS does not say what sequence number a sample has. Its source timestamp is as good: it is the writer's own,
+    it grows, it goes on growing where the service or the writer's process is started again, and it is the same for
+    every replica.
+    """
+
+    __slots__ = ("_last_number", "guid", "is_copy", "lifespan_ns")
+
+    def __init__(self, said: Announcement) -> None:
+        self.guid = Guid(said.key)
+        self.lifespan_ns = said.lifespan_ns
+        self.is_copy = said.user_data == COPY
+        self._last_number = 0
+
+    def number(self, source_timestamp_ns: Nanoseconds, now: Nanoseconds) -> int:
+        """Return the sequence number of its next sample: its timestamp, or more where another has that already."""
+        if not 0 < source_timestamp_ns < TIMESTAMP_END_NS:
+            source_timestamp_ns = now
+        self._last_number = max(source_timestamp_ns, self._last_number + 1)
+        return self._last_number
+
+
+class FlowDomain:
+    """One such instance: a participant, and who writes in its domain.
+
+    Writers are looked at here and not by `Discovery`: one that came, wrote and went between two looks is wanted too.
+    """
+
+    def __init__(self, participant: Participant) -> None:
+        self.participant = participant
+        self._incompatible = IncompatiblePeers(participant)
+        assert participant.entity is not None
+        self._announcements: BuiltinDataReader | None = BuiltinDataReader(
+            participant.entity, BuiltinTopicDcpsPublication
+        )
+        self._writers: dict[int, PlainWriter] = {}
+        self._departed: OrderedDict[int, PlainWriter] = OrderedDict()
+
+    def look(self) -> None:
+        """Take notice of writers that came and went; cheap when there are none."""
+        self._incompatible.turn()
+        boundary = self.participant.boundary
+        for _ in range(TAKES_MAX):
+            # One at a time: what cannot be read at all takes no other with it.
+            taken = boundary.each("the discovery of writers", (self._announcements,), _take, _unknown_peer)
+            if taken == [None]:
+                return
+            for said in taken:
+                if said is not None:
+                    self._note(said)
+
+    def _note(self, said: Announcement) -> None:
+        handle = said.info.instance_handle
+        writer = self._writers.get(handle) or self._departed.pop(handle, None)
+        if writer is None and said.info.valid_data:
+            writer = PlainWriter(said)
+        if writer is None:
+            return
+        if said.info.instance_state == InstanceState.Alive:
+            self._writers[handle] = writer
+            return
+        self._writers.pop(handle, None)
+        self._departed[handle] = writer
+        if len(self._departed) > DEPARTED_WRITERS_MAX:
+            self._departed.popitem(last=False)
+
+    def writer(self, handle: int) -> PlainWriter | None:
+        """Return the writer that a sample names by its handle, also one that has left; None: it is not known."""
+        found = self._writers.get(handle) or self._departed.get(handle)
+        if found is None:
+            self.look()
+            found = self._writers.get(handle) or self._departed.get(handle)
+        return found
+
+    def close(self) -> None:
+        """Leave the domain."""
+        self._incompatible.close()
+        close_entity(self._announcements)
+        self._announcements = None
+        self.participant.close()
+
+
+def _take(reader: BuiltinDataReader | None) -> Announcement | None:
+    return None if reader is None else take_announcement(reader)
+
+
+def _unknown_peer(_index: int) -> str:
+    return UNKNOWN_PEER
+
+
+class FlowDomains:
+    """The instances beside one domain participant of a service, opened when a plain producer is there.
+
+    Args:
+        beside: the service's participant, whose domain, settings, waiter and boundary they share.
+    """
+
+    def __init__(self, beside: Participant) -> None:
+        self._beside = beside
+        self._open: list[FlowDomain] = []
+        self._topics: list[str] = []
+
+    def of_topic(self, topic_name: str) -> FlowDomain:
+        """Return the instance that a topic is read in.
+
+        Raises:
+            Refused, Unavailable: it cannot be made.
+        """
+        if topic_name not in self._topics:
+            self._topics.append(topic_name)
+        index = self._topics.index(topic_name) % INSTANCES_MAX
+        while len(self._open) <= index:
+            beside = self._beside
+            participant = Participant(
+                beside.domain_id,
+                beside.settings,
+                name=f"{beside.name}: plain samples",
+                waiter=beside.waiter,
+                boundary=beside.boundary,
+                instance=len(self._open) + 1,
+            )
+            self._open.append(FlowDomain(participant))
+        return self._open[index]
+
+    def look(self) -> None:
+        """Take notice of what changed in each."""
+        for each in self._open:
+            each.look()
+
+    def close(self) -> None:
+        """Leave the domain with all of them."""
+        for each in self._open:
+            each.close()
+        self._open.clear()
+        self._topics.clear()
+
+
+def remaining_ns(lifespan_ns: Nanoseconds, source_timestamp_ns: Nanoseconds, now: Nanoseconds) -> Nanoseconds:
+    """Return what is left of a lifespan that counts from a source timestamp; at least 0.
+
+    A timestamp of the future, of a clock that is ahead, takes nothing of it and adds nothing.
+    """
+    if lifespan_ns >= INFINITE_NS:
+        return INFINITE_NS
+    age_ns = max(0, now - source_timestamp_ns) if 0 < source_timestamp_ns < TIMESTAMP_END_NS else 0
+    return max(0, lifespan_ns - age_ns)

@@ -1,0 +1,122 @@
+"""The types and topics of `schemas/qsctl_queue.idl`, as the binding wants them.
+
+Decides: nothing; the IDL does. Every member stands where both versions of CDR align it alike, so `octets` packs one
+layout for both.
+"""
+
+# The binding reads these annotations itself; to a type checker they are no types.
+# mypy: disable-error-code="type-arg,assignment,valid-type"
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from cyclonedds.idl import IdlStruct
+from cyclonedds.idl.annotations import final
+from cyclonedds.idl.types import array, bounded_str, byte, int32, int64, sequence, uint32, uint64
+
+PREFIX: Final = "qsctl/"
+"""What the topics of the IDL begin with."""
+
+_NIL_OCTETS: Final = bytes(16)
+
+
+@dataclass
+@final
+class PlainGuid(IdlStruct, typename="qsctl.Guid"):
+    """`Guid`."""
+
+    value: array[byte, 16] = _NIL_OCTETS
+
+
+@dataclass
+@final
+class PlainIdentity(IdlStruct, typename="qsctl.SampleIdentity"):
+    """`SampleIdentity`."""
+
+    writer_guid: PlainGuid = field(default_factory=PlainGuid)
+    sequence_number: uint64 = 0
+
+
+@dataclass
+@final
+class PlainDelivery(IdlStruct, typename="qsctl.Delivery"):
+    """`Delivery`."""
+
+    consumer: PlainGuid = field(default_factory=PlainGuid)
+    identity: PlainIdentity = field(default_factory=PlainIdentity)
+    source_guid: PlainGuid = field(default_factory=PlainGuid)
+    related_source_guid: PlainGuid = field(default_factory=PlainGuid)
+    related_identity: PlainIdentity = field(default_factory=PlainIdentity)
+    attempt: uint32 = 0
+    flags: uint32 = 0
+    payload: sequence[byte] = b""
+
+
+@dataclass
+@final
+class PlainAcknowledgment(IdlStruct, typename="qsctl.Acknowledgment"):
+    """`Acknowledgment`."""
+
+    consumer: PlainGuid = field(default_factory=PlainGuid)
+    identity: PlainIdentity = field(default_factory=PlainIdentity)
+    response: uint32 = 1
+
+
+@dataclass
+@final
+class PlainAvailability(IdlStruct, typename="qsctl.Availability"):
+    """`Availability`."""
+
+    consumer: PlainGuid = field(default_factory=PlainGuid)
+    unacked_threshold: int32 = -1
+    reception_enabled: bool = True
+
+
+@dataclass
+@final
+class PlainWrite(IdlStruct, typename="qsctl.Write"):
+    """`Write`."""
+
+    identity: PlainIdentity = field(default_factory=PlainIdentity)
+    source_guid: PlainGuid = field(default_factory=PlainGuid)
+    related_source_guid: PlainGuid = field(default_factory=PlainGuid)
+    related_identity: PlainIdentity = field(default_factory=PlainIdentity)
+    lifespan_ns: int64 = 0
+    flags: uint32 = 0
+    payload: sequence[byte] = b""
+
+
+@dataclass
+@final
+class PlainWriteAcknowledgment(IdlStruct, typename="qsctl.WriteAcknowledgment"):
+    """`WriteAcknowledgment`."""
+
+    identity: PlainIdentity = field(default_factory=PlainIdentity)
+    source_timestamp_ns: int64 = 0
+    response: uint32 = 1
+    queue: bounded_str[255] = ""
+
+
+def write_topic(topic_name: str) -> str:
+    """Where producers write samples with numbers of their own, requests and replies."""
+    return f"{PREFIX}{topic_name}/write"
+
+
+def write_acknowledgment_topic(topic_name: str) -> str:
+    """Where producers that ask are told what became of their samples."""
+    return f"{PREFIX}{topic_name}/write_acknowledgment"
+
+
+def delivery_topic(topic_name: str, subscriber: str) -> str:
+    """Where consumers get their samples."""
+    return f"{PREFIX}{topic_name}/{subscriber}/delivery"
+
+
+def acknowledgment_topic(topic_name: str, subscriber: str) -> str:
+    """Where consumers say what became of them."""
+    return f"{PREFIX}{topic_name}/{subscriber}/acknowledgment"
+
+
+def availability_topic(topic_name: str, subscriber: str) -> str:
+    """Where consumers say how many they want."""
+    return f"{PREFIX}{topic_name}/{subscriber}/availability"

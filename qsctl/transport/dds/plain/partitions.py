@@ -1,0 +1,44 @@
+"""How a reader of what is meant for one peer alone shows that it is alone: by a partition of its own.
+
+Decides: who gets a writer of its own, who only looks on, and who is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.discovery import RemoteEndpoint
+
+_PATTERN: Final = frozenset("*?[")
+_XCDR1: Final = 0
+"""The number of the representation; a reader that names none reads it."""
+
+
+def is_alone(endpoint: RemoteEndpoint, others: Iterable[RemoteEndpoint]) -> bool:
+    """Return whether a reader is to have a writer of its own; one of a pattern looks on.
+
+    Raises:
+        Malformed: it is in no partition, in several, or in one that another reader is in.
+    """
+    if any(_PATTERN & set(name) for name in endpoint.partitions):
+        return False
+    if len(endpoint.partitions) != 1 or not endpoint.partitions[0]:
+        count = len([name for name in endpoint.partitions if name])
+        raise Malformed(
+            f"a reader of {endpoint.topic_name} is in {f'{count} partitions' if count else 'no partition'}; give its "
+            "subscriber one, of a name that nobody else uses"
+        )
+    (partition,) = endpoint.partitions
+    if any(partition in each.partitions and each.handle != endpoint.handle for each in others):
+        raise Malformed(
+            f"a reader of {endpoint.topic_name} is in partition {partition[:64]!r}, where another one is: both would "
+            "get what is meant for one"
+        )
+    return True
+
+
+def reads_xcdr2_only(endpoint: RemoteEndpoint) -> bool:
+    """Return whether a reader wants XCDR2; most read both, or XCDR1."""
+    return bool(endpoint.representations) and _XCDR1 not in endpoint.representations

@@ -1,0 +1,177 @@
+"""A topic's producers without qsctl: their samples in, and what becomes of them out.
+
+Decides: which writers of a topic are such producers. The wrappers' write frames, of another type, on the same topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from qsctl.config.types import TypeLibrary
+from qsctl.core.messages import Inbound, QueueName, WriteAcknowledgment
+from qsctl.core.queue.settings import UNLIMITED, SharedReaderQueueSettings
+from qsctl.errors import QsctlError
+from qsctl.identity import Guid
+from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.discovery import RemoteEndpoint
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.plain.answers import ProducerAnswers
+from qsctl.transport.dds.plain.flow import FlowDomains
+from qsctl.transport.dds.plain.idl import PlainWrite, write_topic
+from qsctl.transport.dds.plain.intake import Intake, Origins, PlainReader
+from qsctl.transport.dds.plain.payloads import payload_of
+from qsctl.transport.dds.qos import PLAIN_SAMPLES_MAX, map_qos
+
+FRAME_TYPE: Final = "RTI::QueuingService::SampleFrame"
+
+DEFAULT_TYPE: Final = "DDS::Octets"
+"""What a queue without a type holds."""
+
+ClassOf: TypeAlias = Callable[[str], type[Any]]
+"""The binding's class of a type of the configuration; raises `QsctlError` where there is none."""
+
+
+def class_of_builtin(type_name: str) -> type[Any]:
+    """Return the class of a builtin type: what a service without types of its own knows.
+
+    Raises:
+        NotFound: it is none.
+    """
+    return TypeLibrary().class_of(type_name)
+
+
+class PlainSurroundings(NamedTuple):
+    """What the endpoints of applications without qsctl need of their service.
+
+    Attributes:
+        flows: where their samples are read.
+        class_of: the types of the configuration.
+        has_room: whether nothing waits outside a queue: then its topic is read on.
+    """
+
+    flows: FlowDomains
+    class_of: ClassOf
+    has_room: Callable[[QueueName], bool]
+
+
+class PlainTopic:
+    """The producers of one topic. There is nothing of it in DDS until one is discovered.
+
+    Args:
+        participant: of the service.
+        participant_name: the name of the domain participant of the configuration.
+        settings: of the queue that the topic was opened for: its type, its reader's QoS.
+        queues: `<topic>@<subscriber>` by the full name of each queue that the topic feeds.
+        replicas: the marks of replicated queues by `<topic>@<subscriber>`.
+        around: what it needs of the service.
+    """
+
+    def __init__(
+        self,
+        participant: Participant,
+        participant_name: str,
+        settings: SharedReaderQueueSettings,
+        queues: Mapping[QueueName, str],
+        replicas: Mapping[str, Guid],
+        around: PlainSurroundings,
+    ) -> None:
+        self.topic_name = settings.topic_name
+        self.write_topic = write_topic(settings.topic_name)
+        self._type_name = (settings.type_name or DEFAULT_TYPE).removeprefix("::")
+        self._queues = queues
+        self._around = around
+        self._extra = map_qos(settings.qos.get("datareader_qos", "")).policies
+        waiting_max = settings.limits.waiting_count_max
+        self._samples_max = PLAIN_SAMPLES_MAX if waiting_max == UNLIMITED else max(1, waiting_max)
+        origins = Origins()
+        self._answers = ProducerAnswers(participant, settings.topic_name, origins, replicas)
+        payload = payload_of(self._type_name)
+        self._intake = Intake(participant_name, settings.topic_name, payload, origins, self._answers.asks)
+        self._plain: PlainReader | None = None
+        self._numbered: PlainReader | None = None
+
+    def appeared(self, endpoint: RemoteEndpoint) -> None:
+        """Take notice of an endpoint of any topic.
+
+        Raises:
+            Malformed: it writes what the service does not know, or it asks in no partition of its own.
+        """
+        if endpoint.is_writer:
+            if endpoint.topic_name == self.write_topic:
+                self._open_numbered()
+            elif endpoint.topic_name == self.topic_name and _is_plain(endpoint):
+                self._open_plain()
+        elif endpoint.topic_name == self._answers.topic_name:
+            self._answers.reader_appeared(endpoint)
+
+    def vanished(self, endpoint: RemoteEndpoint) -> None:
+        """Tell one that is gone nothing more. Samples of a writer that is gone stay: it believes them to be here."""
+        if not endpoint.is_writer and endpoint.topic_name == self._answers.topic_name:
+            self._answers.reader_vanished(endpoint)
+
+    def poll(self, inbox: list[Inbound]) -> None:
+        """Move what is there into the inbox, a turn's share of it; nothing while a queue of the topic is full."""
+        if self._plain is None and self._numbered is None:
+            return
+        reads_on = all(map(self._around.has_room, self._queues))
+        for reader in (self._plain, self._numbered):
+            if reader is not None:
+                reader.poll(inbox, reads_on=reads_on)
+
+    def drain(self, inbox: list[Inbound]) -> None:
+        """Read what is there already, while there is room for it, and leave the domain behind it: a service that stops
+        in order has what its producers believe to be here.
+        """
+        if not all(map(self._around.has_room, self._queues)):
+            return
+        if self._plain is not None and not self._plain.poll(inbox, reads_on=True):
+            self._plain.close()
+            self._plain = None
+        if self._numbered is not None and not self._numbered.poll(inbox, reads_on=True):
+            self._numbered.close()
+            self._numbered = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a reader."""
+        return self._plain is not None or self._numbered is not None
+
+    def answer(self, label: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> bool:
+        """Answer a producer for the queue `<topic>@<subscriber>`; False: it is none of these."""
+        return self._answers.answer(label, guid, answers)
+
+    def flush(self) -> bool:
+        """Send what was answered in this turn. False: some waits for room."""
+        return self._answers.flush()
+
+    def close(self) -> None:
+        """Delete everything."""
+        for reader in (self._plain, self._numbered):
+            if reader is not None:
+                reader.close()
+        self._answers.close()
+
+    def _open_plain(self) -> None:
+        if self._plain is not None:
+            return
+        try:
+            data_type = self._around.class_of(self._type_name)
+        except QsctlError as error:
+            raise Malformed(
+                f"a writer of samples of their own type is on topic {self.topic_name}, and the service does not know "
+                f"the type {self._type_name}: {error.message}; define it in <types>"
+            ) from error
+        flow = self._around.flows.of_topic(self.topic_name)
+        self._plain = PlainReader(flow, self.topic_name, data_type, self._samples_max, self._extra, self._intake.plain)
+
+    def _open_numbered(self) -> None:
+        if self._numbered is None:
+            flow = self._around.flows.of_topic(self.topic_name)
+            self._numbered = PlainReader(
+                flow, self.write_topic, PlainWrite, self._samples_max, (), self._intake.numbered
+            )
+
+
+def _is_plain(endpoint: RemoteEndpoint) -> bool:
+    return endpoint.type_name != FRAME_TYPE and endpoint.traits.get("role") != "copy"
