@@ -90,6 +90,7 @@ class PlainTopic:
         self._intake = Intake(participant_name, settings.topic_name, payload, origins, self._answers.asks)
         self._plain: PlainReader | None = None
         self._numbered: PlainReader | None = None
+        self._is_leaving = False
 
     def appeared(self, endpoint: RemoteEndpoint) -> None:
         """Take notice of an endpoint of any topic.
@@ -98,6 +99,8 @@ class PlainTopic:
             Malformed: it writes what the service does not know, or it asks in no partition of its own.
         """
         if endpoint.is_writer:
+            if self._is_leaving:
+                return
             if endpoint.topic_name == self.write_topic:
                 self._open_numbered()
             elif endpoint.topic_name == self.topic_name and _is_plain(endpoint):
@@ -123,6 +126,7 @@ class PlainTopic:
         """Read what is there already, while there is room for it, and leave the domain behind it: a service that stops
         in order has what its producers believe to be here.
         """
+        self._is_leaving = True
         if not all(map(self._around.has_room, self._queues)):
             return
         if self._plain is not None and not self._plain.poll(inbox, reads_on=True):
