@@ -36,7 +36,7 @@ from qsctl.service.open_service import (
 )
 from qsctl.service.places import places_of
 from qsctl.service.recording.recordings import Recordings, is_recording_request
-from qsctl.service.recording.telling import Telling
+from qsctl.service.recording.reporting import Reporting
 from qsctl.service.replication import Replication
 from qsctl.service.sync_thread import QUICK_SYNC_S
 from qsctl.transport.dds.service_transport import CommandSource, ServiceTransport
@@ -112,14 +112,14 @@ class Daemon:
             replication=self._replication,
         )
         self._loop.try_endpoints = self.transport.try_endpoints
-        self._telling = Telling(
+        self._reporting = Reporting(
             self.engine,
             self._loop.clock,
             self._release_all,
             reports_each_step=log.traces or options.metrics_port is not None or report_figures is not None,
         )
         self._recordings = (
-            Recordings(configuration, hosted.settings, lambda: 1, self.tell_to, log) if commands is None else None
+            Recordings(configuration, hosted.settings, lambda: 1, self.report_to, log) if commands is None else None
         )
         self._tells_to: str | None = None
         self._not_offered: dict[str, str] = {}
@@ -140,8 +140,8 @@ class Daemon:
         self.stop_cause = cause
         self.transport.wake()
 
-    def tell_to(self, address: str) -> None:
-        """Tell the recorder at this address what happens, from the next pass on; empty: tell no more.
+    def report_to(self, address: str) -> None:
+        """Report to the recorder at this address what happens, from the next pass on; empty: no more.
 
         May be called from another thread.
         """
@@ -178,7 +178,7 @@ class Daemon:
         if self.metrics is not None:
             self.metrics.close()
         self.log.publish_through(None)
-        self._telling.close()
+        self._reporting.close()
         self._loop.close()
         if self._recordings is not None:
             self._recordings.close()
@@ -236,16 +236,16 @@ class Daemon:
         return None
 
     def _follow_recording(self) -> None:
-        """Begin or end telling a recorder, where that was asked for, and send what waits for room in its socket."""
+        """Begin or end the reports to a recorder, where that was asked for, and send what waits for its socket."""
         if self._recordings is not None:
             self._recordings.poll()
-        self._telling.go_on()
+        self._reporting.go_on()
         if (address := self._tells_to) is not None:
             self._tells_to = None
             if address:
-                self._telling.begin(address)
+                self._reporting.begin(address)
             else:
-                self._telling.end()
+                self._reporting.end()
 
     def _release_all(self) -> None:
         """Hand on everything that was begun."""
@@ -254,7 +254,7 @@ class Daemon:
 
     def _hand_on(self, released: Released) -> None:
         """Send and report what may leave of a turn."""
-        self._telling.tell(released)
+        self._reporting.report(released)
         messages = released.messages
         if released.service_records:
             # What a deleted queue answers leaves before its endpoints go, a reply once a created one has its own.
@@ -313,7 +313,7 @@ class Daemon:
             self._flush()
             self.transport.wait(0 if self.engine.answers.is_answering else 10 * MILLISECOND_NS)
         self._release_all()
-        self._telling.end()
+        self._reporting.end()
         while not self.transport.flush() and time.monotonic_ns() < deadline:
             self.transport.wait(MILLISECOND_NS)
         self._loop.compact()

@@ -80,7 +80,7 @@ def warnings_for(settings: DomainSettings) -> list[str]:
         return []
     return [
         f"DDS traffic on interface {settings.interface} is neither authenticated nor encrypted: "
-        "whoever reaches the interface can read, write and administer the queues"
+        "every peer that reaches the interface can read, write and administer the queues"
     ]
 
 

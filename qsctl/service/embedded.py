@@ -1,8 +1,8 @@
 """A service that lives in a directory and runs inside each command.
 
 Decides: what happens around the engine's turns when there is no process between commands. Each command locks the
-directory, restores the engine from its stores, runs, and leaves. A command that is killed has lost nothing that it
-was told is done: whatever was answered is stored.
+directory, restores the engine from its stores, runs, and leaves. A command that is killed has lost nothing that was
+answered: it is stored.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class EmbeddedService:
         self._request_count = 0
         self._outstanding: dict[QueueName, set[SampleIdentity]] = {}
         self._waiting_deliveries: list[Delivery] = []
-        self._told_damage: list[DamageReport] = []
+        self._reported_damage: list[DamageReport] = []
         self.warnings: list[str] = []
         """What the user should know of the service's configuration."""
         self._forgets_configuration = False
@@ -136,7 +136,7 @@ class EmbeddedService:
     @property
     def damage(self) -> list[DamageReport]:
         """What was found broken; everything that is whole was restored."""
-        return [*self._told_damage, *self._stores.damage]
+        return [*self._reported_damage, *self._stores.damage]
 
     @property
     def recording_warnings(self) -> list[str]:
@@ -246,7 +246,7 @@ class EmbeddedService:
     def _open_instance(self) -> None:
         instance = self._directory.read_instance()
         if instance is None:
-            self._told_damage += self._directory.lost_instance()
+            self._reported_damage += self._directory.lost_instance()
         configured = None
         is_new = instance is None
         if instance is None:
@@ -300,7 +300,7 @@ class EmbeddedService:
                 engine.hosted.statistics.restore(stored)
         except Damaged as error:
             file = self._directory.path / "statistics.bin"
-            self._told_damage.append(DamageReport(file, 0, 0, DamageKind.UNREADABLE, error.message))
+            self._reported_damage.append(DamageReport(file, 0, 0, DamageKind.UNREADABLE, error.message))
         self._loop = ServiceLoop(engine, self._stores, self._now)
         self._recording = EmbeddedRecording(self._directory.path, engine, self._now)
         self._is_sound = True
@@ -340,7 +340,7 @@ class EmbeddedService:
             return place.is_persistent and place.settings.persistence.restore
 
         self._stores.forget(outlives)
-        self._told_damage += self._stores.damage
+        self._reported_damage += self._stores.damage
         self._stores.close()
         if not self._instance.keeps_service_state or self._forgets_configuration:
             self._stores.destroy_service()
@@ -356,7 +356,7 @@ class EmbeddedService:
         self._is_sound = False
         done = self._loop.turn(messages)
         self._is_sound = True
-        self._recording.tell(done)
+        self._recording.report(done)
         self._waiting_deliveries += [
             message
             for message in done.messages
@@ -390,7 +390,7 @@ class EmbeddedService:
         if deadline is not None:
             left_s = min(left_s, max(0.0, (deadline - self._now()) / SECOND_NS))
         until = time.monotonic() + left_s
-        self._told_damage += self._stores.damage
+        self._reported_damage += self._stores.damage
         self.close()
         folder = Path(self._instance.directory)
         before = self._directory.fingerprint(folder)

@@ -37,7 +37,7 @@ KINDS = {
     "durability": "durability: it offers VOLATILE, the service asks for TRANSIENT_LOCAL",
     "ownership": "ownership: it offers EXCLUSIVE, the service asks for SHARED",
     "partition": "partition: it is in partition 'elsewhere', the service in none (the default one)",
-    "name": "name: nobody is on its topic; the service has 'Orders'",
+    "name": "name: the service has no such topic; it has 'Orders'",
     "extensibility": "extensibility: its type is @appendable, here it is @final",
     "key": "key: number is a key in its type, here it is no key",
     "bound": "bound: text is string bounded by 64 in its type, here string bounded by 16",

@@ -4,7 +4,7 @@ In: the events of a service, live or simulated (`core.events`), with its inputs 
 beginning. Out: the tables of `eventlog.schema` and of `schema.py` here.
 
 - `schema.py`: the tables that a replay needs, `arrivals`, `deliveries`, `peers`, `commands`;
-- `story.py`: what a service tells, in parts; `sampling.py`: which samples have rows;
+- `story.py`: what a service reports, in parts; `sampling.py`: which samples have rows;
 - `fold.py`: the story into rows; `sample_steps.py`: the events of samples among it, `queue_state.py`: what is known of
   a queue meanwhile, `log_book.py`: what all write into;
 - `tables.py`, `writer.py`: rows to Arrow tables, to parts that close now and then, and a `run.json` that lists them.

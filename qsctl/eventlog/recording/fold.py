@@ -72,7 +72,7 @@ class Fold:
 
     @property
     def now_ns(self) -> Nanoseconds:
-        """The latest instant that was told of, since the beginning."""
+        """The latest instant that was reported, since the beginning."""
         return self._book.now_ns
 
     @property

@@ -34,7 +34,7 @@ class LogBook:
     step: int = 0
     """Of what is folded now, from 1."""
     now_ns: Nanoseconds = 0
-    """The latest instant that was told of, since the beginning."""
+    """The latest instant that was reported, since the beginning."""
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
     """In the order of the columns of each table less `run_id`."""
     _peers: dict[Guid, int] = field(default_factory=dict)

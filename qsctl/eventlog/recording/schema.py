@@ -107,7 +107,7 @@ ARRIVALS: Final = pa.schema(
 
 `at_ns`: when it reached the queue; of one that was `held` when the recording began, when it was enqueued (negative).
 `lifespan_ns`: what its producer gave it, null for none; of one that was `held` or `outside`, the time from `at_ns` to
-its expiry, whoever limited it. `address`: the requester that a reply is for, as 32 hexadecimal digits; null: any
+its expiry, by any limit. `address`: the requester that a reply is for, as 32 hexadecimal digits; null: any
 consumer. `attempts`, `redelivered`: of one that was held, what lay behind it; else 0 and false. One that was held and
 with a consumer has a row in `deliveries` with a negative `sent_ns` besides, and that delivery is among its attempts.
 `answer`: see `ArrivalAnswer`; of one that was held `enqueued`. `answered_ns`: when it was enqueued, refused, or found

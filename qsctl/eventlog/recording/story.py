@@ -1,4 +1,4 @@
-"""What a service tells its recorder, in the order of telling: where it begins, what happened, that it ends.
+"""What a service reports to its recorder, in this order: where it begins, what happened, that it ends.
 
 Light: the service's own process imports this and nothing of Arrow. All instants are Unix nanoseconds.
 """
@@ -15,7 +15,7 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 
 HELD_AT_ONCE: Final = 10_000
-"""How many samples of the beginning are told in one part."""
+"""How many samples of the beginning are in one part."""
 
 
 class HostedQueue(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -38,7 +38,7 @@ class Seat(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class HeldSample(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A sample at the beginning.
 
-    `attempts` are the deliveries that are over; `consumer_guid` holds it since `sent_at_ns`, nil: nobody does.
+    `attempts` are the deliveries that are over; `consumer_guid` holds it since `sent_at_ns`, nil: no consumer does.
     `is_outside`: it waits for room, since `at_ns`; else it was enqueued then.
     """
 
@@ -56,7 +56,7 @@ class HeldSample(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Begun(msgspec.Struct, frozen=True, array_like=True, tag="begun"):
-    """A process begins to tell. What its queues hold follows in parts of `Holding`."""
+    """A process begins to report. What its queues hold follows in parts of `Holding`."""
 
     at_ns: Nanoseconds
     queues: list[HostedQueue]
@@ -77,13 +77,13 @@ class Happened(msgspec.Struct, frozen=True, array_like=True, tag="happened", gc=
 
 
 class Resumed(msgspec.Struct, frozen=True, array_like=True, tag="resumed"):
-    """The service is another process from here on: what was with consumers is with nobody, nothing waits outside."""
+    """The service is another process from here on: what was with consumers is with none, nothing waits outside."""
 
     at_ns: Nanoseconds
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
-    """A process tells no more. `overrun`: it told faster than the recorder could listen, and gave up."""
+    """A process reports no more. `overrun`: it reported faster than the recorder could read, and gave up."""
 
     at_ns: Nanoseconds
     overrun: bool = False

@@ -1,7 +1,7 @@
 """Writes a recording: parts of every table that close from time to time, and a `run.json` that lists those that did.
 
 Decides: when parts close, what `run.json` says meanwhile, and when the folder is full. Counters are written with every
-closing, as they are at that instant, and the file before the last one is removed: so that whoever reads the folder of a
+closing, as they are at that instant, and the file before the last one is removed: so that a reader of the folder of a
 recording that goes on, or was killed, finds rows and counters up to the same instant.
 """
 
@@ -130,7 +130,7 @@ class RecordingWriter:
                     path.unlink(missing_ok=True)
 
     def _require_folder(self) -> None:
-        """Refuse to make a folder anew that somebody removed: half a recording would look like a whole one."""
+        """Refuse to make a folder anew that was removed: half a recording would look like a whole one."""
         if not self._folder.is_dir():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._folder))
 

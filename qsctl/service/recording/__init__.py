@@ -6,12 +6,12 @@ shared with the service, the sessions of a service are recorded together, and a 
 that is finished all the same.
 
 - `recordings.py`: which recording there is: commands, status, log lines, the recorder's process;
-- `telling.py`: what an engine's process tells, from the beginning on; `beginning.py`: what it holds then;
+- `reporting.py`: what an engine's process reports, from the beginning on; `beginning.py`: what it holds then;
   `feed.py`: the socket, of which the service never waits for room;
 - `recorder.py`: the recorder's process; `new_folder.py`: the folder that a recording begins with;
 - `embedded.py`: a service in a state directory, whose commands leave the story in files until the recording is stopped.
 
 Invariants: a service works on, whatever becomes of its recorder, socket or folder; payloads are never written.
 
-Read first: `telling.py`, then `recorder.py`.
+Read first: `reporting.py`, then `recorder.py`.
 """

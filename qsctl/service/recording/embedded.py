@@ -51,7 +51,7 @@ class EmbeddedRecording:
         self._now = now
         self._opened_at_ns = now()
         self._story: Path | None = None
-        """The file of this command, once it has told something."""
+        """The file of this command, once it has reported something."""
         self.warnings: list[str] = []
         """Why a recording ended, for people."""
         self.status = self._read()
@@ -73,7 +73,7 @@ class EmbeddedRecording:
             return refusal(error)
         return Reply(ReturnCode.OK, "" if self.status.folder else "there was no recording", self.status)
 
-    def tell(self, released: Released) -> None:
+    def report(self, released: Released) -> None:
         """Leave what a turn did in the story."""
         if self.status.is_on and (released.events or released.inputs):
             self._append([Happened(released.events, list(released.inputs))])

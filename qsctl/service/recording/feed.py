@@ -35,7 +35,7 @@ class Feed:
         address: the socket's path.
 
     Raises:
-        OSError: nobody listens there.
+        OSError: no process listens there.
     """
 
     def __init__(self, address: str, waiting_bytes_max: int = WAITING_BYTES_MAX) -> None:

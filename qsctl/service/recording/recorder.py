@@ -42,29 +42,29 @@ _NICE: Final = 10
 """Where processors are short the service goes first."""
 
 _FIRST_WORD_S: Final = 60.0
-"""A recorder that nobody has spoken to for so long has been forgotten."""
+"""A recorder that has received nothing for so long has been forgotten."""
 
 
-class _Teller:
+class _Reporter:
     """One process of the service, as its socket has been heard so far."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self._heard = bytearray()
+        self._received = bytearray()
 
     def frames(self, octets: bytes) -> list[bytes]:
         """Return the parts that are whole now."""
-        self._heard += octets
+        self._received += octets
         found: list[bytes] = []
         at = 0
-        while len(self._heard) - at >= LENGTH.size:
-            (length,) = LENGTH.unpack_from(self._heard, at)
+        while len(self._received) - at >= LENGTH.size:
+            (length,) = LENGTH.unpack_from(self._received, at)
             end = at + LENGTH.size + length
-            if end > len(self._heard):
+            if end > len(self._received):
                 break
-            found.append(bytes(self._heard[at + LENGTH.size : end]))
+            found.append(bytes(self._received[at + LENGTH.size : end]))
             at = end
-        del self._heard[:at]
+        del self._received[:at]
         return found
 
 
@@ -137,33 +137,33 @@ class Recorder:
             if key.fileobj is self._listener:
                 connection, _ = self._listener.accept()
                 connection.setblocking(True)
-                self._selector.register(connection, selectors.EVENT_READ, _Teller(connection))
+                self._selector.register(connection, selectors.EVENT_READ, _Reporter(connection))
             else:
-                self._hear(key.data)
+                self._receive(key.data)
         return bool(ready)
 
-    def _hear(self, teller: _Teller) -> None:
+    def _receive(self, reporter: _Reporter) -> None:
         try:
-            octets = teller.connection.recv(_CHUNK_BYTES)
+            octets = reporter.connection.recv(_CHUNK_BYTES)
         except ConnectionError:
             octets = b""
-        for frame in teller.frames(octets):
+        for frame in reporter.frames(octets):
             part = decode(frame)
             self._fold.note(part)
             if isinstance(part, Ended):
                 if part.overrun:
                     self._end = RecordingEnd.OVERRUN
                     self._text = "the service did more than could be written: record a share of its samples"
-                self._forget(teller)
+                self._forget(reporter)
                 return
         if not octets:
             self._end = RecordingEnd.SERVICE_GONE
-            self._forget(teller)
+            self._forget(reporter)
 
-    def _forget(self, teller: _Teller) -> None:
+    def _forget(self, reporter: _Reporter) -> None:
         self._left -= 1
-        self._selector.unregister(teller.connection)
-        teller.connection.close()
+        self._selector.unregister(reporter.connection)
+        reporter.connection.close()
 
     def _close_parts(self) -> None:
         fold = self._fold

@@ -1,7 +1,7 @@
 """Which recording a service makes: its commands, its status, its log lines, the recorder's process.
 
-Decides: that there is one at a time, and what an operator hears of it. The processes whose engines tell the story are
-reached through `tell_to`.
+Decides: that there is one at a time, and what an operator sees of it. The processes whose engines report are
+reached through `report_to`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Recordings:
     Args:
         configuration: what the service was started with.
         settings: gives what it hosts now.
-        processes: gives how many processes tell.
-        tell_to: has every process tell the recorder at this address from now on; empty: no more.
+        processes: gives how many processes report.
+        report_to: has every process report to the recorder at this address from now on; empty: no more.
         log: the service's lines.
         part_s: seconds after which parts are closed.
     """
@@ -61,7 +61,7 @@ class Recordings:
         configuration: ServiceConfiguration,
         settings: Callable[[], ServiceSettings],
         processes: Callable[[], int],
-        tell_to: Callable[[str], None],
+        report_to: Callable[[str], None],
         log: ServiceLog,
         *,
         part_s: float = PART_S,
@@ -69,7 +69,7 @@ class Recordings:
         self._configuration = configuration
         self._settings = settings
         self._processes = processes
-        self._tell_to = tell_to
+        self._report_to = report_to
         self._log = log
         self._part_s = part_s
         self._current: _Recorder | None = None
@@ -127,7 +127,7 @@ class Recordings:
             started_at_ns=started_at_ns,
         )
         self._current = _Recorder(folder, self._processes(), self._part_s)
-        self._tell_to(self._current.address)
+        self._report_to(self._current.address)
         self._log.info(
             "recording", folder=str(folder), detail=command.level, share=command.sample_share, pid=self._current.pid
         )
@@ -140,7 +140,7 @@ class Recordings:
         """
         if self._current is None:
             raise Refused("no recording is in progress", remedy="Begin one with `qsctl record start DIR`.")
-        self._tell_to("")
+        self._report_to("")
 
     def poll(self) -> None:
         """Note how far the recorder is; to be called now and then. A recording that ended is logged once."""
@@ -163,7 +163,7 @@ class Recordings:
             self.status = msgspec.structs.replace(
                 self.status, end=RecordingEnd.FAILED.value, text=f"the recorder {how}", is_complete=True
             )
-        self._tell_to("")
+        self._report_to("")
         recorder.close()
         fields = {"folder": self.status.folder, "rows": self.status.message_rows, "bytes": self.status.bytes}
         if self.status.end == RecordingEnd.STOPPED:
@@ -172,7 +172,7 @@ class Recordings:
             self._log.error("recording_ended", **fields, cause=self.status.end, text=self.status.text)
 
     def close(self) -> None:
-        """Wait for the recorder of a service that has told its last."""
+        """Wait for the recorder of a service that has reported its end."""
         if self._current is not None:
             self._current.wait(_LEAVE_S)
             self.poll()

@@ -45,7 +45,7 @@ from qsctl.service.metrics import Figures, MetricsServer
 from qsctl.service.open_service import DaemonOptions, log_damage, open_service, report_drift, report_namesake
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.sessions.groups import part_of, session_groups
-from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Started, Stop, TellTo
+from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, ReportTo, Started, Stop
 from qsctl.service.sessions.placement import Placement, ProcessIndex
 from qsctl.service.sessions.processes import FromSession, Mail, SessionProcess
 from qsctl.service.sessions.worker import Surroundings
@@ -107,7 +107,7 @@ class Coordinator:
         self._asked_count = 0
         self._unanswered_count = 0
         self._recordings = Recordings(
-            configuration, self.engine.hosted.settings, lambda: len(self._processes), self._tell_to, log
+            configuration, self.engine.hosted.settings, lambda: len(self._processes), self._report_to, log
         )
         self._figures: dict[SessionProcess, Figures] = {}
         self.metrics: MetricsServer | None = None
@@ -305,12 +305,12 @@ class Coordinator:
             for at, each in enumerate(replies)
         ]
 
-    def _tell_to(self, address: str) -> None:
-        """Have every session tell a recorder what happens, or no more."""
+    def _report_to(self, address: str) -> None:
+        """Have every session report to a recorder what happens, or no more."""
         for process in self._processes:
             if not process.has_ended:
                 with contextlib.suppress(NoAnswer):  # it is gone; the next turn says so
-                    process.send(TellTo(address))
+                    process.send(ReportTo(address))
 
     def _request_departure(self) -> None:
         for process in self._processes:

@@ -24,8 +24,8 @@ class Ask(NamedTuple):
     request: CommandRequest
 
 
-class TellTo(NamedTuple):
-    """To a session: tell the recorder at this address what happens; empty: no more."""
+class ReportTo(NamedTuple):
+    """To a session: report to the recorder at this address what happens; empty: no more."""
 
     address: str
 
@@ -81,9 +81,9 @@ class PipedCommands:
         self._inbox: deque[CommandRequest] = deque()
         self._replies: list[CommandReply] = []
 
-    def listen(self, wake: Callable[[], None], stop: Callable[[str], None], tell_to: Callable[[str], None]) -> None:
+    def listen(self, wake: Callable[[], None], stop: Callable[[str], None], report_to: Callable[[str], None]) -> None:
         """Take what comes, in a thread of its own, from now on."""
-        threading.Thread(target=self._listen, args=(wake, stop, tell_to), name="commands", daemon=True).start()
+        threading.Thread(target=self._listen, args=(wake, stop, report_to), name="commands", daemon=True).start()
 
     def poll(self) -> list[CommandRequest]:
         """The commands that have come."""
@@ -108,18 +108,18 @@ class PipedCommands:
     def close(self) -> None:
         """The pipe stays open for the last words."""
 
-    def _listen(self, wake: Callable[[], None], stop: Callable[[str], None], tell_to: Callable[[str], None]) -> None:
+    def _listen(self, wake: Callable[[], None], stop: Callable[[str], None], report_to: Callable[[str], None]) -> None:
         while True:
             try:
-                message: Ask | Stop | TellTo = self._link.recv()
+                message: Ask | Stop | ReportTo = self._link.recv()
             except (EOFError, OSError):
                 stop("the coordinator is gone")
                 return
             if isinstance(message, Stop):
                 stop(message.cause)
                 return
-            if isinstance(message, TellTo):
-                tell_to(message.address)
+            if isinstance(message, ReportTo):
+                report_to(message.address)
                 continue
             self._inbox.append(message.request)
             wake()

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.errors import NoAnswer
 from qsctl.service.open_service import DaemonOptions
-from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, Started, Stop, TellTo
+from qsctl.service.sessions.link import Answers, Ask, Counted, Failed, Left, ReportTo, Started, Stop
 from qsctl.service.sessions.worker import Surroundings, run_session
 
 TERMINATE_AFTER_S: Final = 15.0
@@ -83,7 +83,7 @@ class SessionProcess:
         assert self._process.pid is not None
         return self._process.pid
 
-    def send(self, message: Ask | Stop | TellTo) -> None:
+    def send(self, message: Ask | Stop | ReportTo) -> None:
         """Say something to it.
 
         Raises:

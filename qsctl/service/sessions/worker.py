@@ -37,7 +37,7 @@ def run_session(
 ) -> None:
     """Serve the sessions until the coordinator says stop, or is gone. The body of the process."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # a terminal and systemd tell every process; the coordinator passes it on
+        signal.signal(number, signal.SIG_IGN)  # a terminal and systemd signal every process; the coordinator's counts
     commands = PipedCommands(link)
     with log_stream(around.log_file) as stream:
         log = ServiceLog(
@@ -50,7 +50,7 @@ def run_session(
         try:
             report_figures = (lambda figures: commands.report(Counted(figures))) if around.serves_metrics else None
             daemon = Daemon(configuration, options, log, commands=commands, report_figures=report_figures)
-            commands.listen(daemon.transport.wake, daemon.stop, daemon.tell_to)
+            commands.listen(daemon.transport.wake, daemon.stop, daemon.report_to)
             with heap_snapshots(configuration.name, around.heap_snapshot_period_s, around.heap_snapshot_directory):
                 daemon.run(lambda: commands.report(Started()))
         except QsctlError as error:

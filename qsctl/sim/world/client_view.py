@@ -93,7 +93,7 @@ class ClientView(Invariant):
             was_consumed = any(response == AckResponse.ACCEPTED for _, _, response in history.answers)
             if not (was_consumed or may_expire or may_die) and queue in world.consumed_queues:
                 self.violate(
-                    f"{queue}: the writer of {identity} was told 1 at {history.accepted_ns / 1e9:.3f} s, and no "
+                    f"{queue}: the writer of {identity} was answered 1 at {history.accepted_ns / 1e9:.3f} s, and no "
                     f"consumer ever accepted it ({len(history.received)} receipts)"
                 )
 

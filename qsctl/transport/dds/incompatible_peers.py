@@ -241,7 +241,7 @@ class IncompatiblePeers:
         peer.looks_count += 1
         self._unsettled = True
         if peer.looks_count > 1:
-            self._report(peer, [Mismatch(Kind.NAME, f"nobody is on its topic; the service has {meant!r}")])
+            self._report(peer, [Mismatch(Kind.NAME, f"the service has no such topic; it has {meant!r}")])
 
     def _side(self, endpoint: _Endpoint) -> Side:
         return Side(endpoint.is_writer, endpoint.said.type_name, endpoint.policies, self._outline(endpoint))

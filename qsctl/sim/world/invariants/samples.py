@@ -76,7 +76,7 @@ class DeliveredWasSent(Invariant):
             self.checked_count += 1
             sent = self._payloads.get(message.original_identity)
             if sent is None or message.payload not in {None, sent}:
-                what = "nobody wrote" if sent is None else "has another payload than was written"
+                what = "no producer wrote" if sent is None else "has another payload than was written"
                 self.violate(f"{message.queue}: {message.original_identity} is delivered, which {what}")
 
 

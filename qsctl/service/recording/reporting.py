@@ -1,4 +1,4 @@
-"""What the process of an engine tells a recorder: where it begins, what happens, that it ends.
+"""What the process of an engine reports to a recorder: where it begins, what happens, that it ends.
 
 Decides: from which instant on. Everything that happened before is released first, so that no event is both in the
 beginning and among what follows.
@@ -23,14 +23,14 @@ _LEAVE_S: Final = 5.0
 """How long a service that leaves waits for a recorder that is behind."""
 
 
-class Telling:
-    """The story of one engine.
+class Reporting:
+    """The reports of one engine to a recorder.
 
     Args:
         engine: whose it is.
         clock: Unix nanoseconds.
         release: hands on everything that happened so far, so that nothing is pending.
-        reports_each_step: whether the service wants each step as an event when it does not tell.
+        reports_each_step: whether the service wants each step as an event when no recorder wants reports.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Telling:
         engine.hosted.reports_each_step = reports_each_step
 
     def begin(self, address: str) -> None:
-        """Tell the recorder at this address from now on. One that is not there is not told; it says so itself."""
+        """Report to the recorder at this address from now on; one that is not there gets none, and logs that itself."""
         self.end()
         self._release()
         try:
@@ -63,8 +63,8 @@ class Telling:
         hosted.reports_each_step = hosted.reports_inputs = True
         self._feed = feed
 
-    def tell(self, released: Released) -> None:
-        """Tell what happened in a turn."""
+    def report(self, released: Released) -> None:
+        """Report what happened in a turn."""
         feed = self._feed
         if feed is None or not (released.events or released.inputs):
             return
@@ -83,14 +83,14 @@ class Telling:
                 self._rest()
 
     def end(self) -> None:
-        """Tell no more."""
+        """Report the end, and nothing more."""
         if self._feed is not None and not self._feed.is_over:
             self._release()
             self._feed.end(self._clock())
             self._rest()
 
     def close(self) -> None:
-        """Wait for the recorder to have heard the end; where there was none it hears that the service is gone."""
+        """Wait for the recorder to have received the end; without one it finds that the service is gone."""
         feed, self._feed = self._feed, None
         if feed is not None and feed.is_over:
             feed.wait(_LEAVE_S)
