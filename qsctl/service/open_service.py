@@ -52,6 +52,8 @@ class DaemonOptions:
     claim: Claim | None = None
     log_label: str = ""
     record: StartRecording | None = None
+    forgets_configuration: bool = False
+    """What an earlier run kept of the configuration is dropped: it comes from other services [QS 2.14.1]."""
     members: tuple[str, ...] = ()
     """The application names of the replication cluster's members; empty: they are found."""
 
@@ -88,7 +90,7 @@ def open_service(
         log_label=options.log_label,
         holds_samples=holds_samples,
     )
-    if stores.service is not None and not persistence.restore:
+    if stores.service is not None and (options.forgets_configuration or not persistence.restore):
         stores.service.compact([])
     restore(engine, stores, time.time_ns())
     return engine, stores

@@ -49,6 +49,8 @@ class StartOptions:
     heap_snapshot_directory: Path = Path()
     warnings: tuple[str, ...] = ()
     record: StartRecording | None = None
+    forgets_configuration: bool = False
+    """The configuration comes from other services: what an earlier run kept of it is dropped [QS 2.14.1]."""
     members: tuple[str, ...] = ()
     """The application names of the replication cluster's members; empty: they are found."""
 
@@ -100,6 +102,7 @@ def run_service(configuration: ServiceConfiguration, options: StartOptions, on_s
             grace_ns=options.grace_ns,
             record=options.record,
             members=members,
+            forgets_configuration=options.forgets_configuration,
         )
         service: Daemon | Coordinator
         is_member = instances_of(configuration.service, configuration_replication_of(configuration)) > 0

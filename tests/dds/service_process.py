@@ -49,7 +49,13 @@ class ServiceProcess:
     """`qsctl serve` as a process."""
 
     def __init__(
-        self, directory: Path, domain: int, *arguments: str, configuration: str = CONFIGURATION, **parts: str
+        self,
+        directory: Path,
+        domain: int,
+        *arguments: str,
+        configuration: str = CONFIGURATION,
+        is_file_named: bool = True,
+        **parts: str,
     ) -> None:
         self.domain = domain
         self.name = parts.get("name", "Test")
@@ -65,7 +71,7 @@ class ServiceProcess:
         values |= {"sessions": '<session name="s"/>'} | parts
         self.file.write_text(configuration.format(domain=domain, **values), encoding="utf-8")
         self.log = directory / f"{self.name}.log"
-        self._arguments = arguments
+        self._arguments = (*((str(self.file),) if is_file_named else ()), *arguments)
         self.directory = directory
         self.process: subprocess.Popen[bytes] | None = None
         self._connections: list[DdsConnection] = []
@@ -76,7 +82,7 @@ class ServiceProcess:
         with self.log.open("ab") as log:
             begins_at = log.tell()
             self.process = start(
-                [sys.executable, "-m", "qsctl", "serve", str(self.file), "--verbosity", "3", *self._arguments],
+                [sys.executable, "-m", "qsctl", "serve", "--verbosity", "3", *self._arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,

@@ -92,7 +92,7 @@ def test_what_is_a_value_or_ours_is_no_unknown_option() -> None:
     [
         ((), {}, 2, "no configuration file is given"),
         (("a.xml", "-cfgName", "B"), {}, 1, "there is no such <queuing_service>"),
-        (("a.xml", "-cfgRemote", "-remoteAdministrationDomainId", "5"), {}, 7, "-cfgRemote"),
+        (("a.xml", "-cfgRemote"), {}, 2, "-cfgRemote needs -remoteAdministrationDomainId"),
         (("a.xml", "-persistentStoragePath", "/nowhere/at/all"), {}, 1, "/nowhere/at/all"),
         (("a.xml", "--interface", "nosuch0"), {}, 7, "DDS does not start in domain 151 on interface 'nosuch0'"),
         (("a.xml", "-domainIdBase", "200"), {}, 1, "151 + 200 = 351"),

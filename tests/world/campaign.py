@@ -85,7 +85,7 @@ def main() -> int:
                 violations += len(broken)
                 for each in broken:
                     say(each)
-            if at % (50 * given.processes) == 0:
+            if at % (10 * given.processes) == 0:
                 say(f"{time.monotonic() - began:.0f} s: {dict(total)}, {violations} violations")
     say(f"{time.monotonic() - began:.0f} s: {dict(total)}, {violations} violations")
     return 1 if violations else 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
@@ -19,6 +19,7 @@ from qsctl.cli.administer.recording_options import (
     RecordLevel,
     start_command,
 )
+from qsctl.cli.administer.served_configuration import Loading
 from qsctl.cli.command import Commands
 from qsctl.cli.options import VariableOption, VersionOption, variables_of
 from qsctl.cli.output.render import note
@@ -76,10 +77,12 @@ def serve(
     domain_id_base: Annotated[int, _dds_option(help="Number that is added to every domain id of the file.")] = 0,
     cfg_remote: Annotated[
         bool,
-        _configuration_option("--cfg-remote", help="Configuration from other services; not in this version, refused."),
+        _configuration_option(
+            "--cfg-remote", help="Configuration from other services of the administration domain, before any file."
+        ),
     ] = False,
     cfg_remote_timeout: Annotated[
-        int, _configuration_option(min=0, help="Longest wait for --cfg-remote, in seconds.")
+        int, _configuration_option(min=0, help="Longest wait for --cfg-remote, in seconds; then the files are used.")
     ] = 20,
     remote_administration_domain_id: Annotated[
         int | None, _administration_option(help="Domain id in which remote administration is turned on.")
@@ -155,41 +158,19 @@ def serve(
 
     The options of [QS Table 4.1] are understood in its spelling too, as in -cfgFile and -cfgName.
     """
-    from qsctl.errors import Refused, UsageError
+    from qsctl.errors import UsageError
     from qsctl.service.background import in_background, systemd_unit
 
     sources = [*(files or ()), *(cfg_file or ())]
     if print_unit:
         return Done(systemd_unit(sys.argv[1:]))
-    if cfg_remote:
-        raise Refused(
-            f"-cfgRemote (for up to {cfg_remote_timeout} s): taking a configuration from other services is not in "
-            "this version",
-            remedy="Give the configuration with -cfgFile.",
-        )
-    from qsctl.config.load import load_configuration
-    from qsctl.config.load_order import sources_in_order
-
-    if not sources_in_order(sources, environment=os.environ, working_directory=Path.cwd()):
+    if cfg_remote and remote_administration_domain_id is None:
         raise UsageError(
-            "no configuration file is given and there is no USER_QUEUING_SERVICE.xml here",
-            remedy="Write qsctl serve FILE, or qsctl init to have one to start from.",
+            "-cfgRemote needs -remoteAdministrationDomainId",
+            remedy="Name the domain in which the other services are administered.",
         )
     from qsctl.service.start import StartOptions, run_service
 
-    loaded = load_configuration(
-        sources,
-        configuration_name=config_name,
-        variables=variables_of(var),
-        environment=os.environ,
-        working_directory=Path.cwd(),
-        application_name=app_name,
-        domain_id_base=domain_id_base,
-        persistent_storage_path=persistent_storage_path,
-        persistent_file_prefix=persistent_file_prefix,
-    )
-    loaded.require_served()
-    configuration = loaded.configuration
     options = StartOptions(
         interface=interface,
         peers=tuple(peer or ()),
@@ -206,12 +187,30 @@ def serve(
         heap_snapshot_period_s=heap_snapshot_period,
         heap_snapshot_directory=heap_snapshot_dir,
         record=None if record is None else start_command(record.absolute(), record_level, record_max, record_sample),
-        warnings=tuple(str(problem) for problem in loaded.problems),
         members=tuple(each.strip() for each in members.split(",") if each.strip()) if members else (),
     )
-    name = configuration.service.application_name
+    loading = Loading(
+        tuple(sources),
+        config_name,
+        variables_of(var),
+        app_name,
+        domain_id_base,
+        persistent_storage_path,
+        persistent_file_prefix,
+    )
+
+    def run(on_start: Callable[[str], None]) -> str:
+        configuration, loaded_options = loading.from_others(options, cfg_remote_timeout)
+        return run_service(configuration, loaded_options, on_start)
+
+    if cfg_remote:  # not before the fork: it needs DDS
+        name = app_name or config_name or "of another's configuration"
+    else:
+        configuration, options = loading.from_files(options)
+        name = configuration.service.application_name
+        run = partial(run_service, configuration, options)
     if daemon:
-        pid = in_background(lambda started: run_service(configuration, options, lambda _where: started()))
+        pid = in_background(lambda started: run(lambda _where: started()))
         return Done(f"service {name} runs as process {pid}")
-    cause = run_service(configuration, options, lambda where: note(where) if verbosity else None)
+    cause = run(lambda where: note(where) if verbosity else None)
     return Done(f"service {name} left: {cause}")

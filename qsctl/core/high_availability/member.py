@@ -35,6 +35,7 @@ from qsctl.core.high_availability.outgoing import LogWrite
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.roles import Jitter, RoleChanged, StoredLog
 from qsctl.core.high_availability.status import WITH_STATUS, status_of, with_replication
+from qsctl.core.high_availability.steady_time import SteadyTime
 from qsctl.core.messages import (
     Acknowledgment,
     CommandReply,
@@ -96,7 +97,7 @@ class Member:
         """What the driver has to say of the cluster, for the status of queues; empty: nothing."""
         self._started_at = started_at
         self._is_started = False
-        self._now = started_at
+        self._time = SteadyTime(started_at)
         self._jitter = jitter
         self._compacted_over_count = compacted_over_count
         self._by_queue: dict[str, Replica] = {}
@@ -139,7 +140,7 @@ class Member:
 
     def start(self, now: Nanoseconds) -> None:
         """End the restore: the engine's, and that of every replica. Timers run from now on."""
-        now = self._no_earlier(now)
+        now = self._time.at(now)
         self.engine.finish_restore(now)
         for replica in self.replicas.values():
             replica.start(now)
@@ -168,7 +169,7 @@ class Member:
 
     def receive_all(self, now: Nanoseconds, messages: Iterable[Inbound]) -> None:
         """Process messages in order, as `ServiceEngine.receive_all` does."""
-        now = self._no_earlier(now)
+        now = self._time.at(now)
         configuration = self.configuration
         if not self._by_queue and configuration is None:
             self.engine.receive_all(now, messages)
@@ -191,7 +192,7 @@ class Member:
 
     def advance(self, now: Nanoseconds) -> None:
         """Do everything that is due at `now`."""
-        now = self._no_earlier(now)
+        now = self._time.at(now)
         if self.configuration is not None:
             self.configuration.go_on(now)
         self.engine.advance(now)
@@ -213,7 +214,7 @@ class Member:
             own = min(own, self.configuration.next_deadline())
         engine = self.engine.next_deadline()
         deadline = own if engine is None else min(own, engine)
-        return deadline if deadline < INFINITE_NS else None
+        return self._time.on_clock(deadline) if deadline < INFINITE_NS else None
 
     def take_ready(self) -> Ready:
         """Hand over what happened: of replicated queues the messages that may leave, of others everything."""
@@ -241,7 +242,7 @@ class Member:
 
     def receive_frames(self, now: Nanoseconds, frames: Iterable[Frame]) -> None:
         """Process what other members sent. What is of no stream or no member here has no effect."""
-        now = self._no_earlier(now)
+        now = self._time.at(now)
         for frame in frames:
             if (replica := self.replicas.get(frame.stream)) is not None:
                 replica.receive(now, frame)
@@ -253,14 +254,14 @@ class Member:
 
     def stored(self, now: Nanoseconds, stream: StreamName, number: int) -> None:
         """Report that the writes of a stream up to this number are durable."""
-        now = self._no_earlier(now)
+        now = self._time.at(now)
         if (replica := self.replicas.get(stream)) is not None:
             replica.stored(now, number)
             self._collect(now)
 
     def store_failed(self, now: Nanoseconds, stream: StreamName) -> None:
         """Report that a write or sync failed: the replica is silent until the process starts again."""
-        now = self._no_earlier(now)
+        now = self._time.at(now)
         if (replica := self.replicas.get(stream)) is not None:
             replica.fail(now)
             self._collect(now)
@@ -284,13 +285,9 @@ class Member:
     def statuses(self) -> dict[str, ReplicationStatus]:
         """Return the state of each replicated queue's replica, by the queue's full name."""
         return {
-            name: status_of(replica, self._now, len(self.names), self.note) for name, replica in self._by_queue.items()
+            name: status_of(replica, self._time.now, len(self.names), self.note)
+            for name, replica in self._by_queue.items()
         }
-
-    def _no_earlier(self, now: Nanoseconds) -> Nanoseconds:
-        """Take a clock that runs backwards as standing still."""
-        self._now = max(now, self._now)
-        return self._now
 
     def _host(self) -> list[Replica]:
         """Have a replica for each replication group that is hosted, and for no other; return the new ones."""
@@ -331,7 +328,7 @@ class Member:
             is_persistent,
             self.name,
             self.names,
-            self._now,
+            self._time.now,
             self._jitter,
             over_count,
             number,

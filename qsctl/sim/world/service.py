@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from random import Random
+from typing import Final
 
 from qsctl.core.high_availability.frames import Frame, Vote
 from qsctl.core.high_availability.roles import Role
@@ -17,13 +18,16 @@ from qsctl.core.messages import Inbound, Outbound
 from qsctl.core.queue.settings import ReplicationSettings
 from qsctl.core.settings import ServiceSettings
 from qsctl.identity import SampleIdentity
-from qsctl.instant import Nanoseconds
+from qsctl.instant import SECOND_NS, Nanoseconds
 from qsctl.sim.world.agenda import Agenda, Trace
 from qsctl.sim.world.configuration import instance_name
 from qsctl.sim.world.disk import Disk, DiskRefuses
 from qsctl.sim.world.history import Audience
 from qsctl.sim.world.life import Life, WriteGroup
 from qsctl.sim.world.vocabulary import CrashPoint
+
+CLOCK_BEGINS_NS: Final[Nanoseconds] = 3600 * SECOND_NS
+"""What a right clock shows when a world begins: one that is set back goes on from there."""
 
 
 class Surroundings:
@@ -111,7 +115,7 @@ class SimulatedService:
     @property
     def now(self) -> Nanoseconds:
         """The instant by its own clock."""
-        return max(0, self._agenda.now + self.skew_ns)
+        return CLOCK_BEGINS_NS + self._agenda.now + self.skew_ns
 
     # What can be done to it.
 
@@ -267,7 +271,7 @@ class SimulatedService:
             note_stepped(self.number)
         deadline = life.turn.next_deadline()
         if deadline is not None:
-            self._plan(max(self._agenda.now, deadline - self.skew_ns))
+            self._plan(max(self._agenda.now, deadline - CLOCK_BEGINS_NS - self.skew_ns))
 
     def _store(self, life: Life) -> None:
         """Write what gathered, unless a sync is in progress."""

@@ -223,9 +223,15 @@ class Cluster:
 
     def tick(self) -> None:
         """Deliver what is on its way, let everybody do what is due."""
+        self.tick_others(None)
+
+    def tick_others(self, than: Process | None) -> None:
+        """The same, but for one process."""
         self.now += STEP_NS
         arriving, self.frames = self.frames, []
         for process in self:
+            if process is than:
+                continue
             process.run(
                 self.now,
                 frames=[

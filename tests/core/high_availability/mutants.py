@@ -24,6 +24,7 @@ from qsctl.core.high_availability.log import LastEntry, LogSnapshot, ReplicatedL
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.replica import Replica
 from qsctl.core.high_availability.slave import Slave
+from qsctl.core.high_availability.steady_time import SteadyTime
 from qsctl.core.messages import AckResponse, Delivery, WriteAcknowledgment
 from qsctl.core.queue.restore import Replay
 from qsctl.core.records import Assigned, Enqueued, QueueRecord
@@ -327,6 +328,16 @@ def notes_what_it_creates_too_late(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(configuration, "_made", lambda change, created: {})
 
 
+def stands_still_while_its_clock_is_set_back(patch: pytest.MonkeyPatch) -> None:
+    """A member whose clock is set back takes its quorum for there until the clock has caught up."""
+
+    def at(self: SteadyTime, clock: int) -> int:
+        self._clock = max(clock, self._clock)
+        return self._clock
+
+    patch.setattr(SteadyTime, "at", at)
+
+
 FOUND_BY_RANDOM_FAULTS: Final[dict[str, Mutant]] = {
     "acknowledges on append": acknowledges_on_append,
     "acknowledges before the sync": acknowledges_before_the_sync,
@@ -356,6 +367,7 @@ OTHERS: Final[dict[str, Mutant]] = {
     "votes after the loss of its log": votes_after_the_loss_of_its_log,
     "moves dead letters in two steps": moves_dead_letters_in_two_steps,
     "sends assignments at once": sends_assignments_at_once,
+    "stands still while its clock is set back": stands_still_while_its_clock_is_set_back,
 }
 
 MUTANTS: Final[dict[str, Mutant]] = FOUND_BY_RANDOM_FAULTS | FOUND_BY_SCHEDULES | OTHERS

@@ -7,7 +7,17 @@ import pytest
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Vote
 from qsctl.core.high_availability.roles import Role
-from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, Process, acknowledge, held, join, queue, write
+from tests.core.high_availability.cluster import (
+    STEP_NS,
+    TIMEOUT_NS,
+    Cluster,
+    Process,
+    acknowledge,
+    held,
+    join,
+    queue,
+    write,
+)
 
 
 def ask(cluster: Cluster, voter: Process, candidate: str, epoch: int, last: tuple[int, int], *, trial: bool) -> bool:
@@ -213,3 +223,18 @@ def test_entries_of_a_deposed_master_are_refused() -> None:
     assert (recipient, answer.agreed, answer.epoch) == (master.name, False, 2)
     assert slave.replica.log.last == last
     assert slave.replica.master != master.name
+
+
+def test_a_master_whose_clock_is_set_back_loses_its_quorum_all_the_same() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.run_for(4 * TIMEOUT_NS)
+    cluster.cut(master.name)
+    set_back_ns = 3 * TIMEOUT_NS
+    for _ in range(2 * TIMEOUT_NS // STEP_NS):
+        cluster.tick_others(master)
+        master.run(cluster.now - set_back_ns)
+    assert not master.replica.is_master, "its time did not stand still"
+    deadline = master.member.next_deadline()
+    assert deadline is not None
+    assert deadline < cluster.now - set_back_ns + 3 * TIMEOUT_NS, "it is due by the clock as it is now"

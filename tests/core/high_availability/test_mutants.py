@@ -49,6 +49,9 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
     "sends assignments at once": partial(
         test_take_over.test_a_delivery_waits_for_its_assignment_only_where_that_is_synchronized, True
     ),
+    "stands still while its clock is set back": (
+        test_elections.test_a_master_whose_clock_is_set_back_loses_its_quorum_all_the_same
+    ),
     "moves dead letters in two steps": test_replay.test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it,
 }
 
