@@ -56,6 +56,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "monitoring.explain",
     "monitoring.wait",
     "monitoring.metrics",
+    "samples.bench",
     "help.doctor",
     "help.pages",
 )
