@@ -364,3 +364,17 @@ def test_a_batch_says_whether_a_payload_may_be_on_disk_only() -> None:
     late = one.take_ready()
     assert [message.payload for message in late.messages if isinstance(message, Delivery)] == [None]
     assert late.may_lack_payloads is True
+
+
+def test_sample_without_an_answer_waits_while_nothing_can_be_stored() -> None:
+    """A producer that hears no acknowledgment would not know that its sample was refused."""
+    made = engine()
+    made.refuse_samples(1, ["P/S/orders"], refuses=True)
+    for number, waits in enumerate((False, True), 1):
+        made.receive(2, Write("P", "Orders", SampleIdentity(WRITER, number), b"x", waits_when_full=waits))
+    answers = [(each.identity.sequence_number, each.response) for each in made.take_ready().messages]
+    assert answers == [(1, AckResponse.REJECTED)]
+    made.refuse_samples(3, ["P/S/orders"], refuses=False)
+    made.advance(4)
+    answers = [(each.identity.sequence_number, each.response) for each in made.take_ready().messages]
+    assert answers == [(2, AckResponse.ACCEPTED)]

@@ -191,6 +191,7 @@ class World:
                 identity(options["answers"]) if "answers" in options else NIL_IDENTITY,
                 guid(options.get("reader", "")),
                 lifespan_ns=parse_duration(options.get("lifespan", "infinite")),
+                waits_when_full="plain" in options,
             )
             self.service().receive(self.now, write)
         return self.turn()
