@@ -48,6 +48,7 @@ QUEUES = "".join(
         *(queue(f"{kind}s", f"market::{kind}Order") for kind in ORDER_TYPES),
         queue("Texts", "DDS::String"),
         queue("Mixed"),
+        queue("Watched"),
         queue("Small", more=SMALL),
         queue("Windowed", more=FEEDBACK),
         queue("Questions", more=REPLIES),
@@ -102,6 +103,22 @@ def test_plain_samples_of_a_type_arrive_as_written(service: ServiceProcess, peer
     observed = peer.reader(topic, data_type)
     peer.writer(topic, data_type, matched=2).write(data_type(8))
     assert eventually(lambda: [each.number for each in observed.take(1)] == [8]), "a plain reader has its copy"
+
+
+def test_plain_reader_gets_copies_of_what_wrappers_write(service: ServiceProcess, peer: PlainPeer) -> None:
+    observed = peer.reader("Watched", Octets)
+    peer.writer("Watched", Octets, matched=2).write(Octets(b"plain"))
+    assert [bytes(each.value) for each in _take(observed, 1)] == [b"plain"]
+    assert eventually(lambda: observed.get_subscription_matched_status().current_count == 1), "the copies' writer"
+    with QueueProducer[bytes]("Watched", service.domain) as producer:
+        producer.wait_for_queue()
+        producer.write(b"wrapped")
+        assert producer.wait_for_acknowledgments() == 0
+        assert [bytes(each.value) for each in _take(observed, 1)] == [b"wrapped"]
+    consumer = PlainConsumer(peer, "Watched")
+    got = [bytes(each.payload) for each in consumer.receive(2)]
+    assert got == [b"plain", b"wrapped"]
+    assert consumer.receive(1, patience_s=0.2) == [], "a copy is not enqueued"
 
 
 def test_text_and_octets_are_enqueued_bare(service: ServiceProcess, peer: PlainPeer) -> None:

@@ -127,6 +127,8 @@ class TopicEndpoints:
                 return False
             for writes in taken:
                 inbox.extend(writes)
+                if self.plain is not None:
+                    self.plain.copy(writes)
             if len(inbox) >= enough:
                 break
         return True

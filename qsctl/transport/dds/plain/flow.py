@@ -141,6 +141,7 @@ class FlowDomains:
         self._beside = beside
         self._open: list[FlowDomain] = []
         self._topics: list[str] = []
+        self._outgoing: Participant | None = None
 
     def of_topic(self, topic_name: str) -> FlowDomain:
         """Return the instance that a topic is read in.
@@ -152,17 +153,25 @@ class FlowDomains:
             self._topics.append(topic_name)
         index = self._topics.index(topic_name) % INSTANCES_MAX
         while len(self._open) <= index:
-            beside = self._beside
-            participant = Participant(
-                beside.domain_id,
-                beside.settings,
-                name=f"{beside.name}: plain samples",
-                waiter=beside.waiter,
-                boundary=beside.boundary,
-                instance=len(self._open) + 1,
-            )
-            self._open.append(FlowDomain(participant))
+            self._open.append(FlowDomain(self._participant(len(self._open) + 1)))
         return self._open[index]
+
+    def outgoing(self) -> Participant:
+        """Return the participant of an instance in which nothing is read, and so nothing is ever held back."""
+        if self._outgoing is None:
+            self._outgoing = self._participant(INSTANCES_MAX + 1)
+        return self._outgoing
+
+    def _participant(self, instance: int) -> Participant:
+        beside = self._beside
+        return Participant(
+            beside.domain_id,
+            beside.settings,
+            name=f"{beside.name}: plain samples",
+            waiter=beside.waiter,
+            boundary=beside.boundary,
+            instance=instance,
+        )
 
     def look(self) -> None:
         """Take notice of what changed in each."""
@@ -173,6 +182,9 @@ class FlowDomains:
         """Leave the domain with all of them."""
         for each in self._open:
             each.close()
+        if self._outgoing is not None:
+            self._outgoing.close()
+            self._outgoing = None
         self._open.clear()
         self._topics.clear()
 

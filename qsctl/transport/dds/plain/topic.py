@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from qsctl.config.types import TypeLibrary
-from qsctl.core.messages import Inbound, QueueName, WriteAcknowledgment
+from qsctl.core.messages import Inbound, QueueName, Write, WriteAcknowledgment
 from qsctl.core.queue.settings import UNLIMITED, SharedReaderQueueSettings
 from qsctl.errors import QsctlError
 from qsctl.identity import Guid
@@ -17,6 +17,7 @@ from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.discovery import RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.plain.answers import ProducerAnswers
+from qsctl.transport.dds.plain.copies import Copies
 from qsctl.transport.dds.plain.flow import FlowDomains
 from qsctl.transport.dds.plain.idl import PlainWrite, write_topic
 from qsctl.transport.dds.plain.intake import Intake, Origins, PlainReader
@@ -24,6 +25,8 @@ from qsctl.transport.dds.plain.payloads import payload_of
 from qsctl.transport.dds.qos import PLAIN_SAMPLES_MAX, map_qos
 
 FRAME_TYPE: Final = "RTI::QueuingService::SampleFrame"
+
+_SERVICE_ROLES: Final = frozenset({"service", "copy"})
 
 DEFAULT_TYPE: Final = "DDS::Octets"
 """What a queue without a type holds."""
@@ -91,6 +94,8 @@ class PlainTopic:
         self._plain: PlainReader | None = None
         self._numbered: PlainReader | None = None
         self._is_leaving = False
+        self._copies = Copies(around.flows.outgoing, self.topic_name, self._type_name, around.class_of)
+        self._replicas = replicas
 
     def appeared(self, endpoint: RemoteEndpoint) -> None:
         """Take notice of an endpoint of any topic.
@@ -107,11 +112,21 @@ class PlainTopic:
                 self._open_plain()
         elif endpoint.topic_name == self._answers.topic_name:
             self._answers.reader_appeared(endpoint)
+        elif endpoint.topic_name == self.topic_name and _is_plain(endpoint) and not self._replicas:
+            # Each replica of a queue gets each sample: several copies would be of no use.
+            self._copies.reader_appeared(endpoint)
+
+    def copy(self, writes: Sequence[Write]) -> None:
+        """Show samples of qsctl's producers to those who look on."""
+        if self._copies.are_wanted:
+            self._copies.put(writes)
 
     def vanished(self, endpoint: RemoteEndpoint) -> None:
         """Tell one that is gone nothing more. Samples of a writer that is gone stay: it believes them to be here."""
         if not endpoint.is_writer and endpoint.topic_name == self._answers.topic_name:
             self._answers.reader_vanished(endpoint)
+        elif not endpoint.is_writer and endpoint.topic_name == self.topic_name:
+            self._copies.reader_vanished(endpoint)
 
     def poll(self, inbox: list[Inbound]) -> None:
         """Move what is there into the inbox, a turn's share of it; nothing while a queue of the topic is full."""
@@ -146,7 +161,8 @@ class PlainTopic:
         return self._answers.answer(label, guid, answers)
 
     def flush(self) -> bool:
-        """Send what was answered in this turn. False: some waits for room."""
+        """Send what was answered and copied in this turn. False: some answers wait for room."""
+        self._copies.flush()
         return self._answers.flush()
 
     def close(self) -> None:
@@ -155,6 +171,7 @@ class PlainTopic:
             if reader is not None:
                 reader.close()
         self._answers.close()
+        self._copies.close()
 
     def _open_plain(self) -> None:
         if self._plain is not None:
@@ -178,4 +195,5 @@ class PlainTopic:
 
 
 def _is_plain(endpoint: RemoteEndpoint) -> bool:
-    return endpoint.type_name != FRAME_TYPE and endpoint.traits.get("role") != "copy"
+    """Whether an endpoint on a queue's topic is one of the queue's own type, and no service's."""
+    return endpoint.type_name != FRAME_TYPE and endpoint.traits.get("role") not in _SERVICE_ROLES

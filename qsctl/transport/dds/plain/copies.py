@@ -1,0 +1,97 @@
+"""Copies of what qsctl's producers write, for plain readers of the queue's own type on its topic [QS 2.8].
+
+Decides: who gets copies, and of what. What a plain writer writes, DDS gives to all readers itself; the wrappers write
+frames, which such a reader cannot read. So the service writes each sample once more, while there is one who looks on.
+A copy waits for nobody: where those who look on do not keep up, some are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from qsctl.core.messages import Write
+from qsctl.errors import QsctlError
+from qsctl.transport.dds.boundary import Malformed
+from qsctl.transport.dds.channels import FrameWriter
+from qsctl.transport.dds.discovery import RemoteEndpoint
+from qsctl.transport.dds.participant import Participant
+from qsctl.transport.dds.plain.payloads import serialized
+
+_XCDR1: Final = frozenset(b"\x00\x01\x02\x03")
+"""The second octet of an encapsulation header of the first version of CDR, which the copies are announced in."""
+
+
+class Copies:
+    """The copies of one topic. There is nothing of it in DDS until one looks on.
+
+    Args:
+        participant: opens where they are written from: apart from the readers of plain samples, which may be held back.
+        topic_name, type_name: the topic, and the queue's type.
+        class_of: the types of the configuration.
+    """
+
+    def __init__(
+        self,
+        participant: Callable[[], Participant],
+        topic_name: str,
+        type_name: str,
+        class_of: Callable[[str], type[Any]],
+    ) -> None:
+        self._participant = participant
+        self._topic_name = topic_name
+        self._type_name = type_name
+        self._class_of = class_of
+        self._readers: set[int] = set()
+        self._writer: FrameWriter | None = None
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether one looks on."""
+        return self._writer is not None
+
+    def reader_appeared(self, endpoint: RemoteEndpoint) -> None:
+        """Write copies from now on.
+
+        Raises:
+            Malformed: the service does not know the type.
+        """
+        if self._writer is None:
+            try:
+                data_type = self._class_of(self._type_name)
+            except QsctlError as error:
+                raise Malformed(
+                    f"a reader looks on at topic {self._topic_name}, and the service does not know the type "
+                    f"{self._type_name}: {error.message}; define it in <types>"
+                ) from error
+            participant = self._participant()
+            topic = participant.topic(self._topic_name, data_type)
+            self._writer = FrameWriter(participant, topic, traits={"role": "copy"})
+        self._readers.add(endpoint.handle)
+
+    def reader_vanished(self, endpoint: RemoteEndpoint) -> None:
+        """Write no more when the last one is gone."""
+        self._readers.discard(endpoint.handle)
+        if not self._readers:
+            self.close()
+
+    def put(self, writes: Sequence[Write]) -> None:
+        """Write copies, with the next flush; of payloads that are no samples of the type there are none."""
+        writer = self._writer
+        if writer is None:
+            return
+        for write in writes:
+            octets = serialized(self._type_name, write.payload)
+            if len(octets) >= 4 and octets[0] == 0 and octets[1] in _XCDR1 and not writer.backlog_count:
+                writer.put(octets)
+
+    def flush(self) -> None:
+        """Send them."""
+        if self._writer is not None:
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Delete the writer."""
+        if self._writer is not None:
+            self._writer.discard()
+            self._writer = None
