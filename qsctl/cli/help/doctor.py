@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Final
 import typer
 
 from qsctl.cli.command import Commands
+from qsctl.cli.help.peer_kinds import PEER_KINDS, PeerKinds
 from qsctl.cli.output.results import Block, Column, Plain, Result, Row, TableBlock, TextBlock, fields_of
 from qsctl.cli.service_options import ANY_SERVICE, StateDirOption, TargetOption, TargetOptions, TimeoutOption
 from qsctl.errors import ExitStatus
@@ -185,6 +186,7 @@ def _writable(part: str, folder: Path, needed: bool, remedy: str) -> Finding:
     examples=(
         "qsctl doctor  # exit status 1 when something needed is missing",
         "qsctl doctor --service dds:57  # a service: does it answer, deliver, replicate, lose?",
+        "qsctl doctor --peer  # which DDS applications can use a queue",
         "qsctl doctor -o json",
     ),
 )
@@ -199,13 +201,21 @@ def doctor(
     state_dir: StateDirOption = Path(".qsctl"),
     timeout: TimeoutOption = "10s",
     target: TargetOption = ANY_SERVICE,
-) -> Health:
+    peer: Annotated[
+        bool,
+        typer.Option(
+            "--peer", help="Kinds of DDS applications: what each can do with a queue, and what it must know for it."
+        ),
+    ] = False,
+) -> Health | PeerKinds:
     """Look for what the commands need: Java for Spark, packages, writable folders. Starts nothing.
 
     With --service it looks at a service instead: whether it answers and delivers, whether queues have consumers and
     room, what died, and how replicas are. Reading the status starts the `change` counters again from zero. Exits with
     1 when something needed is missing, or a service is not well.
     """
+    if peer:
+        return PeerKinds(tuple(PEER_KINDS))
     if service:
         from qsctl.cli.help.service_findings import service_findings
 

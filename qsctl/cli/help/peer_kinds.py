@@ -1,0 +1,125 @@
+"""Kinds of DDS applications, what each can do with a queue, and what it must know for it.
+
+Decides: what is promised of programs that are not ours. `seen` says by what a row is known: programs of this repository
+that run against a service, or nothing but what its vendor publishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from qsctl.cli.output.results import Block, Column, ListResult, Row, TableBlock, TextBlock, fields_of
+
+
+@dataclass(frozen=True, slots=True)
+class PeerKind:
+    """A kind of application: what it can do, what it must know, what it cannot do, and how that is known."""
+
+    application: str
+    can: str
+    must_know: str
+    cannot: str
+    seen: str
+
+
+_IDL: Final = "schemas/qsctl_queue.idl"
+
+PEER_KINDS: Final[Sequence[PeerKind]] = (
+    PeerKind(
+        "Python with qsctl.client",
+        "everything, in frames of many samples",
+        "topic and shared subscriber",
+        "",
+        "tests/dds",
+    ),
+    PeerKind(
+        "any plain publisher",
+        "produce; a full queue holds it back",
+        "topic, and the queue's type of <types>",
+        "write a sample again after a restart as the same one",
+        "fixtures/foreign/c: plain_producer, hello_world",
+    ),
+    PeerKind(
+        "any plain subscriber",
+        "look on: copies of what plain publishers write",
+        "topic, and the queue's type of <types>",
+        "consume: it takes nothing from the queue",
+        "tests/dds",
+    ),
+    PeerKind(
+        "Cyclone DDS in C",
+        "produce, consume, ask and reply, survive a restart; administer and monitor",
+        _IDL,
+        "",
+        "0.10.2: fixtures/foreign/c, tests/dds/peer",
+    ),
+    PeerKind(
+        "Cyclone DDS in Python",
+        "produce, consume, survive a restart; administer and monitor",
+        _IDL,
+        "",
+        "11.0.1: fixtures/foreign/python, tests/dds/peer",
+    ),
+    PeerKind(
+        "Fast DDS in C++",
+        "produce, consume, survive a restart",
+        f"{_IDL}; memory policy DYNAMIC_REUSABLE",
+        "monitor with 2.9: it reads no mutable types of others",
+        "2.9.1: fixtures/foreign/cpp",
+    ),
+    PeerKind(
+        "another DDS of RTPS 2",
+        "what Fast DDS can: final types, partitions and reliability are all it takes",
+        _IDL,
+        "",
+        "not run here",
+    ),
+    PeerKind(
+        "RTI Connext DDS, with this IDL",
+        "what Fast DDS can; no message is needed that RTPS 2.5 lacks",
+        f"{_IDL}; equal names of types, for it does not take part in the look-up of types",
+        "",
+        "not run here: it is not free",
+    ),
+    PeerKind(
+        "RTI Connext DDS, unchanged clients of RTI Queuing Service",
+        "perhaps write samples, as any plain publisher",
+        "topic, and the queue's type of <types>",
+        "consume, or learn what became of a sample: both need Connext's AppAck messages, which are not of RTPS and "
+        "which Cyclone DDS neither sends nor reads. A QueueConsumer gets nothing; a QueueProducer waits in vain",
+        "not run here: by [QS 2.4 and 2.5] and RTPS 2.5",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class PeerKinds(ListResult):
+    """The table of kinds of applications."""
+
+    kinds: tuple[PeerKind, ...]
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "application": "kind of DDS application",
+        "can": "what it can do with a queue of qsctl",
+        "must_know": "what it must know for it",
+        "cannot": "what it cannot do",
+        "seen": "by what that is known: programs that run against a service, or documents",
+    }
+
+    def rows(self) -> Sequence[Row]:
+        """One row a kind."""
+        return [fields_of(each) for each in self.kinds]
+
+    def blocks(self) -> Sequence[Block]:
+        """The table, and where more stands."""
+        columns = [
+            Column("application", "Application"),
+            Column("can", "Can"),
+            Column("must_know", "Must know"),
+            Column("cannot", "Cannot"),
+            Column("seen", "Seen with"),
+        ]
+        more = "More: qsctl help any-dds-application. A peer that cannot match is named in the service's log."
+        return [TableBlock(columns, self.rows(), keeps_columns=True), TextBlock(more, "faint")]
