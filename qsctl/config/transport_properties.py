@@ -104,7 +104,7 @@ _PORT_MAX: Final = 65535
 _NOT_TUNED: Final = "Cyclone DDS sets this by itself; the value is not used"
 _NO_PLUGIN: Final = "no plug-in of that name is loaded; the value is not used"
 _UNKNOWN: Final = "no transport here has such a property; the value is not used"
-_CHOSEN_ELSEWHERE: Final = "the interface is what --interface says, by default the loopback; the list is not used"
+_CHOSEN_ELSEWHERE: Final = "the interface is that of --interface, by default the loopback; the list is not used"
 
 
 @dataclass(frozen=True, slots=True)

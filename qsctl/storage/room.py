@@ -38,7 +38,7 @@ def refusal(where: Path, error: OSError | sqlite3.Error | MemoryError, *, is_cle
         is_full, text = error.errno in _FULL, f"{error.filename or where}: {error.strerror}"
     else:
         is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-        text = f"{where}: {str(error) or 'there is not enough memory for what the file says'}"
+        text = f"{where}: {str(error) or 'there is not enough memory for what the file asks for'}"
     kind = DiskFull if is_full and is_clean else Damaged
     return kind(text, remedy="Free space on the disk or mend it.")
 

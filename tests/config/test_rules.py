@@ -102,7 +102,7 @@ RULES = [
     broken("an_even_number_of_members_survives_no_more", WARNING, "two instances survive the loss of none: a quorum is both", service=ADMIN + "<service_qos><configuration_replication/></service_qos>"),
     broken("transports_are_served", UNSUPPORTED, "<domain_participant> asks for what DDS cannot do here: dds.sec.auth.identity_ca", participant=PROPERTY.format("dds.sec.auth.identity_ca", "ca.pem")),
     broken("transports_are_served", UNSUPPORTED, "<administration> asks for what DDS cannot do here: dds.sec.access.governance", service=ADMIN.replace("</adm", PROPERTY.format("dds.sec.access.governance", "g.p7s") + "</adm")),
-    broken("transports_are_served", WARNING, "dds.transport.UDPv4.builtin.parent.deny_interfaces_list: the interface is what --interface says", participant=PROPERTY.format("dds.transport.UDPv4.builtin.parent.deny_interfaces_list", "eth0")),
+    broken("transports_are_served", WARNING, "dds.transport.UDPv4.builtin.parent.deny_interfaces_list: the interface is that of --interface", participant=PROPERTY.format("dds.transport.UDPv4.builtin.parent.deny_interfaces_list", "eth0")),
     broken("transports_are_served", NOTE, "Cyclone DDS sets these by itself, their values are not used: dds.transport.UDPv4.builtin.recv_socket_buffer_size", participant=PROPERTY.format("dds.transport.UDPv4.builtin.recv_socket_buffer_size", "9")),
     broken("one_transport_a_domain", UNSUPPORTED, "two participants of domain 1 ask for different transports", service=ADMIN.replace("3", "1"), participant=PROPERTY.format("dds.transport.load_plugins", "dds.transport.tcp")),
     broken("domains_have_ports", UNSUPPORTED, "the ports of domain 231 do not fit 16 bits here", domain="<domain_id>231</domain_id>"),

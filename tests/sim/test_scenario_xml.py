@@ -336,7 +336,7 @@ def test_an_override_changes_one_value_and_leaves_the_original_alone(path: str, 
     [
         ("trafic[quotes]/rate", "has no trafic[quotes]; did you mean traffic?", "traffic[quotes]"),
         ("traffic[x]/rate", "the scenario has no traffic[x]", "traffic[quotes], traffic[trades]"),
-        ("traffic/rate", "has several traffic elements: say which", "traffic[quotes]"),
+        ("traffic/rate", "has several traffic elements: name one", "traffic[quotes]"),
         ("traffic[quotes]/mmpp/state[1]/rate", "has no mmpp: there is on-off instead", "add the element in the file"),
         ("profile/queue[E-1]/max-depth", "profile has no queue[E-1]", "queue[G-1], queue[D-1]"),
         ("profile/queue[D-1]", "is an element; name the attribute to set", "queue[D-1]/max-depth"),

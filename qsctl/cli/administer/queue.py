@@ -89,7 +89,7 @@ def delete_queue(
     consent: DestructionOptions,
     service: TargetOptions,
 ) -> Answers:
-    """Delete a queue with its samples. On a terminal it says what they are, and asks.
+    """Delete a queue with its samples. On a terminal it lists them, and asks.
 
     Exits with 4 when there is none of that name.
     """
@@ -117,7 +117,7 @@ def flush_queue(
 ) -> Answers:
     """Remove samples from a queue: all of them, or those that a selector matches.
 
-    On a terminal it says how many they are, and asks.
+    On a terminal it shows how many they are, and asks.
     """
     selector = checked_selector(select)
     with service.open() as administration:

@@ -85,7 +85,7 @@ def delete_subscriber(
     consent: DestructionOptions,
     service: TargetOptions,
 ) -> Answers:
-    """Delete a shared subscriber with all its queues and their samples. On a terminal it says what they are, and asks.
+    """Delete a shared subscriber with all its queues and their samples. On a terminal it lists them, and asks.
 
     Exits with 4 when there is none of that name.
     """

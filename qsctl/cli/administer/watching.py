@@ -79,7 +79,7 @@ class WatchOptions(OptionGroup):
             return _frames(service, title, look, interval_s, self.count)
         if self.interval or self.count:
             given = "--interval" if self.interval else "--count"
-            raise UsageError(f"{given} says how to watch, and there is no --watch", remedy="Add --watch.")
+            raise UsageError(f"{given} concerns watching, and there is no --watch", remedy="Add --watch.")
         with service.open() as administration:
             return look(administration)
 

@@ -77,7 +77,7 @@ def of_clients(
         unknown = next((name for name, percent in found.items() if percent is None), None)
         if unknown is not None:
             raise InvalidInput(
-                f"{where} does not say how long {unknown} was blocked", remedy="Simulate with --level events."
+                f"{where} does not show how long {unknown} was blocked", remedy="Simulate with --level events."
             )
         return [Checked(name, float(percent or 0.0), 100.0) for name, percent in found.items()]
     rows = list(_rows(listings))

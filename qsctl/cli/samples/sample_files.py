@@ -195,7 +195,7 @@ def _rows(file: Path, name: str) -> Iterator[dict[str, Any]]:
         for batch in opened.iter_batches(batch_size=1000):
             yield from batch.to_pylist()
     except pyarrow.ArrowException as error:
-        raise InvalidInput(f"{name} is no Parquet file: {error}", remedy="Say --format jsonl if it is one.") from None
+        raise InvalidInput(f"{name} is no Parquet file: {error}", remedy="Give --format jsonl if it is one.") from None
 
 
 def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:

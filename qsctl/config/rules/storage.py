@@ -102,7 +102,7 @@ def database_settings_without_a_database_are_said(place: Place) -> Iterator[Prob
         if path in place.reading.elements:
             yield place.warning(
                 path,
-                "no queue here is in a database file: they share a write-ahead log, synced as <synchronization> says",
+                "no queue here is in a database file: they share a write-ahead log, synced as <synchronization> asks",
                 found=f"<{tag}>",
                 allowed="queues without in-memory state, or a PERSISTENT service state, where it is to count",
             )

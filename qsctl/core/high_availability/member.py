@@ -159,7 +159,7 @@ class Member:
         if len(names) != len(self.names):
             raise Refused(
                 f"{len(names)} members are named, and the queues expect {len(self.names)}",
-                remedy="Name as many members as queue_instances says.",
+                remedy="Name as many members as queue_instances has.",
             )
         self.names = tuple(sorted(names))
         for replica in self.replicas.values():

@@ -119,7 +119,7 @@ def choose(
     there = [f"{each.profile.name} of message VPN {each.profile.message_vpn}" for each in file.profiles]
     shown = ", ".join(there[:10]) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
     if found:
-        raise UsageError(f"{file.name} has {len(found)} profiles: say which", remedy=f"{how} one of: {shown}.")
+        raise UsageError(f"{file.name} has {len(found)} profiles: name one", remedy=f"{how} one of: {shown}.")
     wanted = f"profile {name}" if name is not None else "profile"
     wanted += f" of message VPN {message_vpn}" if message_vpn is not None else ""
     hint = did_you_mean(name or "", [each.profile.name for each in file.profiles])

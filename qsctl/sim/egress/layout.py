@@ -325,7 +325,7 @@ def _lay_queues(
         if limits is None and scenario.model is Model.TIBCO and name is not Queue.D_1:
             continue
         if limits is None:
-            raise InvalidInput(f"profile {profile.name!r} says nothing of queue {name}", remedy="Give its limits.")
+            raise InvalidInput(f"profile {profile.name!r} has nothing on queue {name}", remedy="Give its limits.")
         depth, burst = limits.max_depth_work_units, limits.min_msg_burst
         if not (1 <= depth <= LIMIT_MAX and 0 <= burst <= LIMIT_MAX and limits.weight >= 1):
             raise InvalidInput(

@@ -209,7 +209,7 @@ class _Explorer:
             self._interrupt(turn.at_ns, "the sender's answer", self.live)
         if turn.received is not None:
             self.received.append(turn.received)
-            self._interrupt(turn.at_ns, "the receiver has it, and no record says so", self.live)
+            self._interrupt(turn.at_ns, "the receiver has it, and no record of it", self.live)
 
     def _interrupt(self, now: Nanoseconds, after: str, before: Mapping[MessageId, Entered]) -> None:
         """Interrupt here, start again, and look at what comes out."""

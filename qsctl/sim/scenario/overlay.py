@@ -64,6 +64,6 @@ def _target(scenario: Scenario, name: str, target: str | None) -> str:
     if target is not None:
         raise UsageError(f"scenario {scenario.name!r} has no profile {target!r}", remedy=f"It has {there}.")
     raise UsageError(
-        f"scenario {scenario.name!r} has {len(names)} profiles and none is named {name!r}: say which is meant",
+        f"scenario {scenario.name!r} has {len(names)} profiles and none is named {name!r}: name the one that is meant",
         remedy=f"Write --client-profile PROFILE=FILE with one of: {there}.",
     )

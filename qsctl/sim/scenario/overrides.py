@@ -254,7 +254,7 @@ def _chosen(form: Form, elements: Sequence[Any], override: _Override, depth: int
 
 def _not_among(keys: Sequence[str], form: Form, override: _Override, depth: int) -> UsageError:
     step = override.steps[depth]
-    what = f"has no {step}" if step.key is not None else f"has several {form.element} elements: say which"
+    what = f"has no {step}" if step.key is not None else f"has several {form.element} elements: name one"
     if not keys:
         return UsageError(f"{override.path!r}: {_place(override, depth)} has no {form.element}")
     return UsageError(

@@ -86,7 +86,7 @@ def piece_from_octets(data: bytes) -> Piece:
         raise Malformed(f"{len(data)} octets are no piece of a letter between replicas")
     (length,) = _LENGTH.unpack_from(data, len(ENCAPSULATION))
     if not 0 < length <= len(data) - _HEAD_BYTES:
-        raise Malformed(f"a piece says {length} octets, and there are {len(data) - _HEAD_BYTES}")
+        raise Malformed(f"a piece announces {length} octets, and there are {len(data) - _HEAD_BYTES}")
     try:
         piece = _decode_piece(data[_HEAD_BYTES : _HEAD_BYTES + length])
     except _UNREADABLE as error:

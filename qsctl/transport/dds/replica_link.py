@@ -110,7 +110,7 @@ class ReplicaLink:
             cluster, name = (bytes.fromhex(traits.get(key, "")).decode() for key in ("cluster", "name"))
             seen = Seen(name, traits.get("run", ""), int(traits.get("since", "")))
         except ValueError as error:
-            raise Malformed(f"a replica says of itself what cannot be read: {error}") from error
+            raise Malformed(f"a replica announces what cannot be read: {error}") from error
         if cluster == self._cluster and seen != self._own and len(self._peers) < PEERS_MAX:
             self._peers[endpoint.handle] = seen
             self._is_changed = True

@@ -95,8 +95,8 @@ def test_on_a_terminal_a_look_is_drawn_over_the_last_and_ends_where_the_terminal
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--interval", "5s"), "--interval says how to watch"),
-        (("--count", "5"), "--count says how to watch"),
+        (("--interval", "5s"), "--interval concerns watching"),
+        (("--count", "5"), "--count concerns watching"),
         (("--watch", "--interval", "1ms"), "--interval 1ms is too short"),
         (("--watch", "--interval", "soon"), "--interval"),
     ],

@@ -43,7 +43,7 @@ class RestartGivesAPrefix(Invariant):
     """P10: compared with a plain fold over the stored records, which knows no queue."""
 
     name = "P10"
-    rule = "after a restart a queue holds what its stored records say, and nothing else"
+    rule = "after a restart a queue holds what its stored records state, and nothing else"
 
     def __init__(self, clock: Callable[[], Nanoseconds], services: Mapping[int, SimulatedService]) -> None:
         super().__init__(clock)

@@ -28,7 +28,7 @@ def is_alone(endpoint: RemoteEndpoint, others: Iterable[RemoteEndpoint]) -> bool
         count = len([name for name in endpoint.partitions if name])
         raise Malformed(
             f"a reader of {endpoint.topic_name} is in {f'{count} partitions' if count else 'no partition'}; give its "
-            "subscriber one, of a name that nobody else uses"
+            "subscriber one, of a name that no other endpoint uses"
         )
     (partition,) = endpoint.partitions
     if any(partition in each.partitions and each.handle != endpoint.handle for each in others):
