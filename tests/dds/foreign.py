@@ -101,18 +101,10 @@ class ForeignService(ServiceProcess):
     """A service on the queues of a file of `fixtures/foreign`, in a domain of the test."""
 
     def __init__(self, directory: Path, domain: int, response_timeout_s: int = 5, file: str = "queue.xml") -> None:
-        self.domain = domain
-        self.name = file
-        self.directory = directory
-        self.file = directory / file
         text = (FOREIGN / file).read_text(encoding="utf-8")
         text = text.replace("<domain_id>0<", f"<domain_id>{domain}<").replace("<sec>5<", f"<sec>{response_timeout_s}<")
-        self.file.write_text(self.changed(text), encoding="utf-8")
-        self.log = directory / "service.log"
-        self._arguments = ("--persistent-storage-path", str(directory))
-        self.process = None
-        self._connections = []
-        self.start()
+        storage = ("--persistent-storage-path", str(directory))
+        super().__init__(directory, domain, *storage, configuration=self.changed(text))
 
     @staticmethod
     def changed(text: str) -> str:

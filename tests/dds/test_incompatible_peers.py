@@ -25,6 +25,7 @@ from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peer_faults import FaultKind, PeerFault
 from qsctl.transport.dds.topic_names import nearest_topic
 from tests.dds.c_peer import ENVIRONMENT
+from tests.dds.foreign import ForeignService
 from tests.dds.service_process import eventually
 from tests.processes import running
 
@@ -101,6 +102,31 @@ def test_ten_kinds_of_mismatch_are_each_reported_once_with_peer_and_reason(domai
             assert fault.reason.endswith(reason)
             assert fault.source == ("orders" if name == "name" else "Orders")
             assert fault.peer.startswith("0110"), "the GUID of the endpoint"
+
+
+def test_a_service_names_each_peer_once_in_its_log(tmp_path: Path, domain: int) -> None:
+    service = ForeignService(tmp_path, domain)
+    # It reads both representations and asks for no durability.
+    kinds = KINDS.keys() - {"representation", "durability"}
+    with (
+        contextlib.ExitStack() as stack,
+        running(
+            [sys.executable, "-I", str(PEER), str(domain), "Order", "128"],
+            env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        ),
+    ):  # fmt: skip
+        stack.callback(service.end)
+
+        def named() -> list[str]:
+            return [line for line in service.log.read_text().splitlines() if "'incompatible_peer'" in line]
+
+        assert eventually(lambda: len(named()) >= len(kinds)), service.log.read_text()
+        assert service.stop() == 0
+        lines = named()
+        assert len(lines) == len(kinds), lines
+        for kind in kinds:
+            (line,) = [each for each in lines if f"writer of participant '{kind}' (process " in each]
+            assert f": {kind}: " in line
 
 
 def test_a_peer_that_two_participants_of_a_service_find_is_named_once() -> None:
