@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-
 from qsctl.cli.help.command_tree import CommandHelp, Parameter, commands
 from qsctl.cli.help.reference.markdown import text_in_markdown
 
@@ -14,8 +12,11 @@ def page() -> str:
     """Return the commands under their headings of `qsctl --help`."""
     shared = next(each for each in commands()).parameters
     parts = [_EVERY, "\n".join(_bullet(each) for each in shared if each.panel == "Output")]
-    for panel, listed in groupby(commands(), key=lambda each: each.panel):
-        parts.append(f"## {panel or 'About the installation'}")
+    panels: dict[str, list[CommandHelp]] = {}
+    for command in commands():
+        panels.setdefault(command.panel or "About the installation", []).append(command)
+    for panel, listed in panels.items():
+        parts.append(f"## {panel}")
         parts += [section(each, level=3, with_output=False) for each in listed]
     return "\n\n".join(parts)
 
