@@ -29,6 +29,8 @@ VECTOR_MODULE: Final = "jdk.incubator.vector"
 _LAST_LINES: Final = 3
 _END_SECONDS: Final = 10.0
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_SETTINGS_OF_JARS: Final = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+"""With these Java loads classes of the user's."""
 _OPTION_VARIABLES: Final = (
     "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "SPARK_CONF_DIR",
 )  # fmt: skip
@@ -62,8 +64,8 @@ class Gateway:
     connection: Any
     """A py4j gateway with the process as `proc`."""
     is_plain: bool = False
-    """Nothing is lost when it is killed once its session has stopped: all that it writes is in the private folder, and
-    no option of the user's does anything at its end."""
+    """Nothing is lost when it is killed: all that it writes is in the private folder, and no option of the user's does
+    anything at its end. Where the user gave Spark settings, its session must have stopped before."""
 
     def close(self) -> None:
         """End the Java machine; it ends by itself too when this process does, for its input closes."""
@@ -93,6 +95,9 @@ def java_options(settings: Mapping[str, str], folder: Path, *, brief: bool) -> s
     ours.append(f"-Dlog4j2.configurationFile={(folder / LOG4J_FILE).as_uri()}")
     if brief:
         ours.append("-XX:TieredStopAtLevel=1")
+        if not any(settings.get(name) for name in _SETTINGS_OF_JARS):
+            # To verify each class of Spark's own jars takes a second of a short run.
+            ours += ["-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"]
     return " ".join([*ours, settings.get(_JAVA_OPTIONS, "")]).strip()
 
 

@@ -58,6 +58,7 @@ class _Running:
     given: frozenset[str]
     gateway: Gateway | None
     folder: Path
+    is_brief: bool = False
 
 
 _running: _Running | None = None
@@ -194,7 +195,7 @@ def _session(options: SparkOptions, *, brief: bool) -> SparkSession:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    _running = _Running(session, settings, given, gateway, folder)
+    _running = _Running(session, settings, given, gateway, folder, is_brief=brief and not given)
     return session
 
 
@@ -237,7 +238,24 @@ def stop_spark() -> None:
             shutil.rmtree(ending.folder, ignore_errors=True)
 
 
-atexit.register(stop_spark)
+def _leave() -> None:
+    """End what runs when the process does. A brief session without settings of the user's ends with its Java, at once.
+
+    To stop it in order takes half a second, most of which PySpark sleeps. It has no Python workers, which would report
+    that Java is gone.
+    """
+    global _running  # noqa: PLW0603 - as above
+    with _lock:
+        ending = _running
+        if ending is not None and ending.is_brief and ending.gateway is not None and ending.gateway.is_plain:
+            _running = None
+            _forget(ending.gateway)
+            shutil.rmtree(ending.folder, ignore_errors=True)
+        else:
+            stop_spark()
+
+
+atexit.register(_leave)
 
 
 _SESSION_SETTINGS: Final = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")

@@ -108,6 +108,14 @@ def test_the_user_s_java_options_come_after_ours(tmp_path: Path) -> None:
     assert "-XX:TieredStopAtLevel=1" not in java_options({}, tmp_path, brief=False)
 
 
+@pytest.mark.parametrize("setting", ["spark.jars", "spark.jars.packages", "spark.driver.extraClassPath"])
+def test_classes_of_the_user_s_are_verified_as_ever(setting: str, tmp_path: Path) -> None:
+    unverified = "-XX:-BytecodeVerificationRemote"
+    assert unverified in java_options({}, tmp_path, brief=True).split()
+    assert unverified not in java_options({setting: "own.jar"}, tmp_path, brief=True).split()
+    assert unverified not in java_options({}, tmp_path, brief=False).split()
+
+
 def test_a_brief_session_s_spark_is_the_same_without_mllib(tmp_path: Path) -> None:
     spark = tmp_path / "pyspark"
     jars = "spark-sql_2.13.jar", "spark-mllib_2.13.jar", "spark-mllib-local.jar"
