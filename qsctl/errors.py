@@ -71,6 +71,8 @@ class QsctlError(Exception):
         super().__init__(message)
         self.message = message
         self.remedy = remedy
+        self.context = ""
+        """Which of several services it is about, where a command found that out by itself; empty: it was told."""
 
 
 class InvalidInput(QsctlError):

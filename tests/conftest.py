@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+# No test depends on the contexts of whoever runs it.
+os.environ["QSCTL_CONFIG"] = os.devnull
+os.environ.pop("QSCTL_CONTEXT", None)
+
 # Hundreds of tests start `qsctl`: where nothing may keep what was compiled, each start compiles all of it anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -24,6 +24,7 @@ COMMAND_MODULES: Final[tuple[str, ...]] = (
     "administer.subscriber",
     "administer.get",
     "administer.desired",
+    "context.commands",
     "samples.produce",
     "samples.consume",
     "samples.request",

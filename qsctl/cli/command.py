@@ -14,16 +14,17 @@ import functools
 import inspect
 import os
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from enum import IntEnum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 from typer.core import TyperCommand
 from typer.models import OptionInfo
 
 from qsctl.cli.completers import with_completer
+from qsctl.cli.context.use import shown_context
 from qsctl.cli.option_groups import command_line_parameters, grouped, is_group
 from qsctl.cli.output import render
 from qsctl.cli.output.render import OutputFormat
@@ -115,6 +116,9 @@ def _completed(fields: Iterable[str]) -> Callable[[str], list[str]]:
     return complete
 
 
+_PROGRAM: Final = "qsctl"
+
+
 class Commands:
     """The commands of a module, or of a noun with its group; a function becomes one by the decorator `command`.
 
@@ -151,12 +155,14 @@ class Commands:
 
         def decorate(function: CommandFunction) -> CommandFunction:
             def add(app: typer.Typer, panel: str | None) -> None:
-                app.command(name, rich_help_panel=panel, epilog=_epilog(examples), cls=_late(alone))(_listed(function))
+                line = tuple(dict.fromkeys((_PROGRAM, app.info.name or _PROGRAM, name)))
 
-            def alone() -> TyperCommand:
-                app = typer.Typer(add_completion=False)
-                app.command(name, epilog=_epilog(examples), cls=kind)(_runner(function))
-                return typing.cast("TyperCommand", typer.main.get_command(app))
+                def alone() -> TyperCommand:
+                    app = typer.Typer(add_completion=False)
+                    app.command(name, epilog=_epilog(examples), cls=kind)(_runner(function, line))
+                    return typing.cast("TyperCommand", typer.main.get_command(app))
+
+                app.command(name, rich_help_panel=panel, epilog=_epilog(examples), cls=_late(alone))(_listed(function))
 
             self._added.append(add)
             return function
@@ -208,7 +214,8 @@ def _epilog(examples: tuple[str, ...]) -> str | None:
     return "\n\n".join(["Examples:", *(f"  {line}" for line in examples)]) if examples else None
 
 
-def _runner(function: Callable[..., Result | Iterator[Result]]) -> Callable[..., None]:
+def _runner(function: Callable[..., Result | Iterator[Result]], line: Sequence[str]) -> Callable[..., None]:
+    """Return what Typer calls for a command; `line` are the words that it is typed as."""
     hints = typing.get_type_hints(function, include_extras=True)
     result_type = _result_type(hints.pop("return"))
     groups = {name: hint for name, hint in hints.items() if is_group(hint)}
@@ -242,6 +249,10 @@ def _runner(function: Callable[..., Result | Iterator[Result]]) -> Callable[...,
         if output is OutputFormat.PROMETHEUS and result_type.prometheus is Result.prometheus:
             raise UsageError("this command prints no metrics", remedy="Choose -o table, json, jsonl, yaml or csv.")
 
+    def show_error(error: QsctlError, output: OutputFormat, arguments: Mapping[str, Any]) -> None:
+        error.context = shown_context(arguments.get("context"), arguments.get("service"))
+        render.show_error(error, output)
+
     def printed(arguments: dict[str, Any], output: OutputFormat, view: View) -> IntEnum:
         made = function(**grouped(groups, arguments))
         if isinstance(made, Result):
@@ -272,13 +283,13 @@ def _runner(function: Callable[..., Result | Iterator[Result]]) -> Callable[...,
         except OutputClosed as error:
             status = error.exit_status
         except QsctlError as error:
-            render.show_error(error, output.format)
+            show_error(error, output.format, arguments)
             status = error.exit_status
         except OSError as error:
             if os.environ.get("QSCTL_DEBUG"):
                 raise
             refused = _name_too_long(error) if error.errno == errno.ENAMETOOLONG else _refused(error)
-            render.show_error(refused, output.format)
+            show_error(refused, output.format, arguments)
             status = refused.exit_status
         except KeyboardInterrupt:
             render.show_error(Interrupted("interrupted"), output.format)
@@ -294,6 +305,7 @@ def _runner(function: Callable[..., Result | Iterator[Result]]) -> Callable[...,
         inspect.Parameter("wide", keyword_only, default=False, annotation=WideOption),
         inspect.Parameter("format_help", keyword_only, default=False, annotation=format_help_option),
     ]
+    parameters = [_in_the_environment(each, line) for each in parameters]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
@@ -312,6 +324,25 @@ def _with_stated_default(parameter: inspect.Parameter) -> inspect.Parameter:
         ):
             stated[at] = copy.copy(info)
             stated[at].show_default = "none"
+            return parameter.replace(annotation=Annotated[(kind, *stated)])
+    return parameter
+
+
+def _in_the_environment(parameter: inspect.Parameter, line: Sequence[str]) -> inspect.Parameter:
+    """Return the parameter of an option that the environment may give, too: `get status --timeout` as
+    QSCTL_GET_STATUS_TIMEOUT. Help does not repeat it for each.
+
+    An option that has a variable of its own keeps that alone, and what ends a command at once, such as --format-help,
+    only a user gives.
+    """
+    kind, *stated = typing.get_args(parameter.annotation)
+    for at, info in enumerate(stated):
+        if isinstance(info, OptionInfo) and info.envvar is None and not info.is_eager:
+            names = [each for each in info.param_decls or () if each.startswith("--")]
+            option = names[0].removeprefix("--").partition("/")[0] if names else parameter.name
+            stated[at] = copy.copy(info)
+            stated[at].envvar = "_".join((*line, option)).replace("-", "_").upper()
+            stated[at].show_envvar = False
             return parameter.replace(annotation=Annotated[(kind, *stated)])
     return parameter
 

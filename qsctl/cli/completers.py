@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
+from qsctl.errors import QsctlError
+
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
     from qsctl.client.connection import Connection
@@ -106,12 +108,34 @@ def bare_paths(typed: typer.Context, _incomplete: str) -> list[str]:
     return _paths_of_scenario(typed)
 
 
-def runs(_typed: typer.Context, _incomplete: str) -> list[str]:
-    """The run folders where `qsctl simulate` makes them, and the sweeps."""
+def runs(_typed: typer.Context, incomplete: str) -> list[str]:
+    """The run folders where `qsctl simulate` makes them, the sweeps, and those in the folder that is typed."""
     from qsctl.eventlog.run_folder import DEFAULT_PARENT, RUN_FILE
 
     folders = [*DEFAULT_PARENT.glob(f"*/{RUN_FILE}"), *Path("qsctl-sweeps").glob("*/sweep.json")]
+    around = Path(incomplete.rpartition("/")[0] or ".") if incomplete else None
+    if around is not None and not incomplete.startswith("~"):
+        folders += [*around.glob(f"*/{RUN_FILE}"), *around.glob("*/sweep.json")]
     return [str(each.parent) for each in folders]
+
+
+def types(typed: typer.Context, _incomplete: str) -> list[str]:
+    """The types that are built in, and those of the service's queues."""
+    from qsctl.config.type_model import BUILTIN_TYPES
+
+    built_in = list(BUILTIN_TYPES)
+    try:
+        with _service(typed) as service:
+            return [*built_in, *(each.type_name for each in service.hosted().queues if each.type_name)]
+    except QsctlError:
+        return built_in  # there is no service yet
+
+
+def contexts(_typed: typer.Context, _incomplete: str) -> list[str]:
+    """The contexts by name."""
+    from qsctl.cli.context.file import read_contexts
+
+    return list(read_contexts().by_name)
 
 
 def profile_settings(_typed: typer.Context, _incomplete: str) -> list[str]:
@@ -139,6 +163,8 @@ COMPLETERS: Final[dict[str, Completer]] = {
     "SERVICE": services,
     "RESOURCE": resources,
     "SCENARIO": scenarios,
+    "CONTEXT": contexts,
+    "TYPE": types,
     "PATH=VALUE": paths,
     "PATH=V1,V2,…": paths,
     "SETTING": bare_paths,

@@ -61,11 +61,7 @@ def open_connection(
         with closing(DdsConnection(domain_id, wait_s, settings)) as connection:
             yield connection
         return
-    if kind != _EMBEDDED or not colon:
-        raise UsageError(
-            f"--service {service!r} is no service location",
-            remedy="Write embedded: or embedded:FILE.xml (and the directory in --state-dir), or dds:DOMAIN.",
-        )
+    check_location(service)
     from qsctl.service.embedded import open_embedded
 
     named = _named_configuration(rest, is_required=not any_configuration)
@@ -79,6 +75,24 @@ def open_connection(
                 note(f"Warning: {report}")
             for warning in embedded.recording_warnings:
                 note(f"Warning: {warning}")
+
+
+def check_location(service: str) -> None:
+    """Do nothing where a text is the location of a service.
+
+    Raises:
+        UsageError: it is none.
+    """
+    kind, colon, rest = service.partition(":")
+    if kind == _DDS and colon:
+        from qsctl.client.dds_location import parse_dds_location
+
+        parse_dds_location(rest)
+    elif kind != _EMBEDDED or not colon:
+        raise UsageError(
+            f"--service {service!r} is no service location",
+            remedy="Write embedded: or embedded:FILE.xml (and the directory in --state-dir), or dds:DOMAIN.",
+        )
 
 
 def _named_configuration(place: str, *, is_required: bool) -> NamedConfiguration | None:

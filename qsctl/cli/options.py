@@ -27,7 +27,13 @@ def _show_version(wanted: bool) -> None:
 
 
 VersionOption = Annotated[
-    bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
+    bool,
+    typer.Option(
+        "--version",
+        help="Print the version and exit.",
+        is_eager=True,
+        callback=_show_version,
+    ),
 ]
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 

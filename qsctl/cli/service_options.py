@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from qsctl.cli.context.use import ContextOption
 from qsctl.cli.location import open_connection
 from qsctl.cli.option_groups import OptionGroup
 
@@ -39,10 +40,17 @@ DdsLocationOption = Annotated[
 StateDirOption = Annotated[
     Path, _service_option(envvar="QSCTL_STATE_DIR", help="Directory in which the embedded service keeps its state.")
 ]
-TimeoutOption = Annotated[str, _service_option(help="Longest wait for an answer, a duration such as 500ms or 10s.")]
+TimeoutOption = Annotated[
+    str,
+    _service_option(envvar="QSCTL_TIMEOUT", help="Longest wait for an answer, a duration such as 500ms or 10s."),
+]
 TargetOption = Annotated[
     str,
-    _service_option(metavar="PATTERN", help="Application name of the service, or a POSIX pattern such as 'Queuing*'."),
+    _service_option(
+        envvar="QSCTL_TARGET",
+        metavar="PATTERN",
+        help="Application name of the service, or a POSIX pattern such as 'Queuing*'.",
+    ),
 ]
 IdempotentOption = Annotated[
     bool,
@@ -70,6 +78,7 @@ SelectOption = Annotated[
 class ServiceOptions(OptionGroup):
     """The service that a command works on."""
 
+    context: ContextOption = None
     service: LocationOption = "embedded:"
     state_dir: StateDirOption = Path(".qsctl")
     timeout: TimeoutOption = "10s"
@@ -110,5 +119,6 @@ class TargetOptions(ServiceOptions):
 class DdsOptions(OptionGroup):
     """A service that is reached over DDS alone."""
 
+    context: ContextOption = None
     service: DdsLocationOption = "dds:0"
     timeout: TimeoutOption = "10s"

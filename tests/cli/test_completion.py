@@ -75,6 +75,29 @@ def test_the_state_directory_is_the_command_line_s(tmp_path: Path, monkeypatch: 
     assert offered("qsctl flush-queue E", {"QSCTL_STATE_DIR": "other"}) == ["Elsewhere"]
 
 
+def test_the_service_is_that_of_the_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QSCTL_CONFIG", "contexts.toml")
+    qsctl("create-queue", "Elsewhere", "--state-dir", "other")
+    qsctl("context", "add", "far", "--service", "embedded:", "--state-dir", "other")
+    assert offered("qsctl flush-queue --context far E") == ["Elsewhere"]
+    assert offered("qsctl flush-queue E", {"QSCTL_CONTEXT": "far"}) == ["Elsewhere"]
+    assert offered("qsctl flush-queue E") == []
+    qsctl("context", "use", "far")
+    assert offered("qsctl flush-queue E") == ["Elsewhere"]
+    assert offered("qsctl context use f") == ["far"]
+    Path("contexts.toml").write_text("[", encoding="utf-8")
+    assert offered("qsctl flush-queue E") == []
+
+
+@pytest.mark.usefixtures("_service")
+def test_types_are_offered_also_where_there_is_no_service() -> None:
+    qsctl("create-queue", "Typed", "--type", "Shop::Order", "--subscriber", "Billing")
+    assert "Shop::Order" in offered("qsctl create-queue X --type Sh")
+    assert "Shop::Order" not in offered("qsctl create-queue X --state-dir none --type Sh")
+    assert "DDS" in offered("qsctl create-queue X --state-dir none --type DD")[0]
+
+
 def test_completion_creates_no_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert offered("qsctl delete-queue ") == []
@@ -108,6 +131,9 @@ def test_run_folders_and_sweeps_are_offered(tmp_path: Path, monkeypatch: pytest.
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).write_text("{}", encoding="utf-8")
     (tmp_path / "qsctl-runs" / "no-run").mkdir()
+    (tmp_path / "elsewhere" / "monday").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "monday" / "run.json").write_text("{}", encoding="utf-8")
+    assert offered("qsctl report elsewhere/m") == ["elsewhere/monday"]
     for line in ("qsctl summarize ", "qsctl report ", "qsctl compare ", "qsctl show client x stats queue --run "):
         assert offered(f"{line}qsctl-") == ["qsctl-runs/burst-1", "qsctl-sweeps/burst"]
 

@@ -91,9 +91,7 @@ class Planned(Result):
     def _summary(self) -> str:
         plan = self.plan
         if plan.obstacles:
-            return (
-                f"{counted(len(plan.obstacles), 'difference')} of service {self.service} cannot be removed by commands."
-            )
+            return f"Nothing is done to service {self.service}: {counted(len(plan.obstacles), 'obstacle')}."
         if self.begins:
             return f"Service {self.service} is as {self.file} has it." if self.done is not None else "1 step."
         if not plan.steps:

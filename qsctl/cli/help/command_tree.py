@@ -117,7 +117,7 @@ def parameters(path: tuple[str, ...], command: Any) -> list[Parameter]:
                 "" if is_argument or is_flag else _metavar(each),
                 each.rich_help_panel or "",
                 _default(each, is_flag),
-                each.envvar if isinstance(each.envvar, str) else "",
+                each.envvar if isinstance(each.envvar, str) and each.show_envvar else "",
             )
         )
     return found

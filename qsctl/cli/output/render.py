@@ -138,6 +138,7 @@ def show_error(error: QsctlError, output: OutputFormat = OutputFormat.TABLE) -> 
                 "message": error.message,
                 "remedy": error.remedy,
                 "exit_status": int(error.exit_status),
+                **({"context": error.context} if error.context else {}),
             }
         }
         print(shown_json(json.dumps(document, ensure_ascii=False)), file=sys.stderr)
@@ -147,6 +148,8 @@ def show_error(error: QsctlError, output: OutputFormat = OutputFormat.TABLE) -> 
     out.print(shown(error.message))
     if error.remedy:
         out.print(shown(error.remedy))
+    if error.context:
+        out.print(f"Context: {shown(error.context)}")
 
 
 def note(text: str) -> None:

@@ -9,6 +9,12 @@ from qsctl.cli.help.reference.markdown import code, table, text_in_markdown
 
 ELSEWHERE: Final[dict[str, str]] = {
     "QSCTL_DEBUG": "Set: a fault of qsctl itself shows its trace.",
+    "QSCTL_CONFIG": "File of the contexts, in place of `qsctl/config.toml` under `XDG_CONFIG_HOME`.",
+    "XDG_CONFIG_HOME": "Folder of the user's configuration; `~/.config`, unless given.",
+    "XDG_DATA_HOME": "Folder that completion scripts are installed under; `~/.local/share`, unless given.",
+    "BASH_COMPLETION_USER_DIR": "Folder of the user's completion scripts of bash, in place of the former's.",
+    "ZDOTDIR": "Folder of zsh's start files, where its completion is installed.",
+    "SHELL": "Shell that `qsctl completion install` is for, unless `--shell` names one.",
     "NO_COLOR": "Set: nothing is coloured.",
     "TERM": "`dumb`: nothing is coloured, and pages of help are printed without a pager.",
     "COLUMNS": "Width of the terminal, where it is not known otherwise.",
@@ -32,8 +38,10 @@ ELSEWHERE: Final[dict[str, str]] = {
 """What no option has, with its meaning in Markdown."""
 
 _HOW = """\
-A value on the command line comes before one of the environment. In a configuration or a scenario, `$(NAME)` is
-replaced by the variable `NAME`, unless `--var NAME=VALUE` gives it."""
+A value on the command line comes before one of the environment, and that before one of the context in use. Every
+option has a variable, named after the command and the option: `QSCTL_PRODUCE_COUNT` is `--count` of `qsctl produce`;
+options of many commands have the shorter ones below instead. A flag is set by `1`. In a configuration or a scenario,
+`$(NAME)` is replaced by the variable `NAME`, unless `--var NAME=VALUE` gives it."""
 
 
 def page() -> str:

@@ -1,0 +1,136 @@
+"""`qsctl context add`, `use`, `list` and `remove`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Final
+
+import typer
+
+from qsctl.cli.command import Commands
+from qsctl.cli.context.file import OPTIONS, Context, changed_contexts, configuration_file, read_contexts
+from qsctl.cli.output.results import Column, Done, ListResult, Row, TableBlock
+from qsctl.errors import UsageError
+
+COMMANDS: Final = Commands(panel="Several services", group="context", help="Name services, and choose the one in use.")
+
+NameArgument = Annotated[str, typer.Argument(metavar="CONTEXT", help="Name of the context.", show_default=False)]
+
+
+@dataclass(frozen=True)
+class ContextList(ListResult):
+    """Every context."""
+
+    contexts: tuple[Context, ...]
+    in_use: str
+
+    field_help: ClassVar[Mapping[str, str]] = {
+        "name": "name of the context",
+        "in_use": "whether commands use it",
+        "service": "location of the service; null: not in the context",
+        "state_dir": "directory of an embedded service; null: not in the context",
+        "timeout": "longest wait for an answer; null: not in the context",
+        "target": "application name or pattern; null: not in the context",
+    }
+
+    def rows(self) -> Sequence[Row]:
+        """A context a row."""
+        return [
+            {"name": each.name, "in_use": each.name == self.in_use, **{key: each.options.get(key) for key in OPTIONS}}
+            for each in self.contexts
+        ]
+
+    def blocks(self) -> list[TableBlock]:
+        """A table; a star marks the one in use."""
+        rows = [{**row, "mark": "*" if row["in_use"] else ""} for row in self.rows()]
+        columns = [Column("mark", ""), Column("name", "Context"), Column("service", "Service")]
+        rest = [Column("state_dir", "State directory"), Column("target", "Target"), Column("timeout", "Timeout")]
+        return [TableBlock([*columns, *rest], rows, empty="(no context: `qsctl context add NAME --service …`)")]
+
+
+@COMMANDS.command(
+    "add",
+    examples=(
+        "qsctl context add prod --service dds:7 --target Billing --use",
+        "qsctl context add local --service embedded:queues.xml --state-dir ~/queues",
+    ),
+)
+def add(
+    name: NameArgument,
+    service: Annotated[
+        str, typer.Option(metavar="LOCATION", help="Location of the service, as with --service of every command.")
+    ],
+    state_dir: Annotated[
+        Path | None, typer.Option(help="Directory in which an embedded service keeps its state.")
+    ] = None,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Longest wait for an answer, a duration such as 10s.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Application name of the service, or a POSIX pattern.")
+    ] = None,
+    use: Annotated[bool, typer.Option("--use", help="Choice of this context from now on.")] = False,
+) -> Done:
+    """Name a service, or give a name another one. Paths become absolute."""
+    if not name or name.startswith("-") or any(not each.isprintable() or each.isspace() for each in name):
+        raise UsageError(f"{name!r} is no name for a context", remedy="Choose one without spaces.")
+    options = {"service": _checked_location(service)}
+    if state_dir is not None:
+        options["state_dir"] = str(state_dir.expanduser().absolute())
+    if timeout is not None:
+        from qsctl.cli.location import seconds
+
+        seconds(timeout, "--timeout")
+        options["timeout"] = timeout
+    if target is not None:
+        from qsctl.core.admin.target import check_pattern
+
+        options["target"] = check_pattern(target)
+    with changed_contexts() as contexts:
+        is_new = name not in contexts.by_name
+        contexts.by_name[name] = Context(name, options)
+        contexts.in_use = name if use else contexts.in_use
+    return Done(f"context {name} is {'added' if is_new else 'changed'} in {configuration_file()}{', and in use' * use}")
+
+
+@COMMANDS.command("use", examples=("qsctl context use prod", "qsctl context use ''  # none"))
+def use(name: NameArgument) -> Done:
+    """Choose the context that commands use; an empty name: none."""
+    with changed_contexts() as contexts:
+        contexts.in_use = contexts.named(name).name if name else ""
+    return Done(f"context {contexts.by_name[name]} is in use" if name else "no context is in use")
+
+
+@COMMANDS.command("list", examples=("qsctl context list", "qsctl context list -o json"))
+def list_contexts() -> ContextList:
+    """List the contexts."""
+    contexts = read_contexts()
+    return ContextList(tuple(contexts.by_name.values()), contexts.in_use)
+
+
+@COMMANDS.command("remove", examples=("qsctl context remove prod",))
+def remove(name: NameArgument) -> Done:
+    """Remove a context; the service is not touched."""
+    with changed_contexts() as contexts:
+        del contexts.by_name[contexts.named(name).name]
+        was_in_use = contexts.in_use == name
+        contexts.in_use = "" if was_in_use else contexts.in_use
+    return Done(f"context {name} is removed{'; no context is in use' * was_in_use}")
+
+
+def _checked_location(service: str) -> str:
+    """Return a location as it means the same in every directory.
+
+    Raises:
+        UsageError: it is no location.
+    """
+    from qsctl.cli.location import check_location
+
+    check_location(service)
+    kind, _, rest = service.partition(":")
+    if kind == "embedded" and rest:
+        file, mark, configuration = rest.partition("#")
+        return f"{kind}:{Path(file).expanduser().absolute()}{mark}{configuration}"
+    return service

@@ -1,0 +1,150 @@
+"""The user's configuration file: contexts by name, and which is in use.
+
+Decides: where it is (XDG base directories), what may stand in it, and how it is written: at once or not at all, for its
+owner alone. A context is a set of options of a service; where the command line and the environment leave one out, that
+of the context in use counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from qsctl.errors import InvalidInput, NotFound
+
+OPTIONS: Final = ("service", "state_dir", "timeout", "target")
+"""The options that a context has, under the names that they have on the command line, with underscores."""
+
+_IN_USE: Final = "context"
+_CONTEXTS: Final = "contexts"
+
+
+@dataclass(frozen=True)
+class Context:
+    """A named service: the options by which it is reached."""
+
+    name: str
+    options: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({', '.join(f'{key} {value}' for key, value in self.options.items())})"
+
+
+@dataclass
+class Contexts:
+    """What the file holds; `in_use` is empty where no context is."""
+
+    in_use: str = ""
+    by_name: dict[str, Context] = field(default_factory=dict)
+
+    def named(self, name: str) -> Context:
+        """Return a context.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        found = self.by_name.get(name)
+        if found is None:
+            known = ", ".join(self.by_name) or "none yet"
+            raise NotFound(
+                f"there is no context {name!r} in {configuration_file()}",
+                remedy=f"There is: {known}. `qsctl context add` makes one.",
+            )
+        return found
+
+
+def configuration_file() -> Path:
+    """Return where the file is: QSCTL_CONFIG, else `qsctl/config.toml` under XDG_CONFIG_HOME, which is ~/.config."""
+    if given := os.environ.get("QSCTL_CONFIG"):
+        return Path(given)
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(home).expanduser() / "qsctl" / "config.toml"
+
+
+def read_contexts() -> Contexts:
+    """Return what the file holds; nothing where there is none.
+
+    Raises:
+        InvalidInput: it is not as it must be; names the place, what is there and what is allowed.
+    """
+    path = configuration_file()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return Contexts()
+    import tomllib
+
+    try:
+        return _checked(path, tomllib.loads(data.decode()))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"{path} cannot be read: {error}", remedy="Mend it, or move it away and add the contexts anew."
+        ) from None
+
+
+@contextmanager
+def changed_contexts() -> Iterator[Contexts]:
+    """Yield what the file holds, and write what has become of it; other commands wait meanwhile.
+
+    Raises:
+        InvalidInput: the file that is there is not as it must be.
+    """
+    import filelock
+
+    path = configuration_file()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with filelock.FileLock(path.with_name(f"{path.name}.lock"), mode=0o600):
+        contexts = read_contexts()
+        yield contexts
+        temporary = path.with_name(f"{path.name}.tmp")
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(_text(contexts))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+
+
+def _checked(path: Path, found: Mapping[str, Any]) -> Contexts:
+    _known(path, "the file", found, (_IN_USE, _CONTEXTS))
+    tables = _typed(path, _CONTEXTS, found.get(_CONTEXTS, {}), dict, "a table")
+    contexts = Contexts(_typed(path, _IN_USE, found.get(_IN_USE, ""), str, "a text"))
+    for name, table in tables.items():
+        place = f"[{_CONTEXTS}.{name}]"
+        options = _typed(path, place, table, dict, "a table")
+        _known(path, place, options, OPTIONS)
+        values = {key: _typed(path, f"{place} {key}", value, str, "a text") for key, value in options.items()}
+        contexts.by_name[name] = Context(name, values)
+    if contexts.in_use and contexts.in_use not in contexts.by_name:
+        known = ", ".join(contexts.by_name) or "none"
+        raise _wrong(path, f"{_IN_USE} is {contexts.in_use!r}, which is no context", f"one of: {known}")
+    return contexts
+
+
+def _known(path: Path, place: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for key in found:
+        if key not in known:
+            raise _wrong(path, f"{place} has {key!r}", ", ".join(known))
+
+
+def _typed(path: Path, place: str, value: Any, kind: Callable[..., Any], name: str) -> Any:
+    if type(value) is not kind:
+        raise _wrong(path, f"{place} is {value!r}", name)
+    return value
+
+
+def _wrong(path: Path, what: str, allowed: str) -> InvalidInput:
+    return InvalidInput(f"{path}: {what}", remedy=f"Allowed: {allowed}.")
+
+
+def _text(contexts: Contexts) -> str:
+    """TOML: its basic strings are those of JSON."""
+    lines = [f"{_IN_USE} = {json.dumps(contexts.in_use)}"] if contexts.in_use else []
+    for context in contexts.by_name.values():
+        lines += ["", f"[{_CONTEXTS}.{json.dumps(context.name)}]"]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in context.options.items()]
+    return "\n".join(lines).lstrip("\n") + "\n"

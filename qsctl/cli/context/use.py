@@ -1,0 +1,54 @@
+"""The context in use, laid under the options of a command.
+
+Decides: what counts. The command line comes first, then the environment, then the context, then the default.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from qsctl.cli.context.file import Context, read_contexts
+from qsctl.errors import QsctlError
+
+
+def _lay_under(ctx: typer.Context, name: str | None) -> object:
+    """Let the options of a context stand in for their defaults; return it, None where none is in use.
+
+    It is called before other options are read, which then find their defaults changed.
+    """
+    try:
+        contexts = read_contexts()
+        name = contexts.in_use if name is None else name
+        if not name:
+            return None
+        found = contexts.named(name)
+    except QsctlError as error:
+        if ctx.resilient_parsing:
+            return None  # the shell completes a line: nothing is printed into it
+        raise typer.BadParameter(f"{error.message}. {error.remedy}") from None
+    ctx.default_map = {**(ctx.default_map or {}), **found.options}
+    return found
+
+
+ContextOption = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        envvar="QSCTL_CONTEXT",
+        metavar="CONTEXT",
+        help="Name of the context to use, see `qsctl context`; '' for none.",
+        show_default="the one in use",
+        is_eager=True,
+        callback=_lay_under,
+        rich_help_panel="Service",
+    ),
+]
+
+
+def shown_context(arguments: object, service: object) -> str:
+    """Return the context that a command used, for an error; empty where it did not say where the service is."""
+    if isinstance(arguments, Context) and arguments.options.get("service") == service:
+        return str(arguments)
+    return ""
