@@ -219,7 +219,6 @@ def doctor(
     if service:
         from qsctl.cli.help.service_findings import service_findings
 
-        return Health(
-            tuple(service_findings(TargetOptions(service, state_dir, timeout, target))), "The service is well."
-        )
+        options = TargetOptions(service=service, state_dir=state_dir, timeout=timeout, target=target)
+        return Health(tuple(service_findings(options)), "The service is well.")
     return Health((*java_findings(), *package_findings(), dds_finding(), tcp_finding(), *folder_findings()))
