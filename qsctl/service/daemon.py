@@ -312,12 +312,34 @@ class Daemon:
                 self._hand_on(released)
             self._flush()
             self.transport.wait(0 if self.engine.answers.is_answering else 10 * MILLISECOND_NS)
+        unanswered_count = self.unanswered_count
+        self._hand_over()
         self._release_all()
         self._reporting.end()
         while not self.transport.flush() and time.monotonic_ns() < deadline:
             self.transport.wait(MILLISECOND_NS)
         self._loop.compact()
-        self.log.info(f"{self._says}left", cause=cause, unanswered=self.unanswered_count)
+        self.log.info(f"{self._says}left", cause=cause, unanswered=unanswered_count)
+
+    def _hand_over(self) -> None:
+        """Let other members be masters of what this one is, and help to elect them, as long as it may take."""
+        replication = self._replication
+        if replication is None:
+            return
+        deadline = time.monotonic_ns() + self.options.grace_ns
+        while not replication.hand_over(waits=time.monotonic_ns() < deadline):
+            self._turn_on_leaving()
+        while not replication.is_succeeded and time.monotonic_ns() < deadline:
+            self._turn_on_leaving()
+
+    def _turn_on_leaving(self) -> None:
+        assert self._replication is not None, "it is a member"
+        self._replication.receive()
+        self._loop.begin(self.transport.poll())
+        for released in self._loop.pop_finished():
+            self._hand_on(released)
+        self._flush()
+        self.transport.wait(5 * MILLISECOND_NS)
 
     @property
     def unanswered_count(self) -> int:

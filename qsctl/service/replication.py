@@ -147,6 +147,18 @@ class Replication:
             due.append(self._clock() + FLUSH_AGAIN_NS)
         return min((each for each in due if each is not None), default=None)
 
+    def hand_over(self, *, waits: bool) -> bool:
+        """Let others be masters, for this service leaves; false: what they lack is on its way, come again."""
+        now = self.member.now
+        done = [replica.hand_over(now, waits=waits) for replica in self.member.replicas.values()]
+        self.go_on()
+        return all(done)
+
+    @property
+    def is_succeeded(self) -> bool:
+        """Whether nobody waits for a master of what was handed over, as far as is known here."""
+        return self._all_sent and all(replica.master for replica in self.member.replicas.values())
+
     def close(self) -> None:
         """Let go of the log; what the others are told by that is that this service is gone."""
         self._writes.close()

@@ -137,6 +137,16 @@ def test_a_master_that_was_stopped_longer_than_its_time_out_follows_the_new_one(
             cluster.await_all(queue)
 
 
+def test_a_master_that_leaves_in_order_hands_over(cluster: Cluster, domain: int) -> None:
+    with loads(domain, "Orders"):
+        master = cluster.master("P/S/Orders")
+        assert cluster.services[master].stop() == 0
+        successor = cluster.master("P/S/Orders", other_than=master)
+        assert f"reason='{master} hands over to it'" in cluster.services[successor].log.read_text()
+        cluster.services[master].start()
+        cluster.await_all("P/S/Orders")
+
+
 def test_two_instances_refuse_without_the_other_and_say_why(tmp_path: Path, domain: int) -> None:
     cluster = Cluster(tmp_path, domain, "--metrics-port", "0", instances=2)
     try:

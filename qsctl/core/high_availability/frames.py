@@ -114,4 +114,13 @@ class Relayed(msgspec.Struct, frozen=True, array_like=True, tag="relayed", gc=Fa
     write: Write
 
 
-Frame: TypeAlias = Canvass | Vote | Entries | Confirmed | Snapshot | Roll | Relayed
+class Farewell(msgspec.Struct, frozen=True, array_like=True, tag="farewell", gc=False):
+    """The master of this epoch is none any more: it leaves, and `successor` has as much as any other."""
+
+    stream: str
+    sender: str
+    epoch: int
+    successor: str
+
+
+Frame: TypeAlias = Canvass | Vote | Entries | Confirmed | Snapshot | Roll | Relayed | Farewell

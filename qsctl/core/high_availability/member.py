@@ -123,6 +123,11 @@ class Member:
         """The streams of the replication groups; that of the configuration first."""
         return tuple(self.replicas)
 
+    @property
+    def now(self) -> Nanoseconds:
+        """The latest instant, in the time of the replicas."""
+        return self._time.now
+
     # Start.
 
     def restore(self, stream: StreamName, stored: StoredLog, *, is_lost: bool = False) -> None:

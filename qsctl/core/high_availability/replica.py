@@ -15,7 +15,17 @@ from qsctl.core.high_availability.clients import Clients
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, Compaction
 from qsctl.core.high_availability.election import Election
 from qsctl.core.high_availability.followed import Followed
-from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Relayed, Roll, Snapshot, Vote
+from qsctl.core.high_availability.frames import (
+    Canvass,
+    Confirmed,
+    Entries,
+    Farewell,
+    Frame,
+    Relayed,
+    Roll,
+    Snapshot,
+    Vote,
+)
 from qsctl.core.high_availability.learner import Learner
 from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability.mastery import HEARTBEATS_PER_TIMEOUT, Mastery
@@ -156,8 +166,7 @@ class Replica:
                 self._learner.call_the_roll()
                 self._form(now)
             else:
-                self._become(now, Role.CANDIDATE, "", "no sign of a master within master_timeout")
-                self.election.begin(now)
+                self._stand(now, "no sign of a master within master_timeout")
 
     def has_lost_master(self, now: Nanoseconds) -> bool:
         """Whether there was no sign of a master for `master_timeout`."""
@@ -252,6 +261,13 @@ class Replica:
                     self._form(now)
             case Relayed(_, _, _, queue, write):
                 self.producers.receive_relayed(now, queue, write)
+            case Farewell():
+                if self.mastery is None and frame.epoch == self.epoch and frame.sender == self.master:
+                    self._heard_at_ns = None  # it delivers nothing more: nobody need wait for its time-out
+                    self._become(now, self.role, "", f"{frame.sender} leaves")
+                    self.sleep(now)
+                    if frame.successor == self.name and self.role is Role.SLAVE:
+                        self._stand(now, f"{frame.sender} hands over to it")
             case _:
                 assert_never(frame)
 
@@ -310,6 +326,23 @@ class Replica:
             # Else another may be master by now, and have sent the same to a consumer, marked as redelivered.
             self.clients.commit(self.log.commit_index)
 
+    def hand_over(self, now: Nanoseconds, *, waits: bool) -> bool:
+        """Let the most up to date of the others be master, for this process ends; false: it does not hold all yet.
+
+        `waits`: rather wait for that. Where no other is there, it is master to the end.
+        """
+        present = [] if self.mastery is None else [each for each in self.mastery.present(now) if not each.is_learner]
+        if not present:
+            return True
+        successor = max(present, key=lambda peer: peer.match_index)
+        if waits and successor.match_index < self.log.last_index:
+            return False
+        self._follow(now, "", f"it leaves, and hands over to {successor.name}")
+        for other in self.others:
+            farewell = Farewell(self.stream, self.name, self.epoch, successor.name)
+            self.outgoing.send(other, farewell, rests_on_writes=False)
+        return True
+
     def hold(self, message: Outbound) -> None:
         """Let a message of a queue leave once it may."""
         if type(message) is WriteAcknowledgment and message.response == AckResponse.REJECTED:
@@ -351,6 +384,10 @@ class Replica:
             self.producers.stage_again(now, self.follower.step_down(now, self.log))
             self.sleep(now)
         self._become(now, Role.LEARNER if self.ballot.is_learner else Role.SLAVE, master, reason)
+
+    def _stand(self, now: Nanoseconds, reason: str) -> None:
+        self._become(now, Role.CANDIDATE, "", reason)
+        self.election.begin(now)
 
     def _become(self, now: Nanoseconds, role: Role, master: str, reason: str) -> None:
         if (self.role, self.master) != (role, master) or not self.changes:

@@ -197,6 +197,8 @@ class Director:
                 world.create(arguments[0])
             case Verb.DELETE:
                 world.delete(arguments[0])
+            case Verb.HAND_OVER:
+                self._service(arguments[0], SimulatedService.hand_over)
             case Verb.COMPACT:
                 self._service(arguments[0], SimulatedService.compact_soon)
             case _:

@@ -194,6 +194,13 @@ class SimulatedService:
         self._is_to_compact = True
         self.receive(())
 
+    def hand_over(self) -> None:
+        """Let others be masters of what it is master of."""
+        if self.life is not None and not self.is_paused:
+            for replica in self.life.member.replicas.values():
+                replica.hand_over(self.life.member.now, waits=False)
+            self.receive(())
+
     # What reaches it.
 
     def receive(self, messages: Sequence[Inbound]) -> None:

@@ -62,6 +62,8 @@ class Verb(StrEnum):
     """Of a queue that nobody uses, beside those of the scenario: another one each time."""
     DELETE = "delete"
     COMPACT = "compact"
+    HAND_OVER = "hand-over"
+    """As a service does that is about to leave: others are to be masters of what it is master of."""
 
 
 class Condition(StrEnum):
@@ -177,6 +179,7 @@ VERBS: Final[dict[Verb, Usage]] = {
     Verb.CREATE: Usage((NEW_QUEUE,)),
     Verb.DELETE: Usage((NEW_QUEUE,)),
     Verb.COMPACT: Usage((SERVICE,)),
+    Verb.HAND_OVER: Usage((SERVICE,)),
 }
 
 CONDITIONS: Final[dict[Condition, Usage]] = {

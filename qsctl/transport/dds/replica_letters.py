@@ -14,7 +14,17 @@ from typing import Final
 import msgspec
 
 from qsctl.core.high_availability.cluster_configuration import check_hostable
-from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Relayed, Roll, Snapshot, Vote
+from qsctl.core.high_availability.frames import (
+    Canvass,
+    Confirmed,
+    Entries,
+    Farewell,
+    Frame,
+    Relayed,
+    Roll,
+    Snapshot,
+    Vote,
+)
 from qsctl.core.records import ConfigurationKnown, Enqueued, EpochBegan, QueueRecord, ReplicaRejoined
 from qsctl.errors import QsctlError
 from qsctl.identity import GUID_SIZE_BYTES
@@ -145,6 +155,8 @@ def _check(frame: Frame) -> None:
             _check_numbers(write.identity.sequence_number, write.lifespan_ns, write.attempt, write.flags)
             _check_guids(write.identity.writer_guid, write.source_guid, write.related_source_guid)
             _check_guids(write.related_identity.writer_guid, write.related_reader_guid)
+        case Farewell():
+            pass
 
 
 def _check_epochs(*epochs: int) -> None:

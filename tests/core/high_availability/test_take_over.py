@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from qsctl.core.high_availability.frames import Farewell
+from qsctl.core.high_availability.roles import Role
 from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerLeft, SampleFlag
 from qsctl.core.queue.settings import DistributionSettings, RedeliverySettings
 from tests.core.high_availability.cluster import (
@@ -161,3 +163,44 @@ def test_a_rejection_counts_as_an_attempt_after_a_take_over_too() -> None:
     cluster.send(successor.name, reject)
     cluster.run_until(lambda: all(held(process) == [] for process in cluster))
     assert len(successor.deliveries()) == 1
+
+
+def test_a_master_that_leaves_hands_over_at_once_and_nothing_is_written_again() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.send_all(join())
+    cluster.send_all(write(1), write(2))
+    cluster.run_until(lambda: len(master.deliveries()) == 2)
+    cluster.run_for(TIMEOUT_NS)
+    assert master.replica.hand_over(master.member.now, waits=True)
+    cluster.gather(master)
+    began = cluster.now
+    cluster.run_until(lambda: any(each.replica.is_master for each in cluster if each is not master))
+    assert cluster.now - began < TIMEOUT_NS // 2
+    (successor,) = (each for each in cluster if each.replica.is_master)
+    assert successor is not master
+    cluster.run_until(lambda: len(successor.deliveries()) == 2)
+    assert all(each.flags & SampleFlag.REDELIVERED for each in successor.deliveries())
+    assert len(master.deliveries()) == 2, "it delivers nothing once it has handed over"
+
+
+def test_a_master_hands_over_only_what_another_holds_unless_it_must() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    for process in cluster:
+        process.syncs = process is master
+    cluster.send_all(write(1))
+    assert not master.replica.hand_over(master.member.now, waits=True)
+    assert master.replica.is_master
+    assert master.replica.hand_over(master.member.now, waits=False)
+    assert not master.replica.is_master
+
+
+def test_a_farewell_of_another_epoch_or_of_no_master_changes_nothing() -> None:
+    cluster = Cluster(3)
+    master = cluster.elect()
+    other, last = (each for each in cluster if each is not master)
+    for epoch, sender in ((master.replica.epoch - 1, master.name), (master.replica.epoch, last.name)):
+        other.run(cluster.now, frames=[Farewell(STREAM, sender, epoch, other.name)])
+        assert other.replica.role is Role.SLAVE
+        assert other.replica.master == master.name
