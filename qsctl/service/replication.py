@@ -149,7 +149,7 @@ class Replication:
 
     def hand_over(self, *, waits: bool) -> bool:
         """Let others be masters, for this service leaves; false: what they lack is on its way, come again."""
-        now = self.member.now
+        now = self.member.time.now
         done = [replica.hand_over(now, waits=waits) for replica in self.member.replicas.values()]
         self.go_on()
         return all(done)

@@ -97,7 +97,8 @@ class Member:
         """What the driver has to say of the cluster, for the status of queues; empty: nothing."""
         self._started_at = started_at
         self._is_started = False
-        self._time = SteadyTime(started_at)
+        self.time = SteadyTime(started_at)
+        """That of the replicas."""
         self._jitter = jitter
         self._compacted_over_count = compacted_over_count
         self._by_queue: dict[str, Replica] = {}
@@ -123,11 +124,6 @@ class Member:
         """The streams of the replication groups; that of the configuration first."""
         return tuple(self.replicas)
 
-    @property
-    def now(self) -> Nanoseconds:
-        """The latest instant, in the time of the replicas."""
-        return self._time.now
-
     # Start.
 
     def restore(self, stream: StreamName, stored: StoredLog, *, is_lost: bool = False) -> None:
@@ -145,7 +141,7 @@ class Member:
 
     def start(self, now: Nanoseconds) -> None:
         """End the restore: the engine's, and that of every replica. Timers run from now on."""
-        now = self._time.at(now)
+        now = self.time.at(now)
         self.engine.finish_restore(now)
         for replica in self.replicas.values():
             replica.start(now)
@@ -174,7 +170,7 @@ class Member:
 
     def receive_all(self, now: Nanoseconds, messages: Iterable[Inbound]) -> None:
         """Process messages in order, as `ServiceEngine.receive_all` does."""
-        now = self._time.at(now)
+        now = self.time.at(now)
         configuration = self.configuration
         if not self._by_queue and configuration is None:
             self.engine.receive_all(now, messages)
@@ -197,7 +193,7 @@ class Member:
 
     def advance(self, now: Nanoseconds) -> None:
         """Do everything that is due at `now`."""
-        now = self._time.at(now)
+        now = self.time.at(now)
         if self.configuration is not None:
             self.configuration.go_on(now)
         self.engine.advance(now)
@@ -219,7 +215,7 @@ class Member:
             own = min(own, self.configuration.next_deadline())
         engine = self.engine.next_deadline()
         deadline = own if engine is None else min(own, engine)
-        return self._time.on_clock(deadline) if deadline < INFINITE_NS else None
+        return self.time.on_clock(deadline) if deadline < INFINITE_NS else None
 
     def take_ready(self) -> Ready:
         """Hand over what happened: of replicated queues the messages that may leave, of others everything."""
@@ -247,7 +243,7 @@ class Member:
 
     def receive_frames(self, now: Nanoseconds, frames: Iterable[Frame]) -> None:
         """Process what other members sent. What is of no stream or no member here has no effect."""
-        now = self._time.at(now)
+        now = self.time.at(now)
         for frame in frames:
             if (replica := self.replicas.get(frame.stream)) is not None:
                 replica.receive(now, frame)
@@ -259,14 +255,14 @@ class Member:
 
     def stored(self, now: Nanoseconds, stream: StreamName, number: int) -> None:
         """Report that the writes of a stream up to this number are durable."""
-        now = self._time.at(now)
+        now = self.time.at(now)
         if (replica := self.replicas.get(stream)) is not None:
             replica.stored(now, number)
             self._collect(now)
 
     def store_failed(self, now: Nanoseconds, stream: StreamName) -> None:
         """Report that a write or sync failed: the replica is silent until the process starts again."""
-        now = self._time.at(now)
+        now = self.time.at(now)
         if (replica := self.replicas.get(stream)) is not None:
             replica.fail(now)
             self._collect(now)
@@ -290,7 +286,7 @@ class Member:
     def statuses(self) -> dict[str, ReplicationStatus]:
         """Return the state of each replicated queue's replica, by the queue's full name."""
         return {
-            name: status_of(replica, self._time.now, len(self.names), self.note)
+            name: status_of(replica, self.time.now, len(self.names), self.note)
             for name, replica in self._by_queue.items()
         }
 
@@ -333,7 +329,7 @@ class Member:
             is_persistent,
             self.name,
             self.names,
-            self._time.now,
+            self.time.now,
             self._jitter,
             over_count,
             number,

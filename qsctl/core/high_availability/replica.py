@@ -289,18 +289,11 @@ class Replica:
         self.outgoing.write_records(index, [began], truncates=False)
         self.follower.follow(self.log, index)
         self.clients.own_epoch_index = index
+        of_log = (self.quorum, self.epoch, self.log, self.outgoing)
         self.mastery = Mastery(
-            self.stream,
-            self.name,
-            self.others,
-            self.quorum,
-            self.epoch,
-            self.log,
-            self.outgoing,
-            now,
-            self._timeout_ns,
+            self.stream, self.name, self.others, *of_log, now, self._timeout_ns,
             sends_payloads=self.follower.sends_payloads,
-        )
+        )  # fmt: skip
         self._become(now, Role.MASTER, self.name, f"elected with {entry_count} entries")
         self.follower.take_over(now, index, assigned)
         self.producers.take_over(now)

@@ -198,7 +198,7 @@ class SimulatedService:
         """Let others be masters of what it is master of."""
         if self.life is not None and not self.is_paused:
             for replica in self.life.member.replicas.values():
-                replica.hand_over(self.life.member.now, waits=False)
+                replica.hand_over(self.life.member.time.now, waits=False)
             self.receive(())
 
     # What reaches it.

@@ -172,7 +172,7 @@ def test_a_master_that_leaves_hands_over_at_once_and_nothing_is_written_again() 
     cluster.send_all(write(1), write(2))
     cluster.run_until(lambda: len(master.deliveries()) == 2)
     cluster.run_for(TIMEOUT_NS)
-    assert master.replica.hand_over(master.member.now, waits=True)
+    assert master.replica.hand_over(master.member.time.now, waits=True)
     cluster.gather(master)
     began = cluster.now
     cluster.run_until(lambda: any(each.replica.is_master for each in cluster if each is not master))
@@ -190,9 +190,9 @@ def test_a_master_hands_over_only_what_another_holds_unless_it_must() -> None:
     for process in cluster:
         process.syncs = process is master
     cluster.send_all(write(1))
-    assert not master.replica.hand_over(master.member.now, waits=True)
+    assert not master.replica.hand_over(master.member.time.now, waits=True)
     assert master.replica.is_master
-    assert master.replica.hand_over(master.member.now, waits=False)
+    assert master.replica.hand_over(master.member.time.now, waits=False)
     assert not master.replica.is_master
 
 
