@@ -258,6 +258,58 @@ def rabbitmq_consume(where: str, count: int, _size: int, _rate: float, durable: 
     return seen
 
 
+def nats_produce(where: str, count: int, size: int, rate: float) -> None:
+    import asyncio
+
+    import nats
+
+    async def produce() -> None:
+        client = await nats.connect(where.split(","))
+        stream, window = client.jetstream(timeout=120), asyncio.Semaphore(WINDOW)
+        writes: set[asyncio.Task[Any]] = set()
+
+        async def write(payload: bytes) -> None:
+            try:
+                await stream.publish("orders", payload)
+            finally:
+                window.release()
+
+        await asyncio.to_thread(begin_together)
+        for burst in paced(count, size, rate):
+            for payload in burst:
+                await window.acquire()
+                task = asyncio.create_task(write(payload))
+                writes.add(task)
+                task.add_done_callback(writes.discard)
+        await asyncio.gather(*writes)
+        await client.close()
+
+    asyncio.run(produce())
+
+
+def nats_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
+    import asyncio
+
+    import nats
+
+    seen = Seen()
+
+    async def consume() -> None:
+        client = await nats.connect(where.split(","))
+        subscription = await client.jetstream().pull_subscribe("orders", "consumers", stream="ORDERS")
+        ready()
+        while seen.count < count:
+            with contextlib.suppress(nats.errors.TimeoutError):
+                messages = await subscription.fetch(min(500, count - seen.count), timeout=60)
+                seen.take([message.data for message in messages])
+                for message in messages:
+                    await message.ack()
+        await client.drain()
+
+    asyncio.run(consume())
+    return seen
+
+
 def main() -> None:
     broker, where, role, count, size, rate = sys.argv[1:7]
     arguments = (where, int(count), int(size), float(rate))
