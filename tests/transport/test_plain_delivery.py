@@ -73,8 +73,9 @@ def test_topic_is_read_while_there_is_room_and_what_is_there_at_a_stop(service: 
     assert service.payloads == [], "the queue is full"
     service.delivery.accepts = False
     service.poll()
-    assert service.delivery.is_draining, "it is full yet"
+    assert not service.delivery.is_draining, "there is no room for it"
     service.has_room = True
+    assert service.delivery.is_draining
     assert eventually(lambda: service.poll() and not service.delivery.is_draining)
     assert service.payloads == [b"%d" % number for number in range(COUNT)]
     assert eventually(lambda: writer.get_publication_matched_status().current_count == 0), "its producers see it leave"

@@ -106,7 +106,7 @@ class DomainDelivery:
                 topic.poll(inbox)
                 if topic.plain is not None:
                     topic.plain.poll(inbox)
-        elif self.is_draining:
+        else:
             self._around.flows.look()
             for topic in self._topics.values():
                 if topic.plain is not None:
@@ -116,7 +116,7 @@ class DomainDelivery:
     @property
     def is_draining(self) -> bool:
         """Whether samples of plain producers, which believe them to be here, are still to be read."""
-        return any(topic.plain is not None and topic.plain.is_open for topic in self._topics.values())
+        return any(topic.plain is not None and topic.plain.is_draining for topic in self._topics.values())
 
     @property
     def queues(self) -> Mapping[QueueName, QueueEndpoints]:

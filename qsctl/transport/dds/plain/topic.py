@@ -132,7 +132,7 @@ class PlainTopic:
         """Move what is there into the inbox, a turn's share of it; nothing while a queue of the topic is full."""
         if self._plain is None and self._numbered is None:
             return
-        reads_on = all(map(self._around.has_room, self._queues))
+        reads_on = self._has_room()
         for reader in (self._plain, self._numbered):
             if reader is not None:
                 reader.poll(inbox, reads_on=reads_on)
@@ -142,7 +142,7 @@ class PlainTopic:
         in order has what its producers believe to be here.
         """
         self._is_leaving = True
-        if not all(map(self._around.has_room, self._queues)):
+        if not self._has_room():
             return
         if self._plain is not None and not self._plain.poll(inbox, reads_on=True):
             self._plain.close()
@@ -152,9 +152,12 @@ class PlainTopic:
             self._numbered = None
 
     @property
-    def is_open(self) -> bool:
-        """Whether there is a reader."""
-        return self._plain is not None or self._numbered is not None
+    def is_draining(self) -> bool:
+        """Whether there is something to be read yet, and room for it."""
+        return (self._plain is not None or self._numbered is not None) and self._has_room()
+
+    def _has_room(self) -> bool:
+        return all(map(self._around.has_room, self._queues))
 
     def answer(self, label: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> bool:
         """Answer a producer for the queue `<topic>@<subscriber>`; False: it is none of these."""
