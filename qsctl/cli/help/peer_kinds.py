@@ -43,7 +43,7 @@ PEER_KINDS: Final[Sequence[PeerKind]] = (
     ),
     PeerKind(
         "any plain subscriber",
-        "look on: copies of what plain publishers write",
+        "look on: copies of what all producers write",
         "topic, and the queue's type of <types>",
         "consume: it takes nothing from the queue",
         "tests/dds",
