@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from qsctl.cli.output.results import Block, Column, ListResult, Row, TableBlock, TextBlock, fields_of
+from qsctl.shipped import shipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,5 +122,6 @@ class PeerKinds(ListResult):
             Column("cannot", "Cannot"),
             Column("seen", "Seen with"),
         ]
+        where = f"The IDL is {shipped(_IDL)}, the programs are in {shipped('fixtures/foreign')}."
         more = "More: qsctl help any-dds-application. A peer that cannot match is named in the service's log."
-        return [TableBlock(columns, self.rows(), keeps_columns=True), TextBlock(more, "faint")]
+        return [TableBlock(columns, self.rows(), keeps_columns=True), TextBlock(where), TextBlock(more, "faint")]

@@ -35,3 +35,11 @@ def test_page_has_the_same_table() -> None:
     for kind in PEER_KINDS:
         row = f"| {kind.application} | {kind.can} | {kind.must_know} | {kind.cannot} | {kind.seen} |".replace("  ", " ")
         assert row.replace("<types>", "`<types>`") in page, row
+
+
+def test_doctor_shows_where_the_idl_and_the_programs_are() -> None:
+    shown = " ".join(qsctl("doctor", "--peer").stdout.split())
+    found = re.search(r"The IDL is (\S+), the programs are in (\S+)\.", shown)
+    assert found is not None, shown
+    assert Path(found[1]).is_file()
+    assert (Path(found[2]) / "README.md").is_file()
