@@ -39,21 +39,37 @@ Values: TypeAlias = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One chart: a title, a sentence that describes it, and the two drawings."""
+    """One chart: a title, a sentence that describes it, and what draws it."""
 
     title: str
     caption: str
-    wide: str
-    narrow: str
+    chart: Callable[[], Drawn]
+    height: int = HEIGHT
+
+    @property
+    def wide(self) -> str:
+        """Return the drawing for a wide page, as SVG."""
+        return _svg(self.chart(), WIDE, self.height, self.title)
+
+    @property
+    def narrow(self) -> str:
+        """Return the drawing for a phone, as SVG."""
+        return _svg(self.chart(), NARROW, self.height, self.title)
 
 
-def depth_chart(depths: Values, limits: Values, discards: Values) -> Drawn:
+def _seconds(horizon_s: float) -> alt.X:
+    """Return the axis of time, from the beginning of the run to its end in every chart."""
+    return alt.X("seconds:Q", title="time (s)", scale=alt.Scale(domain=[0, horizon_s], nice=False))
+
+
+def depth_chart(depths: Values, limits: Values, discards: Values, horizon_s: float) -> Drawn:
     """Depth over time with the limits, and a tick where messages were discarded.
 
     Args:
         depths: `seconds`, `queue`, `work_units`.
         limits: `queue`, `work_units`: drawn dashed.
         discards: `seconds`, `queue`, `messages`.
+        horizon_s: the end of the run.
     """
     colour = _queue_colour([*depths, *limits])
     # Room above the limits for the marks of the discards.
@@ -62,7 +78,7 @@ def depth_chart(depths: Values, limits: Values, discards: Values) -> Drawn:
         _chart(depths)
         .mark_line(interpolate="step-before", strokeWidth=1.5)
         .encode(
-            x=alt.X("seconds:Q", title="time (s)"),
+            x=_seconds(horizon_s),
             y=alt.Y("work_units:Q", title="depth (work units)", scale=alt.Scale(domain=[0, 1.12 * (highest or 1)])),
             color=colour,
         )
@@ -101,18 +117,19 @@ def latency_chart(shares: Values) -> Drawn:
     return drawn
 
 
-def rate_chart(rates: Values, title: str) -> Drawn:
+def rate_chart(rates: Values, title: str, horizon_s: float) -> Drawn:
     """Messages a second in each window.
 
     Args:
         rates: `seconds`, `queue`, `per_second`.
         title: of the vertical axis.
+        horizon_s: the end of the run.
     """
     drawn: Drawn = (
         _chart(rates)
         .mark_line(interpolate="step-after", strokeWidth=1.5)
         .encode(
-            x=alt.X("seconds:Q", title="time (s)"),
+            x=_seconds(horizon_s),
             y=alt.Y("per_second:Q", title=title),
             color=_queue_colour(rates),
         )
@@ -210,18 +227,19 @@ def picture(
     *,
     height: int = HEIGHT,
 ) -> Picture:
-    """Draw a chart for a wide page and for a narrow one."""
-    return Picture(title, caption, *(_svg(chart(), width, height, title) for width in (WIDE, NARROW)))
+    """Return the picture of a chart; it is drawn when it is needed, in the form that is needed."""
+    return Picture(title, caption, chart, height)
 
 
-def _svg(chart: Drawn, width: int, height: int, title: str) -> str:
+def chart_config(width: int, ink: str) -> dict[str, Any]:
+    """Return how every chart looks: fonts, axes and legend, in the colour `ink`."""
     legend = {"orient": "bottom", "direction": "horizontal", "title": None, "labelFontSize": 12}
     axis = {
-        "labelColor": "currentColor",
-        "titleColor": "currentColor",
-        "domainColor": "currentColor",
-        "tickColor": "currentColor",
-        "gridColor": "currentColor",
+        "labelColor": ink,
+        "titleColor": ink,
+        "domainColor": ink,
+        "tickColor": ink,
+        "gridColor": ink,
         "gridOpacity": 0.15,
         "domainOpacity": 0.5,
         "tickOpacity": 0.5,
@@ -231,26 +249,25 @@ def _svg(chart: Drawn, width: int, height: int, title: str) -> str:
         "titlePadding": 10,
         "labelOverlap": True,
     }
+    return {
+        "font": "system-ui, sans-serif",
+        "view": {"stroke": None},
+        "axis": {**axis, "tickCount": 5 if width == NARROW else 10},
+        "axisX": {"labelAngle": 0},
+        "legend": {**legend, "columns": 3 if width == NARROW else 7, "labelColor": ink, "titleColor": ink},
+        "rule": {"color": ink},
+        "text": {"fontSize": 9 if width == NARROW else 12},
+    }
+
+
+def _svg(chart: Drawn, width: int, height: int, title: str) -> str:
     spec: dict[str, Any] = chart.to_dict()
     spec |= {
         "width": width,
         "height": height,
         "autosize": {"type": "fit", "contains": "padding"},
         "background": None,
-        "config": {
-            "font": "system-ui, sans-serif",
-            "view": {"stroke": None},
-            "axis": {**axis, "tickCount": 5 if width == NARROW else 10},
-            "axisX": {"labelAngle": 0},
-            "legend": {
-                **legend,
-                "columns": 3 if width == NARROW else 7,
-                "labelColor": "currentColor",
-                "titleColor": "currentColor",
-            },
-            "rule": {"color": "currentColor"},
-            "text": {"fontSize": 9 if width == NARROW else 12},
-        },
+        "config": chart_config(width, "currentColor"),
     }
     svg = vl_convert.vegalite_to_svg(json.dumps(spec))
     return _scalable(svg, title)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from qsctl.errors import InvalidInput, NotFound
 from qsctl.eventlog.location import Location
-from qsctl.report.charts import Picture, difference_chart, line_chart, picture
+from qsctl.report.charts import Picture, difference_chart, heat_chart, line_chart, picture
 from qsctl.report.page import Page, Table
-from qsctl.report.words import count_text, measure_text
+from qsctl.report.words import count_text, measure_text, percent_text
 
 HEADLINES: Final = ("loss_ratio", "latency_p99", "latency_mean", "throughput", "discards")
 _MOST_BARS: Final = 24
@@ -148,25 +148,60 @@ def _evidence(each: dict[str, Any]) -> str:
 
 
 def _evidence_pictures(candidates: list[Any], targets: list[str], paths: list[str]) -> list[Picture]:
-    if len(paths) != 1:
+    """Return a picture a target: a curve over one varied setting, a map over two."""
+    if len(paths) not in {1, 2}:
         return []
     pictures = []
     for number, target in enumerate(targets):
-        scale = 1e6 if target.startswith(("latency_", "time_")) else 1.0
-        points = [
-            {
-                "x": str(row["settings"][paths[0]]), "queue": "mean", "mean": mean / scale,
-                "low": max(0.0, mean - half) / scale, "high": (mean + half) / scale,
-            }
-            for row in sorted(candidates, key=lambda row: row["settings"][paths[0]])
-            for mean, half in [(row["evidence"][number]["mean"], row["evidence"][number]["half_width"] or 0.0)]
-            if mean is not None and not math.isnan(mean)
-        ]  # fmt: skip
-        pictures.append(
-            picture(
-                target,
-                "What each simulated setting gave, with its interval.",
-                lambda points=points, scale=scale: line_chart(points, paths[0], "ms" if scale > 1 else "value"),  # type: ignore[misc]
-            )
-        )
+        found = [(row["settings"], _mean_and_half(row["evidence"][number])) for row in candidates]
+        seen = [(settings, mean, half) for settings, (mean, half) in found if mean is not None and not math.isnan(mean)]
+        seen.sort(key=lambda each: tuple(each[0][path] for path in paths))
+        if not seen:
+            continue
+        is_share = candidates[0]["evidence"][number]["basis"] == "share"
+        if len(paths) == 1:
+            pictures.append(_curve(target, seen, paths[0], is_share=is_share))
+        else:
+            pictures.append(_map(target, seen, paths, is_share=is_share))
     return pictures
+
+
+_Seen: TypeAlias = list[tuple[dict[str, Any], float, float]]
+"""The settings, the mean and the half of its interval."""
+
+
+def _mean_and_half(evidence: dict[str, Any]) -> tuple[float | None, float]:
+    if evidence["basis"] == "share":
+        return (evidence["violating_runs"] / evidence["runs"] if evidence["runs"] else None), 0.0
+    return evidence["mean"], evidence["half_width"] or 0.0
+
+
+def _curve(target: str, seen: _Seen, path: str, *, is_share: bool) -> Picture:
+    scale = 1e6 if target.startswith(("latency_", "time_")) and not is_share else 1.0
+    points = [
+        {
+            "x": str(settings[path]), "queue": "runs that violate it" if is_share else "mean", "mean": mean / scale,
+            "low": max(0.0, mean - half) / scale, "high": (mean + half) / scale,
+        }
+        for settings, mean, half in seen
+    ]  # fmt: skip
+    caption = "The share of the runs of each setting that violated it." if is_share else _CAPTION
+    unit = "share of runs" if is_share else "ms" if scale > 1 else "value"
+    return picture(target, caption, lambda: line_chart(points, path, unit))
+
+
+def _map(target: str, seen: _Seen, paths: list[str], *, is_share: bool) -> Picture:
+    measure = target.partition("(")[0]
+    cells = [
+        {
+            "x": str(settings[paths[0]]), "y": str(settings[paths[1]]), "value": mean,
+            "label": percent_text(mean) if is_share else measure_text(measure, mean),
+        }
+        for settings, mean, _ in seen
+    ]  # fmt: skip
+    caption = "The share of the runs of each pair of settings that violated it." if is_share else _MAP_CAPTION
+    return picture(target, caption, lambda: heat_chart(cells, paths[0], paths[1], measure))
+
+
+_CAPTION: Final = "What each simulated setting gave, with its interval."
+_MAP_CAPTION: Final = "What each simulated pair of settings gave: the mean."

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
 
 from qsctl import __version__
-from qsctl.errors import InvalidInput
-from qsctl.eventlog.location import Location
 from qsctl.report.page import Page
 
 
@@ -19,18 +20,12 @@ def page_html(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.j2").render(page=page, version=__version__)
+    environment.filters["coded"] = _coded
+    return environment.get_template("page.html.j2").render(
+        page=page, drawings=[(each, each.wide, each.narrow) for each in page.pictures], version=__version__
+    )
 
 
-def write_page(page: Page, file: Location) -> int:
-    """Write the page and return its size in bytes.
-
-    Raises:
-        InvalidInput: the file cannot be written there.
-    """
-    try:
-        content = page_html(page).encode("utf-8")
-        file.write_bytes(content)
-    except OSError as error:
-        raise InvalidInput(f"{file} cannot be written: {error.strerror}", remedy="Choose another with --out.") from None
-    return len(content)
+def _coded(text: str) -> Markup:
+    """Return a text, escaped, with what stands in backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))

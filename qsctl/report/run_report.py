@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from qsctl.eventlog.checked_files import checked_text
 from qsctl.eventlog.explained import peak_text, reason_of
 from qsctl.eventlog.location import Location
-from qsctl.eventlog.outcomes import LOSS_WORDS, LOSSES, column_of
-from qsctl.eventlog.reader import counters_of
+from qsctl.eventlog.outcomes import LOSS_WORDS, LOSSES, Outcome, column_of
 from qsctl.eventlog.run_folder import CONFIG_FILE, SCENARIO_FILE, Happening, RunInfo, read_run_info
-from qsctl.eventlog.schema import bucket_bounds_ns
-from qsctl.instant import MILLISECOND_NS, SECOND_NS, Nanoseconds, format_duration
-from qsctl.report.charts import Picture, depth_chart, latency_chart, picture, rate_chart
+from qsctl.instant import MILLISECOND_NS, Nanoseconds, format_duration
 from qsctl.report.cluster_tables import cluster_tables
 from qsctl.report.page import Page, Table
 from qsctl.report.replay_report import replay_sentences, replay_tables
+from qsctl.report.run_pictures import is_of_service, run_pictures
 from qsctl.report.words import count_text, duration_text, listed, percent_text, utc_text
 from qsctl.summary.job import summarize_run
-from qsctl.summary.run_summary import QUEUE_ORDER, QueueFigures, RunSummary
+from qsctl.summary.run_summary import QueueFigures, RunSummary
 from qsctl.summary.session import SparkOptions
 
 WINDOWS_SHOWN: Final = 200
 """About as many windows as a chart can show apart."""
 
-_SHARES_SHOWN: Final = 250
 _WORST_ROWS: Final = 20
 
 
@@ -54,18 +51,19 @@ def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
             folder, clients=[worst], measures={"windows", "depth"}, window_ns=window_ns, options=options
         )
     lost = [each for each in by_queue.queues if each.loss_ratio > 0]
+    clients = {each.client for each in by_client.queues}
     return Page(
         title=f"Run {folder.name}: {info.scenario}",
         subtitle=_subtitle(info),
         good=not lost and not any(each.violations for each in by_queue.verdicts),
-        verdict=[*replay_sentences(folder, info), *verdict(by_queue, by_client)],
-        pictures=_pictures(folder, info, by_queue, by_client, alone, worst),
+        verdict=[*replay_sentences(folder, info), *verdict(info, by_queue, by_client)],
+        pictures=run_pictures(folder, info, by_queue, by_client, alone, worst),
         tables=[
             *replay_tables(folder, info),
-            _queue_table("By queue, all clients together", by_queue.queues),
-            *_happening_tables(by_queue.happenings),
+            _queue_table(info, by_queue.queues),
+            *_happening_tables(info, by_queue.happenings),
             *cluster_tables(by_queue.replicated_queues, by_queue.verdicts),
-            _client_table(by_client),
+            *([] if is_of_service(info) and len(clients) < 2 else [_client_table(by_client)]),
         ],
         facts=_facts(info),
         reproduce=info.reproduce,
@@ -77,7 +75,7 @@ def run_page(folder: Location, options: SparkOptions | None = None) -> Page:
 def _subtitle(info: RunInfo) -> str:
     if info.recording:
         return (
-            f"service {info.recording.service}, {format_duration(info.horizon_ns)} recorded from "
+            f"service {info.recording.service}, {duration_text(info.horizon_ns)} recorded from "
             f"{utc_text(info.recording.started_at_ns)}, {count_text(info.arrived_messages)} messages"
         )
     return (
@@ -106,11 +104,14 @@ def worst_client(queues: Sequence[QueueFigures]) -> str | None:
     return max(queues, key=badness).client if queues else None
 
 
-def verdict(by_queue: RunSummary, by_client: RunSummary) -> list[str]:
+def verdict(info: RunInfo, by_queue: RunSummary, by_client: RunSummary) -> list[str]:
     """Return what an operator wants to know first, in words."""
     sentences = [
         f"The cluster broke {each.rule}, {each.meaning}: {each.first}." for each in by_queue.verdicts if each.violations
     ]
+    tested = [each for each in by_queue.verdicts if each.checked]
+    if tested and not sentences:
+        sentences.append(f"The cluster kept all {len(tested)} rules that the run put to the test.")
     lost = [each for each in by_queue.queues if each.loss_ratio > 0]
     if lost:
         sentences.append(
@@ -120,7 +121,7 @@ def verdict(by_queue: RunSummary, by_client: RunSummary) -> list[str]:
         sentences.append("No message was lost.")
     for each in lost:
         causes = [
-            f"{count_text(getattr(each, column_of(outcome)))} ({LOSS_WORDS[outcome]})"
+            f"{count_text(getattr(each, column_of(outcome)))} ({_cause(info, outcome)})"
             for outcome in LOSSES
             if getattr(each, column_of(outcome))
         ]
@@ -132,20 +133,27 @@ def verdict(by_queue: RunSummary, by_client: RunSummary) -> list[str]:
             if each.max_depth_work_units and (each.high_water_mark_work_units or 0) >= each.max_depth_work_units
         }
     )  # fmt: skip
-    if full:
+    if full and is_of_service(info):
+        sentences.append(f"{listed(full)} reached {'its' if len(full) == 1 else 'their'} limit.")
+    elif full:
         sentences.append(f"At least one client reached the limit of {listed(full)}.")
     waits = [each for each in by_queue.queues if each.wait_p99_ns is not None]
     if waits:
         slowest = max(waits, key=lambda each: each.wait_p99_ns or 0)
         sentences.append(f"The longest waits are in {slowest.queue}: {_waits(slowest)}.")
     slow = [row for row in by_client.tables.get("slow_subscribers", ()) if row["slow_percent_max"] > 0]
-    if slow:
+    if slow and not is_of_service(info):  # a service waits for many consumers: it is no slow subscriber
         most = max(slow, key=lambda row: row["slow_percent_max"])
         sentences.append(
             f"{_clients(len(slow))} could not take {'its' if len(slow) == 1 else 'their'} messages at times; the "
             f"slowest, {most['client']}, for up to {most['slow_percent_max']:.0f} % of a minute."
         )
     return sentences
+
+
+def _cause(info: RunInfo, outcome: Outcome) -> str:
+    is_refused = outcome is Outcome.DISCARDED and is_of_service(info)
+    return "refused by the queue" if is_refused else LOSS_WORDS[outcome]
 
 
 def _clients(number: int) -> str:
@@ -162,126 +170,17 @@ def _waits(figures: QueueFigures) -> str:
     return f"half of its messages wait at most {duration_text(figures.wait_p50_ns)}, {rare}"
 
 
-def _pictures(
-    folder: Location,
-    info: RunInfo,
-    by_queue: RunSummary,
-    by_client: RunSummary,
-    alone: RunSummary | None,
-    worst: str | None,
-) -> list[Picture]:
-    pictures = []
-    if alone is not None and worst is not None:
-        pictures.append(_depth_picture(alone, by_client, worst))
-    shares = latency_shares(folder, info)
-    if shares:
-        pictures.append(
-            picture(
-                "Latency by priority",
-                "The share of delivered messages that waited longer than a time; both axes are logarithmic.",
-                lambda: latency_chart(shares),
-            )
-        )
-    windows = by_queue.tables.get("windows", ())
-    if windows:
-        for field, title, caption in (
-            ("delivered_messages", "Throughput", "Delivered messages a second, all clients together."),
-            ("discarded_messages", "Congestion discards", "Messages discarded a second from full queues, all clients."),
-            (
-                "lost_messages",
-                "Other losses",
-                "Messages lost a second by disconnection, refusal or expiry, all clients together.",
-            ),
-        ):
-            rates = _rates(windows, field, info)
-            if any(rate["per_second"] for rate in rates):
-                pictures.append(picture(title, caption, lambda rates=rates: rate_chart(rates, "messages/s")))  # type: ignore[misc]
-    return pictures
-
-
-def _depth_picture(alone: RunSummary, by_client: RunSummary, worst: str) -> Picture:
-    first = min((row["replication"] for row in alone.tables["depth"]), default=0)
-    rows = [row for row in alone.tables["depth"] if row["replication"] == first]
-    used = [each for each in by_client.queues if each.client == worst and each.high_water_mark_work_units]
-    # A limit far above what was ever reached would flatten everything else.
-    highest = max((figures.high_water_mark_work_units or 0 for figures in used), default=0)
-    limits = [
-        {"queue": figures.queue, "work_units": figures.max_depth_work_units}
-        for figures in used
-        if (figures.max_depth_work_units or 0) <= 2 * highest
-    ]
-    discards = [
-        {"seconds": row["window_start_ns"] / SECOND_NS, "queue": row["queue"], "messages": row["discarded_messages"]}
-        for row in alone.tables["windows"]
-        if row["replication"] == first and row["discarded_messages"]
-    ]
-    depths = [
-        {"seconds": row["at_ns"] / SECOND_NS, "queue": row["queue"], "work_units": row["depth_work_units"]}
-        for row in sorted(rows, key=lambda row: row["at_ns"])
-    ]
-    caption = (
-        f"The queues of {worst}, the client that lost the most or came nearest to a limit, in replication {first}."
-    )
-    if limits:
-        caption += " Dashed: a queue's limit."
-    if discards:
-        caption += " Red marks on top: messages were discarded."
-    return picture("Depth over time", caption, lambda: depth_chart(depths, limits, discards))
-
-
-def latency_shares(folder: Location, info: RunInfo) -> list[dict[str, Any]]:
-    """For each queue the share of delivered messages that waited longer than a time, from the histograms."""
-    histograms: dict[str, dict[int, int]] = {}
-    for row in counters_of(folder, info).select(["queue", "histogram_bucket", "histogram_count"]).to_pylist():
-        histogram = histograms.setdefault(row["queue"], {})
-        for bucket, count in zip(row["histogram_bucket"], row["histogram_count"], strict=True):
-            histogram[bucket] = histogram.get(bucket, 0) + count
-    shares = []
-    for queue in sorted(histograms, key=lambda name: (name not in QUEUE_ORDER, name)):
-        histogram = histograms[queue]
-        total, left = sum(histogram.values()), sum(histogram.values())
-        step = max(1, len(histogram) // _SHARES_SHOWN)
-        for place, bucket in enumerate(sorted(histogram)):
-            left -= histogram[bucket]
-            longest = bucket_bounds_ns(bucket)[1]
-            if longest >= 1000 and left and (place % step == 0 or left <= total // 100):
-                shares.append({"queue": queue, "milliseconds": longest / MILLISECOND_NS, "share": left / total})
-    return shares
-
-
-def _rates(windows: Sequence[Any], field: str, info: RunInfo) -> list[dict[str, Any]]:
-    """Return a rate in every window, also in those in which nothing happened; the mean of the replications."""
-    sums: dict[tuple[str, int], int] = {}
-    for row in windows:
-        place = (row["queue"], row["window_start_ns"])
-        sums[place] = sums.get(place, 0) + row[field]
-    queues = [
-        queue
-        for queue in dict.fromkeys(queue for queue, _ in sums)
-        if any(count for (name, _), count in sums.items() if name == queue)
-    ]
-    replications = len({row["replication"] for row in windows})
-    window_ns = windows[0]["window_ns"]
-    return [
-        {
-            "queue": queue,
-            "seconds": start / SECOND_NS,
-            "per_second": sums.get((queue, start), 0) * SECOND_NS / window_ns / replications,
-        }
-        for queue in queues
-        for start in range(0, info.horizon_ns, window_ns)
-    ]
-
-
 _QUEUE_HEADINGS: Final = (
     "Queue", "Published", "Delivered", "Congestion discards", "Disconnection discards", "Lost, all causes", "Lost",
     "Still there",
     "First discard", "HWMark (work, largest)", "Max (work, largest)", "p50", "p99", "p99.9",
     "longest",
 )  # fmt: skip
+_ONLY_WHERE_THERE_ARE_SOME: Final = frozenset({3, 4, 7, 8})
+"""Columns of what most runs have none of: a table that has them all is wider than most windows."""
 
 
-def _queue_table(title: str, queues: Sequence[QueueFigures]) -> Table:
+def _queue_table(info: RunInfo, queues: Sequence[QueueFigures]) -> Table:
     rows = [
         [
             str(each.queue),
@@ -296,22 +195,45 @@ def _queue_table(title: str, queues: Sequence[QueueFigures]) -> Table:
         ]
         for each in queues
     ]
-    note = (
-        "Counts are sums over the clients and replications; marks and limits are the largest of one client. Lost are "
-        "discarded, refused and expired messages of every cause; still there are those in the queue, or waiting at "
-        "their endpoint or at ingress. Waits are times in the queue of delivered messages."
-    )
-    return Table(title, _QUEUE_HEADINGS, rows, frozenset(range(1, len(_QUEUE_HEADINGS))), note)
+    empty = {at for at in _ONLY_WHERE_THERE_ARE_SOME if all(row[at] in {"0", "–"} for row in rows)}
+    shown = [at for at in range(len(_QUEUE_HEADINGS)) if at not in empty]
+    headings = [_QUEUE_HEADINGS[at] for at in shown]
+    rows = [[row[at] for at in shown] for row in rows]
+    if is_of_service(info):
+        title, sums = "By queue", "Counts are sums over the replications, marks the largest of one. "
+        sums = "" if info.replications == 1 else sums
+        waits = "Waits are times in the queue of delivered samples."
+        left = "Lost are samples that were refused, expired, or spent their delivery attempts. "
+        headings = [heading.replace(", largest", "").replace("Congestion discards", "Refused") for heading in headings]
+    else:
+        title, sums = (
+            "By queue, all clients together",
+            ("Counts are sums over the clients and replications; marks and limits are the largest of one client. "),
+        )
+        left = (
+            "Lost are discarded, refused and expired messages of every cause; still there are those in the queue, or "
+            "waiting at their endpoint or at ingress. "
+        )
+        waits = "Waits are times in the queue of delivered messages."
+    return Table(title, headings, rows, frozenset(range(1, len(headings))), f"{sums}{left}{waits}")
 
 
-def _happening_tables(happenings: Sequence[Happening]) -> list[Table]:
+_REASONS_OF_A_SERVICE: Final = {
+    "connected": "a consumer joined",
+    "disconnected": "a consumer left: what it held went back to its queue",
+    "returned": "a consumer rejected a sample, was silent, or left",
+}
+
+
+def _happening_tables(info: RunInfo, happenings: Sequence[Happening]) -> list[Table]:
     """Return the events by kind; no table where nothing happened."""
     if not happenings:
         return []
     rows = [
         [
             each.event, count_text(each.count), count_text(each.clients), duration_text(each.first_ns),
-            each.first_client, peak_text(each), reason_of(each),
+            each.first_client, peak_text(each),
+            _REASONS_OF_A_SERVICE.get(each.event, reason_of(each)) if is_of_service(info) else reason_of(each),
         ]
         for each in happenings
     ]  # fmt: skip

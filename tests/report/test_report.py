@@ -16,9 +16,11 @@ from qsctl.errors import InvalidInput, NotFound
 from qsctl.instant import MILLISECOND_NS, SECOND_NS
 from qsctl.report.charts import picture, rate_chart
 from qsctl.report.document_report import document_page
-from qsctl.report.html import page_html, write_page
+from qsctl.report.formats import ReportFormat, contents, write_report
+from qsctl.report.html import page_html
 from qsctl.report.page import Page, Table
-from qsctl.report.run_report import latency_shares, nice_window, run_page
+from qsctl.report.run_pictures import latency_shares
+from qsctl.report.run_report import nice_window, run_page
 from qsctl.report.sweep_report import sweep_page
 from qsctl.report.words import count_text, duration_text, listed
 from qsctl.sim.run import run
@@ -132,11 +134,13 @@ def test_every_text_is_escaped() -> None:
 
 def test_a_page_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be written"):
-        write_page(page(), tmp_path / "no" / "such" / "folder.html")
+        write_report(contents(page(), tmp_path / "no" / "such" / "folder.html", ReportFormat.HTML, ""))
 
 
 def test_a_drawing_has_a_name_scales_with_the_page_and_takes_its_colour() -> None:
-    drawn = picture("Rates & more", "c", lambda: rate_chart([{"seconds": 0, "queue": "D-1", "per_second": 3}], "x"))
+    drawn = picture(
+        "Rates & more", "c", lambda: rate_chart([{"seconds": 0, "queue": "D-1", "per_second": 3}], "x", 1.0)
+    )
     for svg in (drawn.wide, drawn.narrow):
         assert svg.startswith("<svg ")
         assert 'aria-label="Rates &amp; more"' in svg
@@ -188,6 +192,36 @@ def test_a_comparison_and_a_sizing_are_told_from_their_json(tmp_path: Path) -> N
     checked(page_html(document_page(sizing)))
 
 
+@pytest.mark.parametrize("basis", ["mean", "share"])
+@pytest.mark.parametrize("paths", [("p",), ("p", "q"), ("p", "q", "r")])
+def test_a_sizing_has_a_curve_over_one_setting_and_a_map_over_two(
+    tmp_path: Path, paths: tuple[str, ...], basis: str
+) -> None:
+    candidates = [
+        {
+            "settings": {path: value * (at + 1) for at, path in enumerate(paths)},
+            "met": True, "chosen": value == 1, "replications": 5, "memory_bytes": 1 << 20,
+            "evidence": [
+                {"target": "latency_p99(D-1)<1s", "basis": basis, "runs": 4, "violating_runs": value,
+                 "mean": None if basis == "share" else value * 1e6, "half_width": 1e5, "bound": None, "met": True},
+            ],
+        }
+        for value in (2, 1)
+    ]  # fmt: skip
+    sizing = tmp_path / "s.json"
+    document = {
+        "sentence": "One.", "scenario": "x", "confidence": 0.95, "targets": ["latency_p99(D-1)<1s"],
+        "answer": candidates[1], "monotone": True, "candidates": candidates, "reproduce": "qsctl size x",
+    }  # fmt: skip
+    sizing.write_text(json.dumps(document))
+    pictures = document_page(sizing).pictures
+    assert len(pictures) == (len(paths) < 3)
+    for each in pictures:
+        drawn = json.dumps(each.chart().to_dict())
+        assert ('"mark": {"type": "rect"}' in drawn) is (len(paths) == 2)
+        assert ("0.25" in drawn) is (basis == "share"), "one of four runs"
+
+
 @pytest.mark.parametrize("text", ["{}", "[]", "not JSON", '{"differences": [{}]}', '{"candidates": 5}'])
 def test_what_is_no_comparison_and_no_sizing_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "f.json"
@@ -228,7 +262,7 @@ def test_a_run_s_report_says_what_was_lost_and_opens_in_a_browser(tmp_path: Path
     assert [row[1] for row in made.tables[1].rows] == ["D-1", "D-1", "D-3", "D-3"]
     assert all(0 < share["share"] < 1 for share in latency_shares(folder, report.info))
     file = tmp_path / "report.html"
-    write_page(made, file)
+    write_report(contents(made, file, ReportFormat.HTML, ""))
     checked(file.read_text())
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine: the page was not opened")

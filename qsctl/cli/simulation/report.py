@@ -1,16 +1,23 @@
-"""`qsctl report`: a run, a sweep, a comparison or a sizing as one HTML file."""
+"""`qsctl report`: a run, a sweep, a comparison or a sizing as a page, as a picture, or on the terminal."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.output.results import Block, Result, TextBlock
+from qsctl.cli.output.render import is_unicode
+from qsctl.cli.output.results import Block, LinesBlock, Plain, Result, TextBlock, fields_of
 from qsctl.cli.simulation.spark_options import ClusterOptions
+from qsctl.report.formats import ReportFormat
+
+if TYPE_CHECKING:
+    from qsctl.eventlog.location import Location
+    from qsctl.report.page import Page
 
 COMMANDS: Final = Commands(panel="Simulate and summarize")
 
@@ -18,21 +25,30 @@ SWEEP_FILE = "sweep.json"
 
 
 @dataclass(frozen=True)
-class Written(Result):
-    """The report that was written, and its first sentences."""
+class Reported(Result):
+    """The report that was written, or printed, and its first sentences."""
 
     file: str
     bytes: int
     verdict: tuple[str, ...]
+    text: str = ""
+    """The whole of it, where it is printed."""
 
     field_help: ClassVar[Mapping[str, str]] = {
-        "file": "the HTML file",
-        "bytes": "its size",
+        "file": "the file that was written; empty: it was printed",
+        "bytes": "size of what was written, pictures beside a page too",
         "verdict": "its first sentences",
     }
+    row_fields: ClassVar[tuple[str, ...]] = tuple(field_help)
+
+    def document(self) -> Plain:
+        """The file and the verdict; the text is for people."""
+        return fields_of(self, *self.field_help)
 
     def blocks(self) -> Sequence[Block]:
-        """The verdict and the file."""
+        """The verdict and the file, or the report itself."""
+        if self.text:
+            return [LinesBlock(self.text.splitlines())]
         return [*(TextBlock(sentence) for sentence in self.verdict), TextBlock(f"Report: {self.file}")]
 
 
@@ -41,6 +57,9 @@ class Written(Result):
     examples=(
         "qsctl report qsctl-runs/burst-1",
         "qsctl report qsctl-sweeps/burst --out sweep.html",
+        "qsctl report qsctl-runs/burst-1 --format text  # charts on the terminal",
+        "qsctl report qsctl-runs/burst-1 --out burst.png  # the charts as one picture; .svg, too",
+        "qsctl report qsctl-runs/burst-1 --out burst.md  # Markdown, with the charts beside it",
         "qsctl report sizing.json --out sizing.html  # of `qsctl size … -o json > sizing.json`",
     ),
 )
@@ -52,27 +71,51 @@ def report(
             help="Run folder or sweep folder, by path or URI, or a file of what compare or size printed with -o json.",
         ),
     ],
-    out: Annotated[str, typer.Option(metavar="FILE", help="HTML file to write, by path or URI.")] = "report.html",
+    out: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE", help="File to write, by path or URI.", show_default="report.FORMAT; of text the terminal"
+        ),
+    ] = "",
+    format: Annotated[
+        ReportFormat | None,
+        typer.Option(
+            "--format",
+            help="Form of the report: a page of HTML or Markdown, its charts as one SVG or PNG, or text with charts.",
+            show_default="that of the file's ending, else html",
+        ),
+    ] = None,
     *,
     cluster: ClusterOptions,
-) -> Written:
-    """Write one self-contained HTML file: the verdict in words, charts, tables, configuration, how to reproduce it."""
+) -> Reported:
+    """Write a report: the verdict in words, charts, tables, configuration, how to reproduce it."""
     from qsctl.eventlog.location import location
+    from qsctl.report.formats import contents, format_of, write_report
+    from qsctl.report.text import page_lines
 
-    of, file = location(named), location(out)
+    form = format or format_of(out)
+    is_printed = form is ReportFormat.TEXT and not out
+    page = _page(location(named), cluster)
+    width = min(100, shutil.get_terminal_size().columns)
+    text = ""
+    if form is ReportFormat.TEXT:
+        text = "".join(f"{line}\n" for line in page_lines(page, width, is_unicode=not is_printed or is_unicode()))
+    if is_printed:
+        return Reported("", 0, tuple(page.verdict), text)
+    file = location(out or f"report.{form}")
+    return Reported(str(file), write_report(contents(page, file, form, text)), tuple(page.verdict))
+
+
+def _page(of: Location, cluster: ClusterOptions) -> Page:
+    """Return the page of what was named: a run, a sweep, or a file."""
     if (of / SWEEP_FILE).exists():
         from qsctl.report.sweep_report import sweep_page
 
-        page = sweep_page(of)
-    elif of.is_dir():
+        return sweep_page(of)
+    if of.is_dir():
         from qsctl.report.run_report import run_page
 
-        page = run_page(of, cluster.spark_options())
-    else:
-        from qsctl.report.document_report import document_page
+        return run_page(of, cluster.spark_options())
+    from qsctl.report.document_report import document_page
 
-        page = document_page(of)
-    from qsctl.report.html import write_page
-
-    size = write_page(page, file)
-    return Written(str(file), size, tuple(page.verdict))
+    return document_page(of)

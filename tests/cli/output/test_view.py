@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from qsctl.cli.output.template import line_maker
 from qsctl.cli.output.view import View, view_of, viewed
 from qsctl.errors import ExitStatus, UsageError
 from tests.commands import command_line
+from tests.documents import page, shown
 
 
 @dataclass(frozen=True)
@@ -178,3 +180,16 @@ def test_a_format_that_is_none_is_refused_with_those_that_are(tmp_path: Path) ->
     status, _, error = invoke(tmp_path, "get", "status", "-o", "tabel")
     assert status == ExitStatus.USAGE
     assert "'tabel' is not one of 'table', 'json'" in " ".join(error.replace("│", " ").split())
+
+
+def test_the_page_of_tables_shows_what_is_printed(tmp_path: Path) -> None:
+    for queue in ("Orders", "Orders.Priority"):
+        assert invoke(tmp_path, "create-queue", queue)[0] == 0
+    for number in range(3):
+        assert invoke(tmp_path, "produce", "Orders", "--text", f"order {number}")[0] == 0
+    commands = shown(page("tables"))
+    assert len(commands) >= 3
+    for command, output in commands.items():
+        program, *arguments = shlex.split(command)
+        assert program == "qsctl"
+        assert invoke(tmp_path, *arguments) == (0, f"{output}\n", "")

@@ -1,0 +1,94 @@
+"""Charts for a terminal: the lines of a chart, one below the other, each with its own name.
+
+Decides: which charts become lines. Those of lines do; maps and intervals have their figures in the page's tables. There
+is no colour: what is told apart by colour on a page stands apart here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from qsctl.report.charts import Picture
+
+_HEIGHT: Final = 6
+_BESIDE: Final = 16
+"""Room for the frame and the labels of the vertical axis."""
+
+_ASCII: Final = str.maketrans({"┌": "+", "┐": "+", "└": "+", "┘": "+", "─": "-", "│": "|", "▁": "_", "µ": "u"})
+SERIES_MAX: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The points of one line."""
+
+    name: str
+    xs: Sequence[float]
+    ys: Sequence[float]
+
+
+def chart_lines(picture: Picture, width: int, *, is_unicode: bool) -> list[str]:
+    """Return a chart as lines of text, none wider than `width`; none where it is no chart of lines."""
+    spec = picture.chart().to_dict()
+    layer = next((each for each in spec.get("layer", [spec]) if _mark(each) == "line"), None)
+    if layer is None:
+        return []
+    data = layer.get("data") or spec.get("data") or {}
+    values = data.get("values") or spec.get("datasets", {}).get(data.get("name", ""), [])
+    encoding = layer["encoding"]
+    curves = list(_curves(values, encoding))
+    return list(_drawn(curves, encoding, width, is_unicode=is_unicode))
+
+
+def _mark(layer: Mapping[str, Any]) -> str:
+    mark = layer.get("mark", "")
+    return str(mark.get("type", "") if isinstance(mark, Mapping) else mark)
+
+
+def _curves(values: Sequence[Mapping[str, Any]], encoding: Mapping[str, Any]) -> Iterator[Curve]:
+    x, y = encoding["x"]["field"], encoding["y"]["field"]
+    ordinal = list(dict.fromkeys(str(each[x]) for each in values)) if encoding["x"]["type"] == "ordinal" else None
+    for name in dict.fromkeys(str(each["queue"]) for each in values):
+        mine = [each for each in values if str(each["queue"]) == name]
+        xs = [float(ordinal.index(str(each[x]))) if ordinal is not None else float(each[x]) for each in mine]
+        yield Curve(name, xs, [float(each[y]) for each in mine])
+
+
+def _drawn(curves: Sequence[Curve], encoding: Mapping[str, Any], width: int, *, is_unicode: bool) -> Iterator[str]:
+    from uniplot import plot_to_string
+
+    x_is_log, y_is_log = (_is_log(encoding[axis]) for axis in "xy")
+    shown = [curve for curve in curves if any(curve.ys)]
+    xs = [x for curve in shown for x in curve.xs if not x_is_log or x > 0]
+    if not xs:
+        return
+    title = encoding["x"].get("title") or ""
+    axes = f"{encoding['y'].get('title') or ''}, over {title if isinstance(title, str) else ''.join(title)}"
+    for curve in shown[:SERIES_MAX]:
+        points = [
+            (x, y)
+            for x, y in zip(curve.xs, curve.ys, strict=True)
+            if (x > 0 or not x_is_log) and (y > 0 or not y_is_log)
+        ]
+        limits = {} if min(xs) == max(xs) else {"x_min": min(xs), "x_max": max(xs)}
+        text = plot_to_string(
+            xs=[x for x, _ in points],
+            ys=[y for _, y in points],
+            lines=True,
+            width=max(20, width - _BESIDE),
+            height=_HEIGHT,
+            x_as_log=x_is_log,
+            y_as_log=y_is_log,
+            character_set="braille" if is_unicode else "ascii",
+            **limits,
+        )
+        yield f"{curve.name}: {axes}"
+        yield from (line.rstrip()[:width] for line in (text if is_unicode else text.translate(_ASCII)).splitlines())
+    if len(shown) > SERIES_MAX:
+        yield f"{len(shown) - SERIES_MAX} more are in the other formats."
+
+
+def _is_log(axis: Mapping[str, Any]) -> bool:
+    return bool((axis.get("scale") or {}).get("type") == "log")
