@@ -60,11 +60,12 @@ def service_findings(service: TargetOptions) -> list[Finding]:
     findings += [Finding("delivery", False, True, text, remedy) for text in dict.fromkeys(notices)]
     remedy = "What is whole was restored, and the damage is reported once: look at the disk."
     findings += [Finding("stored state", False, True, text, remedy) for text in damage]
+    has_consumers = not service.service.startswith(EMBEDDED)  # between commands there is none
     dead = {queue.queue_name for _, body in data for queue in body.queues if queue.is_dead_letter}
-    return findings + [finding for each in statuses for finding in _of_queue(each, dead)]
+    return findings + [finding for each in statuses for finding in _of_queue(each, dead, has_consumers=has_consumers)]
 
 
-def _of_queue(found: FromService[SharedReaderQueueStatus], dead: set[str]) -> Iterator[Finding]:
+def _of_queue(found: FromService[SharedReaderQueueStatus], dead: set[str], *, has_consumers: bool) -> Iterator[Finding]:
     service, status = found
     part, held, total = f"queue {status.queue_name}", status.current_message_count, status.total
     if undeliverable := status.current_undeliverable_message_count:
@@ -77,7 +78,7 @@ def _of_queue(found: FromService[SharedReaderQueueStatus], dead: set[str]) -> It
         yield Finding(
             part, False, False, counted(held, "dead letter"), "`qsctl peek` shows them, then `qsctl requeue`."
         )
-    elif held and not status.consumer_count:
+    elif has_consumers and held and not status.consumer_count:
         yield Finding(part, False, False, f"{counted(held, 'sample')} and no consumer", "Start a consumer.")
     if total.bounced_message_count:
         refused = f"{counted(total.bounced_message_count, 'sample')} refused since the start"

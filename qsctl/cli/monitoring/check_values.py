@@ -38,7 +38,13 @@ class Checked:
 
 
 def unit_of(measure: str) -> str:
-    """The unit of measure in performance data: a percentage, a counter, or none."""
+    """The unit of measure in performance data: a percentage, a time, a counter, or none."""
+    from qsctl.cli.monitoring.check_service import SERVICE_MEASURES
+
+    if measure in SERVICE_MEASURES:
+        return "ms" if measure.endswith("_ms") else ""
+    if measure.endswith("_s"):
+        return "s"
     if measure.endswith("_percent"):
         return "%"
     return "c" if measure in _COUNTERS or (measure.endswith("_count") and not measure.startswith("current_")) else ""

@@ -163,7 +163,7 @@ def wait(
             seen = error.message
         left_s = wait_s - (time.monotonic() - begun)
         if left_s <= 0:
-            raise NoAnswer(f"{seen} after {wait_s:g} s", remedy="Give it more time with --timeout.")
+            raise NoAnswer(f"after {wait_s:g} s: {seen}", remedy="Give it more time with --timeout.")
         time.sleep(min(pause_s, left_s))
 
 

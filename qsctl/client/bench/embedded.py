@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from qsctl.client.batches import ALL
-from qsctl.client.bench.load import STAMP, Load, Schedule
+from qsctl.client.bench.load import GRACE_NS, STAMP, Load, Schedule
 from qsctl.client.bench.measured import Measured
 from qsctl.client.connection import AcknowledgesMany, Connection
 from qsctl.core.messages import AckResponse, Delivery, SampleFlag, Write
@@ -63,8 +63,10 @@ class _Bench:
         self._measured_from_ns = self._start_ns + int(load.warm_up_s * SECOND_NS)
         self._end_ns = self._start_ns + int(load.total_s * SECOND_NS)
         schedules = [Schedule(load, number, self._start_ns) for number in range(load.producer_count)]
-        while time.monotonic_ns() < self._end_ns:
+        while (now_ns := time.monotonic_ns()) < self._end_ns + GRACE_NS:
             if not self._write(schedules):
+                if now_ns >= self._end_ns:
+                    break
                 time.sleep(PAUSE_S)
             self._consume()
         while self._consume():

@@ -16,6 +16,9 @@ from qsctl.instant import SECOND_NS, Nanoseconds
 STAMP: Final = struct.Struct("<Q")
 """The instant at which a sample was due begins its payload: nanoseconds of the monotonic clock."""
 
+GRACE_NS: Final[Nanoseconds] = SECOND_NS
+"""So long after the end what was due before it is still written; what then is left is overdue."""
+
 SIZE_BYTES_MIN: Final = STAMP.size
 
 

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import Synchronized
 from typing import Final
 
-from qsctl.client.bench.load import STAMP, Load, Schedule
+from qsctl.client.bench.load import GRACE_NS, STAMP, Load, Schedule
 from qsctl.client.bench.measured import Counts, Latencies
 from qsctl.client.consumer import QueueConsumer
 from qsctl.client.producer import ApplicationAcknowledgment, QueueProducer
@@ -106,7 +106,7 @@ def _produce(link: Connection, place: Place, load: Load, number: int) -> Told:
                 due_ns = schedule.due(now_ns)
             counts.written += written
             producer.flush()
-            if time.monotonic_ns() >= schedule.end_ns:
+            if time.monotonic_ns() >= schedule.end_ns + GRACE_NS:
                 break  # what is due and was not written is the shortfall of the rate
             if not written:
                 wait_ns = SECOND_NS // 1000 if due_ns is None else min(max(due_ns - now_ns, 0), SECOND_NS // 1000)

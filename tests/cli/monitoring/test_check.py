@@ -23,7 +23,7 @@ from tests.commands import command_line
 LISTING = str(Path(__file__).parents[3] / "fixtures" / "listings" / "clients.txt")
 WIDE = str(Path(__file__).parents[3] / "fixtures" / "listings" / "connections_wide.txt")
 LINE = re.compile(
-    r"(OK|WARNING|CRITICAL|UNKNOWN): [^|\n]+( \|( '([^']|'')+'=-?[\d.]+(%|c)?(;[^; ]*){0,4})+)?\n"
+    r"(OK|WARNING|CRITICAL|UNKNOWN): [^|\n]+( \|( '([^']|'')+'=-?[\d.]+(%|c|ms|s)?(;[^; ]*){0,4})+)?\n"
 )  # fmt: skip
 
 
