@@ -79,6 +79,8 @@ class _Planning:
         """The service as it will be after the steps so far."""
         self._creations: list[Step] = []
         self._deletions: list[Step] = []
+        self._going: dict[ResourceIdentifier, tuple[set[str], set[str]]] = {}
+        """Names and topics of the queues that are deleted, by subscriber."""
         self.steps: list[Step] = []
         self.obstacles: list[Obstacle] = []
         self.extras: list[ResourceIdentifier] = []
@@ -97,9 +99,15 @@ class _Planning:
         for resource in self._live:
             if resource not in self._wanted:
                 self._miss(Step(Action.DELETE_SUBSCRIBER, resource, "not in the file"))
+        for step in self._deletions:
+            if step.action is Action.DELETE_QUEUE:
+                names, topics = self._going.setdefault(step.resource.parent, (set(), set()))
+                names.add(step.resource.name)
+                topics.add(self._model.queue(step.resource).settings.topic_name)
         deferred = [step for step in self._creations if not self._is_possible_now(step)]
         # A queue goes before the one that holds its dead letters.
-        for step in sorted(self._deletions, key=lambda each: each.resource in self._dead_letter_queues()):
+        dead = {resource for resource, settings in self._model.queues().items() if settings.is_dead_letter}
+        for step in sorted(self._deletions, key=lambda each: each.resource in dead):
             self._try(step)
         for step in deferred:
             self._try(step)
@@ -167,11 +175,10 @@ class _Planning:
         """Whether a queue can be created before anything is deleted; that is a step then."""
         settings = step.settings
         assert isinstance(settings, SharedReaderQueueSettings)
-        queues = self._model.queues()
-        inside = [queues[each.resource] for each in self._deletions if each.resource.parent == step.resource.parent]
-        if settings.dead_letter_queue in {each.name for each in inside}:
+        names, topics = self._going.get(step.resource.parent, (set(), set()))
+        if settings.dead_letter_queue in names:
             return False  # it would hold fast what goes, to be created anew
-        if reply_topic(settings) in {each.topic_name for each in inside}:
+        if reply_topic(settings) in topics:
             return False  # what goes would stand in for its reply queue
         try:
             self._do(step)
@@ -203,8 +210,9 @@ class _Planning:
             model.create_subscriber(0, resource.parent, settings)
         elif step.action is Action.CREATE_QUEUE and settings is not None:
             self._refuse_replicated([settings], resource)
-            subscriber = model.subscribers().get(resource.parent)
-            if subscriber is not None and settings.session not in [each.name for each in subscriber.sessions]:
+            # A subscriber gets its sessions when it is created.
+            subscriber = self._live.get(resource.parent) or self._wanted[resource.parent]
+            if settings.session not in [each.name for each in subscriber.sessions]:
                 raise Refused(
                     f"its shared subscriber has no session {settings.session!r}, and gets none while it works",
                     remedy="Put the queue into another shared subscriber, or start the service with the file.",
@@ -222,9 +230,6 @@ class _Planning:
     def _refuse_replicated(self, queues: Iterable[SharedReaderQueueSettings], resource: ResourceIdentifier) -> None:
         if not self._members_follow and any(each.replication.enabled for each in queues):
             raise Refused(f"{resource} is replicated", remedy=_REPLICATED)
-
-    def _dead_letter_queues(self) -> set[ResourceIdentifier]:
-        return {resource for resource, settings in self._model.queues().items() if settings.is_dead_letter}
 
 
 def _subscribers(service: ServiceSettings) -> dict[ResourceIdentifier, SharedSubscriberSettings]:
