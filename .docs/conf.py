@@ -15,3 +15,4 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 pygments_style = "tango"
 pygments_dark_style = "monokai"
+smartquotes = False

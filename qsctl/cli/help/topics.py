@@ -93,7 +93,7 @@ def summary_of(text: str) -> str:
     """Return the first sentence below the heading."""
     paragraphs = (part.strip() for part in text.split("\n\n")[1:])
     first = " ".join(
-        next((part for part in paragraphs if part and not part.startswith(("#", "`", "|", "!"))), "").split()
+        next((part for part in paragraphs if part and not part.startswith(("#", "```", "|", "!"))), "").split()
     )
     sentence = re.match(r".*?[.:?!](?=\s|$)", first)
     return (sentence[0] if sentence else first).replace("`", "").rstrip(":")
