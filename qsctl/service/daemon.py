@@ -324,7 +324,7 @@ class Daemon:
     def _hand_over(self) -> None:
         """Let other members be masters of what this one is, and help to elect them, as long as it may take."""
         replication = self._replication
-        if replication is None:
+        if replication is None or not replication.is_any_master:
             return
         deadline = time.monotonic_ns() + self.options.grace_ns
         while not replication.hand_over(waits=time.monotonic_ns() < deadline):

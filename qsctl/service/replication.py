@@ -155,6 +155,11 @@ class Replication:
         return all(done)
 
     @property
+    def is_any_master(self) -> bool:
+        """Whether there is something to hand over."""
+        return any(replica.is_master for replica in self.member.replicas.values())
+
+    @property
     def is_succeeded(self) -> bool:
         """Whether nobody waits for a master of what was handed over, as far as is known here."""
         return self._all_sent and all(replica.master for replica in self.member.replicas.values())
