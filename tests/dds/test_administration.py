@@ -23,6 +23,7 @@ from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import reader_qos, writer_qos
 from qsctl.transport.dds.raw import RawWriter
+from qsctl.transport.dds.wire_monitoring import WireQueueStatus
 from qsctl.transport.dds.wire_types import (
     COMMAND_REPLY_TOPIC,
     COMMAND_REQUEST_TOPIC,
@@ -30,7 +31,6 @@ from qsctl.transport.dds.wire_types import (
     OriginalCommandReply,
     OriginalCommandRequest,
     ServiceKind,
-    WireQueueStatus,
 )
 from tests.patience import PATIENCE_S, eventually
 from tests.processes import run

@@ -19,13 +19,13 @@ from qsctl.transport.dds import frames
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.qos import last_value_qos, partition_qos, reader_qos, writer_qos
 from qsctl.transport.dds.raw import RawReader, RawWriter
+from qsctl.transport.dds.wire_monitoring import WireQueueStatus
 from qsctl.transport.dds.wire_types import (
     LOGGER_TOPIC,
     MONITORING_TOPIC,
     WireAcknowledgmentFrame,
     WireFrame,
     WireLogMessage,
-    WireQueueStatus,
     consumer_acknowledgment_topic,
 )
 from tests.dds.service_process import eventually
