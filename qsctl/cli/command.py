@@ -159,7 +159,7 @@ class Commands:
 
                 def alone() -> TyperCommand:
                     app = typer.Typer(add_completion=False)
-                    app.command(name, epilog=_epilog(examples), cls=kind)(_runner(function, line))
+                    app.command(name, help=_help(function), epilog=_epilog(examples), cls=kind)(_runner(function, line))
                     return typing.cast("TyperCommand", typer.main.get_command(app))
 
                 app.command(name, rich_help_panel=panel, epilog=_epilog(examples), cls=_late(alone))(_listed(function))
@@ -204,9 +204,15 @@ def _listed(function: Callable[..., object]) -> Callable[[], None]:
 
     def listed() -> None: ...
 
-    listed.__doc__ = function.__doc__
+    listed.__doc__ = _help(function)
     listed.command_function = function  # type: ignore[attr-defined]
     return listed
+
+
+def _help(function: Callable[..., object]) -> str:
+    """Return a docstring as help, each paragraph in one line: Typer breaks all but the first as the source does."""
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    return "\n\n".join(each if "\n " in each or "\n-" in each else " ".join(each.split()) for each in paragraphs)
 
 
 def _epilog(examples: tuple[str, ...]) -> str | None:
