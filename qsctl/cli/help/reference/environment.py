@@ -38,10 +38,11 @@ ELSEWHERE: Final[dict[str, str]] = {
 """What no option has, with its meaning in Markdown."""
 
 _HOW = """\
-A value on the command line comes before one of the environment, and that before one of the context in use. Every
-option has a variable, named after the command and the option: `QSCTL_PRODUCE_COUNT` is `--count` of `qsctl produce`;
-options of many commands have the shorter ones below instead. A flag is set by `1`. In a configuration or a scenario,
-`$(NAME)` is replaced by the variable `NAME`, unless `--var NAME=VALUE` gives it."""
+A value on the command line comes before one of the environment, and that before one of the context in use. In a
+configuration or a scenario, `$(NAME)` is replaced by the variable `NAME`, unless `--var NAME=VALUE` gives it.
+
+Every option has a variable named after its command, as `QSCTL_PRODUCE_COUNT` for `--count` of `qsctl produce`
+(`qsctl help contexts`). The first table has those that options of many commands share."""
 
 
 def page() -> str:
