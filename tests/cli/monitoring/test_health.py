@@ -56,7 +56,7 @@ def test_missing_service_is_critical_whatever_the_thresholds(qsctl: Shell) -> No
     assert "1 of 2 services answered" in done.out
     domain = claim_domain()
     try:
-        found = of_services("answer_ms", TargetOptions(f"dds:{domain}", timeout="200ms"), 1)
+        found = of_services("answer_ms", TargetOptions(service=f"dds:{domain}", timeout="200ms"), 1)
     finally:
         release_domain(domain)
     assert found.values == ()
