@@ -28,6 +28,7 @@ class TemplateService(ServiceProcess):
     def start(self) -> None:
         self.file = self.directory / "USER_QUEUING_SERVICE.xml"
         self.file.write_text(template(self.domain), encoding="utf-8")
+        self._arguments = (str(self.file),)
         super().start()
 
 

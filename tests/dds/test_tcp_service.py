@@ -50,7 +50,7 @@ def test_a_service_that_cannot_have_tcp_says_so_and_one_that_can_serves(
     if not has_tcp():
         file = tmp_path / "tcp.xml"
         values = {
-            "name": "Tcp", "domain": domain, "administration": "", "service": "", "subscriber": "S",
+            "name": "Tcp", "domain": domain, "types": "", "administration": "", "service": "", "subscriber": "S",
             "sessions": '<session name="s"/>', "queues": ORDERS,
         }  # fmt: skip
         file.write_text(over_tcp.format(**values), encoding="utf-8")
