@@ -19,11 +19,14 @@ COVERED = f"covered={FIXTURES / 'guaranteed.json'}"
 
 
 @pytest.mark.spark
-def test_two_profiles_under_one_load_differ_by_what_their_bursts_admit(tmp_path: Path) -> None:
+def test_two_profiles_under_one_load_differ_by_what_their_bursts_admit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QSCTL_SPARK_MASTER", SPARK[1])
     done = CliRunner().invoke(
         command_line(),
         ["compare", "guaranteed", "--client-profile", COVERED, "--client-profile", THROTTLED, "--set", "horizon=2s",
-         "--replications", "2", *SPARK, "--out", str(tmp_path), "-o", "json"],
+         "--replications", "2", "--out", str(tmp_path), "-o", "json"],
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     document = json.loads(done.stdout)
