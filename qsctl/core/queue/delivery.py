@@ -235,9 +235,7 @@ class Deliveries:
     def _send(self, now: Nanoseconds, sample: Sample, consumer: Consumer, group: DeliveryGroup) -> None:
         name, stream, outbox = self._name, self._stream, self._outbox
         guid = consumer.guid
-        attempt = sample.attempts + 1
-        rests_on = 0
-        position = sample.position
+        attempt, position, rests_on = sample.attempts + 1, sample.position, 0
         sample.dispatch()
         if self._journaled:
             records = stream.records or stream.begin()

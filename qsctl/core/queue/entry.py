@@ -320,7 +320,10 @@ class Entry:
         """
         outbox, size_bytes = self._outbox, sample.size_bytes
         sample.move(_STORE)
-        self._held.enter(sample)
+        # As `Held.enter` does; a call is 2 % of what a sample costs.
+        held = self._held
+        held.known[sample.identity] = sample
+        held.next_position = sample.position + 1
         if record is not None:
             stream = self._stream
             (stream.records or stream.begin()).append(record)

@@ -27,7 +27,7 @@ class Held:
 
     def __init__(self) -> None:
         self.known: dict[SampleIdentity, Sample | None] = {}
-        """To be read by anybody, changed only here."""
+        """To be read by anybody; changed only here, and by `Entry` where a new sample enters."""
         self._retired: deque[SampleIdentity] = deque()
         self.next_position = 1
 
