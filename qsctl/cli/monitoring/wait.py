@@ -5,9 +5,8 @@ from __future__ import annotations
 import operator
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
@@ -15,16 +14,14 @@ import typer
 from qsctl.cli.command import Commands
 from qsctl.cli.location import seconds
 from qsctl.cli.output.results import Block, Plain, Result, Row, TextBlock
-from qsctl.cli.service_options import QueueArgument, TargetOptions
+from qsctl.cli.service_options import QueueArgument
+from qsctl.cli.waiting_service import WaitingService
 from qsctl.errors import NoAnswer, NotFound, UsageError
 
 if TYPE_CHECKING:
     from qsctl.client.administration import Administration
 
 COMMANDS: Final = Commands(panel="Monitor")
-
-LEAST_ANSWER_S: Final = 10.0
-"""What a service has to answer, however short the wait is."""
 
 _CONDITION: Final = re.compile(r"\s*([a-z_]+)\s*(<=|>=|!=|=|<|>)\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*")
 _RELATIONS: Final[dict[str, Callable[[float, float], bool]]] = {
@@ -65,25 +62,13 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class WaitedService(TargetOptions):
+class WaitedService(WaitingService):
     """The service of the queue; `--timeout` is of the whole wait."""
 
     timeout: Annotated[
         str,
         typer.Option(help="Longest wait, a duration such as 30s, or infinite.", rich_help_panel="Service"),
     ] = "30s"
-
-    @property
-    def wait_s(self) -> float:
-        """The longest wait."""
-        return seconds(self.timeout, "--timeout")
-
-    @contextmanager
-    def open(self, target: str = "", *, any_configuration: bool = False) -> Iterator[Administration]:
-        """Connect to the service; see `ServiceOptions.open`."""
-        answering = self if self.wait_s > LEAST_ANSWER_S else replace(self, timeout=f"{LEAST_ANSWER_S:g}s")
-        with super(WaitedService, answering).open(target, any_configuration=any_configuration) as administration:
-            yield administration
 
 
 @dataclass(frozen=True)

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Final
+from dataclasses import dataclass
+from typing import Annotated, Final
 
 import typer
 
 from qsctl.cli.command import Commands
-from qsctl.cli.location import seconds
 from qsctl.cli.output.payloads import TypesOption
 from qsctl.cli.samples.consume_results import Answer, Consumed
-from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument, TargetOptions
+from qsctl.cli.service_options import SAMPLES_PANEL, QueueArgument
+from qsctl.cli.waiting_service import WaitingService
 from qsctl.errors import UsageError
-
-if TYPE_CHECKING:
-    from qsctl.client.administration import Administration
 
 COMMANDS: Final = Commands(panel=SAMPLES_PANEL)
 
-LEAST_ANSWER_S: Final = 10.0
-"""What a service has to answer a command, however short the wait for a sample is."""
-
 
 @dataclass(frozen=True)
-class ConsumedService(TargetOptions):
+class ConsumedService(WaitingService):
     """The service to consume from; `--timeout` is of the first sample."""
 
     timeout: Annotated[
@@ -37,18 +30,6 @@ class ConsumedService(TargetOptions):
             rich_help_panel="Service",
         ),
     ] = "0s"
-
-    @property
-    def wait_s(self) -> float:
-        """The longest wait for the first sample."""
-        return seconds(self.timeout, "--timeout")
-
-    @contextmanager
-    def open(self, target: str = "", *, any_configuration: bool = False) -> Iterator[Administration]:
-        """Connect to the service; see `ServiceOptions.open`."""
-        answering = self if self.wait_s > LEAST_ANSWER_S else replace(self, timeout=f"{LEAST_ANSWER_S:g}s")
-        with super(ConsumedService, answering).open(target, any_configuration=any_configuration) as administration:
-            yield administration
 
 
 @COMMANDS.command(
