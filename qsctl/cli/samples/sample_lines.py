@@ -23,25 +23,6 @@ if TYPE_CHECKING:
     from qsctl.config.types import TypeLibrary
     from qsctl.core.admin.reply import MessageData
 
-FIELD_HELP: Final = {
-    "queue_name": "PARTICIPANT/SUBSCRIBER/QUEUE it was exported from",
-    "position": "place in that queue",
-    "identity": "WRITER_GUID:SEQUENCE_NUMBER",
-    "enqueued_at_ns": "instant of entering that queue, nanoseconds since 1970",
-    "expires_at_ns": "instant of the end of its lifespan, nanoseconds since 1970; null: never",
-    "attempts": "deliveries that failed",
-    "redelivered": "a consumer may have processed it",
-    "flags": "flag bits: 4 replicate, 256 enqueued by a command",
-    "source_guid": "GUID that a reply is addressed to",
-    "related_source_guid": "of a reply: GUID of its requester",
-    "related_identity": "of a reply: the request",
-    "related_reader_guid": "of a reply: the requester's reader",
-    "dead_letter_from": "of a dead letter: TOPIC@SUBSCRIBER it came from",
-    "dead_letter_reason": "of a dead letter: LIFESPAN or MAX_RETRIES",
-    "payload": "the sample's content",
-    "payload_encoding": "text (it is UTF-8), base64, or json (by the queue's type, --types)",
-}
-
 
 class SampleLine(msgspec.Struct, frozen=True):
     """One line; only `payload` has to be there."""
@@ -70,7 +51,7 @@ _REASONS: Final = ("", *DeadLetterReason.__members__)
 
 
 def line_of(sample: MessageData, reader: ContentReader) -> dict[str, object]:
-    """Return a sample as the fields of a line, in the order of `FIELD_HELP`."""
+    """Return a sample as the fields of a line, in the order of `qsctl peek --format-help`."""
     payload, encoding = reader.for_origin(sample.dead_letter_from).read(sample.payload or b"")
     return {
         "queue_name": sample.queue_name,

@@ -14,10 +14,10 @@ from cyclonedds.idl import IdlStruct
 from cyclonedds.idl.annotations import final
 from cyclonedds.idl.types import array, bounded_str, byte, int32, int64, sequence, uint32, uint64
 
+from qsctl.transport.dds.wire_identity import NIL_OCTETS
+
 PREFIX: Final = "qsctl/"
 """What the topics of the IDL begin with."""
-
-_NIL_OCTETS: Final = bytes(16)
 
 
 @dataclass
@@ -25,7 +25,7 @@ _NIL_OCTETS: Final = bytes(16)
 class PlainGuid(IdlStruct, typename="qsctl.Guid"):
     """`Guid`."""
 
-    value: array[byte, 16] = _NIL_OCTETS
+    value: array[byte, 16] = NIL_OCTETS
 
 
 @dataclass
