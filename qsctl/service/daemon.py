@@ -38,6 +38,7 @@ from qsctl.service.places import places_of
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.recording.reporting import Reporting
 from qsctl.service.replication import Replication
+from qsctl.service.steady_clock import steady_clock
 from qsctl.service.sync_thread import QUICK_SYNC_S
 from qsctl.transport.dds.service_transport import CommandSource, ServiceTransport
 
@@ -93,13 +94,15 @@ class Daemon:
             self._reads_on,
         )
         self._replication: Replication | None = None
+        clock: Callable[[], Nanoseconds] = time.time_ns
         if instances_of(hosted.settings(), configuration_replication_of(configuration)):
+            clock = steady_clock()
             self._replication = Replication(
                 self.engine,
                 stores,
                 configuration,
                 options.members,
-                time.time_ns,
+                clock,
                 log,
                 on_synced=self.transport.wake,
                 quick_sync_s=QUICK_SYNC_S,
@@ -107,6 +110,7 @@ class Daemon:
         self._loop = ServiceLoop(
             self.engine,
             stores,
+            clock,
             on_finished=self.transport.wake,
             quick_sync_s=QUICK_SYNC_S,
             replication=self._replication,
@@ -192,7 +196,7 @@ class Daemon:
             inbox = self._poll()
             hears = self._replication is not None and self._replication.receive()
             deadline = self._loop.next_deadline()
-            now = time.time_ns()
+            now = self._loop.clock()
             if inbox or hears or (deadline is not None and deadline <= now):
                 self._loop.begin(inbox)
             finished = self._loop.pop_finished()
@@ -211,7 +215,7 @@ class Daemon:
                 continue
             deadline = self._loop.next_deadline()
             self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
-            if time.time_ns() - now >= IDLE_NS:
+            if self._loop.clock() - now >= IDLE_NS:
                 self._loop.rest()
 
     def _poll(self) -> list[Inbound]:

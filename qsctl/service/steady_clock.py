@@ -1,0 +1,22 @@
+"""The clock of a service whose queues are replicated: that of its start, and from then on what really passed.
+
+Elections and the right to deliver rest on how long ago something was heard [QS 7.1.2]. A wall clock that is set forward
+would make a replica vote against a master that is well; one that is set back would keep alive a master that is not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from qsctl.instant import Nanoseconds
+
+_ELAPSED: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Where the system has it, the clock that also runs while the machine is suspended: the others did not wait."""
+
+
+def steady_clock() -> Callable[[], Nanoseconds]:
+    """Return a clock of Unix nanoseconds that follows no change of the wall clock after this call."""
+    ahead_ns = time.time_ns() - time.clock_gettime_ns(_ELAPSED)
+    return lambda: ahead_ns + time.clock_gettime_ns(_ELAPSED)
