@@ -6,7 +6,7 @@ selectors.
 
 from __future__ import annotations
 
-from typing import Final, NewType
+from typing import Annotated, Final, NewType, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,10 @@ NIL_GUID: Final = Guid(bytes(GUID_SIZE_BYTES))
 SEQUENCE_NUMBER_MAX: Final = 2**63 - 1
 """The largest that the pair of a signed and an unsigned 32-bit half can say."""
 
+WholeGuid: TypeAlias = Annotated[Guid, msgspec.Meta(min_length=GUID_SIZE_BYTES, max_length=GUID_SIZE_BYTES)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=SEQUENCE_NUMBER_MAX)]
+"""What is read as one of these is refused where it is none; what this process makes is not looked at."""
+
 
 class SampleIdentity(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """The virtual writer's GUID and the sample's sequence number in it: unique for ever.
@@ -29,8 +33,8 @@ class SampleIdentity(msgspec.Struct, frozen=True, order=True, array_like=True, g
     it, which in a client that holds thousands is a third of all its time.
     """
 
-    writer_guid: Guid
-    sequence_number: int
+    writer_guid: WholeGuid
+    sequence_number: Count
 
     def __str__(self) -> str:
         return f"{self.writer_guid.hex()}:{self.sequence_number}"

@@ -5,6 +5,7 @@ Samples are octets, or values when a codec is given. `aio.QueueConsumer` is the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Final, Generic, cast
 
@@ -18,6 +19,8 @@ from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 from qsctl.transport.dds.client_ports import ConsumerPort
 from qsctl.transport.dds.matches import QueueAppeared
 from qsctl.transport.dds.participant import DomainSettings
+
+_LOG: Final = logging.getLogger("qsctl.client")
 
 FEEDBACK_TIMEOUT_S: Final = 10.0
 """The longest wait for a queue that reads consumer feedback."""
@@ -94,6 +97,7 @@ class QueueConsumer(Wrapper, Generic[Value]):
         self.state = Consumer(self._port.queue, guid, source_guid=source_guid)
         self._session.domain.add(self._port)
         self._is_matched = False
+        self._reported_epoch = 0
 
     @property
     def is_matched(self) -> bool:
@@ -185,12 +189,17 @@ class QueueConsumer(Wrapper, Generic[Value]):
 
     def turn(self) -> None:
         """Move what has come into the state, and what is to be sent into the ports; do not wait."""
+        state = self.state
         for change in self._port.poll():
             if type(change) is Delivery:
-                self.state.receive(change)
+                state.receive(change)
             else:
                 self._is_matched = type(change) is QueueAppeared
-        answers = self.state.pop_answers()
+                state.forget_epoch()
+        if state.epoch not in (0, self._reported_epoch):
+            self._reported_epoch = state.epoch
+            _LOG.info("queue %s: a replica delivers as master of epoch %d", state.queue, state.epoch)
+        answers = state.pop_answers()
         if answers:
             self._port.send(answers)
             self._port.flush()

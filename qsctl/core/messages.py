@@ -40,6 +40,11 @@ class SampleFlag(IntFlag):
     """A command enqueued it: it was moved, requeued or imported (an extension)."""
 
 
+FLAGS_MASK: Final = 0xFFFF
+EPOCH_SHIFT: Final = 16
+"""Above the flags of a delivery of a replicated queue are the lower 16 bits of its master's epoch."""
+
+
 class AckResponse(IntEnum):
     """The single byte of an application-level acknowledgment [QS 2.4 and 2.5].
 
@@ -142,8 +147,8 @@ class CommandRequest(msgspec.Struct, frozen=True, array_like=True, tag="command"
 class Delivery(msgspec.Struct, frozen=True, array_like=True, tag="delivery", gc=False):
     """A sample for one consumer.
 
-    `payload` is None where the queue keeps it on disk only: the driver reads it from the queue's storage by
-    `position` before it sends [QS 2.14.2], see `qsctl.core.payloads`. The last three are set where a
+    `payload` is None where the queue keeps it on disk only: the driver reads it from the queue's storage by `position`
+    before it sends [QS 2.14.2], see `qsctl.core.payloads`. `flags`: see `EPOCH_SHIFT`. The last three are set where a
     dead-letter queue sends: `DeadLetter_t` [QS 2.12]. There `identity`, by which it is acknowledged, is the dead
     letter's own, and `dead_letter_identity` that of the undelivered sample.
     """

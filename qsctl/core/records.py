@@ -15,7 +15,7 @@ import msgspec
 
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import ServiceSettings, SharedSubscriberSettings
-from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
+from qsctl.identity import NIL_GUID, NIL_IDENTITY, Count, Guid, SampleIdentity, WholeGuid
 from qsctl.instant import Nanoseconds
 
 
@@ -46,14 +46,14 @@ class Enqueued(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     """
 
     queue: str
-    position: int
+    position: Count
     identity: SampleIdentity
     enqueued_at_ns: Nanoseconds
     expires_at_ns: Nanoseconds
-    source_guid: Guid = NIL_GUID
+    source_guid: WholeGuid = NIL_GUID
     related_source_guid: Guid = NIL_GUID
     related_identity: SampleIdentity = NIL_IDENTITY
-    related_reader_guid: Guid = NIL_GUID
+    related_reader_guid: WholeGuid = NIL_GUID
     flags: int = 0
     dead_letter_from: str = ""
     dead_letter_reason: DeadLetterReason | None = None
@@ -66,7 +66,7 @@ class Assigned(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
     """A sample is about to be sent to a consumer, for the `attempt`-th time (1 is the first)."""
 
     queue: str
-    position: int
+    position: Count
     consumer_guid: Guid
     attempt: int
 
@@ -78,7 +78,7 @@ class Returned(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
     """
 
     queue: str
-    position: int
+    position: Count
     attempts: int
     redelivered: bool
     past_holders: tuple[Guid, ...] = ()
@@ -88,7 +88,7 @@ class Undeliverable(msgspec.Struct, frozen=True, array_like=True, tag=8, gc=Fals
     """An expired sample, or one whose attempts are spent, stays in its queue: the dead-letter queue has no room."""
 
     queue: str
-    position: int
+    position: Count
     reason: DeadLetterReason
 
 
@@ -96,7 +96,7 @@ class Removed(msgspec.Struct, frozen=True, array_like=True, tag=4, gc=False):
     """A sample left the queue for good."""
 
     queue: str
-    position: int
+    position: Count
     cause: RemovalCause
 
 

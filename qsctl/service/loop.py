@@ -53,7 +53,7 @@ class ServiceLoop:
     Args:
         engine: whose turns are driven.
         stores: where its records go.
-        clock: the wall clock.
+        clock: Unix nanoseconds: the wall clock, or one that follows no change of it.
         on_finished: called in another thread when `pop_finished` has something; must not block.
         turns_ahead_max, records_ahead_max: how much may wait for the disk.
         quick_sync_s: a disk that syncs in less is waited for; 0: none is. By default each is.

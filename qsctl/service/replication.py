@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from qsctl.config.rules.replication import configuration_replication_of, instances_of
+from qsctl.config.rules.replication import configuration_replication_of, instances_of, replicated_queues
 from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM
@@ -27,7 +27,7 @@ from qsctl.service.membership import Membership
 from qsctl.service.named_configuration import differences, in_one_line
 from qsctl.service.replica_writes import ReplicaWrites
 from qsctl.service.stores import Stores
-from qsctl.transport.dds.replica_link import ReplicaLink
+from qsctl.transport.dds.replica_link import ReplicaLink, link_qos
 from qsctl.transport.dds.service_transport import ServiceTransport
 
 _QUEUES: Final = ""
@@ -48,7 +48,7 @@ class Replication:
         stores: those of the queues that are not replicated: whose directory and claim are used.
         configuration: that of the service.
         members: the names of the cluster's members; empty: those kept from an earlier start, else they are found.
-        clock: the wall clock.
+        clock: see `steady_clock`.
         log: the service's lines.
         on_synced: called in another thread when a sync is over; must not block.
         quick_sync_s: a disk that syncs in less is waited for.
@@ -107,7 +107,8 @@ class Replication:
 
     def start(self, transport: ServiceTransport) -> None:
         """Begin to take part, with letters over this transport."""
-        self._links[_QUEUES] = transport.open_replica_link(self._mark, self._started_at_ns)
+        qos = link_qos(replicated_queues(self.member.engine.hosted.settings()))
+        self._links[_QUEUES] = transport.open_replica_link(self._mark, self._started_at_ns, qos)
         if self.member.configuration is not None:
             self._links[CONFIGURATION_STREAM] = transport.open_configuration_link(self._mark, self._started_at_ns)
         self.member.start(self._clock())
@@ -195,8 +196,7 @@ class Replication:
         self.member.note = another or self.membership.lack
         if self.membership.is_known:
             for link in links:
-                for peer in link.peers:
-                    link.send(peer, self.membership.names, ())
+                link.send(sorted(link.peers), self.membership.names, ())
 
     def _adopt(self) -> None:
         names = self.membership.names
@@ -212,8 +212,11 @@ class Replication:
         if not self._links:
             return
         if not self._is_silent:
+            alike: dict[tuple[str, tuple[int, ...]], list[str]] = {}
             for (link, recipient), frames in letters.items():
-                self._links[link].send(recipient, self.membership.names, frames)
+                alike.setdefault((link, tuple(map(id, frames))), []).append(recipient)
+            for (link, _), recipients in alike.items():
+                self._links[link].send(recipients, self.membership.names, letters[link, recipients[0]])
         flushed = [link.flush() for link in self._links.values()]
         self._all_sent = all(flushed)
 

@@ -27,7 +27,7 @@ from qsctl.core.inserted_sample import InsertedSample
 from qsctl.errors import Refused
 from qsctl.identity import SampleIdentity, guid_from_hex
 from qsctl.resource import ResourceIdentifier, parse_resource
-from tests.dds.service_process import QUICK, ServiceProcess
+from tests.dds.service_process import QUICK, ServiceProcess, eventually
 from tests.patience import PATIENCE_S
 
 KILLS = int(os.environ.get("QSCTL_TEST_MOVE_KILLS", "0"))
@@ -110,6 +110,7 @@ def check_there_and_back(administration: Administration, identities: list[Sample
 def check_dead_letters(service: ServiceProcess, administration: Administration) -> None:
     identities = fill(service.domain, 5)
     assert [each for each, _ in consumed(service, 5, accepted=False)] == identities
+    assert eventually(lambda: len(held(administration, DEAD)) == 5, PATIENCE_S)
     assert transfer(administration, DEAD, ORDERS, begins_anew=True).moved_count == 5
     assert consumed(service, 5, accepted=True) == [(each, True) for each in identities]
     assert not held(administration, DEAD)

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from qsctl.core.high_availability.frames import Vote
+from qsctl.core.queue.settings import ReplicationSettings, SharedReaderQueueSettings
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.delivery import DomainDelivery
 from qsctl.transport.dds.frames import ENCAPSULATION
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.replica_letters import Letter, pieces_of
-from qsctl.transport.dds.replica_link import Received, ReplicaLink
+from qsctl.transport.dds.replica_link import LinkQos, Received, ReplicaLink, link_qos
 from qsctl.transport.dds.replica_wire import REPLICATION_TOPIC, WireReplicaPiece
 from tests.dds.service_process import eventually
 from tests.patience import PATIENCE_S
@@ -23,9 +24,13 @@ VOTE = Vote("P/S/orders", "A", 2, 3, True, True)
 class Node:
     """One service's end of the letters."""
 
-    def __init__(self, domain: int, cluster: str, name: str, started_at_ns: int = 1, run: str = "") -> None:
+    def __init__(
+        self, domain: int, cluster: str, name: str, started_at_ns: int = 1, run: str = "", qos: LinkQos | None = None
+    ) -> None:
         self.delivery = DomainDelivery("P", Participant(domain), name)
-        self.link: ReplicaLink = self.delivery.open_replica_link(cluster, run or f"run of {name}", started_at_ns)
+        self.link: ReplicaLink = self.delivery.open_replica_link(
+            cluster, run or f"run of {name}", started_at_ns, qos or LinkQos()
+        )
         self.received: list[Received] = []
 
     def look(self) -> None:
@@ -59,11 +64,49 @@ def see(nodes: dict[str, Node]) -> None:
     assert eventually(done, PATIENCE_S)
 
 
+def asking(*, reader_s: int, writer_s: int) -> LinkQos:
+    """What two replicated queues make of the letters, the first of which asks for deadlines."""
+    period = "<deadline><period><sec>{}</sec><nanosec>0</nanosec></period></deadline>"
+    first = SharedReaderQueueSettings(
+        "Orders", "Orders", "Order", replication=ReplicationSettings(enabled=True),
+        qos={
+            "update_datareader_qos": f"<update_datareader_qos>{period.format(reader_s)}</update_datareader_qos>",
+            "update_datawriter_qos": f"<update_datawriter_qos>{period.format(writer_s)}</update_datawriter_qos>",
+        },
+    )  # fmt: skip
+    return link_qos((first, SharedReaderQueueSettings("B", "B", "B", replication=ReplicationSettings(enabled=True))))
+
+
+def test_letters_have_the_quality_of_service_that_a_replicated_queue_asks_for(domain: int) -> None:
+    """A reader that wants them more often than a writer promises does not match it [QS Table 3.14]."""
+    qos = {
+        "A": asking(reader_s=9, writer_s=3),
+        "B": asking(reader_s=5, writer_s=7),
+        "C": asking(reader_s=1, writer_s=1),
+    }
+    nodes = {name: Node(domain, "1", name, qos=each) for name, each in qos.items()}
+
+    def matched() -> dict[str, int]:
+        for each in nodes.values():
+            each.look()
+        return {
+            name: sum(each.writer.matched_count() for each in node.link._writers.values())
+            for name, node in nodes.items()
+        }
+
+    try:
+        # A's writers promise one within 3 s, which B wants within 5 s, and C within 1 s; and so on.
+        assert eventually(lambda: matched() == {"A": 1, "B": 1, "C": 2}, PATIENCE_S), matched()
+    finally:
+        for each in nodes.values():
+            each.close()
+
+
 def arrives(nodes: dict[str, Node], letter: Letter) -> None:
     """Send a letter from A to B until it comes: the first may be lost."""
 
     def came() -> bool:
-        nodes["A"].link.send("B", letter.members, letter.frames)
+        nodes["A"].link.send(["B"], letter.members, letter.frames)
         for each in nodes.values():
             each.look()
         return bool(nodes["B"].received)
@@ -78,7 +121,7 @@ def test_a_letter_reaches_its_addressee_alone_and_no_other_cluster(nodes: dict[s
     assert nodes["C"].link.peers == frozenset()
     arrives(nodes, Letter(("A", "B"), (VOTE,)))
     assert (nodes["A"].received, nodes["C"].received) == ([], [])
-    nodes["A"].link.send("C", (), (VOTE,))
+    nodes["A"].link.send(["C"], (), (VOTE,))
     assert nodes["A"].link.dropped_count == 1
 
 

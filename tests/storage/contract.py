@@ -59,7 +59,7 @@ EVERY_KIND: Sequence[Record] = (
     assigned(1),
     Returned(QUEUE, 1, 1, True),
     assigned(1, 2),
-    Remembered(QUEUE, 8, (SampleIdentity(WRITER, 1), SampleIdentity(READER, 2**63))),
+    Remembered(QUEUE, 8, (SampleIdentity(WRITER, 1), SampleIdentity(READER, 2**63 - 1))),
 )
 
 

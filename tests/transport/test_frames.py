@@ -110,6 +110,16 @@ def test_a_frame_cut_anywhere_is_refused(given_samples: list[tuple[object, ...]]
         frames.parse_frame(frame[:cut], "P", "T")
 
 
+@pytest.mark.parametrize("at", ["identity", "related identity"])
+def test_a_negative_number_is_refused_before_anything_stores_it(at: str) -> None:
+    number = SampleIdentity(Guid(b"w" * 16), 7)
+    negative = SampleIdentity(Guid(b"w" * 16), -1)
+    identity, related = (negative, number) if at == "identity" else (number, negative)
+    frame = frames.frame_of([frames.pack_sample(identity, b"x", related_identity=related)])
+    with pytest.raises(frames.MalformedFrame, match="sequence number is -1"):
+        frames.parse_frame(frame, "P", "T")
+
+
 def test_a_claim_of_four_billion_samples_costs_nothing() -> None:
     with pytest.raises(frames.MalformedFrame, match="claims 4294967295 samples"):
         frames.parse_frame(frames.ENCAPSULATION + b"\xff\xff\xff\xff" + bytes(200), "P", "T")

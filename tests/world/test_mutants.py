@@ -28,7 +28,7 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.forgets_the_flag_without_synchronization, kinds.three_unsynchronized),
     (mutants.forgets_identities, kinds.three),
     (mutants.counts_half_as_a_quorum, kinds.four),
-    (mutants.votes_after_the_loss_of_its_log, kinds.three),
+    (mutants.votes_after_the_loss_of_its_log, kinds.volatile),
     (mutants.sends_assignments_at_once, kinds.three),
     (mutants.carries_commands_out_as_they_come, kinds.administered),
     (mutants.follows_commands_that_are_not_committed, kinds.administered),

@@ -19,8 +19,6 @@ STAMP: Final = struct.Struct("<Q")
 GRACE_NS: Final[Nanoseconds] = SECOND_NS
 """So long after the end what was due before it is still written; what then is left is overdue."""
 
-SIZE_BYTES_MIN: Final = STAMP.size
-
 
 @dataclass(frozen=True, slots=True)
 class Load:

@@ -71,6 +71,7 @@ QUEUE_RULES: Final[tuple[QueueRule, ...]] = (
     storage.persistent_names_are_file_names,
     replication.sample_timeout_exceeds_master_timeout,
     replication.one_replica_is_no_replication,
+    replication.letters_of_all_queues_are_the_same,
     replication.an_even_number_survives_no_more,
     delivery_policies.policies_without_equivalent_are_said,
     qos.fixed_values_stay,

@@ -8,24 +8,26 @@ from typing import Final
 from lxml import etree
 
 from qsctl.config.problems import Problem
+from qsctl.config.qos import entity_tag
 from qsctl.config.rules.place import QueuePlace
 from qsctl.config.schema_model import schema_model
 from qsctl.config.tables.qos import FIXED_POLICIES, MAPPED_POLICIES
 
-DELIVERY_TAGS: Final = ("datareader_qos", "datawriter_qos")
-"""The elements of a queue that reach its endpoints."""
+DELIVERY_TAGS: Final = ("datareader_qos", "datawriter_qos", "update_datareader_qos", "update_datawriter_qos")
+"""The elements of a queue that reach its endpoints, or those of its replica."""
 
 
 def policies_without_equivalent_are_said(place: QueuePlace) -> Iterator[Problem]:
     """A policy that Cyclone DDS has not changes nothing [QS Table 3.14]."""
     model = schema_model()
     for tag in DELIVERY_TAGS:
-        known = model.elements[tag].children
+        kind = entity_tag(tag)
+        known = model.elements[kind].children
         text = place.queue.qos.get(tag, "")
         for policy in etree.fromstring(text) if text.strip() else ():
             name = str(policy.tag)
             # What the schema does not know either, it has named itself.
-            if name in known and name not in {"property", *MAPPED_POLICIES[tag], *FIXED_POLICIES}:
+            if name in known and name not in {"property", *MAPPED_POLICIES[kind], *FIXED_POLICIES}:
                 yield place.warning(
                     f"{tag}/{name}",
                     f"<{name}> of <{tag}> is not used",

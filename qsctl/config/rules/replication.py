@@ -25,7 +25,7 @@ NOT_REPLICATED_REMEDY: Final = (
 _UNEQUAL_REMEDY: Final = "Give all replicated queues of the service, and its configuration, the same queue_instances."
 _PROTOCOL: Final = "replication_settings"
 _SETTINGS: Final = f"queue_qos/replication/{_PROTOCOL}"
-_QUEUE_STEP: Final = "queue_qos/replication/enabled"
+_LETTERS: Final = ("update_datareader_qos", "update_datawriter_qos")
 
 
 def queue_is_hosted_alone(queue: SharedReaderQueueSettings) -> str:
@@ -179,6 +179,21 @@ def sample_timeout_exceeds_master_timeout(place: QueuePlace) -> Iterator[Problem
             f"{format_duration(replication.master_timeout_ns)}",
             allowed=f"more than {format_duration(replication.master_timeout_ns)}",
         )
+
+
+def letters_of_all_queues_are_the_same(place: QueuePlace) -> Iterator[Problem]:
+    """Replicas of all queues of a service share one reader and its peers' writers [QS Table 3.14 and 7.1.3.1]."""
+    if not place.queue.replication.enabled:
+        return
+    first = next(iter(replicated_queues(place.service.configuration.service)), place.queue)
+    for tag in _LETTERS:
+        if place.queue.qos.get(tag, "") != first.qos.get(tag, ""):
+            yield place.warning(
+                tag,
+                f"<{tag}> of queue {place.queue.name} is not used: that of the first replicated queue holds for all",
+                found=place.queue.name,
+                allowed=f"the same as in queue {first.name}",
+            )
 
 
 def _even(place: Place | QueuePlace, path: str, count: int) -> Iterator[Problem]:

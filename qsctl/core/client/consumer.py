@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from qsctl.core.messages import Acknowledgment, AckResponse, ConsumerAvailability, Delivery
+from qsctl.core.messages import EPOCH_SHIFT, FLAGS_MASK, Acknowledgment, AckResponse, ConsumerAvailability, Delivery
 from qsctl.errors import UsageError
 from qsctl.identity import NIL_GUID, Guid, SampleIdentity
 
@@ -24,6 +24,9 @@ class Consumer:
     A sample that comes a second time while it is held replaces the first. The queue gives a sample twice to one that it
     had taken for gone, and two services that host the queue give it each. Whichever of the twins the program answers
     first, the answer is sent once and holds for both: the queue knows the sample by its identity.
+
+    What a former master of a replicated queue sent, and comes after something of a later one, is refused: that one
+    delivers the sample again, and what the former one is answered has no effect [QS 7.1.2].
     """
 
     def __init__(self, queue: str, consumer_guid: Guid, *, source_guid: Guid = NIL_GUID) -> None:
@@ -39,6 +42,10 @@ class Consumer:
         self._answered_twins: dict[SampleIdentity, int] = {}
         """Of answered samples: how many twins are with the program, which may answer them too."""
         self._answers: list[Acknowledgment] = []
+        self.epoch = 0
+        """The lower 16 bits of the latest epoch in which something came; 0: none, or the queue is not replicated."""
+        self.refused_count = 0
+        """Samples of former masters."""
 
     @property
     def waiting_count(self) -> int:
@@ -55,14 +62,22 @@ class Consumer:
         """Samples that the program received and has not answered: they may have had an effect."""
         return len(self._held) - len(self._waiting) + len(self._twins_delivered)
 
-    def receive(self, delivery: Delivery) -> None:
-        """Keep a sample that the queue sent."""
+    def receive(self, delivery: Delivery) -> bool:
+        """Keep a sample that the queue sent; false: it is one of a former master."""
+        if delivery.flags > FLAGS_MASK and not self._is_of_latest(delivery.flags >> EPOCH_SHIFT):
+            self.refused_count += 1
+            return False
         identity = delivery.identity
         earlier = self._held.get(identity)
         self._held[identity] = delivery
         if earlier is not None and not self._remove_waiting(identity):
             self._twins_delivered[identity] = self._twins_delivered.get(identity, 0) + 1
         self._waiting.append(delivery)
+        return True
+
+    def forget_epoch(self) -> None:
+        """Take what comes next for that of the present master: of replicas without a disk all may have begun again."""
+        self.epoch = 0
 
     def deliver(self, count: int) -> list[Delivery]:
         """Return up to `count` samples for the program, in order of arrival; they stay held until they are answered."""
@@ -126,6 +141,12 @@ class Consumer:
         answers = self._answers
         self._answers = []
         return answers
+
+    def _is_of_latest(self, epoch: int) -> bool:
+        if self.epoch and (epoch - self.epoch) & FLAGS_MASK > FLAGS_MASK // 2:
+            return False
+        self.epoch = epoch
+        return True
 
     def _remove_waiting(self, identity: SampleIdentity) -> bool:
         """Let a sample wait no more. False: it does not wait."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import takewhile
 from typing import Final, TypeAlias
 
 import msgspec
@@ -32,12 +33,14 @@ Replicas: TypeAlias = Mapping[str, AbstractSet[str]]
 
 
 class _Open(msgspec.Struct, gc=False):
-    """A sample without an answer of the queues in `refused_by`, with the replicas that refused its last attempt."""
+    """A sample without an answer of these queues."""
 
     write: Write
     first_sent_ns: Nanoseconds
     sent_ns: Nanoseconds
-    refused_by: dict[str, set[str]]
+    queues: frozenset[str]
+    refused_by: dict[str, set[str]] | None = None
+    """The replicas of each queue that refused its last attempt; None: none did."""
     is_refused_by_master: bool = False
 
 
@@ -65,11 +68,12 @@ class Unanswered:
         if not replicas:
             return list(writes)
         numbered: list[Write] = []
+        queues = frozenset(replicas)
         for write in writes:
             each = self._open.get(write.identity)
             if each is None:
                 write = msgspec.structs.replace(write, attempt=1)
-                self._open[write.identity] = _Open(write, now, now, {queue: set() for queue in replicas})
+                self._open[write.identity] = _Open(write, now, now, queues)
             else:
                 write = self._again(now, each)
             numbered.append(write)
@@ -78,12 +82,14 @@ class Unanswered:
     def receive(self, answer: WriteAcknowledgment, replica: str, replicas: Replicas) -> bool:
         """Process a replica's answer; whether it is the queue's."""
         each = self._open.get(answer.identity)
-        if each is None or answer.queue not in each.refused_by:
+        if each is None or answer.queue not in each.queues:
             return answer.response != AckResponse.REJECTED
         if answer.response == AckResponse.REJECTED:
             if answer.attempt not in (0, each.write.attempt):
                 return False
-            refused_by = each.refused_by[answer.queue]
+            if each.refused_by is None:
+                each.refused_by = {}
+            refused_by = each.refused_by.setdefault(answer.queue, set())
             refused_by.add(replica)
             each.is_refused_by_master |= not answer.lacks_master
             if not replicas.get(answer.queue, set()) <= refused_by or not each.is_refused_by_master:
@@ -103,10 +109,12 @@ class Unanswered:
     def pop_refused(self, now: Nanoseconds, replicas: Replicas, *, gives_up: bool = False) -> list[WriteAcknowledgment]:
         """Return the refusals of samples that every replica refuses for too long; with `gives_up` of all of them."""
         refused: list[WriteAcknowledgment] = []
-        for each in list(self._open.values()):
-            if gives_up or now - each.first_sent_ns >= self._patience_ns:
+        # They are in the order in which they were first sent: a full window is not looked through at every turn.
+        old = takewhile(lambda each: gives_up or now - each.first_sent_ns >= self._patience_ns, self._open.values())
+        for each in list(old):
+            if each.refused_by:
                 for queue, refused_by in list(each.refused_by.items()):
-                    if refused_by and replicas.get(queue, set()) <= refused_by:
+                    if replicas.get(queue, set()) <= refused_by:
                         refused.append(WriteAcknowledgment(queue, each.write.identity, AckResponse.REJECTED))
                         self._answered(each, queue)
         return refused
@@ -120,10 +128,13 @@ class Unanswered:
         each.write = msgspec.structs.replace(each.write, attempt=min(each.write.attempt + 1, ATTEMPT_MAX))
         each.sent_ns = now
         each.is_refused_by_master = False
-        each.refused_by = {queue: set() for queue in each.refused_by}
+        each.refused_by = None
         return each.write
 
     def _answered(self, each: _Open, queue: str) -> None:
-        each.refused_by.pop(queue, None)
-        if not each.refused_by:
+        if len(each.queues) > 1:
+            each.queues -= {queue}
+            if each.refused_by is not None:
+                each.refused_by.pop(queue, None)
+        elif queue in each.queues:
             self._open.pop(each.write.identity, None)

@@ -6,13 +6,16 @@ Decides: on which entry a message rests. A delivery without synchronized assignm
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
+from operator import itemgetter
 
 import msgspec
 
-from qsctl.core.messages import AckResponse, Delivery, Outbound, WriteAcknowledgment
+from qsctl.core.messages import EPOCH_SHIFT, FLAGS_MASK, AckResponse, Delivery, Outbound, WriteAcknowledgment
 from qsctl.core.records import Enqueued, QueueRecord
+
+_RESTS_ON = itemgetter(0)
 
 
 class Clients:
@@ -25,12 +28,19 @@ class Clients:
     def __init__(self, *, synchronizes: bool) -> None:
         self._synchronizes = synchronizes
         self._waiting: list[tuple[int, int, Outbound]] = []
+        """By the entry that each rests on, and among those of one in the order in which they came."""
         self._serial = 0
         self._released: list[Outbound] = []
         self._enqueued_at: dict[tuple[str, int], int] = {}
         """The entries that are not committed, by queue and position: what a delivery rests on at least."""
         self.own_epoch_index = 0
         """The first entry of the master's own epoch."""
+        self._epoch_of_deliveries = 0
+
+    def lead(self, epoch: int, index: int) -> None:
+        """Send deliveries, as the master of an epoch whose first entry this is."""
+        self.own_epoch_index = index
+        self._epoch_of_deliveries = (epoch & FLAGS_MASK) << EPOCH_SHIFT
 
     def note_entries(self, first_index: int, records: Sequence[QueueRecord]) -> None:
         """Know where the master's samples are in the log."""
@@ -53,16 +63,29 @@ class Clients:
                 rests_on = self._enqueued_at.get((message.queue, message.position), 0)
             rests_on = max(rests_on, self.own_epoch_index)
         self._serial += 1
-        heappush(self._waiting, (rests_on, self._serial, message))
+        waiting = self._waiting
+        if waiting and rests_on < waiting[-1][0]:
+            insort(waiting, (rests_on, self._serial, message))
+        else:
+            waiting.append((rests_on, self._serial, message))
 
     def release(self, message: Outbound) -> None:
-        """Let a message leave."""
-        self._released.append(msgspec.structs.replace(message, rests_on=0))
+        """Let a message leave; a delivery says of which epoch it is."""
+        if type(message) is Delivery:
+            flags = message.flags | self._epoch_of_deliveries
+            self._released.append(msgspec.structs.replace(message, rests_on=0, flags=flags))
+        else:
+            self._released.append(msgspec.structs.replace(message, rests_on=0))
 
     def commit(self, index: int) -> None:
         """Let leave what rests on entries up to here."""
-        while self._waiting and self._waiting[0][0] <= index:
-            self.release(heappop(self._waiting)[2])
+        waiting = self._waiting
+        if not waiting or waiting[0][0] > index:
+            return
+        free_count = bisect_right(waiting, index, key=_RESTS_ON)
+        for _, _, message in waiting[:free_count]:
+            self.release(message)
+        del waiting[:free_count]
 
     def forget_from(self, index: int) -> None:
         """Forget what rests on entries that were taken back."""
@@ -95,4 +118,3 @@ class Clients:
 
     def _keep(self, waiting: list[tuple[int, int, Outbound]]) -> None:
         self._waiting = waiting
-        heapify(self._waiting)

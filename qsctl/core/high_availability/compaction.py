@@ -1,7 +1,8 @@
 """When the state of a group's queues takes the place of the entries that led to it.
 
 Decides: how many entries are kept, and which state. A slave's queues are in the state of what is committed; a master's
-are ahead of it, so that their state is captured and used once the log is committed up to there.
+are ahead of it, so that their state is captured and used once the log is committed up to there, and those that are
+there need nothing before it: a snapshot of everything costs more than the entries that a replica is behind.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from qsctl.core.high_availability.outgoing import Outgoing
 
 COMPACTED_OVER_COUNT: Final = 8_192
 """Entries that a log keeps before it is compacted, or twice what the queues hold if that is more."""
+
+KEPT_FOR_OTHERS_TIMES: Final = 8
+"""So many times as many are kept for a replica that is there and behind."""
 
 
 class Compaction:
@@ -43,9 +47,11 @@ class Compaction:
         if self._capture is None and self._is_worth_it(self._log.last_index):
             self._capture = self._snapshot(self._log.last_index)
 
-    def use_capture(self) -> None:
-        """Compact the log up to the captured state, if it is committed."""
-        if self._capture is not None and self._capture.index <= self._log.commit_index:
+    def use_capture(self, needed_index: int) -> None:
+        """Compact the log up to the captured state, if it is committed and no entry before `needed_index` is needed."""
+        if self._capture is None or self._capture.index > self._log.commit_index:
+            return
+        if self._capture.index < needed_index or len(self._log) > KEPT_FOR_OTHERS_TIMES * self._over_count:
             self._replace(self._capture)
             self._capture = None
 

@@ -101,10 +101,11 @@ class Follower:
     def _play(self, records: Iterable[QueueRecord]) -> None:
         replays = self._replays
         for record in records:
-            if isinstance(record, EpochBegan):
+            kind = type(record)
+            if kind is EpochBegan:
                 for replay in replays.values():
                     replay.play(record)
-            elif not isinstance(record, ReplicaRejoined):
+            elif kind is not ReplicaRejoined:
                 replay = replays[record.queue]
                 replay.play(record)
                 if replay.dead_letters:

@@ -160,6 +160,10 @@ class ReplicatedLog:
         """Return the index of the entry by which a sample was enqueued and that is not committed; 0: there is none."""
         return self._uncommitted.get((queue, identity), 0)
 
+    def uncommitted(self) -> list[tuple[tuple[str, SampleIdentity], int]]:
+        """Return the samples that were enqueued by entries that are not committed: queue, identity, index."""
+        return list(self._uncommitted.items())
+
     def was_taken_back(self, queue: str, identity: SampleIdentity) -> bool:
         """Whether a sample was in an entry that was taken back here, and that another replica may have still.
 

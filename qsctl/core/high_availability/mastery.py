@@ -12,7 +12,6 @@ from qsctl.core.high_availability.log import ReplicatedLog
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.progress import ENTRIES_MAX, UNCONFIRMED_MAX, Peer, Progress
 from qsctl.core.high_availability.staging import without_payloads
-from qsctl.core.records import QueueRecord
 from qsctl.instant import Nanoseconds
 
 HEARTBEATS_PER_TIMEOUT = 5
@@ -57,6 +56,8 @@ class Mastery:
         self._heartbeat_ns = max(1, master_timeout_ns // HEARTBEATS_PER_TIMEOUT)
         self._master_timeout_ns = master_timeout_ns
         self._sends_payloads = sends_payloads
+        self._sent: tuple[tuple[object, ...], Entries] | None = None
+        """The last frame, and what it was made of: replicas mostly lack the same."""
         self.progress = Progress(others, quorum, log.last_index, now)
         self.heartbeat_at_ns = now
 
@@ -80,7 +81,7 @@ class Mastery:
         self.heartbeat_at_ns = now + self._heartbeat_ns
         for peer in self.progress:
             if not self._replicate(now, peer):
-                self._send(now, peer, ())
+                self._send(now, peer, 0)
 
     def replicate(self, now: Nanoseconds) -> None:
         """Send what became durable."""
@@ -129,30 +130,34 @@ class Mastery:
             return self._send_snapshot(now, peer)
         has_sent = False
         while peer.next_index <= last_index and peer.next_index - peer.match_index <= UNCONFIRMED_MAX:
-            records = log.records_from(peer.next_index, min(ENTRIES_MAX, last_index - peer.next_index + 1))
-            self._send(now, peer, records)
+            count = min(ENTRIES_MAX, last_index - peer.next_index + 1)
+            self._send(now, peer, count)
             has_sent = True
             if peer.is_probed:
                 break
-            peer.next_index += len(records)
+            peer.next_index += count
         return has_sent
 
-    def _send(self, now: Nanoseconds, peer: Peer, records: Sequence[QueueRecord]) -> None:
+    def _send(self, now: Nanoseconds, peer: Peer, count: int) -> None:
         log, first_index = self._log, peer.next_index
-        previous_index = max(first_index - 1, log.base.index)
         lacks_payloads = not self._sends_payloads and first_index > peer.wants_payloads_to
-        frame = Entries(
-            self._stream,
-            self._name,
-            self._epoch,
-            previous_index,
-            log.epoch_at(previous_index),
-            without_payloads(records) if lacks_payloads else tuple(records),
-            log.commit_index,
-            now,
-            lacks_payloads,
-        )
-        self._outgoing.send(peer.name, frame, rests_on_writes=False)
+        made_of = (first_index, count, lacks_payloads, log.commit_index, now)
+        if self._sent is None or self._sent[0] != made_of:
+            records = log.records_from(first_index, count) if count else ()
+            previous_index = max(first_index - 1, log.base.index)
+            frame = Entries(
+                self._stream,
+                self._name,
+                self._epoch,
+                previous_index,
+                log.epoch_at(previous_index),
+                without_payloads(records) if lacks_payloads else tuple(records),
+                log.commit_index,
+                now,
+                lacks_payloads,
+            )
+            self._sent = made_of, frame
+        self._outgoing.send(peer.name, self._sent[1], rests_on_writes=False)
 
     def _send_snapshot(self, now: Nanoseconds, peer: Peer) -> bool:
         if peer.snapshot_sent_at_ns >= 0 and now - peer.snapshot_sent_at_ns < self._master_timeout_ns:

@@ -176,10 +176,19 @@ class Member:
             self.engine.receive_all(now, messages)
             return
         others: list[Inbound] = []
+        participant = topic = ""
+        takers: Sequence[SharedReaderQueue] = ()
         for message in messages:
-            if type(message) is Write and (takers := self._takers(message)):
-                self.engine.receive_all(now, others)
-                others.clear()
+            if type(message) is Write:
+                if message.topic_name != topic or message.participant != participant:
+                    participant, topic = message.participant, message.topic_name
+                    takers = self._takers(participant, topic)
+                if not takers:
+                    others.append(message)
+                    continue
+                if others:
+                    self.engine.receive_all(now, others)
+                    others.clear()
                 self._write(now, message, takers)
             elif type(message) is Acknowledgment and (replica := self._by_queue.get(message.queue)) is not None:
                 if replica.is_master:
@@ -188,7 +197,8 @@ class Member:
                 configuration.receive(now, message)
             else:
                 others.append(message)
-        self.engine.receive_all(now, others)
+        if others:
+            self.engine.receive_all(now, others)
         self._collect(now)
 
     def advance(self, now: Nanoseconds) -> None:
@@ -321,19 +331,10 @@ class Member:
     ) -> Replica:
         number = self._replica_count * WRITES_MAX
         self._replica_count += 1
-        over_count = self._compacted_over_count
         return Replica(
-            stream,
-            follower,
-            settings,
-            is_persistent,
-            self.name,
-            self.names,
-            self.time.now,
-            self._jitter,
-            over_count,
-            number,
-        )
+            stream, follower, settings, is_persistent, self.name, self.names, self.time.now, self._jitter,
+            self._compacted_over_count, number,
+        )  # fmt: skip
 
     def _change(self, now: Nanoseconds) -> Container[StreamName]:
         """Follow a change of the configuration; return the streams that went.
@@ -347,9 +348,9 @@ class Member:
             replica.start(now)
         return former.keys() - self.replicas.keys()
 
-    def _takers(self, write: Write) -> Sequence[SharedReaderQueue]:
-        """Return the queues of a sample's topic, where one of them is replicated."""
-        takers = self.engine.hosted.by_topic.get((write.participant, write.topic_name), ())
+    def _takers(self, participant: str, topic: str) -> Sequence[SharedReaderQueue]:
+        """Return the queues of a topic, where one of them is replicated."""
+        takers = self.engine.hosted.by_topic.get((participant, topic), ())
         return takers if any(queue.is_replicated for queue in takers) else ()
 
     def _write(self, now: Nanoseconds, write: Write, takers: Sequence[SharedReaderQueue]) -> None:

@@ -1,6 +1,7 @@
 """What a replica answers to producers, and what it does with their samples until the master's log has them [QS 7.1.1].
 
-Decides: 1, 0 or silence. A 1 rests on the sample's entry, and holds for all replicas. A 0 says that this attempt is in
+Decides: 1, 0 or silence. A 1 rests on the sample's entry, and holds for all replicas: the master says it, the replica
+that passed the sample on, and each that is asked again. A 0 says that this attempt is in
 no entry of this log, never was, and will never come from here; a producer that hears it from all replicas knows that
 the sample is not enqueued. Wherever neither is sure there is no answer, and the producer writes again.
 
@@ -11,21 +12,19 @@ whatever payload that lacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from qsctl.core.high_availability.followed import Fed
 from qsctl.core.high_availability.frames import Relayed
-from qsctl.core.high_availability.staging import Staging
-from qsctl.core.messages import AckResponse, SampleFlag, Write, WriteAcknowledgment
+from qsctl.core.high_availability.staging import REPLICATE, Staging
+from qsctl.core.messages import AckResponse, Write, WriteAcknowledgment
 from qsctl.core.records import Enqueued, QueueRecord
 from qsctl.identity import SampleIdentity
 from qsctl.instant import Nanoseconds
 
 if TYPE_CHECKING:
     from qsctl.core.high_availability.replica import Replica
-
-_REPLICATE = int(SampleFlag.REPLICATE)
 
 
 class Producers:
@@ -46,7 +45,7 @@ class Producers:
         replica = self._replica
         if replica.is_failed:
             return
-        if write.flags & _REPLICATE and write.identity not in queue.held.known:
+        if write.flags & REPLICATE and write.identity not in queue.held.known:
             frame = Relayed(replica.stream, replica.name, replica.epoch, queue.name, write)
             for other in replica.others:
                 replica.outgoing.send(other, frame, rests_on_writes=False)
@@ -58,7 +57,12 @@ class Producers:
             self._receive(now, found, write)
 
     def take_over(self, now: Nanoseconds) -> None:
-        """Let the master's queues have what waited for a master."""
+        """Let the master's queues have what waited for a master, and answer for what may be unanswered."""
+        log = self._replica.log
+        for (queue, identity), index in log.uncommitted():
+            _, record = log.entry(index)
+            if type(record) is Enqueued and record.dead_letter_reason is None:
+                self._accept(self._queues[queue], identity, index)
         for queue, write in self.staging.unstage_all():
             self._queues[queue].receive(now, write)
 
@@ -67,11 +71,10 @@ class Producers:
         for queue, write in outside:
             self.staging.stage(now, queue, write)
 
-    def note_entries(self, first_index: int, records: Sequence[QueueRecord]) -> None:
-        """Answer for the samples of a slave's new entries that were sent here, once they are committed."""
-        for index, record in enumerate(records, first_index):
-            if type(record) is Enqueued and self.staging.unstage(record.queue, record.identity) is not None:
-                self._accept(self._queues[record.queue], record.identity, index)
+    def accept(self, record: QueueRecord, index: int) -> None:
+        """Answer for a sample that was passed on from here, or came so, once its entry is committed."""
+        assert type(record) is Enqueued, f"{record!r} came from no producer"
+        self._accept(self._queues[record.queue], record.identity, index)
 
     def next_deadline(self) -> Nanoseconds:
         """When a sample has waited long enough."""
@@ -101,7 +104,8 @@ class Producers:
         if self.staging.is_refused(name, write):
             self.reject(name, identity, lacks_master=True)  # it was answered before, by the reason that counts
             return
-        self.staging.note_attempt(name, write)
+        if write.attempt != 1:
+            self.staging.note_attempt(name, write)
         if replica.mastery is not None:
             queue.receive(now, write)
         elif identity in queue.held.known:

@@ -288,7 +288,7 @@ class Replica:
         index = self.log.last_index
         self.outgoing.write_records(index, [began], truncates=False)
         self.follower.follow(self.log, index)
-        self.clients.own_epoch_index = index
+        self.clients.lead(self.epoch, index)
         of_log = (self.quorum, self.epoch, self.log, self.outgoing)
         self.mastery = Mastery(
             self.stream, self.name, self.others, *of_log, now, self._timeout_ns,
@@ -314,7 +314,8 @@ class Replica:
                 self.follower.follow(self.log, index)
                 self.compaction.compact(index)
             else:
-                self.compaction.use_capture()
+                needed_index = min((each.next_index for each in mastery.present(now)), default=index + 1)
+                self.compaction.use_capture(needed_index)
         if mastery.has_quorum(now):
             # Else another may be master by now, and have sent the same to a consumer, marked as redelivered.
             self.clients.commit(self.log.commit_index)

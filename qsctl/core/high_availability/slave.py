@@ -36,7 +36,7 @@ class Slave:
             return
         conflict = log.first_conflict(first_index, entries.records, entries.previous_epoch)
         lacking = entries.records[conflict - first_index :]
-        records = replica.producers.staging.fill(lacking)
+        records, passed_on = replica.producers.staging.take(lacking)
         if records:
             truncates = conflict <= log.last_index
             if truncates:
@@ -44,7 +44,8 @@ class Slave:
                 replica.clients.forget_from(conflict)
             log.append(records)
             replica.outgoing.write_records(conflict, records, truncates=truncates)
-            replica.producers.note_entries(conflict, records)
+            for place in passed_on:
+                replica.producers.accept(records[place], conflict + place)
         matched = conflict - 1 + len(records)
         self._commit(now, min(entries.commit_index, matched))
         lacks_payload = len(records) < len(lacking)

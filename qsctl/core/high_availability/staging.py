@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from qsctl.core.messages import Write
+from qsctl.core.messages import SampleFlag, Write
 from qsctl.core.records import Enqueued, QueueRecord
 from qsctl.identity import SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds, later
@@ -22,6 +22,8 @@ REMEMBERED_MAX: Final = 65_536
 
 WITHOUT_PAYLOAD_OVER_BYTES: Final = 64
 """Payloads of more bytes than this are not sent again to a replica that had them from the producer."""
+
+REPLICATE: Final = int(SampleFlag.REPLICATE)
 
 Key = tuple[str, SampleIdentity]
 """A queue, by its full name, and a sample."""
@@ -51,20 +53,14 @@ class Staging:
         return len(self._staged)
 
     def note_attempt(self, queue: str, write: Write) -> None:
-        """Remember how often a producer wrote a sample."""
-        if write.attempt:
-            key = (queue, write.identity)
-            self._attempts[key] = max(write.attempt, self._attempts.pop(key, 0))
-            _bound(self._attempts)
+        """Remember the number of an attempt that is not the first, or that there is none (0)."""
+        key = (queue, write.identity)
+        self._attempts[key] = max(write.attempt, self._attempts.pop(key, 0))
+        _bound(self._attempts)
 
     def stage(self, now: Nanoseconds, queue: str, write: Write) -> None:
         """Let a sample wait; a second time changes nothing."""
         self._staged.setdefault((queue, write.identity), Staged(write, now))
-
-    def unstage(self, queue: str, identity: SampleIdentity) -> Write | None:
-        """Let a sample go that is in the log now; None: it did not wait."""
-        staged = self._staged.pop((queue, identity), None)
-        return None if staged is None else staged.write
 
     def unstage_all(self) -> list[tuple[str, Write]]:
         """Let all go, in the order in which they came; give them with their queues."""
@@ -75,7 +71,7 @@ class Staging:
         """Never take up a sample again as far as it was written by now; return the latest attempt."""
         key = (queue, identity)
         self._staged.pop(key, None)
-        attempt = self._attempts.get(key, 0)
+        attempt = self._attempts.get(key, 1)
         if attempt:
             self._refused[key] = max(attempt, self._refused.pop(key, 0))
             _bound(self._refused)
@@ -83,7 +79,7 @@ class Staging:
 
     def is_refused(self, queue: str, write: Write) -> bool:
         """Whether this attempt was refused before: a copy of it that came late."""
-        return 0 < write.attempt <= self._refused.get((queue, write.identity), 0)
+        return bool(self._refused) and 0 < write.attempt <= self._refused.get((queue, write.identity), 0)
 
     def next_deadline(self) -> Nanoseconds:
         """When the next sample has waited long enough."""
@@ -99,18 +95,29 @@ class Staging:
             late.append((queue, staged.write))
         return late
 
-    def fill(self, records: Sequence[QueueRecord]) -> list[QueueRecord]:
-        """Put the payloads that wait here into records that lack them; the records up to the first that is not here."""
-        filled: list[QueueRecord] = []
+    def take(self, records: Sequence[QueueRecord]) -> tuple[list[QueueRecord], list[int]]:
+        """Let go of the samples of entries, up to the first whose payload is in neither.
+
+        Returns:
+            Those entries, with their payloads; and the places in them of samples that are to be passed on, which came
+            here alone perhaps.
+        """
+        taken: list[QueueRecord] = []
+        passed_on: list[int] = []
+        unstage = self._staged.pop
         for record in records:
-            if type(record) is Enqueued and record.payload_from is not None:
-                staged = self._staged.get((record.queue, record.identity))
-                if staged is None:
+            if type(record) is Enqueued:
+                staged = unstage((record.queue, record.identity), None)
+                if staged is not None:
+                    write = staged.write
+                    if record.payload_from is not None:
+                        record = msgspec.structs.replace(record, payload=write.payload, payload_from=None)
+                    if write.flags & REPLICATE:
+                        passed_on.append(len(taken))
+                elif record.payload_from is not None:
                     break
-                filled.append(msgspec.structs.replace(record, payload=staged.write.payload, payload_from=None))
-            else:
-                filled.append(record)
-        return filled
+            taken.append(record)
+        return taken, passed_on
 
 
 def without_payloads(records: Sequence[QueueRecord]) -> tuple[QueueRecord, ...]:

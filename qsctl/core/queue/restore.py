@@ -66,36 +66,47 @@ class Replay:
 
     def play(self, record: QueueRecord) -> bool:
         """Do again what was recorded; false when it concerns a sample that these records never enqueued, or twice."""
+        if type(record) is Enqueued:
+            return self._enqueue(record)
+        if type(record) is Assigned:
+            sample = self._by_position.get(record.position)
+            if sample is None:
+                return False
+            sample.dispatch()
+            sample.holder = record.consumer_guid
+            return True
+        if type(record) is Removed:
+            sample = self._by_position.pop(record.position, None)
+            if sample is None:
+                return False
+            self._held.retire(sample)
+            return True
+        return self._play_rare(record)
+
+    def _play_rare(self, record: QueueRecord) -> bool:
         match record:
-            case Enqueued():
-                return self._enqueue(record)
             case Remembered():
                 self._held.remember(record.next_position, record.identities)
             case EpochBegan():
                 self._begin_epoch(flags_all=record.flags_all)
             case ReplicaRejoined() | ConfigurationKnown():
                 pass
-            case Assigned() | Returned() | Undeliverable() | Removed():
+            case Returned() | Undeliverable():
                 sample = self._by_position.get(record.position)
                 if sample is None:
                     return False
-                if isinstance(record, Assigned):
-                    sample.move(Cause.ASSIGN)
-                    sample.move(Cause.SEND)
-                    sample.holder = record.consumer_guid
-                elif isinstance(record, Returned):
-                    if sample.state is SampleState.SENT:
-                        release(sample)
-                        sample.move(Cause.RESTORE)
-                    sample.attempts = record.attempts
-                    sample.redelivered = record.redelivered
-                    if record.past_holders:
-                        sample.past_holders = record.past_holders
-                elif isinstance(record, Undeliverable):
+                if isinstance(record, Undeliverable):
                     sample.move(Cause.EXPIRE if record.reason is DeadLetterReason.LIFESPAN else Cause.GIVE_UP)
-                else:
-                    del self._by_position[record.position]
-                    self._held.retire(sample)
+                    return True
+                if sample.state is SampleState.SENT:
+                    release(sample)
+                    sample.move(Cause.RESTORE)
+                sample.attempts = record.attempts
+                sample.redelivered = record.redelivered
+                if record.past_holders:
+                    sample.past_holders = record.past_holders
+            case Enqueued() | Assigned() | Removed():
+                raise AssertionError(f"{record!r} is played before")
             case _:
                 assert_never(record)
         return True

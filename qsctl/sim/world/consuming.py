@@ -83,7 +83,8 @@ class ConsumerProgram:
         """Keep a sample that a service sent."""
         if not self.is_up:
             return
-        self._state.receive(delivery)
+        if not self._state.receive(delivery):
+            return
         senders = self._senders.setdefault(delivery.identity, [])
         if service not in senders:
             senders.append(service)

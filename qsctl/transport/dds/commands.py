@@ -43,7 +43,7 @@ from qsctl.core.inserted_sample import InsertedSample
 from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.core.settings import SharedSubscriberSettings
 from qsctl.errors import Refused, UsageError
-from qsctl.identity import GUID_SIZE_BYTES, SEQUENCE_NUMBER_MAX, SampleIdentity
+from qsctl.identity import SampleIdentity
 from qsctl.resource import ResourceIdentifier, ResourceKind, parse_resource
 from qsctl.transport.dds.bodies import read_wire, wire_identity
 from qsctl.transport.dds.boundary import Malformed
@@ -238,16 +238,9 @@ def _of_samples(resource: ResourceIdentifier) -> ResourceIdentifier:
 
 def _samples(decoder: msgspec.msgpack.Decoder[_Named], octets: Any) -> _Named:
     try:
-        named = decoder.decode(bytes(octets))
+        return decoder.decode(bytes(octets))
     except msgspec.DecodeError as error:
         raise UsageError(f"the samples of the body cannot be read: {error}", remedy="See transport/dds.") from None
-    if any(not _is_identity(each.identity) for each in named):
-        raise UsageError("an identity has no GUID of 16 octets, or no number of 64 bits", remedy="Give whole ones.")
-    return named
-
-
-def _is_identity(identity: SampleIdentity) -> bool:
-    return len(identity.writer_guid) == GUID_SIZE_BYTES and 0 <= identity.sequence_number <= SEQUENCE_NUMBER_MAX
 
 
 def _octets(command: Command | RawCreate) -> bytes:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from qsctl.core.messages import Acknowledgment, AckResponse, Delivery, Write, WriteAcknowledgment
+from qsctl.core.messages import FLAGS_MASK, Acknowledgment, AckResponse, Delivery, Write, WriteAcknowledgment
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, SECOND_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Malformed
@@ -48,7 +48,6 @@ _SIZE_OF: Final = itemgetter(6)
 
 _RESPONSES: Final = frozenset(map(int, AckResponse))
 
-_FLAGS_MASK: Final = 0xFFFF
 _ATTEMPT_SHIFT: Final = 16
 """The upper half of a sample's flags, and of a response, is the number of the attempt, for replicated queues; 0: none.
 Nothing but the response itself is said to a producer that does not number its attempts."""
@@ -171,7 +170,8 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
     """The samples of a frame as `Write`s of a topic.
 
     Raises:
-        MalformedFrame: the octets end early or claim more than they hold.
+        MalformedFrame: the octets end early or claim more than they hold, or a number is negative: no store and no
+            other replica would take it.
     """
     writes: list[Write] = []
     writer, route = NIL_GUID, _NIL_ROUTE
@@ -180,6 +180,8 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
         # The samples of a frame mostly have all this in common: one object each, found in the cache and hashed once.
         if guid != writer:
             writer = guid
+        if high < 0:
+            raise MalformedFrame(f"a sequence number is {high << 32 | low}; 0 and more are read")
         if octets != route:
             route = octets
             source, related_source, related, reader = _members_of(route)
@@ -193,9 +195,9 @@ def parse_frame(data: bytes, participant: str, topic_name: str) -> list[Write]:
                 related_source,
                 related,
                 reader,
-                flags & _FLAGS_MASK if flags > _FLAGS_MASK else flags,
+                flags & FLAGS_MASK if flags > FLAGS_MASK else flags,
                 INFINITE_NS if lifespan == _INFINITE_OCTETS else _lifespan_ns(lifespan),
-                flags >> _ATTEMPT_SHIFT if flags > _FLAGS_MASK else 0,
+                flags >> _ATTEMPT_SHIFT if flags > FLAGS_MASK else 0,
             )
         )
     return writes
@@ -226,6 +228,8 @@ def parse_deliveries(data: bytes, queue: str, consumer_guid: Guid) -> list[Deliv
 def _members_of(route: bytes) -> tuple[Guid, Guid, SampleIdentity, Guid]:
     """Source GUID, related source GUID, related identity and related reader GUID."""
     source, related_source, guid, high, low, reader = _ROUTE.unpack(route)
+    if high < 0:
+        raise MalformedFrame(f"a related sequence number is {high << 32 | low}; 0 and more are read")
     related = SampleIdentity(guid, high << 32 | low)
     return source, related_source, NIL_IDENTITY if related == NIL_IDENTITY else related, reader
 
@@ -290,7 +294,7 @@ def pack_answers(answers: Iterable[WriteAcknowledgment | Acknowledgment]) -> lis
 
 def flags_of(write: Write) -> int:
     """The flags of a sample on the wire."""
-    return write.flags & _FLAGS_MASK | write.attempt << _ATTEMPT_SHIFT
+    return write.flags & FLAGS_MASK | write.attempt << _ATTEMPT_SHIFT
 
 
 def pack_replica_answers(answers: Iterable[WriteAcknowledgment]) -> list[bytes]:

@@ -25,7 +25,7 @@ from qsctl.core.high_availability.frames import (
     Snapshot,
     Vote,
 )
-from qsctl.core.records import ConfigurationKnown, Enqueued, EpochBegan, QueueRecord, ReplicaRejoined
+from qsctl.core.records import ConfigurationKnown, EpochBegan, QueueRecord
 from qsctl.errors import QsctlError
 from qsctl.identity import GUID_SIZE_BYTES
 from qsctl.transport.dds.boundary import Malformed
@@ -152,9 +152,8 @@ def _check(frame: Frame) -> None:
             _check_numbers(frame.incarnation, frame.last_index, frame.answers or 0)
         case Relayed():
             write = frame.write
-            _check_numbers(write.identity.sequence_number, write.lifespan_ns, write.attempt, write.flags)
-            _check_guids(write.identity.writer_guid, write.source_guid, write.related_source_guid)
-            _check_guids(write.related_identity.writer_guid, write.related_reader_guid)
+            _check_numbers(write.lifespan_ns, write.attempt, write.flags)
+            _check_guids(write.source_guid, write.related_source_guid, write.related_reader_guid)
         case Farewell():
             pass
 
@@ -180,20 +179,15 @@ def _check_guids(*guids: bytes) -> None:
 def _check_records(records: Sequence[QueueRecord], epoch: int) -> None:
     latest = 0
     for record in records:
-        if isinstance(record, EpochBegan):
+        if type(record) is EpochBegan:
             if not latest <= record.epoch <= epoch:
                 raise Malformed(f"epoch {record.epoch} begins in a frame of epoch {epoch}")
             latest = record.epoch
-        elif isinstance(record, Enqueued):
-            _check_numbers(record.position, record.identity.sequence_number)
-            _check_guids(record.identity.writer_guid, record.source_guid, record.related_reader_guid)
-        elif isinstance(record, ConfigurationKnown):
+        elif type(record) is ConfigurationKnown:
             try:
                 check_hostable(record)
             except QsctlError as error:
                 raise Malformed(f"a configuration that no service can have: {error.message}") from error
-        elif not isinstance(record, ReplicaRejoined) and hasattr(record, "position"):
-            _check_numbers(record.position)
 
 
 class Assembly:

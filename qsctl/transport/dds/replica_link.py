@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cyclonedds.core import DDSException
 from cyclonedds.sub import DataReader, Subscriber
 
 from qsctl.core.high_availability.frames import Frame
+from qsctl.core.queue.settings import SharedReaderQueueSettings
 from qsctl.instant import Nanoseconds
 from qsctl.transport.dds.boundary import Malformed
 from qsctl.transport.dds.channels import FrameWriter
 from qsctl.transport.dds.discovery import RemoteEndpoint
 from qsctl.transport.dds.participant import Participant
-from qsctl.transport.dds.qos import partition_qos, reader_qos
+from qsctl.transport.dds.qos import map_qos, partition_qos, reader_qos
 from qsctl.transport.dds.raw import close_entity
 from qsctl.transport.dds.replica_letters import (
     Assembly,
@@ -59,6 +60,24 @@ class Seen(NamedTuple):
     started_at_ns: Nanoseconds
 
 
+class LinkQos(NamedTuple):
+    """What a file adds to the quality of service of letters [QS Table 3.14]."""
+
+    of_reader: tuple[Any, ...] = ()
+    of_writers: tuple[Any, ...] = ()
+
+
+AS_BY_DEFAULT: Final = LinkQos()
+
+
+def link_qos(replicated: Sequence[SharedReaderQueueSettings]) -> LinkQos:
+    """Return what the first of the replicated queues asks for; the letters are those of all."""
+    if not replicated:
+        return AS_BY_DEFAULT
+    reader, writer = (replicated[0].qos.get(f"update_{kind}_qos", "") for kind in ("datareader", "datawriter"))
+    return LinkQos(map_qos(reader).policies, map_qos(writer).policies)
+
+
 class ReplicaLink:
     """One process's letters to and from the others of its cluster.
 
@@ -68,9 +87,18 @@ class ReplicaLink:
         name: this member's application name.
         run: distinguishes this process from others of the name.
         started_at_ns: when it began.
+        qos: what the configuration adds to the quality of service of reader and writers.
     """
 
-    def __init__(self, participant: Participant, cluster: str, name: str, run: str, started_at_ns: Nanoseconds) -> None:
+    def __init__(
+        self,
+        participant: Participant,
+        cluster: str,
+        name: str,
+        run: str,
+        started_at_ns: Nanoseconds,
+        qos: LinkQos = AS_BY_DEFAULT,
+    ) -> None:
         assert participant.entity is not None
         self._participant = participant
         self._cluster = cluster
@@ -92,8 +120,11 @@ class ReplicaLink:
         }
         self._subscriber = Subscriber(participant.entity, qos=partition_qos(self._partition(name)))
         self._reader = SerializedReader(
-            participant, DataReader(self._subscriber, self._topic, qos=reader_qos(traits=traits)), piece_from_octets
+            participant,
+            DataReader(self._subscriber, self._topic, qos=reader_qos(traits=traits, extra=qos.of_reader)),
+            piece_from_octets,
         )
+        self._qos = qos
 
     # Who is there.
 
@@ -116,7 +147,11 @@ class ReplicaLink:
             self._is_changed = True
             if seen.name != self._own.name and seen.name not in self._writers:
                 self._writers[seen.name] = FrameWriter(
-                    self._participant, self._topic, partition=self._partition(seen.name), traits={"role": _ROLE}
+                    self._participant,
+                    self._topic,
+                    partition=self._partition(seen.name),
+                    traits={"role": _ROLE},
+                    extra=self._qos.of_writers,
                 )
 
     def vanished(self, endpoint: RemoteEndpoint) -> None:
@@ -163,19 +198,30 @@ class ReplicaLink:
                 self._add(piece, received)
         return received
 
-    def send(self, recipient: str, members: Sequence[str], frames: Sequence[Frame]) -> None:
-        """Send a letter to a member; where it is not there, or does not read, the letter is lost."""
-        writer = self._writers.get(recipient)
-        if writer is None or writer.backlog_count > WAITING_PIECES_MAX:
-            self.dropped_count += 1
+    def send(self, recipients: Sequence[str], members: Sequence[str], frames: Sequence[Frame]) -> None:
+        """Send a letter to members; where one is not there, or does not read, it is lost."""
+        writers: list[FrameWriter] = []
+        for recipient in recipients:
+            writer = self._writers.get(recipient)
+            if writer is None or writer.backlog_count > WAITING_PIECES_MAX:
+                self.dropped_count += 1
+            else:
+                writers.append(writer)
+        if not writers:
             return
         self._number += 1
         letter = Letter(tuple(members), tuple(frames))
         try:
-            for piece in pieces_of(letter, self._own.name, self._own.run, self._number):
-                writer.put(piece)
-        except (OverflowError, DDSException):
-            self.dropped_count += 1
+            pieces = list(pieces_of(letter, self._own.name, self._own.run, self._number))
+        except OverflowError:
+            self.dropped_count += len(writers)
+            return
+        for writer in writers:
+            try:
+                for piece in pieces:
+                    writer.put(piece)
+            except DDSException:
+                self.dropped_count += 1
 
     def flush(self) -> bool:
         """Send what was put. False: some waits for room in a peer's cache, come again soon."""

@@ -44,7 +44,7 @@ from qsctl.transport.dds.link_domain import LinkDomain
 from qsctl.transport.dds.namesakes import LOOK_EVERY_NS, Namesakes, service_policy
 from qsctl.transport.dds.participant import DomainSettings, Participant, Waiter
 from qsctl.transport.dds.plain.topic import ClassOf, class_of_builtin
-from qsctl.transport.dds.replica_link import ReplicaLink
+from qsctl.transport.dds.replica_link import LinkQos, ReplicaLink
 
 MessageKind = TypeVar("MessageKind")
 
@@ -188,7 +188,7 @@ class ServiceTransport:
         self._look_at_ns = now + LOOK_EVERY_NS
         return [domain_id for domain_id, namesakes in self._namesakes.items() if namesakes.look()]
 
-    def open_replica_link(self, cluster: str, started_at_ns: Nanoseconds) -> ReplicaLink:
+    def open_replica_link(self, cluster: str, started_at_ns: Nanoseconds, qos: LinkQos) -> ReplicaLink:
         """Open the letters between replicas: in the domain of the first domain participant, which all members have.
 
         Raises:
@@ -197,7 +197,7 @@ class ServiceTransport:
         delivery = next(iter(self._deliveries.values()), None)
         if delivery is None:
             raise Refused("replicas need a domain participant", remedy="Give the service a <domain_participant>.")
-        return delivery.open_replica_link(cluster, self._run or secrets.token_hex(8), started_at_ns)
+        return delivery.open_replica_link(cluster, self._run or secrets.token_hex(8), started_at_ns, qos)
 
     def open_configuration_link(self, cluster: str, started_at_ns: Nanoseconds) -> ReplicaLink:
         """Open the letters about the configuration: in a participant of their own in the administration's domain.

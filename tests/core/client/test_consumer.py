@@ -97,6 +97,36 @@ def test_acknowledging_all_settles_what_was_taken_and_nothing_else() -> None:
     assert (consumer.waiting_count, consumer.held_count, consumer.touched_count) == (3, 3, 0)
 
 
+def of_epoch(epoch: int, number: int) -> Delivery:
+    return delivery(number, flags=1 | (epoch & 0xFFFF) << 16)
+
+
+def test_what_a_former_master_sent_is_refused_once_a_later_one_delivered() -> None:
+    consumer = Consumer("T@S", ME)
+    assert [consumer.receive(of_epoch(*each)) for each in ((4, 1), (4, 2), (5, 2), (4, 3), (5, 4))] == [
+        True, True, True, False, True,
+    ]  # fmt: skip
+    assert consumer.refused_count == 1
+    assert [each.identity.sequence_number for each in consumer.deliver(9)] == [1, 2, 4]
+
+
+def test_epochs_are_compared_by_their_lower_bits() -> None:
+    consumer = Consumer("T@S", ME)
+    assert [consumer.receive(of_epoch(epoch, 1)) for epoch in (0xFFFF, 0x10001, 0xFFFE)] == [True, True, False]
+
+
+def test_what_says_no_epoch_is_of_no_former_master() -> None:
+    consumer = Consumer("T@S", ME)
+    assert [consumer.receive(each) for each in (of_epoch(7, 1), delivery(2), of_epoch(6, 3))] == [True, True, False]
+
+
+def test_replicas_that_began_again_are_heard() -> None:
+    consumer = Consumer("T@S", ME)
+    consumer.receive(of_epoch(9, 1))
+    consumer.forget_epoch()
+    assert consumer.receive(of_epoch(1, 1))
+
+
 def test_availability_is_checked() -> None:
     consumer = Consumer("T@S", ME)
     assert consumer.availability(False, 3).unacked_threshold == 3

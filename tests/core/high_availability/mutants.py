@@ -211,16 +211,16 @@ def dispatches_before_its_own_entry(patch: pytest.MonkeyPatch) -> None:
 
 def confirms_without_the_payload(patch: pytest.MonkeyPatch) -> None:
     """A slave takes an entry for whole whose payload it never got."""
-    fill = staging.Staging.fill
+    take = staging.Staging.take
 
-    def fill_with_nothing(self: staging.Staging, records: Sequence[QueueRecord]) -> list[QueueRecord]:
-        filled = fill(self, records)
-        return filled + [
+    def take_with_nothing(self: staging.Staging, records: Sequence[QueueRecord]) -> tuple[list[QueueRecord], list[int]]:
+        taken, passed_on = take(self, records)
+        return taken + [
             msgspec.structs.replace(record, payload_from=None) if isinstance(record, Enqueued) else record
-            for record in records[len(filled) :]
-        ]
+            for record in records[len(taken) :]
+        ], passed_on
 
-    patch.setattr(staging.Staging, "fill", fill_with_nothing)
+    patch.setattr(staging.Staging, "take", take_with_nothing)
     patch.setattr(staging, "WITHOUT_PAYLOAD_OVER_BYTES", 0)
 
 

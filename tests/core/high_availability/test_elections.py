@@ -7,6 +7,7 @@ import pytest
 from qsctl.core.high_availability.ballot import HardState
 from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Vote
 from qsctl.core.high_availability.roles import Role
+from qsctl.core.messages import EPOCH_SHIFT
 from tests.core.high_availability.cluster import (
     STEP_NS,
     TIMEOUT_NS,
@@ -40,7 +41,7 @@ def test_one_of_three_becomes_master_and_commits_a_sample_at_a_quorum() -> None:
     assert master.answers() == []
     cluster.run_until(lambda: master.answers() == [(1, 1)])
     cluster.run_until(lambda: [each.identity.sequence_number for each in master.deliveries()] == [1])
-    assert not master.deliveries()[0].flags
+    assert master.deliveries()[0].flags == master.replica.epoch << EPOCH_SHIFT
     cluster.send_all(acknowledge(1))
     cluster.run_until(lambda: all(held(process) == [] for process in cluster))
 

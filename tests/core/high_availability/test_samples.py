@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qsctl.core.high_availability.frames import Entries, Relayed
-from qsctl.core.messages import SampleFlag
+from qsctl.core.messages import SampleFlag, WriteAcknowledgment
 from qsctl.core.records import Enqueued
 from tests.core.high_availability.cluster import STREAM, TIMEOUT_NS, Cluster, Process, held, join, queue, write
 
@@ -16,14 +16,27 @@ def slave_of(cluster: Cluster, master: Process) -> Process:
     return next(process for process in cluster if process is not master)
 
 
-def test_a_slave_accepts_too_once_it_knows_that_the_sample_is_committed() -> None:
+def test_the_master_accepts_and_a_slave_does_once_it_is_asked_again() -> None:
     cluster = Cluster()
     master = cluster.elect()
     cluster.send_all(write(1))
-    cluster.run_until(lambda: all(process.answers() == [(1, 1)] for process in cluster))
+    cluster.run_until(lambda: all(held(process) == ["1 enqueued"] for process in cluster))
     slave = slave_of(cluster, master)
+    assert (master.answers(), slave.answers()) == ([(1, 1)], [])
     cluster.send(slave.name, write(1, attempt=2))
-    assert slave.answers() == [(1, 1), (1, 1)]
+    assert slave.answers() == [(1, 1)]
+
+
+def test_a_new_master_accepts_what_its_predecessor_may_not_have_answered() -> None:
+    cluster = Cluster()
+    master = cluster.elect()
+    cluster.send_all(write(1))
+    others = [process for process in cluster if process is not master]
+    cluster.run_until(lambda: all(process.replica.log.uncommitted() for process in others))
+    master.crash()
+    successor = cluster.elect()
+    cluster.run_until(successor.answers)
+    assert successor.answers() == [(1, 1)]
 
 
 def test_a_payload_that_replicas_have_from_the_producer_is_not_sent_again() -> None:
@@ -58,6 +71,17 @@ def test_a_replica_that_lacks_a_payload_gets_it_and_confirms_only_then() -> None
     cluster.run_until(lambda: all(held(process) == ["1 enqueued"] for process in cluster))
     slave = slave_of(cluster, master)
     assert [sample.payload for sample in slave.member.engine.hosted.by_name[STREAM].held] == [LARGE]
+
+
+def test_the_refusal_of_a_write_without_a_number_stands_in_the_way_of_no_numbered_one() -> None:
+    cluster = Cluster()
+    slave = slave_of(cluster, cluster.elect())
+    cluster.send(slave.name, write(1, attempt=0))
+    cluster.run_until(slave.answers, 3 * TIMEOUT_NS)
+    (refusal,) = [each for each in slave.sent if isinstance(each, WriteAcknowledgment)]
+    assert (refusal.response, refusal.attempt) == (0, 0)
+    cluster.send(slave.name, write(1, attempt=1))
+    assert len(slave.replica.producers.staging) == 1
 
 
 def test_a_sample_with_the_flag_replicate_is_passed_on_by_whoever_gets_it() -> None:

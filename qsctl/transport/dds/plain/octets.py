@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, NamedTuple
 
-from qsctl.core.messages import AckResponse, Delivery, SampleFlag
+from qsctl.core.messages import FLAGS_MASK, AckResponse, Delivery, SampleFlag
 from qsctl.identity import NIL_GUID, NIL_IDENTITY, SEQUENCE_NUMBER_MAX, Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS, Nanoseconds
 from qsctl.transport.dds.boundary import Malformed
@@ -68,7 +68,7 @@ def pack_delivery(delivery: Delivery, header: bytes) -> bytes:
             _DELIVERY.pack(
                 delivery.consumer_guid, identity.writer_guid, identity.sequence_number, delivery.source_guid,
                 delivery.related_source_guid, related.writer_guid, related.sequence_number, delivery.attempt,
-                delivery.flags, len(payload),
+                delivery.flags & FLAGS_MASK, len(payload),
             ),
             payload,
         )
