@@ -1,7 +1,8 @@
 """One producer or consumer of the broker benchmark: `dds_peers.py BROKER WHERE ROLE COUNT SIZE RATE`.
 
-`redis-pipeline` writes a burst with the client's own pipeline, which waits for its answers before the next; `redis`
-reads them beside.
+A broker's name may end in a kind. `redis-pipeline` writes a burst with the client's own pipeline, which waits for its
+answers before the next; `redis` reads them beside. `rabbitmq-durable` has a durable queue and persistent messages, and
+so has `rabbitmq-quorum`, whose queue is a quorum queue.
 
 A payload begins with the instant it was written at; where there is a rate, with the instant it was due: a producer that
 a broker holds up is behind, and what it could not write in time is late too (no coordinated omission). Every producer
@@ -24,6 +25,7 @@ from typing import Any
 WINDOW = 1000
 BURST = 50
 EVERY = 10
+QUORUM = {"x-queue-type": "quorum"}
 _STAMP = struct.Struct("<d")
 
 
@@ -142,12 +144,12 @@ def qsctl_consume(where: str, count: int, _size: int, _rate: float) -> Seen:
     return seen
 
 
-def redis_produce(where: str, count: int, size: int, rate: float, by_pipeline: bool = False) -> None:
+def redis_produce(where: str, count: int, size: int, rate: float, kind: str = "") -> None:
     import redis
 
     client = redis.Redis(port=int(where))
     client.ping()
-    if by_pipeline:
+    if kind == "pipeline":
         begin_together()
         for burst in paced(count, size, rate):
             pipeline = client.pipeline(transaction=False)
@@ -176,7 +178,7 @@ def redis_produce(where: str, count: int, size: int, rate: float, by_pipeline: b
     assert not reader.is_alive()
 
 
-def redis_consume(where: str, count: int, _size: int, _rate: float, _by_pipeline: bool = False) -> Seen:
+def redis_consume(where: str, count: int, _size: int, _rate: float, _kind: str = "") -> Seen:
     import os
 
     import redis
@@ -205,13 +207,17 @@ def rabbitmq_connection(where: str) -> Any:
     return pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", int(where)))
 
 
-def rabbitmq_produce(where: str, count: int, size: int, rate: float, durable: bool = False) -> None:
+def rabbitmq_queue(channel: Any, kind: str) -> None:
+    channel.queue_declare("orders", durable=bool(kind), arguments=QUORUM if kind == "quorum" else None)
+
+
+def rabbitmq_produce(where: str, count: int, size: int, rate: float, kind: str = "") -> None:
     import pika
 
     connection = rabbitmq_connection(where)
     channel = connection.channel()
-    channel.queue_declare("orders", durable=durable)
-    properties = pika.BasicProperties(delivery_mode=2 if durable else 1)
+    rabbitmq_queue(channel, kind)
+    properties = pika.BasicProperties(delivery_mode=2 if kind else 1)
     # pika's blocking confirms wait for each message; a window of confirms needs its callbacks.
     confirmed = 0
 
@@ -235,10 +241,10 @@ def rabbitmq_produce(where: str, count: int, size: int, rate: float, durable: bo
     connection.close()
 
 
-def rabbitmq_consume(where: str, count: int, _size: int, _rate: float, durable: bool = False) -> Seen:
+def rabbitmq_consume(where: str, count: int, _size: int, _rate: float, kind: str = "") -> Seen:
     connection = rabbitmq_connection(where)
     channel = connection.channel()
-    channel.queue_declare("orders", durable=durable)
+    rabbitmq_queue(channel, kind)
     channel.basic_qos(prefetch_count=WINDOW)
     seen = Seen()
     batch: list[bytes] = []
@@ -314,9 +320,8 @@ def main() -> None:
     broker, where, role, count, size, rate = sys.argv[1:7]
     arguments = (where, int(count), int(size), float(rate))
     name, _, kind = broker.partition("-")
-    extra = (True,) if kind in ("durable", "pipeline") else ()
     run: Callable[..., Seen | None] = globals()[f"{name}_{role}"]
-    seen = run(*arguments, *extra)
+    seen = run(*arguments, *((kind,) if kind else ()))
     if seen is not None:
         seen.show()
 
