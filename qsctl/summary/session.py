@@ -312,7 +312,7 @@ def _start(settings: dict[str, str], folder: Path, *, brief: bool) -> tuple[Spar
             conf = pyspark.SparkConf(loadDefaults=False)
             for name, value in settings.items():
                 conf.set(name, value)
-            logging.getLogger().addFilter(_not_of_py4j)
+            silence_py4j()
             with _own_interrupts():
                 pyspark.SparkContext(conf=conf, gateway=gateway.connection)
             return SparkSession.builder.getOrCreate(), gateway
@@ -321,8 +321,16 @@ def _start(settings: dict[str, str], folder: Path, *, brief: bool) -> tuple[Spar
         raise
 
 
+def silence_py4j() -> None:
+    """Have py4j log nothing: it logs every interrupt, by its own loggers and the root logger, before it raises it.
+
+    The first line to the root logger gives that a handler, which then prints what those of py4j pass up.
+    """
+    logging.getLogger().addFilter(_not_of_py4j)
+    logging.getLogger("py4j").propagate = False
+
+
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Return whether a line of the root logger is not py4j's, which logs every interrupt there before it raises it."""
     return Path(record.pathname).parent.name != "py4j"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from itertools import count
 
@@ -131,8 +130,7 @@ class Clock:
 def test_a_stall_counts_for_all_that_was_due_in_it(monkeypatch: pytest.MonkeyPatch, stall_ms: int) -> None:
     """A tenth of the samples are due in a stall of 300 ms out of 3 s: a benchmark that waits for answers sees one."""
     clock = Clock()
-    monkeypatch.setattr(time, "monotonic_ns", clock.monotonic_ns)
-    monkeypatch.setattr(time, "sleep", clock.sleep)
+    monkeypatch.setattr(embedded, "time", clock)  # and not that of other threads of this process
     service = StallingService(clock, stall_ms * MILLISECOND_NS)
     measured = run_embedded(service, "P", "T", "q", a_load(duration_s=3.0, per_second=1000.0))
     figures = measured.to_acknowledgment.figures()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -90,6 +91,29 @@ def test_a_fault_of_an_executor_is_named(text: str, message: str) -> None:
     error = translate(text)
     assert message in error.message
     assert error.remedy
+
+
+@pytest.mark.parametrize("module", ["java_gateway", "clientserver"])
+def test_py4j_logs_nothing_whichever_logger_it_asks(module: str, tmp_path: Path) -> None:
+    """An interrupt may reach it while it waits for Java, or while it closes the connection for another one."""
+    (tmp_path / "py4j").mkdir()
+    (tmp_path / "py4j" / "__init__.py").touch()
+    (tmp_path / "py4j" / f"{module}.py").write_text(
+        "import logging\n"
+        "logging.getLogger('py4j').addHandler(logging.NullHandler())\n"
+        "def interrupted():\n"
+        "    logging.exception('sending')\n"
+        f"    logging.getLogger('py4j.{module}').exception('shutting down')\n"
+    )
+    program = (
+        "import logging; from qsctl.summary.session import silence_py4j; silence_py4j()\n"
+        f"from py4j.{module} import interrupted; interrupted(); logging.error('ours')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.stderr == "ERROR:root:ours\n"
 
 
 @pytest.mark.spark
