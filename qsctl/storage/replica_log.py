@@ -5,8 +5,8 @@ process share one log, so that a sync is one for all of them; queues that are no
 wait for it. A replica has its whole log in memory. So nothing is read here but at the start, and a compaction writes
 what the owner has: the positions of several queues may overlap, and a snapshot may reach beyond what is stored.
 
-Each group begins with a mark that says how many frames of the file were durable by then: what a crash left of the group
-behind the last mark is cut, and what is missing before one is damage. Operations are whole or not there.
+Each write is a group that begins with a mark, and is written once the one before is durable: what a crash left of the
+group behind the last mark is cut, and what is missing before one is damage. Operations are whole or not there.
 """
 
 from __future__ import annotations
@@ -93,7 +93,6 @@ class ReplicaLog:
             self._read()
         except OSError as error:
             raise refusal(stem, error, is_clean=True) from error
-        self._durable = self._log.reached
         self._compacted_bytes = 0
 
     @property
@@ -125,6 +124,8 @@ class ReplicaLog:
 
     def write(self, operations: Iterable[Operation]) -> Sync | None:
         """Write operations, in order; returns what is left to do until they are durable, None: nothing.
+
+        What was left to do of the write before must be done.
 
         Raises:
             Damaged: the disk refused; some of them may be there.
@@ -170,7 +171,6 @@ class ReplicaLog:
             except OSError as error:
                 raise refusal(self._log.stem, error, is_clean=not self.has_failed) from error
             self._log.damage = [report for report in self._log.damage if report.kind is DamageKind.TORN_TAIL]
-            self._durable = self._log.reached
             self._compacted_bytes = base.size_bytes
 
         return replace
@@ -198,20 +198,17 @@ class ReplicaLog:
             raise refusal(self._log.stem, error, is_clean=True) from error
 
     def _sync(self) -> None:
-        reached = self._log.reached
         try:
             self._log.sync()
         except OSError as error:
             raise refusal(self._log.stem, error, is_clean=False) from error
-        self._durable = reached
 
     @property
     def _durable_count(self) -> int | None:
-        """How many frames of the file that is written next are durable; None: nothing waits for syncs."""
+        """How many frames of the file that is written next are durable, all of them; None: nothing waits for syncs."""
         if self._settings.synchronization is not Synchronization.FULL:
             return None
-        file, _, count = self._durable
-        return count if file == self._log.last_index and not self._log.is_full else 0
+        return 0 if self._log.is_full else self._log.next_number
 
     def _read(self) -> None:
         """Read what is there. Behind damage nothing says what the records follow: only epochs and votes count there."""
