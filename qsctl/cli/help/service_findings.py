@@ -5,12 +5,12 @@ Decides: what makes a service not well, and what is only worth a look. Nothing i
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from qsctl.cli.help.doctor import Finding
+from qsctl.cli.monitoring.service_look import look_at
 from qsctl.cli.output.results import counted
 from qsctl.errors import NotFound, QsctlError, UsageError
 
@@ -33,15 +33,8 @@ def service_findings(service: TargetOptions) -> list[Finding]:
     if service.service.startswith(EMBEDDED) and not Path(service.state_dir).exists():
         found = f"there is no state in {service.state_dir}"
         return [Finding("service", False, True, found, "Name another directory with --state-dir.")]
-    notices: list[str] = []
     try:
-        with service.open() as administration:
-            administration.on_notice = notices.append
-            begun = time.monotonic()
-            data = administration.service_data()
-            answer_ms = 1000.0 * (time.monotonic() - begun)
-            statuses = administration.statuses()
-            damage = [str(report) for report in getattr(administration.connection, "damage", ())]
+        look = look_at(service)
     except (UsageError, NotFound):
         raise
     except QsctlError as error:
@@ -51,18 +44,20 @@ def service_findings(service: TargetOptions) -> list[Finding]:
             f"service {name}",
             True,
             True,
-            f"answered in {answer_ms:.0f} ms; {counted(len(body.queues), 'queue')}, "
-            f"{counted(sum(each.current_message_count for host, each in statuses if host == name), 'sample')}",
+            f"answered in {look.answer_ms:.0f} ms; {counted(len(body.queues), 'queue')}, "
+            f"{counted(sum(each.current_message_count for host, each in look.statuses if host == name), 'sample')}",
         )
-        for name, body in data
+        for name, body in look.data
     ]
     remedy = "Make room on the service's disk: the queue continues by itself."
-    findings += [Finding("delivery", False, True, text, remedy) for text in dict.fromkeys(notices)]
+    findings += [Finding("delivery", False, True, text, remedy) for text in look.notices]
     remedy = "What is whole was restored, and the damage is reported once: look at the disk."
-    findings += [Finding("stored state", False, True, text, remedy) for text in damage]
+    findings += [Finding("stored state", False, True, text, remedy) for text in look.damage]
     has_consumers = not service.service.startswith(EMBEDDED)  # between commands there is none
-    dead = {queue.queue_name for _, body in data for queue in body.queues if queue.is_dead_letter}
-    return findings + [finding for each in statuses for finding in _of_queue(each, dead, has_consumers=has_consumers)]
+    dead = look.dead_letter_queues
+    return findings + [
+        finding for each in look.statuses for finding in _of_queue(each, dead, has_consumers=has_consumers)
+    ]
 
 
 def _of_queue(found: FromService[SharedReaderQueueStatus], dead: set[str], *, has_consumers: bool) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from qsctl.cli.monitoring.check_values import Checked, known_measure
+from qsctl.cli.monitoring.service_look import look_at
 from qsctl.errors import NoAnswer, NotFound
 
 if TYPE_CHECKING:
@@ -41,31 +42,26 @@ def of_services(measure: str, service: TargetOptions, expected_count: int) -> Se
         UsageError: no measure has this name, or the location is wrong.
     """
     known_measure(measure, SERVICE_MEASURES)
-    troubles: list[str] = []
     try:
-        with service.open() as administration:
-            administration.on_notice = troubles.append
-            begun = time.monotonic()
-            data = administration.service_data()
-            answer_ms = 1000.0 * (time.monotonic() - begun)
-            statuses = administration.statuses()
+        look = look_at(service)
     except NoAnswer as error:
         return ServiceValues((), (error.message,))
-    names = [each.service for each in data]
+    troubles = list(look.notices)
+    names = [each.service for each in look.data]
     if len(names) < expected_count:
         troubles.append(f"{len(names)} of {expected_count} services answered")
     troubles += [
         f"queue {each.queue_name} of service {name} has no quorum"
-        for name, each in statuses
+        for name, each in look.statuses
         if each.replication is not None and not each.replication.has_quorum
     ]
-    dead = {queue.queue_name for each in data for queue in each.body.queues if queue.is_dead_letter}
+    dead = look.dead_letter_queues
 
     def value(name: str) -> float:
-        own = [each for service_name, each in statuses if service_name == name]
+        own = [each for service_name, each in look.statuses if service_name == name]
         match measure:
             case "answer_ms":
-                return round(answer_ms, 1)
+                return round(look.answer_ms, 1)
             case "message_count":
                 return sum(each.current_message_count for each in own)
             case "dead_letter_count":

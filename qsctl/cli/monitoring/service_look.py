@@ -1,0 +1,50 @@
+"""One look at the services of a location, for whoever judges whether they are well."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from qsctl.cli.service_options import TargetOptions
+    from qsctl.client.administration import FromService
+    from qsctl.core.admin.reply import ServiceData
+    from qsctl.core.statistics.status import SharedReaderQueueStatus
+
+
+class ServiceLook(NamedTuple):
+    """What services said.
+
+    `answer_ms`: until all had said what they host. `notices`: what they said about themselves beside. `damage`: what
+    was found broken where the service is embedded.
+    """
+
+    answer_ms: float
+    data: Sequence[FromService[ServiceData]]
+    statuses: Sequence[FromService[SharedReaderQueueStatus]]
+    notices: Sequence[str]
+    damage: Sequence[str]
+
+    @property
+    def dead_letter_queues(self) -> set[str]:
+        """The names of the queues that hold dead letters."""
+        return {queue.queue_name for each in self.data for queue in each.body.queues if queue.is_dead_letter}
+
+
+def look_at(service: TargetOptions) -> ServiceLook:
+    """Ask the services of a location what they host, and how it is.
+
+    Raises:
+        NoAnswer: no service answered in time. UsageError: the location is wrong.
+    """
+    notices: list[str] = []
+    with service.open() as administration:
+        administration.on_notice = notices.append
+        begun = time.monotonic()
+        data = administration.service_data()
+        answer_ms = 1000.0 * (time.monotonic() - begun)
+        statuses = administration.statuses()
+        damage = [str(report) for report in getattr(administration.connection, "damage", ())]
+    return ServiceLook(answer_ms, data, statuses, tuple(dict.fromkeys(notices)), damage)
