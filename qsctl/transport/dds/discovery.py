@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription
-from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
+from cyclonedds.core import InstanceState, ReadCondition
 from cyclonedds.qos import Policy
 
 from qsctl.errors import UsageError
@@ -100,9 +100,7 @@ class Discovery:
         self._readers: list[tuple[BuiltinDataReader, bool, ReadCondition]] = []
         for topic, is_writer in ((BuiltinTopicDcpsPublication, True), (BuiltinTopicDcpsSubscription, False)):
             reader = BuiltinDataReader(participant.entity, topic)
-            condition = ReadCondition(reader, ViewState.Any | InstanceState.Any | SampleState.Any)
-            participant.waiter.attach(condition)
-            self._readers.append((reader, is_writer, condition))
+            self._readers.append((reader, is_writer, participant.waiter.watch(reader)))
 
     def endpoints(self) -> tuple[RemoteEndpoint, ...]:
         """Return the endpoints that are there now."""
@@ -167,8 +165,7 @@ class Discovery:
     def close(self) -> None:
         """Stop watching."""
         for reader, _, condition in self._readers:
-            self._participant.waiter.detach(condition)
-            close_entity(condition)
+            self._participant.waiter.unwatch(condition)
             close_entity(reader)
         self._readers.clear()
 

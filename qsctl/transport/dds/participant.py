@@ -13,9 +13,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 from xml.sax.saxutils import quoteattr
 
-from cyclonedds.core import DDSException, Entity, GuardCondition, Qos, WaitSet
+from cyclonedds.core import (
+    DDSException,
+    Entity,
+    GuardCondition,
+    InstanceState,
+    Qos,
+    ReadCondition,
+    SampleState,
+    ViewState,
+    WaitSet,
+)
 from cyclonedds.domain import Domain, DomainParticipant
 from cyclonedds.qos import Policy
+from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 
 from qsctl.config.transport_properties import DOMAIN_ID_MAX, TcpSettings
@@ -138,7 +149,7 @@ _DOMAINS = _Domains()
 
 
 class Waiter:
-    """What a thread sleeps on: conditions of any number of participants, in any domains of this process."""
+    """What a thread sleeps on: readers of any number of participants, in any domains of this process."""
 
     def __init__(self) -> None:
         owner: Any = _Library()
@@ -147,7 +158,7 @@ class Waiter:
         self._waitset.attach(self._guard)
 
     def wait(self, timeout_ns: Nanoseconds) -> None:
-        """Sleep until data is there for an attached condition, `wake` is called, or the time is over."""
+        """Sleep until data is in a watched reader, `wake` is called, or the time is over."""
         if self._waitset is not None and self._waitset.wait(max(timeout_ns, 0)) and self._guard is not None:
             self._guard.take()
 
@@ -156,15 +167,18 @@ class Waiter:
         if self._guard is not None:
             self._guard.set(True)
 
-    def attach(self, condition: Entity) -> None:
-        """Let `condition` end a wait."""
+    def watch(self, reader: DataReader[Any]) -> ReadCondition:
+        """Let whatever is in a reader end a wait, until what is returned is given to `unwatch`."""
+        condition = ReadCondition(reader, ViewState.Any | InstanceState.Any | SampleState.Any)
         if self._waitset is not None:
             self._waitset.attach(condition)
+        return condition
 
-    def detach(self, condition: Entity) -> None:
-        """Take `condition` back."""
+    def unwatch(self, condition: ReadCondition) -> None:
+        """Let a reader end no wait any more."""
         if self._waitset is not None:
             self._waitset.detach(condition)
+        close_entity(condition)
 
     def close(self) -> None:
         """Delete the waitset."""

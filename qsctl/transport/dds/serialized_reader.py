@@ -6,19 +6,17 @@ Decides: that no octet of a peer gets further than here without the boundary aro
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
+from cyclonedds.core import ReadCondition
 from cyclonedds.sub import DataReader
 
 from qsctl.transport.dds.announcements import writer_key
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
-from qsctl.transport.dds.raw import TAKE_COUNT, RawReader, close_entity
+from qsctl.transport.dds.raw import TAKE_COUNT, RawReader
 
 Result = TypeVar("Result")
-
-_ANY: Final = ViewState.Any | InstanceState.Any | SampleState.Any
 
 
 class SerializedReader(Generic[Result]):
@@ -44,8 +42,7 @@ class SerializedReader(Generic[Result]):
         self._reader = RawReader(reader)
         self._read = read
         self._answer = answer
-        self._condition: ReadCondition | None = ReadCondition(reader, _ANY)
-        participant.waiter.attach(self._condition)
+        self._condition: ReadCondition | None = participant.waiter.watch(reader)
 
     def take(self, count: int = TAKE_COUNT) -> list[Result] | None:
         """Return what up to `count` messages mean, without those that cannot be read; None: there are no messages."""
@@ -67,7 +64,6 @@ class SerializedReader(Generic[Result]):
     def close(self) -> None:
         """Delete the reader."""
         if self._condition is not None:
-            self._participant.waiter.detach(self._condition)
-            close_entity(self._condition)
+            self._participant.waiter.unwatch(self._condition)
             self._condition = None
             self._reader.close()

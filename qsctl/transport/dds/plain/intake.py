@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 from typing import Any, Final, TypeAlias
 
-from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
+from cyclonedds.core import ReadCondition
 from cyclonedds.sub import DataReader
 
 from qsctl.core.messages import Inbound, Write
@@ -27,7 +27,7 @@ from qsctl.transport.dds.plain.flow import FlowDomain, PlainWriter, remaining_ns
 from qsctl.transport.dds.plain.octets import read_write
 from qsctl.transport.dds.plain.payloads import PayloadOf
 from qsctl.transport.dds.qos import plain_reader_qos
-from qsctl.transport.dds.raw import RawReader, close_entity
+from qsctl.transport.dds.raw import RawReader
 
 TURN_SAMPLES: Final = 256
 TURN_BYTES: Final = 4 * 1024 * 1024
@@ -37,8 +37,6 @@ TAKEN_AT_ONCE: Final = 16
 
 ORIGINS_MAX: Final = 100_000
 """Writers of samples whose process is remembered, to send it what became of them."""
-
-_ANY: Final = ViewState.Any | InstanceState.Any | SampleState.Any
 
 Asks: TypeAlias = Callable[[bytes], bool]
 """Whether a process, by the prefix of its GUIDs, asks what becomes of its samples."""
@@ -107,14 +105,15 @@ class PlainReader:
         )
         self._reader = RawReader(self._data_reader)
         self._condition: ReadCondition | None = None
-        self._is_attached = False
+        """While it is read."""
 
     def poll(self, inbox: list[Inbound], *, reads_on: bool) -> bool:
         """Move a turn's share of what is there into the inbox; False: nothing is left, or it is not read on."""
-        if reads_on != self._is_attached:
-            self._attach() if reads_on else self._detach()
         if not reads_on:
+            self._unwatch()
             return False
+        if self._condition is None:
+            self._condition = self._participant.waiter.watch(self._data_reader)
         count = size = 0
         while count < TURN_SAMPLES and size < TURN_BYTES:
             taken = self._reader.take_with_info(TAKEN_AT_ONCE)
@@ -134,7 +133,7 @@ class PlainReader:
 
     def close(self) -> None:
         """Delete the reader."""
-        self._detach()
+        self._unwatch()
         self._reader.close()
 
     def _read_one(self, taken: tuple[bytes, Any]) -> Write | None:
@@ -148,18 +147,11 @@ class PlainReader:
         writer = self._flow.writer(taken[1].publication_handle)
         return UNKNOWN_PEER if writer is None else writer.guid.hex()
 
-    def _attach(self) -> None:
-        self._condition = ReadCondition(self._data_reader, _ANY)
-        self._participant.waiter.attach(self._condition)
-        self._is_attached = True
-
-    def _detach(self) -> None:
+    def _unwatch(self) -> None:
         """Do not wake the service for what it does not read."""
         if self._condition is not None:
-            self._participant.waiter.detach(self._condition)
-            close_entity(self._condition)
+            self._participant.waiter.unwatch(self._condition)
             self._condition = None
-        self._is_attached = False
 
 
 class Intake:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
+from cyclonedds.core import ReadCondition
 from cyclonedds.sub import DataReader
 
 from qsctl.transport.dds.announcements import writer_key
@@ -19,7 +19,7 @@ from qsctl.transport.dds.discovery import RemoteEndpoint, participant_of
 from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.peer_faults import UNKNOWN_PEER
 from qsctl.transport.dds.qos import READER_FRAMES_MAX, plain_reader_qos
-from qsctl.transport.dds.raw import RawReader, close_entity
+from qsctl.transport.dds.raw import RawReader
 
 Result = TypeVar("Result")
 
@@ -27,8 +27,6 @@ SENDERS_MAX: Final = 10_000
 """Writers that are remembered."""
 
 TAKEN_AT_ONCE: Final = 64
-
-_ANY: Final = ViewState.Any | InstanceState.Any | SampleState.Any
 
 
 class SenderReader(Generic[Result]):
@@ -58,8 +56,7 @@ class SenderReader(Generic[Result]):
         reader: DataReader[Any] = DataReader(participant.entity, participant.topic(topic_name, data_type), qos=qos)
         self._reader = RawReader(reader)
         self._senders: OrderedDict[int, bytes] = OrderedDict()
-        self._condition: ReadCondition | None = ReadCondition(reader, _ANY)
-        participant.waiter.attach(self._condition)
+        self._condition: ReadCondition | None = participant.waiter.watch(reader)
 
     def note(self, endpoint: RemoteEndpoint) -> None:
         """Remember a discovered writer."""
@@ -81,8 +78,7 @@ class SenderReader(Generic[Result]):
     def close(self) -> None:
         """Delete the reader."""
         if self._condition is not None:
-            self._participant.waiter.detach(self._condition)
-            close_entity(self._condition)
+            self._participant.waiter.unwatch(self._condition)
             self._condition = None
             self._reader.close()
 
