@@ -97,7 +97,7 @@ class Member:
         """What the driver has to say of the cluster, for the status of queues; empty: nothing."""
         self._started_at = started_at
         self._is_started = False
-        self.time = SteadyTime(started_at)
+        self.time = SteadyTime(started_at, self._lose_time)
         """That of the replicas."""
         self._jitter = jitter
         self._compacted_over_count = compacted_over_count
@@ -133,9 +133,6 @@ class Member:
             stream: one of `streams` whose queues are persistent.
             stored: what was found.
             is_lost: the store of an earlier start is gone or damaged: the replica has no vote until it has caught up.
-
-        Raises:
-            KeyError: there is no such stream.
         """
         self.replicas[stream].restore(self._started_at, stored, is_lost=is_lost)
 
@@ -250,6 +247,10 @@ class Member:
         return refuse_change(self.engine.hosted, len(self.names), request)
 
     # As a member.
+
+    def _lose_time(self, now: Nanoseconds) -> None:
+        for replica in self.replicas.values():
+            replica.lose_time(now)
 
     def receive_frames(self, now: Nanoseconds, frames: Iterable[Frame]) -> None:
         """Process what other members sent. What is of no stream or no member here has no effect."""

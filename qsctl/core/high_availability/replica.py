@@ -1,7 +1,6 @@
 """One replica of a replication group: master, slave, candidate or learner [QS 7.1.1 and 7.1.2].
 
-Decides: when it changes its role, and what each frame and each sample of a producer means in it. It composes the log,
-the ballot, the master's work, the learner, staging, the answers to clients, the queues and what is written and sent.
+Decides: when it changes its role, and what each frame and each sample of a producer means in it; it composes its parts.
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ class Replica:
         follower: what follows its log.
         settings: of the protocol.
         is_persistent: whether its log is stored.
-        name: the process's.
-        names: of all replicas.
+        name, names: the process's, and those of all replicas.
         now: the start of the process.
         jitter: spreads elections.
         compacted_over_count: entries that the log keeps before it is compacted.
@@ -144,10 +142,8 @@ class Replica:
 
     def next_deadline(self) -> Nanoseconds:
         """When `advance` next has something to do."""
-        if self.is_failed:
-            return INFINITE_NS
         own = self._wakes_at_ns if self.mastery is None else self.mastery.heartbeat_at_ns
-        return min(own, self.producers.next_deadline())
+        return INFINITE_NS if self.is_failed else min(own, self.producers.next_deadline())
 
     def advance(self, now: Nanoseconds) -> None:
         """Do what is due."""
@@ -155,11 +151,10 @@ class Replica:
             return
         self.producers.advance(now)
         if self.mastery is not None:
-            if self.mastery.heartbeat_at_ns <= now:
-                if self.mastery.has_quorum(now):
-                    self.mastery.beat(now)
-                else:
-                    self._follow(now, "", "no quorum of replicas answered within master_timeout")
+            if self.mastery.heartbeat_at_ns <= now and self.mastery.has_quorum(now):
+                self.mastery.beat(now)
+            elif self.mastery.heartbeat_at_ns <= now:
+                self._follow(now, "", "no quorum of replicas answered within master_timeout")
         elif self._wakes_at_ns <= now:
             self.sleep(now, is_retry=True)
             if self.role is Role.LEARNER:
@@ -167,6 +162,11 @@ class Replica:
                 self._form(now)
             else:
                 self._stand(now, "no sign of a master within master_timeout")
+
+    def lose_time(self, now: Nanoseconds) -> None:
+        """Lead no more, for how long ago the others confirmed is unknown."""
+        if self.mastery is not None and self.others:
+            self._follow(now, "", "the clock was set back")
 
     def has_lost_master(self, now: Nanoseconds) -> bool:
         """Whether there was no sign of a master for `master_timeout`."""

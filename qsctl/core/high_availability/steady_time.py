@@ -1,10 +1,13 @@
 """The time of a member: its driver's clock, that goes on where the clock is set back.
 
 A master delivers as long as a quorum heard of it lately. Were a clock that is set back taken as standing still, this
-would last until the clock has caught up, and another master would be elected meanwhile.
+would last until the clock has caught up, and another master would be elected meanwhile. How much time passed between
+the two readings is unknown: the process may have been paused there.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from qsctl.instant import Nanoseconds
 
@@ -14,10 +17,12 @@ class SteadyTime:
 
     Args:
         now: the clock at first.
+        on_set_back: called with the instant when the clock was set back.
     """
 
-    def __init__(self, now: Nanoseconds) -> None:
+    def __init__(self, now: Nanoseconds, on_set_back: Callable[[Nanoseconds], None]) -> None:
         self._clock = now
+        self._on_set_back = on_set_back
         self._ahead_ns = 0
         """How far the clock was set back, in all."""
 
@@ -28,10 +33,13 @@ class SteadyTime:
 
     def at(self, clock: Nanoseconds) -> Nanoseconds:
         """Return the instant that it is by the clock as it is now."""
-        if clock < self._clock:
+        was_set_back = clock < self._clock
+        if was_set_back:
             self._ahead_ns += self._clock - clock
         self._clock = clock
-        return clock + self._ahead_ns
+        if was_set_back:
+            self._on_set_back(self.now)
+        return self.now
 
     def on_clock(self, instant: Nanoseconds) -> Nanoseconds:
         """Return what the clock shows at an instant."""

@@ -226,6 +226,19 @@ def test_entries_of_a_deposed_master_are_refused() -> None:
     assert slave.replica.master != master.name
 
 
+def test_a_master_that_was_paused_while_its_clock_was_set_back_leads_no_more() -> None:
+    """How long the pause was it cannot know: what was confirmed before may be of long ago."""
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.run_for(4 * TIMEOUT_NS)
+    cluster.cut(master.name)
+    for _ in range(3 * TIMEOUT_NS // STEP_NS):
+        cluster.tick_others(master)
+    assert set(cluster.masters()) - {master.name}, "another one is elected meanwhile"
+    master.run(cluster.now - 4 * TIMEOUT_NS)
+    assert not master.replica.is_master
+
+
 def test_a_master_whose_clock_is_set_back_loses_its_quorum_all_the_same() -> None:
     cluster = Cluster(3)
     master = cluster.elect()
