@@ -1,4 +1,4 @@
-"""One look at the services of a location, for whoever judges whether they are well."""
+"""One look at the services of a location, for those who judge whether they are well."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Clients:
 
     def forget_from(self, index: int) -> None:
         """Forget what rests on entries that were taken back."""
-        self._keep([each for each in self._waiting if each[0] < index])
+        self._waiting = [each for each in self._waiting if each[0] < index]
 
     def step_down(self) -> None:
         """Forget all but acceptances: another replica decides what is delivered, and may not know what was answered.
@@ -98,13 +98,11 @@ class Clients:
         """
         self._released = [each for each in self._released if type(each) is not Delivery]
         self._enqueued_at.clear()
-        self._keep(
-            [
-                each
-                for each in self._waiting
-                if type(each[2]) is WriteAcknowledgment and each[2].response == AckResponse.ACCEPTED
-            ]
-        )
+        self._waiting = [
+            each
+            for each in self._waiting
+            if type(each[2]) is WriteAcknowledgment and each[2].response == AckResponse.ACCEPTED
+        ]
 
     def pop_released(self) -> list[Outbound]:
         """Return what may leave, in order."""
@@ -115,6 +113,3 @@ class Clients:
     def has_released(self) -> bool:
         """Whether something may leave."""
         return bool(self._released)
-
-    def _keep(self, waiting: list[tuple[int, int, Outbound]]) -> None:
-        self._waiting = waiting

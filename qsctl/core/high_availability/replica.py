@@ -151,10 +151,11 @@ class Replica:
             return
         self.producers.advance(now)
         if self.mastery is not None:
-            if self.mastery.heartbeat_at_ns <= now and self.mastery.has_quorum(now):
-                self.mastery.beat(now)
-            elif self.mastery.heartbeat_at_ns <= now:
-                self._follow(now, "", "no quorum of replicas answered within master_timeout")
+            if self.mastery.heartbeat_at_ns <= now:
+                if self.mastery.has_quorum(now):
+                    self.mastery.beat(now)
+                else:
+                    self._follow(now, "", "no quorum of replicas answered within master_timeout")
         elif self._wakes_at_ns <= now:
             self.sleep(now, is_retry=True)
             if self.role is Role.LEARNER:

@@ -33,11 +33,10 @@ class SteadyTime:
 
     def at(self, clock: Nanoseconds) -> Nanoseconds:
         """Return the instant that it is by the clock as it is now."""
-        was_set_back = clock < self._clock
-        if was_set_back:
-            self._ahead_ns += self._clock - clock
+        set_back_ns = self._clock - clock
         self._clock = clock
-        if was_set_back:
+        if set_back_ns > 0:
+            self._ahead_ns += set_back_ns
             self._on_set_back(self.now)
         return self.now
 
