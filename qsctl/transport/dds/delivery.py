@@ -19,6 +19,7 @@ from qsctl.transport.dds.participant import Participant
 from qsctl.transport.dds.plain.flow import FlowDomains
 from qsctl.transport.dds.plain.topic import ClassOf, PlainSurroundings, PlainTopic, class_of_builtin
 from qsctl.transport.dds.replica_link import LinkQos, ReplicaLink
+from qsctl.transport.dds.turns import Rotation, read_all
 from qsctl.transport.dds.wire_types import producer_acknowledgment_topic
 
 
@@ -49,6 +50,8 @@ class DomainDelivery:
         self._queues: dict[str, QueueEndpoints] = {}
         self._topic_of_queue: dict[str, TopicEndpoints] = {}
         self._failures: dict[QueueName, str] = {}
+        self._answering = Rotation()
+        self._writing = Rotation()
         self._renewals: dict[str, Nanoseconds] = {}
         """When the queues of a topic are announced again, since a producer of it was out of sight and is back."""
         self.replica_link: ReplicaLink | None = None
@@ -98,16 +101,11 @@ class DomainDelivery:
             )
         if self._renewals:
             self._announce_again()
-        for queue in self._queues.values():
-            queue.poll(inbox)
+        self._answering.poll(self._queues.values(), inbox)
+        self._around.flows.look()
         if self.accepts:
-            self._around.flows.look()
-            for topic in self._topics.values():
-                topic.poll(inbox)
-                if topic.plain is not None:
-                    topic.plain.poll(inbox)
+            self._writing.poll(self._topics.values(), inbox)
         else:
-            self._around.flows.look()
             for topic in self._topics.values():
                 if topic.plain is not None:
                     topic.plain.drain(inbox)
@@ -262,13 +260,13 @@ class DomainDelivery:
             topic = self._topics.get(endpoint.topic_name)
             if topic is not None and endpoint.guid != NIL_GUID and endpoint.traits.get("role") == "producer":
                 # What the producer wrote before it left is read before it is reported to have left.
-                topic.poll_all(inbox)
+                read_all(topic.read, inbox)
                 inbox.append(ProducerLeft(self.name, endpoint.topic_name, endpoint.guid))
                 topic.writer_vanished(endpoint.guid)
             return
         for queue in self._queues.values():
             if queue.topic_name == endpoint.topic_name:
-                queue.poll_all(inbox)
+                read_all(queue.poll, inbox)
                 queue.reader_vanished(endpoint, inbox)
         for topic in self._topics.values():
             if producer_acknowledgment_topic(topic.topic_name) == endpoint.topic_name:

@@ -37,6 +37,7 @@ from qsctl.transport.dds.plain.consumers import PlainConsumers
 from qsctl.transport.dds.plain.topic import PlainTopic
 from qsctl.transport.dds.qos import map_qos, reader_qos
 from qsctl.transport.dds.serialized_reader import SerializedReader
+from qsctl.transport.dds.turns import read_share
 from qsctl.transport.dds.wire_types import (
     WireAcknowledgmentFrame,
     WireConsumerAvailability,
@@ -55,12 +56,6 @@ RETURN_NS: Final[Nanoseconds] = SECOND_NS
 does not know that they ended: what it sends or is sent earlier may be dropped."""
 
 FRAMES_AT_ONCE: Final = 4
-TAKES_MAX: Final = 64
-"""A turn takes from a reader so often at most, whatever it gets: what cannot be read costs time and gives nothing."""
-
-TURN_MESSAGES: Final = 256
-"""A turn takes about so many messages of a reader and no more: while the service works, its peers get their answers
-and work too. A turn that took all of a producer's window made the two wait for each other."""
 
 UNCLAIMED_ANSWERS_MAX: Final = 100_000
 """Answers kept for producers whose reader is not discovered yet."""
@@ -118,25 +113,24 @@ class TopicEndpoints:
     def _read(self, data: bytes) -> list[Write]:
         return frames.parse_frame(data, self._name, self.topic_name)
 
-    def poll(self, inbox: list[Inbound]) -> bool:
-        """Move what is there into the inbox, a turn's share of it. False: nothing is left."""
-        enough = len(inbox) + TURN_MESSAGES
-        for _ in range(TAKES_MAX):
-            taken = self._reader.take(FRAMES_AT_ONCE)
-            if taken is None:
-                return False
-            for writes in taken:
-                inbox.extend(writes)
-                if self.plain is not None:
-                    self.plain.copy(writes)
-            if len(inbox) >= enough:
-                break
-        return True
+    def poll(self, inbox: list[Inbound]) -> None:
+        """Move what is there into the inbox, a turn's share of it."""
+        self.read(inbox)
+        if self.plain is not None:
+            self.plain.poll(inbox)
 
-    def poll_all(self, inbox: list[Inbound]) -> None:
-        """Move everything that is there into the inbox."""
-        while self.poll(inbox):
-            pass
+    def read(self, inbox: list[Inbound]) -> bool:
+        """Move a turn's share of what producers with qsctl wrote into the inbox. False: nothing of it is left."""
+        return read_share(self._take, self._put, inbox)
+
+    def _take(self) -> list[list[Write]] | None:
+        return self._reader.take(FRAMES_AT_ONCE)
+
+    def _put(self, taken: list[list[Write]], inbox: list[Inbound]) -> None:
+        for writes in taken:
+            inbox.extend(writes)
+            if self.plain is not None:
+                self.plain.copy(writes)
 
     def answer(self, queue: str, guid: Guid, answers: Sequence[WriteAcknowledgment]) -> None:
         """Answer a producer for one of the queues."""
@@ -287,30 +281,21 @@ class QueueEndpoints:
         if self._availability is not None:
             self._poll_availability(self._availability, inbox)
         self.plain.poll(inbox)
-        enough = len(inbox) + TURN_MESSAGES
-        for _ in range(TAKES_MAX):
-            taken = self._answers.take(FRAMES_AT_ONCE)
-            if taken is None:
-                return False
-            for frame in taken:
-                self._answered(frame, inbox)
-            if len(inbox) >= enough:
-                break
-        return True
+        return read_share(self._take, self._put, inbox)
 
-    def poll_all(self, inbox: list[Inbound]) -> None:
-        """Move everything that is there into the inbox."""
-        while self.poll(inbox):
-            pass
+    def _take(self) -> list[frames.AnswerFrame] | None:
+        return self._answers.take(FRAMES_AT_ONCE)
 
-    def _answered(self, frame: frames.AnswerFrame, inbox: list[Inbound]) -> None:
-        name, sender = self.name, frame.sender
-        if not frame.identities:
-            self._take_leave(sender, inbox)
-        inbox += [
-            Acknowledgment(name, sender, identity, _RESPONSES[response])
-            for identity, response in zip(frame.identities, frame.responses, strict=True)
-        ]
+    def _put(self, taken: list[frames.AnswerFrame], inbox: list[Inbound]) -> None:
+        name = self.name
+        for frame in taken:
+            sender = frame.sender
+            if not frame.identities:
+                self._take_leave(sender, inbox)
+            inbox += [
+                Acknowledgment(name, sender, identity, _RESPONSES[response])
+                for identity, response in zip(frame.identities, frame.responses, strict=True)
+            ]
 
     def _take_leave(self, guid: Guid, inbox: list[Inbound]) -> None:
         self._availabilities.pop(guid, None)

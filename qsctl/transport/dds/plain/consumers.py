@@ -43,13 +43,10 @@ from qsctl.transport.dds.plain.octets import (
 )
 from qsctl.transport.dds.plain.partitions import is_alone, reads_xcdr2_only
 from qsctl.transport.dds.plain.sender_reader import SenderReader
+from qsctl.transport.dds.turns import read_all, read_share
 
 RETURN_NS: Final[Nanoseconds] = SECOND_NS
 """How long a consumer that was out of sight and is back is left alone: it does not know yet that its channel ended."""
-
-TURN_MESSAGES: Final = 256
-TAKES_MAX: Final = 64
-"""A turn takes about so many messages, and takes so often at most, whatever it gets."""
 
 AVAILABILITIES_MAX: Final = 10_000
 """Consumers and processes whose last word on their availability is kept."""
@@ -163,7 +160,7 @@ class PlainConsumers:
     def vanished(self, endpoint: RemoteEndpoint, inbox: list[Inbound]) -> None:
         """Let a consumer go whose reader is gone, or who cannot acknowledge any more; what it sent before counts."""
         if endpoint.topic_name == self.acknowledgment_topic and endpoint.is_writer:
-            self.poll_all(inbox)
+            read_all(self.poll, inbox)
             self._answering.pop(endpoint.handle, None)
             if endpoint.participant not in self._answering.values():
                 for channel in [
@@ -174,7 +171,7 @@ class PlainConsumers:
                         DeliveryChannel(self._participant, self.delivery_topic, channel.endpoint, self._extra)
                     )
         elif endpoint.topic_name == self.delivery_topic and not endpoint.is_writer:
-            self.poll_all(inbox)
+            read_all(self.poll, inbox)
             for channel in self._joining:
                 if channel.endpoint.handle == endpoint.handle:
                     self._joining.remove(channel)
@@ -194,20 +191,7 @@ class PlainConsumers:
                 inbox += each
         if self._acknowledgments is None:
             return False
-        enough = len(inbox) + TURN_MESSAGES
-        for _ in range(TAKES_MAX):
-            taken = self._acknowledgments.take()
-            if taken is None:
-                return False
-            inbox += taken
-            if len(inbox) >= enough:
-                break
-        return True
-
-    def poll_all(self, inbox: list[Inbound]) -> None:
-        """Move everything that is there into the inbox."""
-        while self.poll(inbox):
-            pass
+        return read_share(self._acknowledgments.take, _put, inbox)
 
     def deliver(self, guid: Guid, deliveries: Sequence[Delivery]) -> None:
         """Put samples into their consumer's channel; without one the consumer is leaving and the samples come back."""
@@ -310,3 +294,7 @@ class PlainConsumers:
         self._busy.pop(channel.guid, None)
         channel.close()
         inbox.append(ConsumerLeft(self._name, channel.guid))
+
+
+def _put(taken: list[Acknowledgment], inbox: list[Inbound]) -> None:
+    inbox += taken
