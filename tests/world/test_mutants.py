@@ -41,6 +41,7 @@ BY_SCHEDULE = [
     (mutants.forgets_its_vote, "vote-not-durable", "P5"),
     (mutants.dispatches_before_its_own_entry, "dispatched-before-own-entry", "P4"),
     (mutants.compares_by_length, "longest-log-is-not-latest", "P6"),
+    (mutants.leads_on_when_its_clock_is_set_back, "paused-while-the-clock-was-set-back", "P4"),
 ]
 
 

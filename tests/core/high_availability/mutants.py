@@ -338,6 +338,11 @@ def stands_still_while_its_clock_is_set_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SteadyTime, "at", at)
 
 
+def leads_on_when_its_clock_is_set_back(patch: pytest.MonkeyPatch) -> None:
+    """A master takes for no time what passed while its clock was set back."""
+    patch.setattr(Replica, "lose_time", lambda self, now: None)
+
+
 FOUND_BY_RANDOM_FAULTS: Final[dict[str, Mutant]] = {
     "acknowledges on append": acknowledges_on_append,
     "acknowledges before the sync": acknowledges_before_the_sync,
@@ -355,6 +360,7 @@ FOUND_BY_SCHEDULES: Final[dict[str, Mutant]] = {
     "forgets its vote": forgets_its_vote,
     "dispatches before its own entry": dispatches_before_its_own_entry,
     "compares by length": compares_by_length,
+    "leads on when its clock is set back": leads_on_when_its_clock_is_set_back,
 }
 
 OTHERS: Final[dict[str, Mutant]] = {

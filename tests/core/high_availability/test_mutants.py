@@ -52,6 +52,9 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
     "stands still while its clock is set back": (
         test_elections.test_a_master_whose_clock_is_set_back_loses_its_quorum_all_the_same
     ),
+    "leads on when its clock is set back": (
+        test_elections.test_a_master_that_was_paused_while_its_clock_was_set_back_leads_no_more
+    ),
     "moves dead letters in two steps": test_replay.test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it,
 }
 
