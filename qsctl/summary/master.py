@@ -81,6 +81,11 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
+def computes_here(master: str) -> bool:
+    """Return whether tasks run in the Java machine of the driver, and not in executors of their own."""
+    return is_local(master) and not master.startswith("local-cluster")
+
+
 def is_loopback(master: str) -> bool:
     """Return whether a standalone master is on this machine."""
     return master.startswith("spark://") and master.removeprefix("spark://").rpartition(":")[0] in _LOOPBACK

@@ -102,10 +102,24 @@ def test_a_java_without_the_vector_module_is_started_without_asking_for_it(tmp_p
 
 def test_the_user_s_java_options_come_after_ours(tmp_path: Path) -> None:
     settings = {"spark.driver.extraJavaOptions": "-Duser.timezone=CET"}
-    options = java_options(settings, tmp_path, brief=True).split()
-    assert options[-1] == "-Duser.timezone=CET"
-    assert "-XX:TieredStopAtLevel=1" in options
-    assert "-XX:TieredStopAtLevel=1" not in java_options({}, tmp_path, brief=False)
+    assert java_options(settings, tmp_path, brief=True).split()[-1] == "-Duser.timezone=CET"
+
+
+@pytest.mark.parametrize(
+    ("master", "brief", "quick_only"),
+    [
+        ("local[*]", True, True),
+        ("local[*]", False, False),
+        ("local-cluster[2,1,1024]", False, True),
+        ("spark://127.0.0.1:7077", False, True),
+        ("yarn", False, True),
+    ],
+)
+def test_java_compiles_well_where_there_is_much_to_compute(
+    master: str, brief: bool, quick_only: bool, tmp_path: Path
+) -> None:
+    options = java_options({"spark.master": master}, tmp_path, brief=brief).split()
+    assert ("-XX:TieredStopAtLevel=1" in options) is quick_only
 
 
 @pytest.mark.parametrize("setting", ["spark.jars", "spark.jars.packages", "spark.driver.extraClassPath"])
