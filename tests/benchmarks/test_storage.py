@@ -14,17 +14,20 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from qsctl.config.filesystem import FilesystemSettings, JournalMode, Synchronization
 from qsctl.core.engine import Journal, ServiceEngine
+from qsctl.core.messages import Acknowledgment, ConsumerJoined, Delivery, Inbound, Write
 from qsctl.core.queue.settings import PersistenceKind, PersistenceSettings, SharedReaderQueueSettings
 from qsctl.core.records import Enqueued, RemovalCause, Removed
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.identity import Guid, SampleIdentity
 from qsctl.instant import INFINITE_NS
+from qsctl.service.loop import ServiceLoop
 from qsctl.service.queue_codec import QUEUE_CODEC
 from qsctl.service.restore import restore
 from qsctl.service.stores import Stores
@@ -138,26 +141,59 @@ def test_enqueue_and_acknowledge_against_bare_sqlite(
         assert ours / bare >= 0.8, "the target: 0.8 of a bare sqlite WAL loop under FULL"
 
 
-def test_restore(directory: Path, record_property: Callable[[str, object], None]) -> None:
-    persistence = PersistenceSettings(PersistenceKind.PERSISTENT)
-    queue = SharedReaderQueueSettings("orders", "Order", persistence=persistence)
-    participant = DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", queues=(queue,)),))
-    settings = ServiceSettings("app", (participant,))
-    filesystem = FilesystemSettings()
-    store = OwnFiles(directory / "QSOrder@S@0@app", filesystem)
-    for start in range(0, RESTORED, 1_000):
-        store.append([enqueued(position) for position in range(start + 1, start + 1_001)])
-    store.close()
-    gc.collect()
-    started, cpu_started = time.perf_counter(), time.process_time()
-    engine = ServiceEngine(settings, started_at=1, journal=Journal.PERSISTENT_ONLY)
-    stores = Stores(directory, filesystem, "app", keeps_service_state=False)
+QUEUE = SharedReaderQueueSettings("orders", "Order", persistence=PersistenceSettings(PersistenceKind.PERSISTENT))
+SERVICE = ServiceSettings(
+    "app", (DomainParticipantSettings("P", 0, (SharedSubscriberSettings("S", queues=(QUEUE,)),)),)
+)
+CONSUMER = Guid(b"c" * 16)
+
+
+@contextmanager
+def service(directory: Path) -> Iterator[ServiceLoop]:
+    """One that has taken up what the directory holds, and ends without keeping house, as after a kill."""
+    engine = ServiceEngine(SERVICE, started_at=1, journal=Journal.PERSISTENT_ONLY)
+    stores = Stores(directory, FilesystemSettings(), "app", keeps_service_state=False)
     restore(engine, stores, 1)
-    elapsed, cpu = time.perf_counter() - started, time.process_time() - cpu_started
-    (resource,) = engine.hosted.queues()
-    assert sum(1 for _ in engine.hosted.samples(resource)) == RESTORED
+    loop = ServiceLoop(engine, stores)
+    yield loop
+    loop.close()
     stores.close()
+
+
+def restored(directory: Path) -> tuple[int, float, float]:
+    """How many samples a service holds that takes up a directory; its seconds, and those of them at work."""
+    gc.collect()
+    began, cpu_began = time.perf_counter(), time.process_time()
+    with service(directory) as loop:
+        elapsed, cpu = time.perf_counter() - began, time.process_time() - cpu_began
+        (resource,) = loop.engine.hosted.queues()
+        return sum(1 for _ in loop.engine.hosted.samples(resource)), elapsed, cpu
+
+
+def test_restore_of_a_million_held_and_of_a_million_consumed(
+    directory: Path, record_property: Callable[[str, object], None]
+) -> None:
+    with service(directory) as loop:
+        for start in range(1, RESTORED + 1, GROUP * 10):
+            loop.turn(
+                [Write("P", "Order", SampleIdentity(WRITER, at), PAYLOAD) for at in range(start, start + GROUP * 10)]
+            )
+    held_count, elapsed, cpu = restored(directory)
+    assert held_count == RESTORED
+    with service(directory) as loop:
+        inbox: list[Inbound] = [ConsumerJoined("P/S/orders", CONSUMER)]
+        while inbox or (loop.next_deadline() or INFINITE_NS) <= time.time_ns():
+            sent = loop.turn(inbox).messages
+            inbox = [
+                Acknowledgment("P/S/orders", CONSUMER, each.identity) for each in sent if isinstance(each, Delivery)
+            ]
+    left_count, consumed_elapsed, consumed_cpu = restored(directory)
+    assert left_count == 0
     record_property("seconds", round(elapsed, 2))
-    record_property("cpu_seconds", round(cpu, 2))
-    sys.stdout.write(f"\nrestored {RESTORED:,} samples of 256 B in {elapsed:.2f} s, {cpu:.2f} s of them at work\n")
-    assert cpu <= 10.0 * RESTORED / 1_000_000 or RESTORED < 100_000, "the target: 1 M samples in 10 s"
+    record_property("consumed_seconds", round(consumed_elapsed, 2))
+    sys.stdout.write(
+        f"\n{RESTORED:,} samples of 256 B held: restored in {elapsed:.2f} s, {cpu:.2f} s of them at work; "
+        f"all of them consumed: {consumed_elapsed:.2f} s, {consumed_cpu:.2f} s at work\n"
+    )
+    assert cpu <= 7.0 * RESTORED / 1_000_000 or RESTORED < 100_000
+    assert consumed_cpu <= 0.5 or RESTORED < 1_000_000, "a shorter log may be there as a whole"
