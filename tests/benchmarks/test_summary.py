@@ -45,8 +45,8 @@ LARGE = 10_000_000
 """From here on the ratios are held: a smaller log takes as long as its queries are planned."""
 WARM_UP_ROUNDS = 3
 """Java still compiles in the second round."""
-EXECUTOR_ROUNDS = 12
-"""Each executor compiles for itself, and sees half of the tasks where there are two."""
+WARM_MESSAGES = 120_000_000
+"""Each executor compiles for itself, and sees half of the tasks where there are two: it is warm after so many."""
 MEBIBYTE = 1 << 20
 
 
@@ -254,10 +254,11 @@ def executors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], Spark
 def test_two_executors_are_nearly_twice_as_fast_as_one(
     folder: Path, executors: Callable[[int], SparkOptions], benchmark: Any
 ) -> None:
+    rounds = 2 + -(-WARM_MESSAGES // max(LARGE, read_run(folder).message_rows))
     taken = {}
     for count in (1, 2):
         asked = {"measures": job.ALL, "options": executors(count)}
-        taken[count] = best(EXECUTOR_ROUNDS, lambda asked=asked: job.summarize_run(folder, **asked))
+        taken[count] = best(rounds, lambda asked=asked: job.summarize_run(folder, **asked))
     benchmark.pedantic(lambda: None, rounds=1)
     benchmark.extra_info |= {"one": taken[1], "two": taken[2], "ratio": taken[1] / taken[2]}
     if read_run(folder).message_rows >= LARGE:
