@@ -42,6 +42,7 @@ BY_SCHEDULE = [
     (mutants.dispatches_before_its_own_entry, "dispatched-before-own-entry", "P4"),
     (mutants.compares_by_length, "longest-log-is-not-latest", "P6"),
     (mutants.leads_on_when_its_clock_is_set_back, "paused-while-the-clock-was-set-back", "P4"),
+    (mutants.votes_at_once_after_a_restart, "restarted-voter", "P4"),
 ]
 
 

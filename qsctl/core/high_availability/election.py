@@ -38,7 +38,7 @@ class Election:
         if canvass.is_trial:
             granted = (
                 replica.mastery is None
-                and replica.has_lost_master(now)
+                and not replica.allegiance.withholds_vote(now)
                 and ballot.would_vote(last, canvass.candidate_epoch, own)
             )
         else:

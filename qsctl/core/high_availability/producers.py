@@ -112,7 +112,7 @@ class Producers:
             self._accept(queue, identity, 0)
         elif index := replica.log.uncommitted_index(name, identity):
             self._accept(queue, identity, index)
-        elif replica.has_lost_master(now) and replica.remembers:
+        elif replica.allegiance.has_lost_master(now) and replica.remembers:
             self.reject(name, identity, lacks_master=True)
         else:
             self.staging.stage(now, name, write)

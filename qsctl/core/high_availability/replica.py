@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from qsctl.core.high_availability import progress
+from qsctl.core.high_availability.allegiance import Allegiance
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.clients import Clients
 from qsctl.core.high_availability.compaction import COMPACTED_OVER_COUNT, Compaction
@@ -90,10 +91,9 @@ class Replica:
         self.changes: list[RoleChanged] = []
         self._settings = settings
         self._timeout_ns = settings.master_timeout_ns
+        self.allegiance = Allegiance(self._timeout_ns)
         self._learner = Learner(self, 2 * self._timeout_ns)
         self._jitter = jitter
-        self._heard_at_ns: Nanoseconds | None = None
-        """When there was a sign of a master."""
         self._spread = jitter()
         self._remembers_from_epoch = 0
         self._wakes_at_ns: Nanoseconds = INFINITE_NS
@@ -135,6 +135,8 @@ class Replica:
 
     def start(self, now: Nanoseconds) -> None:
         """Begin to wait for a master."""
+        if self.ballot.state != HardState():  # else it is new to the group, and never confirmed anything
+            self.allegiance.start(now)
         self._become(now, Role.LEARNER if self.ballot.is_learner else Role.SLAVE, "", "the process started")
         self.sleep(now)
 
@@ -169,14 +171,10 @@ class Replica:
         if self.mastery is not None and self.others:
             self._follow(now, "", "the clock was set back")
 
-    def has_lost_master(self, now: Nanoseconds) -> bool:
-        """Whether there was no sign of a master for `master_timeout`."""
-        return self._heard_at_ns is None or now - self._heard_at_ns > self._timeout_ns
-
-    def _has_master(self, now: Nanoseconds, candidate: str) -> bool:
+    def _withholds_vote(self, now: Nanoseconds, candidate: str) -> bool:
         if self.mastery is not None:
             return self.mastery.has_quorum(now)
-        return self.master not in ("", candidate) and not self.has_lost_master(now)
+        return candidate != self.master and self.allegiance.withholds_vote(now)
 
     @property
     def remembers(self) -> bool:
@@ -225,8 +223,8 @@ class Replica:
         """Process what another replica sent."""
         if self.is_failed or frame.sender not in self.others:
             return
-        if isinstance(frame, Canvass) and not frame.is_trial and self._has_master(now, frame.sender):
-            return  # a quorum was asked before, and this replica heard of its master since: the candidate is late
+        if isinstance(frame, Canvass) and not frame.is_trial and self._withholds_vote(now, frame.sender):
+            return  # a quorum was asked before, and this replica heard of a master since: the candidate is late
         if self.ballot.observe(frame.epoch):
             self.outgoing.write_hard_state(self.ballot.state)
             self._follow(now, "", f"{frame.sender} is in epoch {frame.epoch}")
@@ -241,7 +239,7 @@ class Replica:
                     self.slave.confirm(frame, self.log.commit_index, agreed=False)
                     return
                 assert self.mastery is None, f"{frame.sender} and {self.name} are both masters of epoch {self.epoch}"
-                self._heard_at_ns = now
+                self.allegiance.hear(now)
                 if self.master != frame.sender or self.role is Role.CANDIDATE:
                     self._follow(now, frame.sender, f"{frame.sender} is the master of epoch {frame.epoch}")
                 self.sleep(now)
@@ -264,7 +262,7 @@ class Replica:
                 self.producers.receive_relayed(now, queue, write)
             case Farewell():
                 if self.mastery is None and frame.epoch == self.epoch and frame.sender == self.master:
-                    self._heard_at_ns = None  # it delivers nothing more: nobody need wait for its time-out
+                    self.allegiance.end()  # it delivers nothing more: no replica need wait for its time-out
                     self._become(now, self.role, "", f"{frame.sender} leaves")
                     self.sleep(now)
                     if frame.successor == self.name and self.role is Role.SLAVE:
@@ -373,7 +371,8 @@ class Replica:
     def _follow(self, now: Nanoseconds, master: str, reason: str) -> None:
         """Be a slave, or the learner that it is."""
         if self.mastery is not None:
-            self.mastery = self._heard_at_ns = None
+            self.mastery = None
+            self.allegiance.end()
             self.compaction.forget_capture()
             self.clients.step_down()
             self.producers.stage_again(now, self.follower.step_down(now, self.log))

@@ -53,7 +53,7 @@ def status_of(replica: Replica, now: Nanoseconds, replica_count: int, note: str 
         has_quorum = mastery.has_quorum(now)
         lag_count = log.last_index - min((peer.match_index for peer in mastery.progress), default=log.last_index)
     elif replica.master:
-        has_quorum = not replica.has_lost_master(now)
+        has_quorum = not replica.allegiance.has_lost_master(now)
     reason = replica.reason
     return ReplicationStatus(
         role=replica.role.value,

@@ -1,6 +1,6 @@
 """Replicas that are broken on purpose, each in one rule: what tests of the protocol must catch.
 
-Nine of them are the classical ones, which random faults find soon; the next four need a schedule of their own; the
+Nine of them are the classical ones, which random faults find soon; the next six need a schedule of their own; the
 others are mistakes that were made, or nearly. `MUTANTS` names them; each is applied by a `MonkeyPatch`. The tests of
 simulated worlds catch them, too.
 """
@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from qsctl.core.high_availability import configuration, learner, log, mastery, producers, progress, staging
+from qsctl.core.high_availability.allegiance import Allegiance
 from qsctl.core.high_availability.ballot import Ballot, HardState
 from qsctl.core.high_availability.clients import Clients
 from qsctl.core.high_availability.configuration import Configuration
@@ -150,7 +151,7 @@ def rejects_a_logged_sample(patch: pytest.MonkeyPatch) -> None:
         replica = self._replica
         if (
             replica.mastery is None
-            and replica.has_lost_master(now)
+            and replica.allegiance.has_lost_master(now)
             and write.identity not in queue.held.known
             and replica.log.uncommitted_index(queue.name, write.identity)
         ):
@@ -343,6 +344,21 @@ def leads_on_when_its_clock_is_set_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replica, "lose_time", lambda self, now: None)
 
 
+def votes_at_once_after_a_restart(patch: pytest.MonkeyPatch) -> None:
+    """A process knows nothing of what the one before it confirmed, and votes as if that had been nothing."""
+    patch.setattr(Allegiance, "start", lambda self, now: None)
+
+
+def votes_at_once_in_a_later_epoch(patch: pytest.MonkeyPatch) -> None:
+    """A voter that learns of a later epoch owes the master that it followed nothing more."""
+    withholds_vote = Replica._withholds_vote
+
+    def withholds(self: Replica, now: int, candidate: str) -> bool:
+        return withholds_vote(self, now, candidate) and (self.mastery is not None or self.master != "")
+
+    patch.setattr(Replica, "_withholds_vote", withholds)
+
+
 FOUND_BY_RANDOM_FAULTS: Final[dict[str, Mutant]] = {
     "acknowledges on append": acknowledges_on_append,
     "acknowledges before the sync": acknowledges_before_the_sync,
@@ -361,6 +377,7 @@ FOUND_BY_SCHEDULES: Final[dict[str, Mutant]] = {
     "dispatches before its own entry": dispatches_before_its_own_entry,
     "compares by length": compares_by_length,
     "leads on when its clock is set back": leads_on_when_its_clock_is_set_back,
+    "votes at once after a restart": votes_at_once_after_a_restart,
 }
 
 OTHERS: Final[dict[str, Mutant]] = {
@@ -374,6 +391,7 @@ OTHERS: Final[dict[str, Mutant]] = {
     "moves dead letters in two steps": moves_dead_letters_in_two_steps,
     "sends assignments at once": sends_assignments_at_once,
     "stands still while its clock is set back": stands_still_while_its_clock_is_set_back,
+    "votes at once in a later epoch": votes_at_once_in_a_later_epoch,
 }
 
 MUTANTS: Final[dict[str, Mutant]] = FOUND_BY_RANDOM_FAULTS | FOUND_BY_SCHEDULES | OTHERS

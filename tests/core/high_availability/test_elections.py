@@ -22,15 +22,16 @@ from tests.core.high_availability.cluster import (
 
 
 def ask(cluster: Cluster, voter: Process, candidate: str, epoch: int, last: tuple[int, int], *, trial: bool) -> bool:
-    """Whether a voter grants its vote, once that is durable."""
+    """Whether a voter grants its vote, once that is durable; one that leaves an election alone says nothing."""
     stream = voter.replica.stream
     voter.run(cluster.now, frames=[Canvass(stream, candidate, epoch - trial, epoch, *last, trial)])
-    (granted,) = [
+    answers = [
         frame.granted
         for recipient, frame in voter.member.pop_frames()
         if isinstance(frame, Vote) and recipient == candidate
     ]
-    return granted
+    assert len(answers) <= 1
+    return answers == [True]
 
 
 def test_one_of_three_becomes_master_and_commits_a_sample_at_a_quorum() -> None:
@@ -73,6 +74,7 @@ def test_a_voter_votes_once_an_epoch_also_after_a_restart() -> None:
     voter.crash()
     voter.start(cluster.now)
     assert voter.stores["P/S/orders"].hard_state == HardState(1, "a")
+    cluster.now += TIMEOUT_NS + STEP_NS  # before, it votes for nobody
     assert not ask(cluster, voter, "b", 1, (0, 0), trial=False)
     assert ask(cluster, voter, "b", 2, (0, 0), trial=False)
 
@@ -115,6 +117,43 @@ def test_who_hears_its_master_votes_for_no_other() -> None:
     voter.run(cluster.now, frames=[Canvass(voter.replica.stream, other.name, 2, 2, 9, 9, False)])
     assert voter.replica.epoch == 1
     assert voter.replica.ballot.state.vote == master.name
+
+
+def test_a_voter_that_restarts_withholds_its_vote_as_long_as_a_master_may_count_on_it() -> None:
+    """The process before may have confirmed something that the master has yet to hear of."""
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.run_for(TIMEOUT_NS)
+    voter, other = (process for process in cluster if process is not master)
+    voter.crash()
+    voter.start(cluster.now)
+    started_at = cluster.now
+    for passed_ns in (0, TIMEOUT_NS // 2, TIMEOUT_NS):
+        cluster.now = started_at + passed_ns
+        assert not ask(cluster, voter, other.name, 2, (9, 9), trial=True)
+        assert not ask(cluster, voter, other.name, 2, (9, 9), trial=False)
+        assert voter.replica.epoch == 1
+    cluster.now = started_at + TIMEOUT_NS + STEP_NS
+    assert ask(cluster, voter, other.name, 2, (9, 9), trial=True)
+    assert ask(cluster, voter, other.name, 2, (9, 9), trial=False)
+
+
+def test_a_new_replica_votes_at_once() -> None:
+    cluster = Cluster(3)
+    assert ask(cluster, cluster["c"], "a", 1, (0, 0), trial=True)
+
+
+def test_a_voter_that_learns_of_a_later_epoch_withholds_its_vote_all_the_same() -> None:
+    """What it confirmed before may be on its way to the master."""
+    cluster = Cluster(3)
+    master = cluster.elect()
+    cluster.run_for(TIMEOUT_NS)
+    voter, other = (process for process in cluster if process is not master)
+    voter.run(cluster.now, frames=[Vote(voter.replica.stream, other.name, 2, 2, True, False)])
+    assert (voter.replica.epoch, voter.replica.master) == (2, "")
+    assert not ask(cluster, voter, other.name, 2, (9, 9), trial=False)
+    cluster.now += TIMEOUT_NS + STEP_NS
+    assert ask(cluster, voter, other.name, 2, (9, 9), trial=False)
 
 
 def test_a_replica_that_was_cut_off_comes_back_without_deposing_the_master() -> None:

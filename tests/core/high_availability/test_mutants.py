@@ -55,6 +55,12 @@ BY_TEST: Final[dict[str, Callable[[], object]]] = {
     "leads on when its clock is set back": (
         test_elections.test_a_master_that_was_paused_while_its_clock_was_set_back_leads_no_more
     ),
+    "votes at once after a restart": (
+        test_elections.test_a_voter_that_restarts_withholds_its_vote_as_long_as_a_master_may_count_on_it
+    ),
+    "votes at once in a later epoch": (
+        test_elections.test_a_voter_that_learns_of_a_later_epoch_withholds_its_vote_all_the_same
+    ),
     "moves dead letters in two steps": test_replay.test_every_prefix_of_a_log_replays_to_the_state_that_wrote_it,
 }
 

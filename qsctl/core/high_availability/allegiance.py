@@ -1,0 +1,49 @@
+"""What a replica heard of its master, and the vote that it withholds from others for that [QS 7.1.2].
+
+Decides: when a replica takes its master for lost, and how long it votes for no other.
+
+A master delivers as long as a quorum confirmed what it sent within `master_timeout`. That no other delivers meanwhile
+rests on this: whoever confirms something votes for no other within `master_timeout`, whatever else it hears, and be it
+of a later epoch; and a later master needs the vote of one of that quorum. A process does not know what the one before
+it confirmed, so that it withholds its vote from its start on. Clocks may differ, but must run alike: one that is set
+back is `steady_time`'s matter.
+"""
+
+from __future__ import annotations
+
+from qsctl.instant import Nanoseconds
+
+
+class Allegiance:
+    """One replica's, to the master that it follows.
+
+    Args:
+        master_timeout_ns: the setting.
+    """
+
+    def __init__(self, master_timeout_ns: Nanoseconds) -> None:
+        self._timeout_ns = master_timeout_ns
+        self._heard_at_ns: Nanoseconds | None = None
+        """When there was a sign of a master; None: never, or it leads no more."""
+        self._bound_at_ns: Nanoseconds | None = None
+        """When it confirmed something at the latest, as far as it can know."""
+
+    def start(self, now: Nanoseconds) -> None:
+        """Withhold the vote: the process before this one may have confirmed something just now."""
+        self._bound_at_ns = now
+
+    def hear(self, now: Nanoseconds) -> None:
+        """Note a sign of the master, which will be confirmed."""
+        self._heard_at_ns = self._bound_at_ns = now
+
+    def end(self) -> None:
+        """Owe nothing more: the master does not lead any more, or was this replica."""
+        self._heard_at_ns = self._bound_at_ns = None
+
+    def has_lost_master(self, now: Nanoseconds) -> bool:
+        """Whether there was no sign of a master for `master_timeout`."""
+        return self._heard_at_ns is None or now - self._heard_at_ns > self._timeout_ns
+
+    def withholds_vote(self, now: Nanoseconds) -> bool:
+        """Whether a master may still deliver for what this replica confirmed."""
+        return self._bound_at_ns is not None and now - self._bound_at_ns <= self._timeout_ns
