@@ -262,7 +262,7 @@ class Checkpoints:
             yield
         for index, positions in sorted(self._data.held_in(self._data.sparse()).items()):
             still_held = [each for each in positions if self._data.is_held_in(index, each)]
-            if still_held:
+            if still_held or self._data.is_newest(index):  # any other one in which nothing is held is deleted
                 self._data.rewrite(index, still_held)
                 yield
         self._data.stray_files.clear()

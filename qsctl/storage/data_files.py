@@ -95,6 +95,10 @@ class DataFiles:
         location = self.locations.get(position)
         return location is not None and location >> OFFSET_BITS == index
 
+    def is_newest(self, index: int) -> bool:
+        """Whether it is the file that stays, whatever is held in it."""
+        return index == self.log.last_index
+
     def place(self, location: int) -> tuple[int, int]:
         """File index and offset of a location."""
         return location >> OFFSET_BITS, location & OFFSET_MASK
