@@ -239,46 +239,6 @@ def test_a_foreign_file_is_told_and_kept(tmp_path: Path) -> None:
     assert file_of(tmp_path, "m").with_name("QSOrder@S@0@qsctl_m0.db.damaged").read_bytes() == b"not ours" * 50
 
 
-def test_compacting_sets_damaged_files_aside_and_tells_where(tmp_path: Path) -> None:
-    filled(tmp_path)
-    for letter in "dm":
-        flip(file_of(tmp_path, letter), HEADER_SIZE_BYTES + FRAME_HEADER.size + 9)
-    store = opened(tmp_path)
-    kept = list(store.load())
-    store.compact(kept)
-    assert {report.kept_as and report.kept_as.name for report in store.damage if report.size_bytes} == {
-        "QSOrder@S@0@qsctl_d0.db.damaged",
-        "QSOrder@S@0@qsctl_m0.db.damaged",
-    }
-    store.close()
-    again = opened(tmp_path)
-    assert list(again.load()) == kept
-    assert not again.damage
-    again.close()
-
-
-def test_a_damaged_file_of_user_data_in_which_nothing_is_held_is_told_once(tmp_path: Path) -> None:
-    """The newest file stays, for the next sample may go there: its damage must not."""
-    filled(tmp_path)
-    store = opened(tmp_path)
-    store.append([removed(position) for position in range(10)])
-    store.close()
-    flip(file_of(tmp_path, "d"), HEADER_SIZE_BYTES + FRAME_HEADER.size + 9)
-    store = opened(tmp_path)
-    assert store.damage
-    store.compact([])
-    store.close()
-    assert file_of(tmp_path, "d").with_name("QSOrder@S@0@qsctl_d0.db.damaged").exists()
-    again = opened(tmp_path)
-    assert not again.damage
-    again.append([enqueued(10)])
-    again.close()
-    last = opened(tmp_path)
-    assert positions(list(last.load())) == [10]
-    assert not last.damage
-    last.close()
-
-
 def test_a_crash_before_a_compaction_is_done_leaves_the_old_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
