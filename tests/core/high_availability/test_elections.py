@@ -74,7 +74,7 @@ def test_a_voter_votes_once_an_epoch_also_after_a_restart() -> None:
     voter.crash()
     voter.start(cluster.now)
     assert voter.stores["P/S/orders"].hard_state == HardState(1, "a")
-    cluster.now += TIMEOUT_NS + STEP_NS  # before, it votes for nobody
+    cluster.now += TIMEOUT_NS + STEP_NS  # before, it withholds its vote
     assert not ask(cluster, voter, "b", 1, (0, 0), trial=False)
     assert ask(cluster, voter, "b", 2, (0, 0), trial=False)
 
