@@ -3,10 +3,10 @@
 Decides: when a replica takes its master for lost, and how long it votes for no other.
 
 A master delivers as long as a quorum confirmed what it sent within `master_timeout`. That no other delivers meanwhile
-rests on this: a replica that confirms something votes for no other within `master_timeout`, whatever else it hears, be it
-of a later epoch; and a later master needs the vote of one of that quorum. A process does not know what the one before
-it confirmed, so that it withholds its vote from its start on. Clocks may differ, but must run alike: one that is set
-back is `steady_time`'s matter.
+rests on this: a replica that confirms something votes for no other within `master_timeout`, whatever else it hears, be
+it of a later epoch; and a later master needs the vote of one of that quorum. A process does not know what the one
+before it confirmed, so that it withholds its vote from its start on. Clocks may differ, but must run alike: one that is
+set back is `steady_time`'s matter.
 """
 
 from __future__ import annotations
