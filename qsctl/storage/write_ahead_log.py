@@ -330,7 +330,8 @@ class WriteAheadLog:
         if files and files[0] > content.oldest_file:
             what = "the file is missing, and every record in it"
             log.damage.append(DamageReport(log.path(files[0] - 1), 0, 0, DamageKind.UNREADABLE, what))
-        self._oldest_file = content.oldest_file
+        # What is missing was reported: from the next group on the log says that it is not needed.
+        self._oldest_file = max([content.oldest_file, *files[:1]])
         for stream in content.streams.values():
             if stream.number not in self._changed:
                 self.streams[stream.number] = stream

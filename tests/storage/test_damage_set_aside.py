@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from qsctl.config.filesystem import FilesystemSettings
 from qsctl.storage.frames import FRAME_HEADER
 from qsctl.storage.segment_file import HEADER_SIZE_BYTES
 from tests.storage.contract import enqueued, removed
+from tests.storage.test_logged import WithItsLog
 from tests.storage.test_segment_damage import file_of, filled, flip, opened, positions
 
 
@@ -48,3 +50,23 @@ def test_a_damaged_file_of_user_data_in_which_nothing_is_held_is_reported_once(t
     assert positions(list(last.load())) == [10]
     assert not last.damage
     last.close()
+
+
+def test_a_file_of_the_log_that_is_missing_is_reported_once(tmp_path: Path) -> None:
+    in_small_files = FilesystemSettings(file_max_size_kb=0)
+    store = WithItsLog(tmp_path, in_small_files)
+    for position in range(3):
+        store.append([enqueued(position)])
+    oldest, *rest = store.log.files
+    assert rest
+    missing = store.log.path(oldest)
+    store.close()
+    missing.unlink()
+    store = WithItsLog(tmp_path, in_small_files)
+    assert [report.file for report in store.log.damage] == [missing]
+    kept = list(store.load())
+    store.close()
+    again = WithItsLog(tmp_path, in_small_files)
+    assert not again.log.damage
+    assert list(again.load()) == kept
+    again.close()
