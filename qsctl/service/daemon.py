@@ -37,13 +37,16 @@ from qsctl.service.open_service import (
 from qsctl.service.places import places_of
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.recording.reporting import Reporting
-from qsctl.service.replication import Replication
+from qsctl.service.replication import Replication, leave_out_payloads
 from qsctl.service.steady_clock import steady_clock
 from qsctl.service.sync_thread import QUICK_SYNC_S
 from qsctl.transport.dds.service_transport import CommandSource, ServiceTransport
 
 IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 """The longest sleep: a signal is acted on after it at the latest."""
+
+POLLS_BEFORE_LETTERS_MAX: Final = 8
+"""Shares of samples that are read before other replicas are listened to: twice a producer's window."""
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long the thread that stores may wait for the interpreter while the service works."""
@@ -193,8 +196,7 @@ class Daemon:
 
     def _serve(self) -> None:
         while not self.stop_cause and not self.engine.hosted.shutting_down:
-            inbox = self._poll()
-            hears = self._replication is not None and self._replication.receive()
+            inbox, hears = (self._poll(), False) if self._replication is None else self._hear(self._replication)
             deadline = self._loop.next_deadline()
             now = self._loop.clock()
             if inbox or hears or (deadline is not None and deadline <= now):
@@ -217,6 +219,22 @@ class Daemon:
             self.transport.wait(IDLE_NS if deadline is None else max(0, min(IDLE_NS, deadline - now)))
             if self._loop.clock() - now >= IDLE_NS:
                 self._loop.rest()
+
+    def _hear(self, replication: Replication) -> tuple[list[Inbound], bool]:
+        """Process the other replicas' letters; return what has come for the engine, and whether there was a letter.
+
+        Samples that were sent here before a letter that leaves out their payloads are read and stepped first: else it
+        is refused, and the master sends all of that again, with the payloads.
+        """
+        letters = replication.poll()
+        inbox = self._poll()
+        if leave_out_payloads(letters):
+            for _ in range(POLLS_BEFORE_LETTERS_MAX):
+                if not inbox:
+                    break
+                self._loop.begin(inbox)
+                inbox = self._poll()
+        return inbox, replication.receive(letters)
 
     def _poll(self) -> list[Inbound]:
         """Return what has come for the engine; what is about recordings or the configuration is answered here."""
@@ -310,7 +328,7 @@ class Daemon:
             if not (inbox or self.unanswered_count or self.engine.answers.is_answering or self.transport.is_draining):
                 break
             if self._replication is not None:
-                self._replication.receive()
+                self._replication.receive(self._replication.poll())
             self._loop.begin(inbox)
             for released in self._loop.pop_finished():
                 self._hand_on(released)
@@ -338,7 +356,7 @@ class Daemon:
 
     def _turn_on_leaving(self) -> None:
         assert self._replication is not None, "it is a member"
-        self._replication.receive()
+        self._replication.receive(self._replication.poll())
         self._loop.begin(self.transport.poll())
         for released in self._loop.pop_finished():
             self._hand_on(released)

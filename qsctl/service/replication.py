@@ -16,7 +16,7 @@ from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM
 from qsctl.core.high_availability.configuration import Configuration
-from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability.frames import Entries, Frame
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.roles import RoleChanged
 from qsctl.errors import Damaged
@@ -27,7 +27,7 @@ from qsctl.service.membership import Membership
 from qsctl.service.named_configuration import differences, in_one_line
 from qsctl.service.replica_writes import ReplicaWrites
 from qsctl.service.stores import Stores
-from qsctl.transport.dds.replica_link import ReplicaLink, link_qos
+from qsctl.transport.dds.replica_link import Received, ReplicaLink, link_qos
 from qsctl.transport.dds.service_transport import ServiceTransport
 
 _QUEUES: Final = ""
@@ -116,12 +116,15 @@ class Replication:
 
     # A turn of the driver.
 
-    def receive(self) -> bool:
+    def poll(self) -> list[Received]:
+        """Return the letters that have come, for `receive`."""
+        return [each for link in self._links.values() for each in link.poll()]
+
+    def receive(self, letters: Sequence[Received]) -> bool:
         """Process what the others sent, and who came or went; whether there was something."""
         now = self._clock()
         self._look(now)
-        received = [each for link in self._links.values() for each in link.poll()]
-        for sender, letter in received:
+        for sender, letter in letters:
             if self._is_silent:
                 continue
             if not self.membership.agrees(letter.members):
@@ -130,7 +133,7 @@ class Replication:
             if self.membership.learn(letter.members):
                 self._adopt()
             self.member.receive_frames(now, letter.frames)
-        return bool(received)
+        return bool(letters)
 
     def go_on(self, *, waits: bool = False) -> None:
         """Write what the replicas have to write, and let leave what may."""
@@ -261,3 +264,12 @@ class Replication:
         if now - self._complaints.get(event, -REPORTED_AGAIN_AFTER_NS) >= REPORTED_AGAIN_AFTER_NS:
             self._complaints[event] = now
             self._log.error(event, members_known=list(self.membership.names), **fields)
+
+
+def leave_out_payloads(letters: Sequence[Received]) -> bool:
+    """Whether there are entries among the letters without the payloads that producers sent to all replicas."""
+    return any(
+        isinstance(frame, Entries) and frame.lacks_payloads and frame.records
+        for each in letters
+        for frame in each.letter.frames
+    )
