@@ -15,10 +15,10 @@ from qsctl.core.queue.settings import (
 from qsctl.core.settings import DomainParticipantSettings, ServiceSettings, SharedSubscriberSettings
 from qsctl.instant import INFINITE_NS, MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
 from qsctl.sim.scenario.scenario import (
-    ConstantSize,
     Model,
     PoissonArrivals,
     Scenario,
+    UniformSize,
     Workload,
     WorkloadConsumer,
     WorkloadProducer,
@@ -48,7 +48,7 @@ def world(
     consumers += [WorkloadConsumer(each.name, PoissonArrivals(60.0)) for each in hosted if each.is_dead_letter]
     workload = Workload(
         service,
-        (WorkloadProducer("Orders", PoissonArrivals(rate), ConstantSize(32), 2, lifespan_ns, 16),),
+        (WorkloadProducer("Orders", PoissonArrivals(rate), UniformSize(16, 112), 2, lifespan_ns, 16),),
         tuple(consumers),
         delay_ns=200 * MICROSECOND_NS,
         sync_ns=2 * MILLISECOND_NS,

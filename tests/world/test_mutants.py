@@ -30,6 +30,7 @@ BY_SEARCH: list[tuple[mutants.Mutant, Callable[[int], Scenario]]] = [
     (mutants.counts_half_as_a_quorum, kinds.four),
     (mutants.votes_after_the_loss_of_its_log, kinds.volatile),
     (mutants.sends_assignments_at_once, kinds.three),
+    (mutants.confirms_without_the_payload, kinds.three),
     (mutants.carries_commands_out_as_they_come, kinds.administered),
     (mutants.follows_commands_that_are_not_committed, kinds.administered),
     (mutants.takes_a_queue_for_the_one_before_it, kinds.administered),

@@ -13,10 +13,13 @@ from qsctl.core.high_availability.followed import Followed
 from qsctl.core.high_availability.log import LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability.outgoing import Outgoing
 
-COMPACTED_OVER_COUNT: Final = 8_192
+COMPACTED_OVER_COUNT: Final = 16_384
 """Entries that a log keeps before it is compacted, or twice what the queues hold if that is more."""
 
-KEPT_FOR_OTHERS_TIMES: Final = 8
+COMPACTED_OVER_BYTES: Final = 64 * 1024 * 1024
+"""Fewer are kept where so many octets of payload came with them: all of them are in memory."""
+
+KEPT_FOR_OTHERS_TIMES: Final = 4
 """So many times as many are kept for a replica that is there and behind."""
 
 
@@ -35,6 +38,8 @@ class Compaction:
         self._follower = follower
         self._outgoing = outgoing
         self._over_count = over_count
+        self._over_bytes = COMPACTED_OVER_BYTES
+        """Octets of payload, as the log counts them, with which it is compacted next."""
         self._capture: LogSnapshot | None = None
 
     def compact(self, index: int) -> None:
@@ -60,10 +65,13 @@ class Compaction:
         self._capture = None
 
     def _is_worth_it(self, index: int) -> bool:
-        return index - self._log.base.index > max(self._over_count, 2 * self._follower.held_count())
+        count = index - self._log.base.index
+        is_long = count > self._over_count or self._log.appended_bytes > self._over_bytes
+        return is_long and count > 2 * self._follower.held_count()
 
     def _snapshot(self, index: int) -> LogSnapshot:
         epoch = self._log.epoch_at(index)
+        self._over_bytes = self._log.appended_bytes + COMPACTED_OVER_BYTES
         return LogSnapshot(index, epoch, self._follower.snapshot(epoch))
 
     def _replace(self, snapshot: LogSnapshot) -> None:

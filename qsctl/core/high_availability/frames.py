@@ -13,6 +13,7 @@ import msgspec
 
 from qsctl.core.messages import Write
 from qsctl.core.records import QueueRecord
+from qsctl.identity import Count, SampleIdentity
 from qsctl.instant import Nanoseconds
 
 
@@ -42,11 +43,26 @@ class Vote(msgspec.Struct, frozen=True, array_like=True, tag="vote", gc=False):
     granted: bool
 
 
+class Ordered(msgspec.Struct, frozen=True, array_like=True, tag=23, gc=False):
+    """The entry of a sample that its producer sends to all replicas directly: what the master decided about it."""
+
+    queue: str
+    position: Count
+    identity: SampleIdentity
+    enqueued_at_ns: Nanoseconds
+    expires_at_ns: Nanoseconds
+    flags: int
+
+
+Entry: TypeAlias = QueueRecord | Ordered
+"""An entry on its way."""
+
+
 class Entries(msgspec.Struct, frozen=True, array_like=True, tag="entries", gc=False):
     """Entries of the master's log behind `previous_index`; without any it only says that the master is there.
 
-    With `lacks_payloads` the payloads of samples are left out that their producers send to all replicas directly; a
-    receiver that lacks one says so. `sent_at_ns` is the instant on the master's clock.
+    With `lacks_payloads` some are `Ordered`, and the receiver has the rest of these samples from their producers; one
+    that lacks it says so. `sent_at_ns` is the instant on the master's clock.
     """
 
     stream: str
@@ -54,7 +70,7 @@ class Entries(msgspec.Struct, frozen=True, array_like=True, tag="entries", gc=Fa
     epoch: int
     previous_index: int
     previous_epoch: int
-    records: tuple[QueueRecord, ...]
+    records: tuple[Entry, ...]
     commit_index: int
     sent_at_ns: Nanoseconds
     lacks_payloads: bool = False

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from qsctl.core.high_availability.frames import Entry
 from qsctl.core.records import Enqueued, EpochBegan, QueueRecord
 from qsctl.identity import SampleIdentity
 
@@ -47,6 +48,8 @@ class ReplicatedLog:
 
     def __init__(self, base: LogSnapshot = EMPTY) -> None:
         self._taken_back: OrderedDict[tuple[str, SampleIdentity], int] = OrderedDict()
+        self.appended_bytes = 0
+        """Octets of payload in all records that were ever appended here."""
         self._begin(base)
 
     def _begin(self, base: LogSnapshot) -> None:
@@ -114,12 +117,13 @@ class ReplicatedLog:
                 self._epochs.append(record.epoch)
             elif type(record) is Enqueued:
                 self._uncommitted[record.queue, record.identity] = index
+                self.appended_bytes += len(record.payload)
         self._records += records
 
-    def first_conflict(self, first_index: int, records: Sequence[QueueRecord], previous_epoch: int) -> int:
-        """Return the first index from which these records are not in the log; behind the last of them: all are."""
+    def first_conflict(self, first_index: int, entries: Sequence[Entry], previous_epoch: int) -> int:
+        """Return the first index from which these entries are not in the log; behind the last of them: all are."""
         epoch, index = previous_epoch, first_index
-        for record in records:
+        for record in entries:
             if type(record) is EpochBegan:
                 epoch = record.epoch
             if index > self.last_index or (index > self.base.index and self.epoch_at(index) != epoch):
@@ -151,8 +155,10 @@ class ReplicatedLog:
         records = self.records_from(self.commit_index + 1, index - self.commit_index)
         for record in records:
             if type(record) is Enqueued:
-                self._uncommitted.pop((record.queue, record.identity), None)
-                self._taken_back.pop((record.queue, record.identity), None)
+                key = (record.queue, record.identity)
+                self._uncommitted.pop(key, None)
+                if self._taken_back:
+                    self._taken_back.pop(key, None)
         self.commit_index += len(records)
         return records
 

@@ -90,7 +90,7 @@ class Slave:
         records = log.commit(index)
         replica.follower.follow(log, index)
         replica.clients.commit(index)
-        for record in records:
-            if isinstance(record, ReplicaRejoined) and record.replica == replica.name:
+        for record in [each for each in records if type(each) is ReplicaRejoined]:
+            if record.replica == replica.name:
                 replica.rejoin(now, record)
         replica.compaction.compact(index)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
-import msgspec
-
+from qsctl.core.high_availability.frames import Entry, Ordered
 from qsctl.core.messages import SampleFlag, Write
 from qsctl.core.records import Enqueued, QueueRecord
 from qsctl.identity import SampleIdentity
@@ -29,11 +28,8 @@ Key = tuple[str, SampleIdentity]
 """A queue, by its full name, and a sample."""
 
 
-class Staged(NamedTuple):
-    """A sample that waits, and since when."""
-
-    write: Write
-    received_at_ns: Nanoseconds
+Staged: TypeAlias = tuple[Write, Nanoseconds]
+"""A sample that waits, and since when."""
 
 
 class Staging:
@@ -60,12 +56,12 @@ class Staging:
 
     def stage(self, now: Nanoseconds, queue: str, write: Write) -> None:
         """Let a sample wait; a second time changes nothing."""
-        self._staged.setdefault((queue, write.identity), Staged(write, now))
+        self._staged.setdefault((queue, write.identity), (write, now))
 
     def unstage_all(self) -> list[tuple[str, Write]]:
         """Let all go, in the order in which they came; give them with their queues."""
         staged, self._staged = self._staged, OrderedDict()
-        return [(queue, each.write) for (queue, _), each in staged.items()]
+        return [(queue, write) for (queue, _), (write, _) in staged.items()]
 
     def refuse(self, queue: str, identity: SampleIdentity) -> int:
         """Never take up a sample again as far as it was written by now; return the latest attempt."""
@@ -83,52 +79,78 @@ class Staging:
 
     def next_deadline(self) -> Nanoseconds:
         """When the next sample has waited long enough."""
-        for staged in self._staged.values():
-            return later(staged.received_at_ns, self._sample_timeout_ns)
+        for _, received_at_ns in self._staged.values():
+            return later(received_at_ns, self._sample_timeout_ns)
         return INFINITE_NS
 
     def overdue(self, now: Nanoseconds) -> list[tuple[str, Write]]:
         """Let go what has waited `sample_timeout`; give it."""
         late: list[tuple[str, Write]] = []
         while self._staged and self.next_deadline() <= now:
-            (queue, _), staged = self._staged.popitem(last=False)
-            late.append((queue, staged.write))
+            (queue, _), (write, _) = self._staged.popitem(last=False)
+            late.append((queue, write))
         return late
 
-    def take(self, records: Sequence[QueueRecord]) -> tuple[list[QueueRecord], list[int]]:
-        """Let go of the samples of entries, up to the first whose payload is in neither.
+    def take(self, entries: Sequence[Entry]) -> tuple[list[QueueRecord], list[int]]:
+        """Let go of the samples of entries, up to the first of which neither has the payload.
 
         Returns:
-            Those entries, with their payloads; and the places in them of samples that are to be passed on, which came
-            here alone perhaps.
+            The records of those entries; and the places in them of samples that are to be passed on, which came here
+            alone perhaps.
         """
         taken: list[QueueRecord] = []
         passed_on: list[int] = []
         unstage = self._staged.pop
-        for record in records:
-            if type(record) is Enqueued:
-                staged = unstage((record.queue, record.identity), None)
-                if staged is not None:
-                    write = staged.write
-                    if record.payload_from is not None:
-                        record = msgspec.structs.replace(record, payload=write.payload, payload_from=None)
-                    if write.flags & REPLICATE:
-                        passed_on.append(len(taken))
-                elif record.payload_from is not None:
+        for entry in entries:
+            if isinstance(entry, Ordered):
+                staged = unstage((entry.queue, entry.identity), None)
+                if staged is None:
                     break
-            taken.append(record)
+                write = staged[0]
+                if write.flags & REPLICATE:
+                    passed_on.append(len(taken))
+                taken.append(_enqueued(entry, write))
+                continue
+            if type(entry) is Enqueued:
+                staged = unstage((entry.queue, entry.identity), None)
+                if staged is not None and staged[0].flags & REPLICATE:
+                    passed_on.append(len(taken))
+            taken.append(entry)
         return taken, passed_on
 
 
-def without_payloads(records: Sequence[QueueRecord]) -> tuple[QueueRecord, ...]:
-    """Return the records less the payloads that replicas had from the producers."""
+def without_payloads(records: Sequence[QueueRecord]) -> tuple[Entry, ...]:
+    """Return the records as entries, less what replicas had from the producers."""
     return tuple(
-        msgspec.structs.replace(record, payload=b"", payload_from=(record.queue, record.position))
+        Ordered(
+            record.queue,
+            record.position,
+            record.identity,
+            record.enqueued_at_ns,
+            record.expires_at_ns,
+            record.flags,
+        )
         if type(record) is Enqueued
         and record.dead_letter_reason is None
         and len(record.payload) > WITHOUT_PAYLOAD_OVER_BYTES
         else record
         for record in records
+    )
+
+
+def _enqueued(ordered: Ordered, write: Write) -> Enqueued:
+    return Enqueued(
+        ordered.queue,
+        ordered.position,
+        write.identity,
+        ordered.enqueued_at_ns,
+        ordered.expires_at_ns,
+        write.source_guid,
+        write.related_source_guid,
+        write.related_identity,
+        write.related_reader_guid,
+        ordered.flags,
+        payload=write.payload,
     )
 
 

@@ -18,6 +18,7 @@ from qsctl.core.high_availability.frames import (
     Canvass,
     Confirmed,
     Entries,
+    Entry,
     Farewell,
     Frame,
     Relayed,
@@ -25,7 +26,7 @@ from qsctl.core.high_availability.frames import (
     Snapshot,
     Vote,
 )
-from qsctl.core.records import ConfigurationKnown, EpochBegan, QueueRecord
+from qsctl.core.records import ConfigurationKnown, EpochBegan
 from qsctl.errors import QsctlError
 from qsctl.identity import GUID_SIZE_BYTES
 from qsctl.transport.dds.boundary import Malformed
@@ -176,7 +177,7 @@ def _check_guids(*guids: bytes) -> None:
             raise Malformed(f"a GUID of {len(guid)} octets")
 
 
-def _check_records(records: Sequence[QueueRecord], epoch: int) -> None:
+def _check_records(records: Sequence[Entry], epoch: int) -> None:
     latest = 0
     for record in records:
         if type(record) is EpochBegan:

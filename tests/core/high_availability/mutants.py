@@ -20,7 +20,7 @@ from qsctl.core.high_availability.clients import Clients
 from qsctl.core.high_availability.configuration import Configuration
 from qsctl.core.high_availability.configuration_follower import ConfigurationFollower
 from qsctl.core.high_availability.follower import Follower
-from qsctl.core.high_availability.frames import Confirmed, Entries, Frame
+from qsctl.core.high_availability.frames import Confirmed, Entries, Entry, Frame, Ordered
 from qsctl.core.high_availability.log import LastEntry, LogSnapshot, ReplicatedLog
 from qsctl.core.high_availability.outgoing import Outgoing
 from qsctl.core.high_availability.replica import Replica
@@ -214,15 +214,16 @@ def confirms_without_the_payload(patch: pytest.MonkeyPatch) -> None:
     """A slave takes an entry for whole whose payload it never got."""
     take = staging.Staging.take
 
-    def take_with_nothing(self: staging.Staging, records: Sequence[QueueRecord]) -> tuple[list[QueueRecord], list[int]]:
-        taken, passed_on = take(self, records)
+    def take_with_nothing(self: staging.Staging, entries: Sequence[Entry]) -> tuple[list[QueueRecord], list[int]]:
+        taken, passed_on = take(self, entries)
         return taken + [
-            msgspec.structs.replace(record, payload_from=None) if isinstance(record, Enqueued) else record
-            for record in records[len(taken) :]
+            Enqueued(each.queue, each.position, each.identity, each.enqueued_at_ns, each.expires_at_ns)
+            if isinstance(each, Ordered)
+            else each
+            for each in entries[len(taken) :]
         ], passed_on
 
     patch.setattr(staging.Staging, "take", take_with_nothing)
-    patch.setattr(staging, "WITHOUT_PAYLOAD_OVER_BYTES", 0)
 
 
 def forgets_that_it_forgot(patch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from qsctl.core.high_availability.frames import Frame
+from qsctl.core.high_availability.staging import WITHOUT_PAYLOAD_OVER_BYTES
 from qsctl.core.messages import Acknowledgment, AckResponse, Delivery, SampleFlag, WriteAcknowledgment
 from qsctl.core.records import QueueRecord
 from tests.core.high_availability.cluster import (
@@ -26,6 +27,11 @@ from tests.core.high_availability.cluster import (
     queue,
     write,
 )
+
+
+def payload_of(number: int) -> bytes:
+    """Of every second sample one that is not sent again to replicas that have it from the producer."""
+    return (b"sample %d " % number) * (1 + number % 2 * WITHOUT_PAYLOAD_OVER_BYTES)
 
 
 class Storm:
@@ -105,7 +111,7 @@ class Storm:
 
     def consume(self, process: Process, delivery: Delivery) -> None:
         number = delivery.identity.sequence_number
-        assert delivery.payload == b"sample %d" % number
+        assert delivery.payload == payload_of(number)
         assert number not in self.rejected, f"{number} was rejected by all and delivered"
         if not delivery.flags & SampleFlag.REDELIVERED:
             self.delivered[number] = self.delivered.get(number, 0) + 1
@@ -125,7 +131,7 @@ class Storm:
             return
         self.asked.setdefault(number, set()).update(process.name for process in asked)
         for process in asked:
-            process.run(self.cluster.now, [write(number, attempt=attempt)])
+            process.run(self.cluster.now, [write(number, payload_of(number), attempt)])
         for process in asked:
             self.look(process)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from qsctl.core.high_availability.frames import Entries, Relayed
+from qsctl.core.high_availability.frames import Entries, Ordered, Relayed
 from qsctl.core.messages import SampleFlag, WriteAcknowledgment
 from qsctl.core.records import Enqueued
+from qsctl.identity import Guid, SampleIdentity
 from tests.core.high_availability.cluster import STREAM, TIMEOUT_NS, Cluster, Process, held, join, queue, write
 
 LARGE = b"x" * 1_000
@@ -43,21 +45,39 @@ def test_a_payload_that_replicas_have_from_the_producer_is_not_sent_again() -> N
     cluster = Cluster()
     master = cluster.elect()
     cluster.send_all(write(1, LARGE))
-    payloads = []
+    entries = []
     for _ in range(20):
-        payloads += [
-            record.payload
+        entries += [
+            entry
             for _, _, frame in cluster.frames
             if isinstance(frame, Entries)
-            for record in frame.records
-            if isinstance(record, Enqueued)
+            for entry in frame.records
+            if isinstance(entry, Enqueued | Ordered)
         ]
         cluster.tick()
-    assert payloads
-    assert set(payloads) == {b""}
+    assert {type(entry) for entry in entries} == {Ordered}
     for process in cluster:
         assert [sample.payload for sample in process.member.engine.hosted.by_name[STREAM].held] == [LARGE]
     assert master.answers() == [(1, 1)]
+
+
+def test_a_slave_holds_all_of_a_sample_that_the_master_only_ordered() -> None:
+    cluster = Cluster()
+    cluster.elect()
+    related = SampleIdentity(Guid(b"q" * 16), 7)
+    sent = msgspec.structs.replace(
+        write(1, LARGE), source_guid=Guid(b"s" * 16), related_source_guid=Guid(b"t" * 16), related_identity=related,
+        related_reader_guid=Guid(b"u" * 16), flags=SampleFlag.INTERMEDIATE_REPLY_SEQUENCE, lifespan_ns=TIMEOUT_NS,
+    )  # fmt: skip
+    cluster.send_all(sent)
+    cluster.run_until(lambda: all(held(process) for process in cluster))
+    logs = [
+        [record for record in process.replica.log.records_from(1, 9) if isinstance(record, Enqueued)]
+        for process in cluster
+    ]
+    assert len(logs[0]) == 1
+    assert logs[0][0].related_identity == related
+    assert logs == [logs[0]] * 3
 
 
 def test_a_replica_that_lacks_a_payload_gets_it_and_confirms_only_then() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from qsctl.core.high_availability import compaction
 from qsctl.core.high_availability.frames import Snapshot
 from qsctl.core.high_availability.log import LogSnapshot
 from tests.core.high_availability.cluster import TIMEOUT_NS, Cluster, acknowledge, held, join, queue, write
@@ -88,3 +91,20 @@ def test_a_masters_state_is_kept_for_compaction_only_once_it_is_committed() -> N
     cluster.run_until(lambda: len(master.answers()) == 29 or not master.replica.is_master)
     cluster.run_for(TIMEOUT_NS)
     assert len({tuple(held(process)) for process in cluster}) == 1
+
+
+def test_a_log_with_much_payload_is_compacted_before_it_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "COMPACTED_OVER_BYTES", 10_000)
+    cluster = Cluster()
+    for process in cluster:
+        process.start(0)
+    master = cluster.elect()
+    cluster.send_all(join())
+    bases = {process.name: {0} for process in cluster}
+    for number in range(1, 41):
+        cluster.send_all(write(number, b"x" * 1_000))
+        cluster.run_until(lambda number=number: len(master.deliveries()) == number)  # type: ignore[misc]
+        cluster.send_all(acknowledge(number))
+        for process in cluster:
+            bases[process.name].add(process.replica.log.base.index)
+    assert {name: len(each) for name, each in bases.items()} == dict.fromkeys(bases, 1 + 3), "each 10,000 octets"
