@@ -37,16 +37,14 @@ from qsctl.service.open_service import (
 from qsctl.service.places import places_of
 from qsctl.service.recording.recordings import Recordings, is_recording_request
 from qsctl.service.recording.reporting import Reporting
-from qsctl.service.replication import Replication, leave_out_payloads
+from qsctl.service.replication import Replication
+from qsctl.service.samples_first import read_samples_first
 from qsctl.service.steady_clock import steady_clock
 from qsctl.service.sync_thread import QUICK_SYNC_S
 from qsctl.transport.dds.service_transport import CommandSource, ServiceTransport
 
 IDLE_NS: Final[Nanoseconds] = 100 * MILLISECOND_NS
 """The longest sleep: a signal is acted on after it at the latest."""
-
-POLLS_BEFORE_LETTERS_MAX: Final = 8
-"""Shares of samples that are read before other replicas are listened to: twice a producer's window."""
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long the thread that stores may wait for the interpreter while the service works."""
@@ -221,19 +219,9 @@ class Daemon:
                 self._loop.rest()
 
     def _hear(self, replication: Replication) -> tuple[list[Inbound], bool]:
-        """Process the other replicas' letters; return what has come for the engine, and whether there was a letter.
-
-        Samples that were sent here before a letter that leaves out their payloads are read and stepped first: else it
-        is refused, and the master sends all of that again, with the payloads.
-        """
+        """Process the other replicas' letters; return what has come for the engine, and whether there was a letter."""
         letters = replication.poll()
-        inbox = self._poll()
-        if leave_out_payloads(letters):
-            for _ in range(POLLS_BEFORE_LETTERS_MAX):
-                if not inbox:
-                    break
-                self._loop.begin(inbox)
-                inbox = self._poll()
+        inbox = read_samples_first(letters, self._poll, self._loop.begin)
         return inbox, replication.receive(letters)
 
     def _poll(self) -> list[Inbound]:

@@ -16,7 +16,7 @@ from qsctl.config.settings import ServiceConfiguration
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.high_availability.cluster_configuration import CONFIGURATION_STREAM
 from qsctl.core.high_availability.configuration import Configuration
-from qsctl.core.high_availability.frames import Entries, Frame
+from qsctl.core.high_availability.frames import Frame
 from qsctl.core.high_availability.member import Member
 from qsctl.core.high_availability.roles import RoleChanged
 from qsctl.errors import Damaged
@@ -264,12 +264,3 @@ class Replication:
         if now - self._complaints.get(event, -REPORTED_AGAIN_AFTER_NS) >= REPORTED_AGAIN_AFTER_NS:
             self._complaints[event] = now
             self._log.error(event, members_known=list(self.membership.names), **fields)
-
-
-def leave_out_payloads(letters: Sequence[Received]) -> bool:
-    """Whether there are entries among the letters without the payloads that producers sent to all replicas."""
-    return any(
-        isinstance(frame, Entries) and frame.lacks_payloads and frame.records
-        for each in letters
-        for frame in each.letter.frames
-    )

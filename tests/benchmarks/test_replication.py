@@ -9,7 +9,7 @@ producer and one consumer process. Each contender is compared with the queue tha
   all that came meanwhile), as a queue with `<synchronization>FULL` does.
 
 Queue and contender take turns, as the machine is faster now and then; of their rounds the medians count. Twice as fast
-as each is demanded; on two processors that nine processes share, 2.2 and 3.1 times were measured. A contender is left
+as each is demanded; on two processors that nine processes share, 2.2 and 4.1 times were measured. A contender is left
 out where its server or its client (nats-py, pika) is not installed.
 """
 
