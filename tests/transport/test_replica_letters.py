@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qsctl.core.high_availability.frames import Canvass, Confirmed, Entries, Frame, Relayed, Roll, Snapshot, Vote
+from qsctl.core.high_availability.frames import (
+    Canvass,
+    Confirmed,
+    Entries,
+    Frame,
+    Ordered,
+    Relayed,
+    Roll,
+    Snapshot,
+    Vote,
+)
 from qsctl.core.messages import Write
 from qsctl.core.records import Assigned, Enqueued, EpochBegan, RemovalCause, Removed
 from qsctl.identity import Guid, SampleIdentity
@@ -35,6 +45,7 @@ FRAMES: tuple[Frame, ...] = (
     Canvass(S, A, 2, 3, 1, 9, True),
     Vote(S, A, 2, 3, True, False),
     Entries(S, A, 3, 8, 2, (BEGAN, ENQUEUED, Assigned(S, 4, WRITER, 1), Removed(S, 4, RemovalCause.DELIVERED)), 7, 99),
+    Entries(S, A, 3, 8, 2, (Ordered(S, 4, IDENTITY, 5, 6, 4), BEGAN), 7, 99, lacks_payloads=True),
     Confirmed(S, A, 3, 12, 9, 99),
     Snapshot(S, A, 3, 9, 3, (BEGAN, ENQUEUED), 99),
     Roll(S, A, 3, 12, 2, 9, True, 11),
@@ -86,6 +97,7 @@ def test_a_letter_that_lacks_a_piece_is_none() -> None:
         Entries(S, A, 3, 8, 2, (EpochBegan(S, 4, "A", flags_all=False),), 7, 99),
         Entries(S, A, 3, 8, 2, (msgspec.structs.replace(ENQUEUED, position=-1),), 7, 99),
         Entries(S, A, 3, 8, 2, (msgspec.structs.replace(ENQUEUED, source_guid=Guid(b"short")),), 7, 99),
+        Entries(S, A, 3, 8, 2, (msgspec.structs.replace(ENQUEUED, payload=b"", payload_from=(S, 4)),), 7, 99, True),
         Confirmed(S, A, 3, 12, NUMBER_MAX + 1, 99),
         Snapshot(S, A, 3, 9, 3, (ENQUEUED,), 99),
         Snapshot(S, A, 3, 0, 3, (BEGAN,), 99),

@@ -26,7 +26,7 @@ from qsctl.core.high_availability.frames import (
     Snapshot,
     Vote,
 )
-from qsctl.core.records import ConfigurationKnown, EpochBegan
+from qsctl.core.records import ConfigurationKnown, Enqueued, EpochBegan
 from qsctl.errors import QsctlError
 from qsctl.identity import GUID_SIZE_BYTES
 from qsctl.transport.dds.boundary import Malformed
@@ -184,6 +184,9 @@ def _check_records(records: Sequence[Entry], epoch: int) -> None:
             if not latest <= record.epoch <= epoch:
                 raise Malformed(f"epoch {record.epoch} begins in a frame of epoch {epoch}")
             latest = record.epoch
+        elif type(record) is Enqueued:
+            if record.payload_from is not None:  # a replica keeps all payloads, and leaves them out as `Ordered`
+                raise Malformed("an entry whose payload is somewhere else")
         elif type(record) is ConfigurationKnown:
             try:
                 check_hostable(record)
