@@ -120,8 +120,10 @@ def _insert(
     begun_s = time.monotonic()
     done = replace(whole, moved_count=0)
     count = max(1, min(BATCH_COUNT, int(per_second / 10))) if per_second else BATCH_COUNT
+    unanswered = 0
     try:
         for part in in_parts(samples, lambda sample: len(sample.payload), count):
+            unanswered = len(part)
             changed = administration.insert_samples(queue, part)
             refused_count = len(changed.refused)
             done = replace(
@@ -131,6 +133,7 @@ def _insert(
                 refused_count=done.refused_count + refused_count,
                 reason=done.reason or changed.reason,
             )
+            unanswered = 0
             if refused_count and changed.reason != Insertion.EXPIRED.value:
                 first = skipped_count + done.moved_count + done.refused_count - len(part) + changed.refused[0]
                 left_count = whole.moved_count - done.moved_count - done.refused_count
@@ -142,7 +145,8 @@ def _insert(
             if per_second:
                 time.sleep(max(0.0, begun_s + done.moved_count / per_second - time.monotonic()))
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {done.moved_count} samples are imported") from None
+        more = f"; {unanswered} more were on their way and may be" if unanswered else ""
+        raise Interrupted(f"interrupted; {done.moved_count} samples are imported{more}") from None
     except QsctlError as error:
         if not done.moved_count:
             raise

@@ -180,7 +180,8 @@ def _transferred(
         for _ in transfer.steps():
             pass
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; {transfer.moved_count} samples are {verb}") from None
+        more = f"{BATCH_COUNT} more at most are, or are in both queues"
+        raise Interrupted(f"interrupted; {transfer.moved_count} samples are {verb}; {more}") from None
     except QsctlError as error:
         if not transfer.moved_count:
             raise

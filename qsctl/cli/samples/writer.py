@@ -80,13 +80,16 @@ def write_all(connection: Connection, topic: TopicQueues, payloads: Iterable[byt
     """
     answers: Counter[tuple[str, AckResponse]] = Counter()
     written = 0
+    unanswered = 0
     try:
         for batch in _batches(payloads):
             samples = [_write(topic, origin, written + at, payload) for at, payload in enumerate(batch)]
+            unanswered = len(batch)
             answers.update((ack.queue, ack.response) for ack in connection.write(samples))
-            written += len(batch)
+            written, unanswered = written + len(batch), 0
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted after {written} samples") from None
+        more = f"; {unanswered} more were on their way and may be written" if unanswered else ""
+        raise Interrupted(f"interrupted after {written} samples{more}") from None
     except QsctlError as error:
         if not written:
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -243,5 +244,11 @@ def test_what_comes_through_a_slow_pipe_is_written_as_it_comes(environment: dict
             signal.sigtimedwait([], 0.02)
         os.kill(process.pid, signal.SIGINT)
         assert process.wait(PATIENCE_S) == ExitStatus.INTERRUPTED
-        assert process.stderr.read() == b"Error: interrupted after 2 samples\n"
+        said = process.stderr.read().decode()
+    # They are on the disk before the command knows of it; which moment it is interrupted in is the machine's choice.
+    told = re.fullmatch(
+        r"Error: interrupted after (\d) samples(; (\d) more were on their way and may be written)?\n", said
+    )
+    assert told, said
+    assert int(told[1]) + int(told[3] or 0) == 2
     assert [row["payload"] for row in rest_of(environment)] == ["one", "two"]
