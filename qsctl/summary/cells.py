@@ -76,10 +76,10 @@ def cells(messages: DataFrame, observation: Observation, keys: Sequence[str], *,
 def _fate_number(observation: Observation) -> str:
     """Return the place in `_FATES` of what became of a message, as a text of SQL; the most frequent comes first."""
     held = f"outcome = '{Outcome.HELD}'"
-    own = {word: _FATES.index(word) for word in (QUEUED, UNACKNOWLEDGED, LONG_UNACKNOWLEDGED, UNCOUNTED)}
-    outcome = " ".join(f"when '{each}' then {at}" for at, each in enumerate(Outcome))
+    number = {fate: at for at, fate in enumerate(_FATES)}
+    outcome = " ".join(f"when '{each}' then {number[each]}" for each in Outcome)
     return (
-        f"case when {held} then if({observation.left}, {own[UNACKNOWLEDGED]}, "
-        f"if(wait_ns is null, {own[QUEUED]}, {own[LONG_UNACKNOWLEDGED]})) "
-        f"when wait_ns is null or {observation.left} then case outcome {outcome} end else {own[UNCOUNTED]} end"
+        f"case when {held} then if({observation.left}, {number[UNACKNOWLEDGED]}, "
+        f"if(wait_ns is null, {number[QUEUED]}, {number[LONG_UNACKNOWLEDGED]})) "
+        f"when wait_ns is null or {observation.left} then case outcome {outcome} end else {number[UNCOUNTED]} end"
     )

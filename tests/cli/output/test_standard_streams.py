@@ -246,9 +246,9 @@ def test_what_comes_through_a_slow_pipe_is_written_as_it_comes(environment: dict
         assert process.wait(PATIENCE_S) == ExitStatus.INTERRUPTED
         said = process.stderr.read().decode()
     # They are on the disk before the command knows of it; which moment it is interrupted in is the machine's choice.
-    told = re.fullmatch(
+    stated = re.fullmatch(
         r"Error: interrupted after (\d) samples(; (\d) more were on their way and may be written)?\n", said
     )
-    assert told, said
-    assert int(told[1]) + int(told[3] or 0) == 2
+    assert stated, said
+    assert int(stated[1]) + int(stated[3] or 0) == 2
     assert [row["payload"] for row in rest_of(environment)] == ["one", "two"]

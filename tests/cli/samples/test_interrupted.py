@@ -1,4 +1,4 @@
-"""Ctrl-C between the write and its answer: what a command says it has done is never less than what is held."""
+"""Ctrl-C between the write and its answer: what a command states it has done is never less than what is held."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[type, str], None]:
     return interrupt
 
 
-def test_produce_tells_what_was_on_its_way(
+def test_produce_states_what_was_on_its_way(
     qsctl: Shell, interrupted: Callable[[type, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "BATCH_SAMPLES", 2)
@@ -55,7 +55,7 @@ def test_produce_tells_what_was_on_its_way(
     assert contents(qsctl, "Orders") == ["0", "1", "2", "3"]
 
 
-def test_import_tells_what_was_on_its_way(
+def test_import_states_what_was_on_its_way(
     qsctl: Shell, interrupted: Callable[[type, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert qsctl("produce", "Orders", *(f"--text={at}" for at in range(5))).status == 0
@@ -69,7 +69,7 @@ def test_import_tells_what_was_on_its_way(
     assert contents(qsctl, "Copies") == ["0", "1", "2", "3"]
 
 
-def test_move_tells_how_many_may_be_in_both_queues(
+def test_move_states_how_many_may_be_in_both_queues(
     qsctl: Shell, interrupted: Callable[[type, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert qsctl("produce", "Orders", *(f"--text={at}" for at in range(5))).status == 0
