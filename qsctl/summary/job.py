@@ -131,7 +131,7 @@ def summarize_runs(
     brief = sum(run.bytes for run in runs) < BRIEF_BYTES
     spark = spark_session(options, brief=brief)
     with spark_faults():
-        tune(spark, brief=brief, scanned_bytes=max(run.bytes for run in runs))
+        tune(spark, brief=brief)
         return _summary(spark, runs, asked, out)
 
 

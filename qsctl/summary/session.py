@@ -37,14 +37,8 @@ CONF_VARIABLE: Final = "QSCTL_SPARK_CONF"
 MEMORY_VARIABLE: Final = "QSCTL_SPARK_DRIVER_MEMORY"
 
 _MEBIBYTE: Final = 1 << 20
-_SPLIT_BYTES_MIN: Final = 32 * _MEBIBYTE
-"""About two row groups of the log: of a file of a few million messages every core gets the same part."""
-_SPLIT_BYTES_MAX: Final = 256 * _MEBIBYTE
-"""The longest a task may be: what is lost with one is done again, and the last one of a stage is waited for."""
-_TASKS_A_CORE: Final = 4
-"""Tasks of each core in one pass over a log of some size. Each gives as many rows as there are groups, which are
-written, read and merged: with five times as many tasks a summary of 30 million messages took half as long again."""
-_SPLIT_SETTING: Final = "spark.sql.files.maxPartitionBytes"
+_SPLIT_BYTES: Final = "32m"
+"""About two row groups of the log a task: of a file of ten million messages every core gets the same part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +126,7 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
         settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
     if local:
-        settings[_SPLIT_SETTING] = str(_SPLIT_BYTES_MIN)
+        settings["spark.sql.files.maxPartitionBytes"] = _SPLIT_BYTES
         settings["spark.local.dir"] = str(folder / "local")
         settings["spark.sql.shuffle.partitions"] = str(max(2, 2 * cores_of(master)))
     if local or is_loopback(master):
@@ -205,25 +199,19 @@ def _session(options: SparkOptions, *, brief: bool) -> SparkSession:
     return session
 
 
-def tune(spark: SparkSession, *, brief: bool, scanned_bytes: int = 0) -> None:
-    """Set how queries are planned from here on. Settings that the user gave stay as they are.
+def tune(spark: SparkSession, *, brief: bool) -> None:
+    """Set how queries are planned from here on.
 
     Args:
         spark: the session; on a cluster its own settings stay.
         brief: the tables are small: one task a stage and no planning anew between stages, each of which costs more
-            than the work.
-        scanned_bytes: how large the largest log is: the longer it is, the more of it is one task.
+            than the work. Settings that the user gave stay as they are.
     """
     if _running is None or not is_local(_running.settings["spark.master"]):
         return
-    share_bytes = scanned_bytes // (_TASKS_A_CORE * cores_of(_running.settings["spark.master"]))
-    settings = {
-        "spark.sql.adaptive.enabled": "false" if brief else _running.settings["spark.sql.adaptive.enabled"],
-        "spark.sql.shuffle.partitions": "1" if brief else _running.settings["spark.sql.shuffle.partitions"],
-        _SPLIT_SETTING: str(max(_SPLIT_BYTES_MIN, min(_SPLIT_BYTES_MAX, share_bytes))),
-    }
-    for name in settings.keys() - _running.given:
-        spark.conf.set(name, settings[name])
+    for name, value in {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}.items():
+        if name not in _running.given:
+            spark.conf.set(name, value if brief else _running.settings[name])
 
 
 def runs_here(spark: SparkSession) -> bool:

@@ -16,7 +16,7 @@ from qsctl.instant import SECOND_NS
 from qsctl.summary import job
 from qsctl.summary.output import output_folder
 from qsctl.summary.run_summary import COUNTS
-from qsctl.summary.session import SparkOptions, tune
+from qsctl.summary.session import SparkOptions
 from qsctl.summary.tables import SCHEMAS
 
 pytestmark = pytest.mark.spark
@@ -151,17 +151,6 @@ def test_the_public_function_works_on_a_session_of_the_caller_s_and_keeps_its_se
     assert {name: sorted(map(str, rows)) for name, rows in mine.tables.items()} == {
         name: sorted(map(str, rows)) for name, rows in ours.tables.items()
     }
-
-
-def test_the_tasks_of_one_pass_are_few_and_none_is_long(spark: Any, options: SparkOptions) -> None:
-    def split_bytes(scanned_bytes: int) -> int:
-        tune(spark, brief=False, scanned_bytes=scanned_bytes)
-        return int(spark.conf.get("spark.sql.files.maxPartitionBytes"))
-
-    mebibyte, cores = 1 << 20, 2
-    assert [split_bytes(size * mebibyte) for size in (0, 50, 600, 10_000)] == [
-        32 * mebibyte, 32 * mebibyte, 600 * mebibyte // (4 * cores), 256 * mebibyte,
-    ]  # fmt: skip
 
 
 def test_runs_of_the_same_scenario_and_seed_keep_their_own_names_and_facts(
