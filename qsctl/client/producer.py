@@ -200,6 +200,7 @@ class QueueProducer(Wrapper, Generic[Value]):
 
     def turn(self) -> None:
         """Move what has come into the state, and what is to be sent into the ports; do not wait."""
+        self._send()  # first: a sample is late by what is done before, an acknowledgment is not
         for change in self._port.poll():
             if type(change) is WriteAcknowledgment:
                 if self.state.receive(change) and self._listener is not None:
@@ -214,10 +215,7 @@ class QueueProducer(Wrapper, Generic[Value]):
                 self.state.queue_appeared(change.queue, change.acknowledges)
             elif type(change) is QueueVanished:
                 self.state.queue_vanished(change.queue)
-        writes = self.state.pop_writes()
-        if writes:
-            self._port.send(writes)
-            self._port.flush()
+        self._send()
         acknowledged = self.state.pop_outcomes()
         if acknowledged:
             self._acknowledged += acknowledged
@@ -225,3 +223,9 @@ class QueueProducer(Wrapper, Generic[Value]):
         while self._unreported and self._listener is not None:
             # One that writes or waits comes back here: what it has not been called with yet stays, in order.
             self._listener(self._unreported.popleft())
+
+    def _send(self) -> None:
+        writes = self.state.pop_writes()
+        if writes:
+            self._port.send(writes)
+            self._port.flush()

@@ -6,9 +6,10 @@ when the file is to go. Reading the log once more gives the same.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence, Set
-from itertools import accumulate, islice, repeat
+from itertools import accumulate, repeat
 from operator import add
 from typing import Final, NamedTuple
 
@@ -98,9 +99,10 @@ class LogStream:
         bodies, data = encoded.bodies, encoded.data
         if len(data) != len(bodies) or encoded.piece_count != len(bodies):
             data = [b""] * len(bodies)
-            payloads = iter(encoded.data)
-            for at, count in Counter(encoded.carriers).items():
-                data[at] = pack_payloads(list(islice(payloads, count)))
+            carriers, end = encoded.carriers, 0
+            while (start := end) < len(carriers):
+                end = bisect_right(carriers, at := carriers[start], start)
+                data[at] = pack_payloads(encoded.data[start:end])
         return Part(self.number, self.next_index, encoded.counts, bodies, data)
 
     def note(

@@ -10,10 +10,12 @@ import contextlib
 import errno
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import Final
 
 from qsctl.errors import Damaged
+from qsctl.instant import MILLISECOND_NS, Nanoseconds
 from qsctl.storage.names import open_private
 
 RESERVE_BYTES: Final = 512 * 1024
@@ -24,6 +26,11 @@ SCARCE_BYTES: Final = 512 * 1024
 
 PLENTY_BYTES: Final = 2 * (RESERVE_BYTES + SCARCE_BYTES)
 """With this much they are again, and the reserve is made."""
+
+AMPLE_BYTES: Final = 1 << 30
+"""With this much no disk is full before the next look, which is later then."""
+
+_AMPLE_FOR_NS: Final[Nanoseconds] = 50 * MILLISECOND_NS
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -49,16 +56,22 @@ class Room:
     def __init__(self, reserve: Path) -> None:
         self._reserve = reserve
         self._is_kept = False
+        self._look_at_ns: Nanoseconds = 0
+        """When to look again, on the monotonic clock: to ask the system at each write costs every sample's latency."""
         self.is_scarce = False
         """Whether new samples are to be refused."""
 
     def keep(self) -> None:
         """Look how much room there is, and make the reserve where there is plenty."""
+        now = time.monotonic_ns()
+        if now < self._look_at_ns:
+            return
         try:
             found = os.statvfs(self._reserve.parent)
         except OSError:
             return  # what is written next says what is wrong
         free_bytes = found.f_bavail * found.f_frsize
+        self._look_at_ns = now + _AMPLE_FOR_NS if free_bytes >= AMPLE_BYTES else 0
         if free_bytes >= PLENTY_BYTES:
             self.is_scarce = False
             if not self._is_kept:
@@ -70,6 +83,7 @@ class Room:
         """Give the reserve up for what has to be written now; whether there was one."""
         self.is_scarce = True
         self._is_kept = False
+        self._look_at_ns = 0
         try:
             if not self._reserve.stat().st_size:
                 return False
@@ -81,6 +95,7 @@ class Room:
     def destroy(self) -> None:
         """Keep none any more."""
         self._is_kept = False
+        self._look_at_ns = 0
         with contextlib.suppress(OSError):
             self._reserve.unlink(missing_ok=True)
 

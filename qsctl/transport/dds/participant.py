@@ -156,15 +156,20 @@ class Waiter:
         self._waitset: WaitSet | None = WaitSet(owner)
         self._guard: GuardCondition | None = GuardCondition(owner)
         self._waitset.attach(self._guard)
+        self._is_woken = False
 
     def wait(self, timeout_ns: Nanoseconds) -> None:
         """Sleep until data is in a watched reader, `wake` is called, or the time is over."""
-        if self._waitset is not None and self._waitset.wait(max(timeout_ns, 0)) and self._guard is not None:
+        if self._waitset is not None:
+            self._waitset.wait(max(timeout_ns, 0))
+        if self._is_woken and self._guard is not None:
+            self._is_woken = False  # before the guard: a wake in between ends the next wait, at worst for nothing
             self._guard.take()
 
     def wake(self) -> None:
         """End a `wait` of another thread, or the next one of this."""
         if self._guard is not None:
+            self._is_woken = True
             self._guard.set(True)
 
     def watch(self, reader: DataReader[Any]) -> ReadCondition:
