@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import Enum, unique
-from typing import assert_never
+from typing import Final, assert_never, get_args
 
 import msgspec
 
@@ -24,24 +24,20 @@ from qsctl.core.messages import (
     ConsumerLeft,
     Inbound,
     ProducerLeft,
+    QueueName,
     Write,
 )
+from qsctl.core.queue.outbox import Stream
 from qsctl.core.queue.restore import Capture, Replay, complete_moves, resume, snapshot
 from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Ready
 from qsctl.core.records import (
-    ConfigurationFollowed,
     Enqueued,
-    QueueChanged,
-    QueueCreated,
-    QueueDeleted,
     QueueRecord,
     Record,
     ServiceRecord,
     ServiceStarted,
-    SubscriberCreated,
-    SubscriberDeleted,
 )
 from qsctl.core.settings import ServiceSettings
 from qsctl.identity import SampleIdentity
@@ -59,6 +55,9 @@ class Journal(Enum):
     """Those, and the replicated ones, whose log their records are [QS 7.1]: a member of a replication cluster."""
     EVERYTHING = "everything"
     """All: a service that lives in a state directory between commands."""
+
+
+_OF_THE_SERVICE: Final = frozenset(get_args(ServiceRecord))
 
 
 class ServiceEngine:
@@ -200,33 +199,40 @@ class ServiceEngine:
     # What survives a restart.
 
     def restore(self, now: Nanoseconds, records: Iterable[Record]) -> None:
-        """Take up a stored service before the first message: `replay` every record, then `finish_restore`."""
-        for record in records:
-            self.replay(record)
+        """Take up a stored service before the first message: `replay_all`, then `finish_restore`."""
+        self.replay_all(records)
         self.finish_restore(now)
 
     def replay(self, record: Record) -> None:
+        """Do one record again, see `replay_all`."""
+        self.replay_all((record,))
+
+    def replay_all(self, records: Iterable[Record]) -> None:
         """Do again what was recorded; the service's records first, then those of its queues.
 
-        The state afterwards is exactly the one that wrote the record. A stored configuration takes the place of the
+        The state afterwards is exactly the one that wrote the records. A stored configuration takes the place of the
         one given [QS 2.14.1]. Records of a queue that is not hosted any more, or that is not to be restored
         (`<restore>`), are passed over.
         """
-        match record:
-            case ServiceStarted():
-                self._has_stored_configuration = True
-                self.hosted.replay(self._now, record)
-            case (
-                SubscriberCreated()
-                | SubscriberDeleted()
-                | QueueCreated()
-                | QueueDeleted()
-                | QueueChanged()
-                | ConfigurationFollowed()
-            ):
-                self.hosted.replay(self._now, record)
-            case _:
-                self._replay_queue(record)
+        name: QueueName | None = None
+        found: tuple[Replay, Stream] | None = None
+        for record in records:
+            if type(record) in _OF_THE_SERVICE:
+                self._has_stored_configuration |= type(record) is ServiceStarted
+                self.hosted.replay(self._now, record)  # type: ignore[arg-type]
+                name = None  # the queues may be others
+                continue
+            of_queue: QueueRecord = record  # type: ignore[assignment]
+            if of_queue.queue != name:
+                name = of_queue.queue
+                found = self._replay_of(name)
+            if found is None:
+                self.ignored_record_count += 1
+                continue
+            replay, stream = found
+            stream.base_index += 1
+            if not replay.play(of_queue):
+                self.ignored_record_count += 1
 
     def rollback(self, name: str) -> None:
         """Forget all that a queue holds: its records are to be replayed, up to any of them, and perhaps others.
@@ -383,14 +389,12 @@ class ServiceEngine:
         answer = msgspec.structs.replace(reply, queue=stream.name, rests_on=stream.last_index)
         self.hosted.outbox.messages.append(answer)
 
-    def _replay_queue(self, record: QueueRecord) -> None:
-        replay = self._replays.get(record.queue)
+    def _replay_of(self, name: QueueName) -> tuple[Replay, Stream] | None:
+        """Return what plays a queue's records, and its stream; None: they are passed over."""
+        queue = self.hosted.by_name.get(name)
+        replay = self._replays.get(name)
+        if queue is None or not (replay is not None or self.hosted.restores(queue)):
+            return None
         if replay is None:
-            queue = self.hosted.by_name.get(record.queue)
-            if queue is None or not self.hosted.restores(queue):
-                self.ignored_record_count += 1
-                return
-            replay = self._replays[record.queue] = Replay(queue, is_restart=True)
-        self.hosted.by_name[record.queue].stream.base_index += 1
-        if not replay.play(record):
-            self.ignored_record_count += 1
+            replay = self._replays[name] = Replay(queue, is_restart=True)
+        return replay, queue.stream

@@ -8,9 +8,10 @@ and samples that are removed one after the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import islice, repeat, zip_longest
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -334,10 +335,17 @@ def _parts(found: _Metadata) -> Sequence[Record]:
     return [Removed(found.queue, position, found.cause) for position in found.positions]
 
 
+@lru_cache(maxsize=4_096)
+def _same(name_or_guid: Any) -> Any:
+    """Return one object for all that are equal: each run brings its own, and what is the same one is equal at once."""
+    return name_or_guid
+
+
 def _samples_of(run: _SampleRun) -> Sequence[Record]:
     _check_run_count(run.count)
-    queue, writer, at_ns, expires_at_ns = run.queue, run.writer_guid, run.enqueued_at_ns, run.expires_at_ns
-    first, source, consumers = run.position, run.source_guid, run.consumers
+    queue, writer, source = _same(run.queue), _same(run.writer_guid), _same(run.source_guid)
+    at_ns, expires_at_ns = run.enqueued_at_ns, run.expires_at_ns
+    first, consumers = run.position, run.consumers
     numbers = range(run.sequence_number, run.sequence_number + run.count)
     enqueued = [
         Enqueued(queue, position, SampleIdentity(writer, number), at_ns, expires_at_ns, source)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 from qsctl.core.engine import ServiceEngine
 from qsctl.core.messages import QueueName
@@ -40,14 +41,12 @@ def restore(engine: ServiceEngine, stores: Stores, now: Nanoseconds) -> None:
     """
     with _many_new_objects():
         service_records = list(stores.service.load()) if stores.service else []
-        for record in service_records:
-            engine.replay(record)
+        engine.replay_all(service_records)
         places = places_of(engine.hosted)
         stores.follow(places)
         stores.discard_left_over(_deleted_places(service_records))
         for name in places:
-            for record in mended(stores.load(name)):
-                engine.replay(record)
+            engine.replay_all(mended(stores.load(name)))
         stores.checkpoint_unhosted()
         engine.finish_restore(now)
 
@@ -63,8 +62,9 @@ def adopt(engine: ServiceEngine, stores: Stores, now: Nanoseconds, opened: Itera
     """
     found = False
     for name in opened:
-        for each in mended(stores.load(name)):
-            engine.replay(each)
+        records = mended(stores.load(name))
+        for first in records:
+            engine.replay_all(chain((first,), records))
             found = True
     if found:
         engine.finish_restore(now)

@@ -18,7 +18,7 @@ from qsctl.storage.base import Extent, Shares
 from qsctl.storage.codec import POSITION, Codec, Encoded, Positions, Record, UnreadableRecord, fill
 from qsctl.storage.compaction import ROOM_FOR_FILES, Compaction, Whole
 from qsctl.storage.damage import DamageKind, DamageReport
-from qsctl.storage.data_files import OFFSET_BITS, OFFSET_MASK, DataFiles
+from qsctl.storage.data_files import OFFSET_BITS, DataFiles
 from qsctl.storage.file_sequence import SEAL, shortfall
 from qsctl.storage.frames import FRAME_HEADER, spans
 from qsctl.storage.room import refusal
@@ -185,23 +185,27 @@ class Checkpoints:
         """
         carrier, position_of = self._codec.carrier, self._codec.position_of
         location_of, header_at = self._data.locations.get, FRAME_HEADER.unpack_from
-        file_index, buffer_of_file = -1, b""
+        buffer = b""
+        first, end = 0, 0  # the locations of the file that was read
         header_size, overhead = FRAME_HEADER.size, FRAME_HEADER.size + POSITION.size
         known = set() if known is None else known
+        begin = known.add
         for records in self._metadata_records():
             for record in records:
                 if type(record) is carrier:
                     position = record.position
                     location = location_of(position)
                     if location is not None:
-                        index, offset = location >> OFFSET_BITS, location & OFFSET_MASK
-                        if index != file_index:
-                            file_index, buffer_of_file = index, read_bytes(self._data.log.path(index))
-                        _, length, _ = header_at(buffer_of_file, offset)
-                        fill(record, "payload", buffer_of_file[offset + overhead : offset + header_size + length])
+                        if not first <= location < end:
+                            index = location >> OFFSET_BITS
+                            first, end = index << OFFSET_BITS, (index + 1) << OFFSET_BITS
+                            buffer = read_bytes(self._data.log.path(index))
+                        at = location - first
+                        _, length, _ = header_at(buffer, at)
+                        fill(record, "payload", buffer[at + overhead : at + header_size + length])
                     elif position in self._missing:
                         continue
-                    known.add(position)
+                    begin(position)
                 elif (position := position_of(record)) is not None and position not in known:
                     continue
                 yield record

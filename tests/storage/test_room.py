@@ -1,4 +1,4 @@
-"""How often the room on a disk is looked at: at each write where there is little, now and then where there is plenty."""
+"""How often the room on a disk is looked at: with each write where there is little, at times where there is much."""
 
 from __future__ import annotations
 

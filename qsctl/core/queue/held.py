@@ -27,7 +27,7 @@ class Held:
 
     def __init__(self) -> None:
         self.known: dict[SampleIdentity, Sample | None] = {}
-        """To be read by anybody; changed only here, and by `Entry` where a new sample enters."""
+        """To be read by anybody; changed only here, and by `Entry` and `Replay` where a sample enters."""
         self._retired: deque[SampleIdentity] = deque()
         self.next_position = 1
 
@@ -40,9 +40,13 @@ class Held:
     def enter(self, sample: Sample) -> None:
         """Hold one more sample."""
         self.known[sample.identity] = sample
+        self.go_beyond(sample.position)
+
+    def go_beyond(self, position: int) -> None:
+        """Give no position up to this one to a new sample."""
         # A compacted store says the next position before it lists what is held.
-        if sample.position >= self.next_position:
-            self.next_position = sample.position + 1
+        if position >= self.next_position:
+            self.next_position = position + 1
 
     def retire(self, sample: Sample) -> None:
         """Let a sample go and remember its identity for a while."""

@@ -53,15 +53,16 @@ class Replay:
         is_restart: whether its service starts; else it has been working.
     """
 
-    __slots__ = ("_by_position", "_held", "_known_guids", "dead_letters", "is_restart")
+    __slots__ = ("_by_position", "_held", "_one_of", "dead_letters", "is_restart")
 
     def __init__(self, queue: SharedReaderQueue, *, is_restart: bool) -> None:
         self.is_restart = is_restart
         self._held = held = queue.held
         self.dead_letters: list[DeadLetterOrigin] = []
         """Which samples of other queues came here as dead letters, in order, also where they left again."""
-        self._known_guids: dict[Guid, Guid] = {NIL_GUID: NIL_GUID}
-        """One object a GUID: every record brings its own, and samples would keep a million of them."""
+        known_guids: dict[Guid, Guid] = {NIL_GUID: NIL_GUID}
+        self._one_of = known_guids.setdefault
+        """Called with a GUID twice, gives one object for it: records bring their own, and samples would keep them."""
         self._by_position: dict[int, Sample] = {sample.position: sample for sample in held}
 
     def play(self, record: QueueRecord) -> bool:
@@ -141,21 +142,17 @@ class Replay:
             self.dead_letters.append(dead_letter)
             identity = dead_letter_identity(source, identity)
         flags &= ~_REDELIVERED
-        held = self._held
-        if identity in held.known:
-            if held.known[identity] is not None or record.position < held.next_position:
-                return False
-            held.forget(identity)  # a command let it enter again
-        writer_guid = identity.writer_guid
-        one_of = self._known_guids.setdefault
+        one_of, writer_guid, source_guid = self._one_of, identity.writer_guid, record.source_guid
+        if (writer := one_of(writer_guid, writer_guid)) is not writer_guid:
+            identity = SampleIdentity(writer, identity.sequence_number)
         sample = Sample(
             record.position,
-            SampleIdentity(one_of(writer_guid, writer_guid), identity.sequence_number),
+            identity,
             record.payload,
             len(record.payload),
             record.enqueued_at_ns,
             record.expires_at_ns,
-            one_of(record.source_guid, record.source_guid),
+            one_of(source_guid, source_guid),
             record.related_source_guid,
             record.related_identity,
             record.related_reader_guid,
@@ -164,7 +161,14 @@ class Replay:
             redelivered=flags != record.flags,
         )
         sample.move(Cause.STORE)
-        self._held.enter(sample)
+        held = self._held
+        # Looked up once: of a million samples, that is a second of the restart.
+        if held.known.setdefault(identity, sample) is not sample:
+            if held.known[identity] is not None or sample.position < held.next_position:
+                return False
+            held.forget(identity)  # a command let it enter again
+            held.known[identity] = sample
+        held.go_beyond(sample.position)
         self._by_position[sample.position] = sample
         return True
 
@@ -211,8 +215,21 @@ def resume(
         context.outbox.events.append(SamplesRestored(now, queue.name, len(samples)))
     if queue.limits.limited:
         queue.limits.restore(context.in_memory_bytes(sample.size_bytes) for sample in samples)
+    # Most samples wait as they were enqueued, for ever if need be: nothing is to be decided of them.
+    main = queue.deliveries.groups.main
+    is_one_by_one = queue.deliveries.groups.routes or bool(assigned)
+    on_disk_over_bytes = context.on_disk_over_bytes
     for sample in samples:
-        _resume_sample(now, queue, sample, assigned.get(sample.position))
+        if (
+            sample.state is not SampleState.ENQUEUED
+            or sample.expires_at_ns < INFINITE_NS
+            or sample.attempts
+            or sample.size_bytes > on_disk_over_bytes
+            or is_one_by_one
+        ):
+            _resume_sample(now, queue, sample, assigned.get(sample.position))
+        else:
+            main.append(sample)
 
 
 def _resume_sample(now: Nanoseconds, queue: SharedReaderQueue, sample: Sample, assigned: Guid | None) -> None:
