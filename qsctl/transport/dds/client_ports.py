@@ -65,6 +65,8 @@ class ProducerPort:
         self._matches = Matches()
         self._readers: dict[int, bytes] = {}
         self._news: list[ProducerNews] = []
+        self._is_settled = False
+        """Whether there is nothing to do before discovery finds something."""
         self._unanswered = Unanswered()
         self._replicas: dict[str, set[str]] = {}
         """Those of the matched queues that are replicated."""
@@ -89,6 +91,8 @@ class ProducerPort:
 
     def look(self, changes: Changes) -> None:
         """Take notice of queues and of the services' readers."""
+        if self._is_settled and not changes:
+            return
         if self._reappeared.look(changes):
             # The service's channel to this reader ended here and not there: what it writes may be dropped. To a new
             # reader it opens a new one.
@@ -109,6 +113,7 @@ class ProducerPort:
                 self._note_replicas()
         if changes.vanished:
             self._note_replicas()
+        self._is_settled = self._matches.is_complete
 
     def _note_replicas(self) -> None:
         former, self._replicas = self._replicas, self._matches.replicas()
@@ -239,6 +244,8 @@ class ConsumerPort:
         self._reported: bytes | None = None
         self._reports_again = False
         self._news: list[ConsumerNews] = []
+        self._is_settled = False
+        """Whether there is nothing to do before discovery finds something."""
         answers = participant.topic(self._answer_topic_name, WireAcknowledgmentFrame)
         self._writer = FrameWriter(participant, answers, traits={"role": "answers", "guid": guid.hex()})
         self._availability: FrameWriter | None = None
@@ -264,6 +271,8 @@ class ConsumerPort:
 
     def look(self, changes: Changes) -> None:
         """Process what discovery found of the queue."""
+        if self._is_settled and not changes:
+            return
         self._news += self._matches.look(changes, key="", value=self.queue)
         if self._reappeared.look(changes):
             # What the queue sent while it was out of sight is lost, and it waits for the answers: it is to give all
@@ -280,6 +289,7 @@ class ConsumerPort:
         if self._reports_again and self._reported is not None and self.is_feedback_matched:
             self._reports_again = False
             self.require_feedback().put(self._reported)
+        self._is_settled = self._is_heard and self._matches.is_complete and not self._reports_again
 
     def _reaches_services(self, changes: Changes) -> bool:
         """Whether each service that announces the queue reads the answers: an earlier one would be lost."""
