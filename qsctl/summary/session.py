@@ -25,7 +25,7 @@ from qsctl.errors import NoAnswer, QsctlError, Unavailable, UsageError
 from qsctl.summary.faults import spark_faults
 from qsctl.summary.gateway import Gateway, changed_environment, start_gateway
 from qsctl.summary.java import find_java
-from qsctl.summary.master import check_master, cores_of, is_local, is_loopback, is_remote
+from qsctl.summary.master import check_master, computes_here, cores_of, is_local, is_loopback, is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,8 @@ MEMORY_VARIABLE: Final = "QSCTL_SPARK_DRIVER_MEMORY"
 
 _MEBIBYTE: Final = 1 << 20
 _SPLIT_BYTES: Final = "32m"
-"""About two row groups of the log a task: of a file of ten million messages every core gets the same part."""
+"""About two row groups of the log a task: of a file of ten million messages every core gets the same part. Executors get
+as much as Spark gives them by itself: each task of theirs costs the driver, and a row for every group that it meets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,9 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         # What the event log's own client of the store heeds, Spark's does not look at.
         settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
         settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
-    if local:
+    if computes_here(master):
         settings["spark.sql.files.maxPartitionBytes"] = _SPLIT_BYTES
+    if local:
         settings["spark.local.dir"] = str(folder / "local")
         settings["spark.sql.shuffle.partitions"] = str(max(2, 2 * cores_of(master)))
     if local or is_loopback(master):

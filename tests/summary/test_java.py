@@ -244,6 +244,12 @@ def test_a_cluster_s_workers_are_not_told_to_look_for_the_driver_at_loopback(tmp
     assert resolve_settings(SparkOptions(), {}, tmp_path)["spark.driver.host"] == "127.0.0.1"
 
 
+@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "spark://head:7077", "yarn"])
+def test_executors_read_a_log_in_tasks_of_their_own_size(tmp_path: Path, master: str) -> None:
+    assert "spark.sql.files.maxPartitionBytes" not in resolve_settings(SparkOptions(master=master), {}, tmp_path)
+    assert "spark.sql.files.maxPartitionBytes" in resolve_settings(SparkOptions(), {}, tmp_path)
+
+
 @pytest.mark.parametrize("text", ["spark.driver.memory", "memory=8g", "=8g"])
 def test_a_setting_that_is_none_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError, match=r"is not spark\.NAME=VALUE"):
