@@ -162,7 +162,7 @@ class Replay:
         )
         sample.move(Cause.STORE)
         held = self._held
-        # Looked up once: of a million samples, that is a second of the restart.
+        # One look-up: a restart may bring a million samples.
         if held.known.setdefault(identity, sample) is not sample:
             if held.known[identity] is not None or sample.position < held.next_position:
                 return False
