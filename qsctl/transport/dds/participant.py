@@ -163,14 +163,14 @@ class Waiter:
         if self._waitset is not None:
             self._waitset.wait(max(timeout_ns, 0))
         if self._is_woken and self._guard is not None:
-            self._is_woken = False  # before the guard: a wake in between ends the next wait, at worst for nothing
+            self._is_woken = False
             self._guard.take()
 
     def wake(self) -> None:
         """End a `wait` of another thread, or the next one of this."""
         if self._guard is not None:
-            self._is_woken = True
             self._guard.set(True)
+            self._is_woken = True  # behind the guard: a wait that ends in between leaves it for the next one to take
 
     def watch(self, reader: DataReader[Any]) -> ReadCondition:
         """Let whatever is in a reader end a wait, until what is returned is given to `unwatch`."""

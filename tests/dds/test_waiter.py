@@ -1,0 +1,42 @@
+"""What ends a wait, and how often: a wake ends one, whatever the waiting thread is doing meanwhile."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from qsctl.transport.dds.participant import Participant
+
+WAIT_NS = 50_000_000
+
+
+class GuardInterrupted:
+    """A guard that is set only after the waiting thread, awake for another reason, went through its wait."""
+
+    def __init__(self, guard: Any, waits: Any) -> None:
+        self._guard, self._waits = guard, waits
+
+    def set(self, value: bool) -> None:
+        self._waits(0)
+        self._guard.set(value)
+        self._waits(0)
+
+    def take(self) -> bool:
+        return bool(self._guard.take())
+
+
+def test_a_wake_beside_another_one_s_end_leaves_no_wait_that_ends_at_once(domain: int) -> None:
+    participant = Participant(domain)
+    waiter: Any = participant.waiter
+    guard = waiter._guard
+    try:
+        waiter.wait(1_000_000)
+        waiter._guard = GuardInterrupted(guard, waiter.wait)
+        waiter.wake()
+        waiter.wait(0)
+        began = time.monotonic_ns()
+        waiter.wait(WAIT_NS)
+        assert time.monotonic_ns() - began >= WAIT_NS
+    finally:
+        waiter._guard = guard
+        participant.close()
