@@ -70,8 +70,7 @@ class Life:
         self._disk = disk
         self._compact_records = compact_records
         self.engine = ServiceEngine(settings, started_at=now, journal=Journal.REPLICATED)
-        for record in disk.stream(SERVICE_STREAM).load():
-            self.engine.replay(record)  # before there are replicas: it makes other queues
+        self.engine.replay_all(disk.stream(SERVICE_STREAM).load())  # before there are replicas: it makes other queues
         self.member = Member(
             self.engine,
             names,
@@ -87,8 +86,7 @@ class Life:
         streams = self._disk.streams
         for name in sorted(streams):
             if name not in self.member.streams and name != SERVICE_STREAM:
-                for record in streams[name].load():
-                    self.engine.replay(record)
+                self.engine.replay_all(streams[name].load())
         for name in self.member.streams:
             if not self.member.replicas[name].is_persistent:
                 continue
