@@ -1,29 +1,50 @@
 """The files of a run folder against what `run.json` lists: none missing, none added, none changed.
 
-Every reader goes through here before it believes a row. A checksum over each whole file is compared, which finds what
-Parquet's own checks do not: a flipped bit in a footer or in a page of numbers still decodes. It costs about a
-hundredth of what a summary of the same file does, see `tests/benchmarks/test_summary.py`.
+Every reader goes through here before it believes a row: a flipped bit in a footer or in a page of numbers still
+decodes. There are two ways. `check_all` compares a checksum over each whole file, which reads it once more. Where
+Spark reads a file, `check_footers` compares its footer alone, and Spark each page that it reads with the page's own
+checksum (`PAGE_CHECKSUMS`): nothing is read twice, and a log in a bucket does not come through this process.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec import UNSET
+
 from qsctl.errors import Damaged
 from qsctl.eventlog.location import Location, RemotePath, listed, path_within
 from qsctl.eventlog.recording.schema import REPLAY_TABLES
-from qsctl.eventlog.run_folder import RUN_FILE, FileInfo, RunInfo, RunStatus, describe_file, describe_text
+from qsctl.eventlog.run_folder import (
+    RUN_FILE,
+    FileInfo,
+    RunInfo,
+    RunStatus,
+    describe_file,
+    describe_text,
+    footer_checksum,
+)
 
 TABLES: Final = ("messages", "counters", "events")
 _PART: Final = re.compile(
     rf"(messages|counters|events|{'|'.join(REPLAY_TABLES)})/replication=([0-9]{{1,9}})/part-[0-9]{{1,9}}\.parquet"
 )
 _THREADS: Final = 2
-_RESTORE: Final = "Restore the folder from a copy, or run the scenario again: the command is in run.json."
+_FOOTER_THREADS: Final = 8
+"""A footer is little to read, and of a bucket long to wait for."""
+
+PAGE_CHECKSUMS: Final = {
+    "parquet.page.verify-checksum.enabled": "true", "ignoreCorruptFiles": "false", "ignoreMissingFiles": "false",
+}  # fmt: skip
+"""Options of Spark's reader of Parquet: a page that is not as it was written, or a file that went, is an error.
+
+The last two are a session's settings, which may be on."""
+
+RESTORE: Final = "Restore the folder from a copy, or run the scenario again: the command is in run.json."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +64,35 @@ class Part:
         try:
             found = describe_file(self.path, self.info.rows)
         except OSError as error:
-            raise Damaged(f"{self.path} cannot be read: {error.strerror}", remedy=_RESTORE) from None
+            raise _unreadable(self.path, error) from None
         _compare(self.path, self.info, found)
+
+    def check_footer(self) -> None:
+        """Compare the file's footer with its checksum, or the whole file where its pages have none.
+
+        Raises:
+            Damaged: it was changed, or cannot be read.
+        """
+        if self.info.footer is UNSET:
+            self.check()
+            return
+        try:
+            found = footer_checksum(self.path)
+        except OSError as error:
+            raise _unreadable(self.path, error) from None
+        if found != self.info.footer:
+            raise Damaged(
+                f"{self.path} was changed after it was written: its footer has BLAKE2b {found}; "
+                f"{RUN_FILE} lists {self.info.footer}",
+                remedy=RESTORE,
+            )
 
 
 def listed_parts(folder: Location, info: RunInfo, table: str) -> list[Part]:
     """Return the parts of a table in the order of their replications, present in the folder and the only ones there.
 
-    Their content is not read: `Part.check` does that, or `checked_parts`. Of a run that was killed, parts of
-    replications that did not end are passed over.
+    Their content is not read: `Part.check` does that, or `check_all`. Of a run that was killed, parts of replications
+    that did not end are passed over.
 
     Raises:
         Damaged: a part is missing, has another size, or is in the folder without being listed.
@@ -68,23 +109,12 @@ def listed_parts(folder: Location, info: RunInfo, table: str) -> list[Part]:
         except OSError as error:
             raise Damaged(
                 f"{part.path} is missing: {RUN_FILE} lists it with {part.info.rows} rows ({error.strerror})",
-                remedy=_RESTORE,
+                remedy=RESTORE,
             ) from None
         if size != part.info.bytes:
-            raise Damaged(f"{part.path} has {size} bytes; {RUN_FILE} lists it with {part.info.bytes}", remedy=_RESTORE)
+            raise Damaged(f"{part.path} has {size} bytes; {RUN_FILE} lists it with {part.info.bytes}", remedy=RESTORE)
     _refuse_added(folder, info, table, {part.path for part in parts})
     return parts
-
-
-def checked_parts(folder: Location, info: RunInfo, tables: Collection[str]) -> dict[str, list[Part]]:
-    """Return `listed_parts` of several tables, their content compared with their checksums.
-
-    Raises:
-        Damaged: as `listed_parts`, or a part's content was changed.
-    """
-    found = {table: listed_parts(folder, info, table) for table in tables}
-    check_all([part for parts in found.values() for part in parts])
-    return found
 
 
 def check_all(parts: Sequence[Part]) -> None:
@@ -93,12 +123,25 @@ def check_all(parts: Sequence[Part]) -> None:
     Raises:
         Damaged: one was changed, or cannot be read.
     """
+    _each(Part.check, parts, _THREADS)
+
+
+def check_footers(parts: Sequence[Part]) -> None:
+    """Compare the parts' footers, for a reader with `PAGE_CHECKSUMS`.
+
+    Raises:
+        Damaged: one was changed, or cannot be read.
+    """
+    _each(Part.check_footer, parts, _FOOTER_THREADS)
+
+
+def _each(check: Callable[[Part], None], parts: Sequence[Part], thread_count: int) -> None:
     if len(parts) < _THREADS or any(isinstance(part.path, RemotePath) and part.path.one_at_a_time for part in parts):
         for part in parts:
-            part.check()
+            check(part)
         return
-    with ThreadPoolExecutor(_THREADS) as threads:
-        for _ in threads.map(Part.check, parts):
+    with ThreadPoolExecutor(thread_count) as threads:
+        for _ in threads.map(check, parts):
             pass
 
 
@@ -110,11 +153,11 @@ def checked_text(folder: Location, info: RunInfo, name: str) -> str:
     """
     path, listed = folder / name, info.files.get(name)
     if listed is None:
-        raise Damaged(f"{folder / RUN_FILE} does not list {name}", remedy=_RESTORE)
+        raise Damaged(f"{folder / RUN_FILE} does not list {name}", remedy=RESTORE)
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise Damaged(f"{path} cannot be read: {error.strerror}", remedy=_RESTORE) from None
+        raise _unreadable(path, error) from None
     _compare(path, listed, describe_text(text))
     return text.decode("utf-8")
 
@@ -134,10 +177,14 @@ def _refuse_added(folder: Location, info: RunInfo, table: str, known: set[Locati
         )
 
 
+def _unreadable(path: Location, error: OSError) -> Damaged:
+    return Damaged(f"{path} cannot be read: {error.strerror}", remedy=RESTORE)
+
+
 def _compare(path: Location, listed: FileInfo, found: FileInfo) -> None:
     if (found.bytes, found.blake2b) != (listed.bytes, listed.blake2b):
         raise Damaged(
             f"{path} was changed after it was written: {found.bytes} bytes with BLAKE2b {found.blake2b}; "
             f"{RUN_FILE} lists {listed.bytes} bytes with {listed.blake2b}",
-            remedy=_RESTORE,
+            remedy=RESTORE,
         )

@@ -9,6 +9,7 @@ A part that is being written has a hidden name (`.part-…`), which Spark and th
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -32,6 +33,8 @@ FORMAT: Final = 3
 Format 1 had no checksum of each file, format 2 lacked the time at which a message entered its queue."""
 
 CHECKSUM_BYTES: Final = 16
+_FOOTER_END_BYTES: Final = 8
+"""A Parquet file ends with the length of its footer and a word of four letters."""
 
 
 class RunStatus(StrEnum):
@@ -49,6 +52,8 @@ class FileInfo(msgspec.Struct, frozen=True, kw_only=True):
     blake2b: str
     rows: int = 0
     """Of a Parquet file."""
+    footer: str | msgspec.UnsetType = msgspec.UNSET
+    """BLAKE2b of a Parquet file's footer, where each page has a checksum of its own [parquet-format, Checksumming]."""
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True):
@@ -324,6 +329,21 @@ def describe_file(path: Location, rows: int = 0) -> FileInfo:
         # A remote file is no file of Python's by its type, and reads into a buffer as one does.
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=CHECKSUM_BYTES))  # type: ignore[arg-type]
         return FileInfo(bytes=file.tell(), blake2b=digest.hexdigest(), rows=rows)
+
+
+def describe_part(path: Location, rows: int) -> FileInfo:
+    """Read a Parquet file once, whose pages were written with checksums, and its footer once more."""
+    return msgspec.structs.replace(describe_file(path, rows), footer=footer_checksum(path))
+
+
+def footer_checksum(path: Location) -> str:
+    """Return the checksum of a Parquet file's footer, from the end of the file; what is no footer has one, too."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _FOOTER_END_BYTES))
+        length = int.from_bytes(file.read(4), "little")
+        file.seek(max(0, size - _FOOTER_END_BYTES - length))
+        return _checksum(bytes(file.read()))
 
 
 def describe_text(text: bytes) -> FileInfo:

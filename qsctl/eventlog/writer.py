@@ -23,7 +23,7 @@ from qsctl.eventlog.location import Location, RemotePath, move, parquet_sink, pa
 from qsctl.eventlog.recording.queue_state import Row
 from qsctl.eventlog.recording.schema import REPLAY_TABLES
 from qsctl.eventlog.recording.tables import table_of
-from qsctl.eventlog.run_folder import FileInfo, describe_file, part_folder
+from qsctl.eventlog.run_folder import FileInfo, describe_part, part_folder
 from qsctl.eventlog.schema import COUNTERS, EVENTS, MESSAGES
 
 WAITING_CHUNKS: Final = 2
@@ -108,6 +108,7 @@ class PartWriter:
                 column_encoding={name: kind for name, kind in _DELTA.items() if name in names} or None,
                 write_statistics=["enqueued_ns"] if self._schema is MESSAGES else True,
                 data_page_size=1 << 20,
+                write_page_checksum=True,
             )
         self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
         self.rows += table.num_rows
@@ -137,7 +138,7 @@ class PartWriter:
             self._sink.close()
         final = self._folder / f"part-{self._numbers:05}.parquet"
         move(self._hidden, final)
-        self.files[path_within(self._root, final)] = describe_file(final, self._part_rows)
+        self.files[path_within(self._root, final)] = describe_part(final, self._part_rows)
         self._part_rows = 0
         self._numbers += 1
         self._groups = 0

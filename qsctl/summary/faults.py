@@ -9,8 +9,10 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
+from urllib.parse import unquote
 
 from qsctl.errors import Damaged, InvalidInput, NoAnswer, NotFound, QsctlError, Refused, Unavailable, UsageError
+from qsctl.eventlog.checked_files import RESTORE
 
 Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], QsctlError]]
 
@@ -46,6 +48,11 @@ def _not_seen(match: re.Match[str]) -> QsctlError:
         f"the executor on {match['host']} does not see {match['path']}, which is on this machine",
         remedy="Put the run where every executor sees it: a shared folder, or a URI such as s3a://bucket/run.",
     )
+
+
+def _plain(path: str) -> str:
+    """Return a file's path as it was named: Spark writes it as a URI."""
+    return unquote(re.sub(r"^file:(//)?", "", path)) if path.startswith("file:/") else path
 
 
 def _worker(match: re.Match[str]) -> QsctlError:
@@ -110,10 +117,19 @@ RULES: Final[tuple[Rule, ...]] = (
         ),
     ),
     (
+        re.compile(
+            r"(?s)FAILED_READ_FILE\S* .*?(?:file|path)\S* (?P<path>\S+\.parquet).*CRC checksum verification failed"
+        ),
+        lambda match: Damaged(
+            f"{_plain(match['path'])} was changed after it was written: a page of it does not have the checksum that "
+            "was written with it",
+            remedy=RESTORE,
+        ),
+    ),
+    (
         re.compile(r"FAILED_READ_FILE\S* .*?(?:file|path)\S* (?P<path>\S+\.parquet)"),
         lambda match: Damaged(
-            f"{match['path']} cannot be read as Parquet",
-            remedy="The run was cut off while it wrote this file; run the simulation again.",
+            f"{_plain(match['path'])} was changed after it was written: it cannot be read as Parquet", remedy=RESTORE
         ),
     ),
     (

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from qsctl.errors import UsageError
+from qsctl.eventlog.checked_files import PAGE_CHECKSUMS
 from qsctl.eventlog.explained import merged_happenings, merged_replicated_queues, merged_verdicts
 from qsctl.eventlog.location import Location, location, spark_path
 from qsctl.instant import SECOND_NS, Nanoseconds
@@ -344,13 +345,14 @@ def _frames_of_messages(
 
 
 def _read(spark: SparkSession, run: RecordedRun, label: str, table: str) -> DataFrame:
-    """Return a table of a run: the files that were checked, by name, with the replication in their folders' names.
+    """Return a table of a run: the files that it lists, by name, with the replication in their folders' names.
 
     Whatever else lies in the folder is not read. The run's name is not read from the files, for `run.json` has it.
     """
     shape = StructType([field for field in READ[table].fields if field.name != "run_id"])
     paths = [_escaped(spark_path(part.path)) for part in run.parts[table]]
-    frame = spark.read.schema(shape).option("basePath", spark_path(run.folder / table)).parquet(*paths)
+    reader = spark.read.schema(shape).options(basePath=spark_path(run.folder / table), **PAGE_CHECKSUMS)
+    frame = reader.parquet(*paths)
     return frame.selectExpr("*", f"{literal(label)} as run_id")
 
 

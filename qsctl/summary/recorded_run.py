@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from qsctl.config.document import parse_document
 from qsctl.errors import Damaged
-from qsctl.eventlog.checked_files import TABLES, Part, checked_parts, checked_text
+from qsctl.eventlog.checked_files import TABLES, Part, check_all, check_footers, checked_text, listed_parts
 from qsctl.eventlog.location import Location
 from qsctl.eventlog.reader import RecordedRun as OpenedRun
 from qsctl.eventlog.reader import part_batches
@@ -27,8 +27,8 @@ class RecordedRun:
 
     `replications` are those whose counters are written: of a run that was killed, the message log may hold the start
     of one more, which is left out. `bytes` is the size of what there is to read, `message_rows` how many messages the
-    log has, over all replications. `parts` are the files of each table, which were compared with their checksums:
-    nothing else in the folder is read.
+    log has, over all replications. `parts` are the files of each table: nothing else in the folder is read. Of the
+    counters all was compared with checksums, of messages and events the footers: Spark compares their pages.
     """
 
     folder: Location
@@ -75,16 +75,18 @@ class RecordedRun:
 
 
 def read_run(folder: Location) -> RecordedRun:
-    """Read a run folder's `run.json`, and compare its files with their checksums.
+    """Read a run folder's `run.json`, and compare its counters and the footers of its logs with their checksums.
 
     Raises:
         NotFound: the folder does not exist or is no run folder.
-        Damaged: `run.json` is not what a run wrote, no replication has counters, or a file of the log is missing, was
-            changed, or does not belong to the run.
+        Damaged: `run.json` is not what a run wrote, no replication has counters, a file is missing or does not belong
+            to the run, or what was compared was changed.
     """
     folder = folder.resolve()
     info = read_run_info(folder)
-    parts = checked_parts(folder, info, TABLES)
+    parts = {table: listed_parts(folder, info, table) for table in TABLES}
+    check_all(parts["counters"])
+    check_footers([*parts["messages"], *parts["events"]])
     replications = tuple(sorted({part.replication for part in parts["counters"]}))
     if not replications:
         raise Damaged(

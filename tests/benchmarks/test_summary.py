@@ -23,7 +23,7 @@ from qsctl.eventlog.run_folder import (
     ReplicationInfo,
     RunInfo,
     RunStatus,
-    describe_file,
+    describe_part,
     part_folder,
     write_run_info,
 )
@@ -105,6 +105,7 @@ def made_run(made: Path, total: int) -> Path:
             part_folder(made, "messages", 0) / f"part-{number:05}.parquet",
             compression="none",
             use_dictionary=["run_id", "client_id", "queue", "outcome", "work_units"],
+            write_page_checksum=True,
         )
     empty = {field.name: 0 for field in COUNTERS} | {"histogram_bucket": [], "histogram_count": []}
     rows = [
@@ -112,7 +113,11 @@ def made_run(made: Path, total: int) -> Path:
         for client in range(100)
         for queue in QUEUES
     ]
-    pq.write_table(pa.Table.from_pylist(rows, schema=COUNTERS), part_folder(made, "counters", 0) / "part-00000.parquet")
+    pq.write_table(
+        pa.Table.from_pylist(rows, schema=COUNTERS),
+        part_folder(made, "counters", 0) / "part-00000.parquet",
+        write_page_checksum=True,
+    )
     write_run_info(
         made,
         RunInfo(
@@ -124,7 +129,7 @@ def made_run(made: Path, total: int) -> Path:
                 ),
             ),
             files={
-                part.relative_to(made).as_posix(): describe_file(part, pq.read_metadata(part).num_rows)
+                part.relative_to(made).as_posix(): describe_part(part, pq.read_metadata(part).num_rows)
                 for part in made.rglob("*.parquet")
             },
         ),

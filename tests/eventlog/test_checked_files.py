@@ -106,10 +106,11 @@ def test_an_untouched_run_is_read_whole(folder: Path) -> None:
     assert len(read_figures(folder)) == 2
 
 
-def test_any_flipped_bit_of_a_part_is_damage(folder: Path) -> None:
+def refusals_of_flipped_bits(folder: Path, places: range, *words: str) -> None:
+    """Try each: both readers refuse it, Parquet itself lets some of them pass."""
     whole = (folder / PART).read_bytes()
     still_decoded = 0
-    for place in range(0, len(whole), 97):
+    for place in places:
         changed = bytearray(whole)
         changed[place] ^= 1 << place % 8
         (folder / PART).write_bytes(changed)
@@ -118,10 +119,43 @@ def test_any_flipped_bit_of_a_part_is_damage(folder: Path) -> None:
             still_decoded += 1
         except (OSError, pa.ArrowException):
             pass
-        every_reader_refuses(folder, PART, "was changed after it was written", "run.json lists")
+        every_reader_refuses(folder, PART, "was changed after it was written", "run.json lists", *words)
     assert still_decoded, "Parquet itself finds all of them: the checksum is not needed"
     (folder / PART).write_bytes(whole)
     assert message_count(folder) == 300
+
+
+def test_any_flipped_bit_of_a_part_whose_pages_have_no_checksums_is_damage(folder: Path) -> None:
+    """A run of before there were any: it is read whole for its one checksum."""
+    info = read_run_info(folder)
+    files = {name: msgspec.structs.replace(file, footer=msgspec.UNSET) for name, file in info.files.items()}
+    write_run_info(folder, msgspec.structs.replace(info, files=files))
+    assert '"footer"' not in (folder / "run.json").read_text()
+    refusals_of_flipped_bits(folder, range(0, (folder / PART).stat().st_size, 97), "bytes with BLAKE2b")
+
+
+def test_any_flipped_bit_of_a_footer_is_damage_before_spark_starts(folder: Path) -> None:
+    """Of the pages Spark finds it, see `tests/summary/test_page_checksums.py`."""
+    size = (folder / PART).stat().st_size
+    length = int.from_bytes((folder / PART).read_bytes()[-8:-4], "little")
+    refusals_of_flipped_bits(folder, range(size - 8 - length, size, 31))
+    for place in range(size - 8, size):
+        changed = bytearray((folder / PART).read_bytes())
+        changed[place] ^= 0x80
+        (folder / PART).write_bytes(changed)
+        every_reader_refuses(folder, PART, "was changed after it was written")
+        changed[place] ^= 0x80
+        (folder / PART).write_bytes(changed)
+
+
+def test_any_flipped_bit_of_a_page_is_damage_for_who_reads_rows_here(folder: Path) -> None:
+    whole = (folder / PART).read_bytes()
+    for place in range(0, len(whole), 97):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << place % 8
+        (folder / PART).write_bytes(changed)
+        with pytest.raises(Damaged, match="was changed after it was written"):
+            message_count(folder)
 
 
 def test_a_changed_counter_is_damage_for_a_comparison(folder: Path) -> None:

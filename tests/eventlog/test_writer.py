@@ -22,6 +22,7 @@ from qsctl.eventlog.run_folder import (
     RunStatus,
     claim_folder,
     describe_file,
+    footer_checksum,
     read_run_info,
     release_claim,
     write_run_info,
@@ -62,6 +63,7 @@ def test_a_long_log_becomes_several_parts_in_order(tmp_path: Path, small_groups:
             bytes=part.stat().st_size,
             blake2b=hashlib.blake2b(part.read_bytes(), digest_size=16).hexdigest(),
             rows=rows,
+            footer=footer_checksum(part),
         )
         for part, rows in zip(parts, (30, 30, 15), strict=True)
     }

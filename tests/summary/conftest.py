@@ -18,7 +18,7 @@ from qsctl.eventlog.run_folder import (
     ReplicationInfo,
     RunInfo,
     RunStatus,
-    describe_file,
+    describe_part,
     part_folder,
     write_run_info,
 )
@@ -176,8 +176,8 @@ def make_run(tmp_path: Path) -> Callable[..., MadeRun]:
                     if row["replication"] == replication
                 ]
                 part = place / "part-00000.parquet"
-                pq.write_table(pa.Table.from_pylist(mine, schema=schema), part)
-                files[part.relative_to(folder).as_posix()] = describe_file(part, len(mine))
+                pq.write_table(pa.Table.from_pylist(mine, schema=schema), part, write_page_checksum=True)
+                files[part.relative_to(folder).as_posix()] = describe_part(part, len(mine))
         replications = len({row["replication"] for row in messages})
         write_run_info(
             folder,

@@ -1,0 +1,104 @@
+"""Spark compares the pages that it reads with their checksums: a summary of a changed log is refused, or the true one.
+
+`QSCTL_TEST_FLIPS=N` changes so many places instead of a few.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from qsctl.errors import Damaged, ExitStatus
+from qsctl.eventlog.schema import MESSAGES
+from qsctl.summary import job
+from qsctl.summary.session import SparkOptions
+from tests.summary.conftest import MadeRun, message
+
+pytestmark = pytest.mark.spark
+
+FLIPS = int(os.environ.get("QSCTL_TEST_FLIPS", "12"))
+
+
+def part_of(folder: Path) -> Path:
+    return next(folder.glob("messages/*/part-*.parquet"))
+
+
+def pages_end(content: bytes) -> int:
+    """Where the pages of a Parquet file end and its footer begins."""
+    return len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+
+
+def flip(part: Path, place: int, bit: int) -> None:
+    content = bytearray(part.read_bytes())
+    content[place] ^= 1 << bit
+    part.write_bytes(content)
+    # Spark's own filesystem on this machine keeps none, and Hadoop's would refuse a file by its own checksum first.
+    assert not part.with_name(f".{part.name}.crc").exists()
+
+
+@pytest.fixture
+def spaced_run(make_run: Callable[..., MadeRun]) -> MadeRun:
+    """A run whose folder's name has what Spark writes otherwise in a URI."""
+    rows = [message(client_id=number % 3, enqueued_ns=number * 1000, wait_ns=number * 7 + 1) for number in range(400)]
+    made = make_run(rows)
+    folder = made.folder.with_name("a run 100%")
+    made.folder.rename(folder)
+    return MadeRun(folder, made.messages, made.counters, made.warm_up_ns, made.horizon_ns)
+
+
+def figures_of(folder: Path, options: SparkOptions) -> Any:
+    summary = job.summarize_run(folder, measures={"queues", "windows"}, options=options)
+    return summary.queues, summary.tables
+
+
+def test_a_summary_of_a_changed_log_is_refused_or_the_true_one(spaced_run: MadeRun, options: SparkOptions) -> None:
+    part = part_of(spaced_run.folder)
+    content = part.read_bytes()
+    truth = figures_of(spaced_run.folder, options)
+    end = pages_end(content)
+    refused = 0
+    for number in range(FLIPS):
+        place = number * end // FLIPS
+        flip(part, place, number % 8)
+        try:
+            assert figures_of(spaced_run.folder, options) == truth, f"bit {number % 8} of byte {place}"
+        except Damaged as damage:
+            refused += 1
+            assert damage.exit_status is ExitStatus.DAMAGED
+            assert damage.message.startswith(f"{part} was changed after it was written"), damage.message
+            assert damage.remedy
+        part.write_bytes(content)
+    assert refused >= FLIPS // 2, "most of a log is columns that these tables read"
+
+
+def test_without_the_options_a_changed_log_gives_other_figures(
+    spaced_run: MadeRun, options: SparkOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Why there are page checksums: Parquet decodes a number with another bit as another number."""
+    part = part_of(spaced_run.folder)
+    truth = figures_of(spaced_run.folder, options)
+    row_group = pq.read_metadata(part).row_group(0)
+    waits = row_group.column(MESSAGES.get_field_index("wait_ns"))
+    flip(part, waits.dictionary_page_offset + 100, 0)
+    with pytest.raises(Damaged, match="a page of it does not have the checksum"):
+        figures_of(spaced_run.folder, options)
+    monkeypatch.setattr(job, "PAGE_CHECKSUMS", {})
+    assert figures_of(spaced_run.folder, options) != truth
+
+
+def test_a_session_that_passes_over_damaged_files_does_not_pass_over_these(
+    spaced_run: MadeRun, options: SparkOptions, spark: Any
+) -> None:
+    part = part_of(spaced_run.folder)
+    flip(part, pages_end(part.read_bytes()) // 2, 3)
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        with pytest.raises(Damaged, match="was changed after it was written"):
+            figures_of(spaced_run.folder, options)
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
