@@ -130,7 +130,10 @@ def resolve_settings(options: SparkOptions, environment: Mapping[str, str], fold
         settings["spark.sql.files.maxPartitionBytes"] = _SPLIT_BYTES
     if local:
         settings["spark.local.dir"] = str(folder / "local")
-        settings["spark.sql.shuffle.partitions"] = str(max(2, 2 * cores_of(master)))
+        # Spark puts them together to about one a core, the more evenly the more there are.
+        settings["spark.sql.shuffle.partitions"] = str(max(2, 8 * cores_of(master)))
+        # Beyond it Spark runs a job that looks for the files: the sizes of hundreds here take less than its tasks.
+        settings["spark.sql.sources.parallelPartitionDiscovery.threshold"] = "1000"
     if local or is_loopback(master):
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
