@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from qsctl.errors import Unavailable
+from qsctl.errors import Damaged, Unavailable
 from qsctl.sim.run import run
 from qsctl.sim.scenario.overrides import apply_overrides
 from qsctl.sim.scenario.xml import find_scenario, read_scenario
@@ -33,8 +33,6 @@ pytestmark = [
         os.environ.get("HYPOTHESIS_PROFILE") != "nightly",
         reason="starts a server of its own: run at night, or with HYPOTHESIS_PROFILE=nightly",
     ),
-    # Of PySpark's, about the newest pandas; no frame of ours goes through it.
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 
@@ -100,3 +98,14 @@ def test_a_summary_there_is_the_summary_here(server: str, tmp_path: Path) -> Non
     there = everything_of(tmp_path / "run", SparkOptions(server))
     stop_spark()
     assert there == everything_of(tmp_path / "run", SparkOptions("local[2]"))
+
+
+def test_a_changed_page_is_damage_there_too(server: str, tmp_path: Path) -> None:
+    run(apply_overrides(read_scenario(find_scenario("burst")), {"horizon": "1s"}), tmp_path / "run", replications=1)
+    part = next((tmp_path / "run").glob("messages/*/part-*.parquet"))
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 4
+    part.write_bytes(content)
+    with pytest.raises(Damaged) as damage:
+        everything_of(tmp_path / "run", SparkOptions(server))
+    assert damage.value.message.startswith(f"{part} was changed after it was written"), damage.value.message
