@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import msgspec
 
@@ -326,9 +326,8 @@ def _seal(document: dict[str, Any]) -> str:
 def describe_file(path: Location, rows: int = 0) -> FileInfo:
     """Read a file once for its size and checksum."""
     with path.open("rb") as file:
-        # A remote file is no file of Python's by its type, and reads into a buffer as one does.
-        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=CHECKSUM_BYTES))  # type: ignore[arg-type]
-        return FileInfo(bytes=file.tell(), blake2b=digest.hexdigest(), rows=rows)
+        checksum = _checksum_of_rest(file)
+        return FileInfo(bytes=file.tell(), blake2b=checksum, rows=rows)
 
 
 def describe_part(path: Location, rows: int) -> FileInfo:
@@ -343,12 +342,17 @@ def footer_checksum(path: Location) -> str:
         file.seek(max(0, size - _FOOTER_END_BYTES))
         length = int.from_bytes(file.read(4), "little")
         file.seek(max(0, size - _FOOTER_END_BYTES - length))
-        return _checksum(bytes(file.read()))
+        return _checksum_of_rest(file)  # a length that was changed may be the whole file's
 
 
 def describe_text(text: bytes) -> FileInfo:
     """Return the size and checksum of a small file with this content."""
     return FileInfo(bytes=len(text), blake2b=_checksum(text))
+
+
+def _checksum_of_rest(file: IO[bytes]) -> str:
+    # A remote file is no file of Python's by its type, and reads into a buffer as one does.
+    return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=CHECKSUM_BYTES)).hexdigest()  # type: ignore[arg-type]
 
 
 def _checksum(text: bytes) -> str:
