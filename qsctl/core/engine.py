@@ -28,12 +28,11 @@ from qsctl.core.messages import (
     Write,
 )
 from qsctl.core.queue.outbox import Stream
-from qsctl.core.queue.restore import Capture, Replay, complete_moves, resume, snapshot
+from qsctl.core.queue.restore import Capture, Replay, complete_moves, resume, snapshot, without
 from qsctl.core.queue.settings import UNLIMITED
 from qsctl.core.queue.shared_reader_queue import SharedReaderQueue
 from qsctl.core.ready import Ready
 from qsctl.core.records import (
-    Enqueued,
     QueueRecord,
     Record,
     ServiceRecord,
@@ -307,12 +306,7 @@ class ServiceEngine:
             queue.suspend()
             next_position = queue.held.next_position
             self.rollback(name)
-            gone = set[int]()
-            for record in records:
-                if isinstance(record, Enqueued) and record.identity in refused:
-                    gone.add(record.position)
-                elif getattr(record, "position", -1) not in gone:
-                    self.replay(record)
+            self.replay_all(without(records, refused))
             # A store knows a payload by its position, which is never used again in it.
             queue.held.next_position = max(queue.held.next_position, next_position)
             self.finish_restore(now)

@@ -9,7 +9,7 @@ goes this way, the CREATE of a queue that was on disk, and a queue that is rolle
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Final, assert_never
@@ -29,6 +29,7 @@ from qsctl.core.records import (
     Enqueued,
     EpochBegan,
     QueueRecord,
+    Record,
     Remembered,
     RemovalCause,
     Removed,
@@ -171,6 +172,16 @@ class Replay:
         held.go_beyond(sample.position)
         self._by_position[sample.position] = sample
         return True
+
+
+def without(records: Iterable[Record], refused: Set[SampleIdentity]) -> Iterator[Record]:
+    """Return a queue's records as if samples had never been written, whatever else is recorded of them."""
+    gone = set[int]()
+    for record in records:
+        if isinstance(record, Enqueued) and record.identity in refused:
+            gone.add(record.position)
+        elif getattr(record, "position", -1) not in gone:
+            yield record
 
 
 def complete_moves(now: Nanoseconds, queue: SharedReaderQueue, dead_letters: Iterable[DeadLetterOrigin]) -> None:
