@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
-from urllib.parse import unquote
 
 from qsctl.errors import Damaged, InvalidInput, NoAnswer, NotFound, QsctlError, Refused, Unavailable, UsageError
 from qsctl.eventlog.checked_files import RESTORE
+from qsctl.eventlog.location import location
 
 Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], QsctlError]]
 
@@ -52,7 +52,7 @@ def _not_seen(match: re.Match[str]) -> QsctlError:
 
 def _plain(path: str) -> str:
     """Return a file's path as it was named: Spark writes it as a URI."""
-    return unquote(re.sub(r"^file:(//)?", "", path)) if path.startswith("file:/") else path
+    return str(location(path)) if path.startswith("file:/") else path
 
 
 def _worker(match: re.Match[str]) -> QsctlError:

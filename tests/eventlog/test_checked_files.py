@@ -148,7 +148,7 @@ def test_any_flipped_bit_of_a_footer_is_damage_before_spark_starts(folder: Path)
         (folder / PART).write_bytes(changed)
 
 
-def test_any_flipped_bit_of_a_page_is_damage_for_who_reads_rows_here(folder: Path) -> None:
+def test_any_flipped_bit_of_a_page_is_damage_for_a_reader_of_rows(folder: Path) -> None:
     whole = (folder / PART).read_bytes()
     for place in range(0, len(whole), 97):
         changed = bytearray(whole)
