@@ -83,21 +83,22 @@ class QueueConsumer(Wrapper, Generic[Value]):
         session: ClientSession | None = None,
     ) -> None:
         super().__init__(domain_id, settings, session)
-        self._codec = codec or cast("Codec[Value]", RawOctets())
-        guid = consumer_guid or new_guid()
-        self._port = ConsumerPort(
-            self._session.domain.participant,
-            topic_name,
-            subscriber,
-            guid,
-            source_guid=source_guid,
-            feedback=feedback,
-            unacked_threshold=unacked_threshold,
-        )
-        self.state = Consumer(self._port.queue, guid, source_guid=source_guid)
-        self._session.domain.add(self._port)
-        self._is_matched = False
-        self._reported_epoch = 0
+        with self._making():
+            self._codec = codec or cast("Codec[Value]", RawOctets())
+            guid = consumer_guid or new_guid()
+            self._port = ConsumerPort(
+                self._session.domain.participant,
+                topic_name,
+                subscriber,
+                guid,
+                source_guid=source_guid,
+                feedback=feedback,
+                unacked_threshold=unacked_threshold,
+            )
+            self.state = Consumer(self._port.queue, guid, source_guid=source_guid)
+            self._session.domain.add(self._port)
+            self._is_matched = False
+            self._reported_epoch = 0
 
     @property
     def is_matched(self) -> bool:

@@ -74,15 +74,16 @@ class QueueProducer(Wrapper, Generic[Value]):
         session: ClientSession | None = None,
     ) -> None:
         super().__init__(domain_id, settings, session)
-        self._codec = codec or cast("Codec[Value]", RawOctets())
-        guid = writer_guid if writer_guid is not None and writer_guid != NIL_GUID else new_guid()
-        self.state = Producer(topic_name, guid, window_count=window_count, source_guid=source_guid)
-        self._listener = on_application_acknowledgment
-        self._unreported: deque[ApplicationAcknowledgment] = deque()
-        self._port = ProducerPort(self._session.domain.participant, topic_name, self.state.writer_guid)
-        self._session.domain.add(self._port)
-        self._acknowledged: deque[WriteOutcome] = deque(maxlen=ACKNOWLEDGED_KEPT_COUNT)
-        self._rejected_count = 0
+        with self._making():
+            self._codec = codec or cast("Codec[Value]", RawOctets())
+            guid = writer_guid if writer_guid is not None and writer_guid != NIL_GUID else new_guid()
+            self.state = Producer(topic_name, guid, window_count=window_count, source_guid=source_guid)
+            self._listener = on_application_acknowledgment
+            self._unreported: deque[ApplicationAcknowledgment] = deque()
+            self._port = ProducerPort(self._session.domain.participant, topic_name, self.state.writer_guid)
+            self._session.domain.add(self._port)
+            self._acknowledged: deque[WriteOutcome] = deque(maxlen=ACKNOWLEDGED_KEPT_COUNT)
+            self._rejected_count = 0
 
     @property
     def matched_queues(self) -> tuple[str, ...]:

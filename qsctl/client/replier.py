@@ -40,10 +40,15 @@ class QueueReplier(Wrapper, Generic[Value]):
         session: ClientSession | None = None,
     ) -> None:
         super().__init__(domain_id, settings, session)
-        self._reply_codec: Codec[Any] = reply_codec or RawOctets()
-        self._consumer: QueueConsumer[Value] = QueueConsumer(topic_name, subscriber, codec=codec, session=self._session)
-        self._producer: QueueProducer[Any] = QueueProducer(reply_topic or f"{topic_name}Reply", session=self._session)
-        self.state = Replier(self._consumer.state, self._producer.state)
+        with self._making():
+            self._reply_codec: Codec[Any] = reply_codec or RawOctets()
+            self._consumer: QueueConsumer[Value] = QueueConsumer(
+                topic_name, subscriber, codec=codec, session=self._session
+            )
+            self._producer: QueueProducer[Any] = QueueProducer(
+                reply_topic or f"{topic_name}Reply", session=self._session
+            )
+            self.state = Replier(self._consumer.state, self._producer.state)
 
     def has_queues(self) -> bool:
         """Return whether both queues were matched at the last turn."""

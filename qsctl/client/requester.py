@@ -50,17 +50,18 @@ class QueueRequester(Wrapper):
         session: ClientSession | None = None,
     ) -> None:
         super().__init__(domain_id, settings, session)
-        guid = source_guid or new_guid()
-        self._reply_codec: Codec[Any] = reply_codec or RawOctets()
-        self._producer: QueueProducer[Any] = QueueProducer(
-            topic_name, codec=codec, source_guid=guid, session=self._session
-        )
-        self._consumer: QueueConsumer[Any] = QueueConsumer(
-            reply_topic or f"{topic_name}Reply", subscriber, source_guid=guid, session=self._session
-        )
-        self.state = Requester(self._producer.state, self._consumer.state, acknowledges=acknowledges)
-        self._rejected: set[SampleIdentity] = set()
-        self._codec: Codec[Any] = codec or RawOctets()
+        with self._making():
+            guid = source_guid or new_guid()
+            self._reply_codec: Codec[Any] = reply_codec or RawOctets()
+            self._producer: QueueProducer[Any] = QueueProducer(
+                topic_name, codec=codec, source_guid=guid, session=self._session
+            )
+            self._consumer: QueueConsumer[Any] = QueueConsumer(
+                reply_topic or f"{topic_name}Reply", subscriber, source_guid=guid, session=self._session
+            )
+            self.state = Requester(self._producer.state, self._consumer.state, acknowledges=acknowledges)
+            self._rejected: set[SampleIdentity] = set()
+            self._codec: Codec[Any] = codec or RawOctets()
 
     @property
     def source_guid(self) -> Guid:

@@ -5,9 +5,10 @@ Decides: how a blocking call waits, and that a call of a session of tasks does n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Final, Self
 
@@ -65,6 +66,16 @@ class Wrapper:
     def __init__(self, domain_id: int, settings: DomainSettings | None, session: ClientSession | None) -> None:
         self._owns_session = session is None
         self._session = session if session is not None else ClientSession(domain_id, settings)
+
+    @contextlib.contextmanager
+    def _making(self) -> Iterator[None]:
+        """Leave the domain again where the rest of the wrapper cannot be made: nobody has it, to close it."""
+        try:
+            yield
+        except BaseException:
+            if self._owns_session:
+                self._session.close()
+            raise
 
     @property
     def session(self) -> ClientSession:

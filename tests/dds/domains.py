@@ -12,6 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from qsctl.config.transport_properties import DOMAIN_ID_MAX
+from qsctl.transport.dds.participant import _DOMAINS
+
 DOMAIN_IDS: Final = range(1, 101)
 """Their ports lie below those that the operating system gives to whoever asks for any."""
 
@@ -37,8 +40,17 @@ def claim_domain() -> int:
 
 
 def release_domain(domain: int) -> None:
-    """Give a domain back; a service that still runs in it keeps it."""
+    """Give a domain back; a service that still runs in it keeps it.
+
+    Nothing of this process may be left in it: what is would tell the next test of the services of this one.
+    """
     os.close(_CLAIMS.pop(domain))
+    assert domain not in open_domains(), f"a participant of this process is still in domain {domain}"
+
+
+def open_domains() -> set[int]:
+    """The domains that this process has a participant in."""
+    return {domain_id % (DOMAIN_ID_MAX + 1) for domain_id in _DOMAINS._open}
 
 
 def descriptors_of(domain: int) -> tuple[int, ...]:

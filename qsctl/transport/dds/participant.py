@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -45,6 +46,12 @@ address no peer a second time that did not answer the first, so that a lost data
 and to renew a lease of 5 s after 4, so that a process held up for a second was taken for gone."""
 
 LOOPBACK: Final = "lo"
+
+TOPIC_ATTEMPTS: Final = 4
+"""How often a topic is asked for that the library refuses as it refuses a bad name. It looks through its table of types
+without a lock, and finds a type not whole while a peer with other types is discovered: some microseconds at a time."""
+
+TOPIC_PAUSE_S: Final = 0.005
 
 _FEW_WORDS: Final = frozenset({"none", "severe", "warning"})
 """Verbosities of the library whose lines are reported as ours are: counted, at a limited rate."""
@@ -297,11 +304,18 @@ class Participant:
 
     def _make_topic(self, name: str, data_type: type[Any]) -> Topic[Any]:
         assert self.entity is not None
-        try:
-            with ONE_THREAD_AT_A_TIME:
-                return Topic(self.entity, name, data_type)
-        except DDSException as error:
-            raise Refused(f"{name!r} cannot be a DDS topic: {error.msg}", remedy="Avoid spaces, *, ? and #.") from error
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                with ONE_THREAD_AT_A_TIME:
+                    return Topic(self.entity, name, data_type)
+            except DDSException as error:
+                if attempt == TOPIC_ATTEMPTS or error.code != DDSException.DDS_RETCODE_BAD_PARAMETER:
+                    raise Refused(
+                        f"{name!r} cannot be a DDS topic: {error.msg}", remedy="Avoid spaces, *, ? and #."
+                    ) from error
+            time.sleep(TOPIC_PAUSE_S)
 
     def discard(self, *entities: Entity | None) -> None:
         """Delete entities, one after the other, in a thread of their own.
