@@ -9,8 +9,9 @@ checksum (`PAGE_CHECKSUMS`): nothing is read twice, and a log in a bucket does n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,10 +62,8 @@ class Part:
         Raises:
             Damaged: it was changed, or cannot be read.
         """
-        try:
+        with _readable(self.path):
             found = describe_file(self.path, self.info.rows)
-        except OSError as error:
-            raise _unreadable(self.path, error) from None
         _compare(self.path, self.info, found)
 
     def check_footer(self) -> None:
@@ -76,10 +75,8 @@ class Part:
         if self.info.footer is UNSET:
             self.check()
             return
-        try:
+        with _readable(self.path):
             found = footer_checksum(self.path)
-        except OSError as error:
-            raise _unreadable(self.path, error) from None
         if found != self.info.footer:
             raise Damaged(
                 f"{self.path} was changed after it was written: its footer has BLAKE2b {found}; "
@@ -154,10 +151,8 @@ def checked_text(folder: Location, info: RunInfo, name: str) -> str:
     path, listed = folder / name, info.files.get(name)
     if listed is None:
         raise Damaged(f"{folder / RUN_FILE} does not list {name}", remedy=RESTORE)
-    try:
+    with _readable(path):
         text = path.read_bytes()
-    except OSError as error:
-        raise _unreadable(path, error) from None
     _compare(path, listed, describe_text(text))
     return text.decode("utf-8")
 
@@ -177,8 +172,12 @@ def _refuse_added(folder: Location, info: RunInfo, table: str, known: set[Locati
         )
 
 
-def _unreadable(path: Location, error: OSError) -> Damaged:
-    return Damaged(f"{path} cannot be read: {error.strerror}", remedy=RESTORE)
+@contextmanager
+def _readable(path: Location) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Damaged(f"{path} cannot be read: {error.strerror}", remedy=RESTORE) from None
 
 
 def _compare(path: Location, listed: FileInfo, found: FileInfo) -> None:

@@ -147,12 +147,16 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def translate(text: str) -> QsctlError:
-    """Return the error that a fault's whole text stands for."""
+def translate(text: str) -> QsctlError | None:
+    """Return the error that a fault's whole text stands for; None: no rule knows it."""
     for pattern, error in RULES:
         found = pattern.search(text)
         if found:
             return error(found)
+    return None
+
+
+def _unknown(text: str) -> QsctlError:
     spoken = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("at ", ":"))]
     first = next((line for line in spoken if not line.startswith("An error occurred while calling")), "no message")
     return Refused(
@@ -161,8 +165,12 @@ def translate(text: str) -> QsctlError:
 
 
 @contextmanager
-def spark_faults() -> Iterator[None]:
-    """Turn what Spark raises inside the block into one `QsctlError`."""
+def spark_faults(look_for_damage: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Turn what Spark raises inside the block into one `QsctlError`.
+
+    Args:
+        look_for_damage: called before a fault is told that no rule knows; what it raises is told instead.
+    """
     from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -174,7 +182,11 @@ def spark_faults() -> Iterator[None]:
             remedy="It may have been out of memory: try --conf spark.driver.memory=8g.",
         ) from error
     except (Py4JError, PySparkException) as error:
-        raise translate(_text_of(error)) from error
+        text = _text_of(error)
+        known = translate(text)
+        if known is None:
+            look_for_damage()
+        raise known or _unknown(text) from error
 
 
 def _text_of(error: BaseException) -> str:

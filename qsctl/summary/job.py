@@ -38,7 +38,7 @@ from qsctl.summary.moves import moves
 from qsctl.summary.observation import Observation, listed_numbers, literal
 from qsctl.summary.output import Output, output_folder
 from qsctl.summary.ranks import waits_at_ranks
-from qsctl.summary.recorded_run import RecordedRun, holding_of, marks_of, read_run
+from qsctl.summary.recorded_run import RecordedRun, check_logs, holding_of, marks_of, read_run
 from qsctl.summary.run_summary import RunFacts, RunSummary, queue_figures
 from qsctl.summary.session import SparkOptions, spark_session, tune
 from qsctl.summary.slow_subscriber import slow_subscribers, with_recorded_percentages
@@ -131,7 +131,7 @@ def summarize_runs(
     runs = [read_run(folder) for folder in folders]
     brief = sum(run.bytes for run in runs) < BRIEF_BYTES
     spark = spark_session(options, brief=brief)
-    with spark_faults():
+    with spark_faults(lambda: check_logs(runs)):
         tune(spark, brief=brief)
         return _summary(spark, runs, asked, out)
 
@@ -172,7 +172,7 @@ def summarize(
     """
     asked = _checked(by, window_ns, measures, exact, confidence, tuple(clients), len(runs))
     found = [read_run(location(run)) for run in runs]
-    with spark_faults():
+    with spark_faults(lambda: check_logs(found)):
         return _summary(spark, found, asked, None if out is None else location(out))
 
 

@@ -97,6 +97,18 @@ def read_run(folder: Location) -> RecordedRun:
     return RecordedRun(folder, info, replications, parts)
 
 
+def check_logs(runs: Sequence[RecordedRun]) -> None:
+    """Compare the whole logs: where Spark failed and nobody knows why.
+
+    A flipped bit of a page's header, which no checksum of its own covers, may show as any exception of Java's.
+
+    Raises:
+        Damaged: one was changed, or cannot be read.
+    """
+    for run in runs:
+        check_all([*run.parts["messages"], *run.parts["events"]])
+
+
 def marks_of(run: RecordedRun, label: str) -> pa.Table:
     """Return the marks, limits and observed time of each client's queue and replication: no message has them.
 

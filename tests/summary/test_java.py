@@ -10,11 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from pyspark.errors import PySparkException
 
-from qsctl.errors import Unavailable, UsageError
+from qsctl.errors import QsctlError, Unavailable, UsageError
 from qsctl.summary import gateway
 from qsctl.summary import java as java_module
-from qsctl.summary.faults import translate
+from qsctl.summary.faults import spark_faults
 from qsctl.summary.gateway import Gateway, brief_home, java_home, java_options, last_words
 from qsctl.summary.java import JavaRuntime, feature_of, find_java, search_java, supported_features, version_in
 from qsctl.summary.session import SparkOptions, parse_conf, resolve_settings, spark_session, start_early
@@ -270,7 +271,9 @@ def test_a_setting_that_is_none_is_a_usage_error(text: str) -> None:
     ],
 )
 def test_a_fault_of_java_becomes_one_message(text: str, kind: str, message: str) -> None:
-    error = translate(text)
+    with pytest.raises(QsctlError) as told, spark_faults():
+        raise PySparkException(text)
+    error = told.value
     assert type(error).__name__ == kind
     assert message in error.message
     assert "\tat" not in error.message

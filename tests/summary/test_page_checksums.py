@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 
-from qsctl.errors import Damaged, ExitStatus
+from qsctl.errors import Damaged, ExitStatus, Refused
 from qsctl.eventlog.schema import MESSAGES
 from qsctl.summary import job
 from qsctl.summary.session import SparkOptions
@@ -102,3 +104,21 @@ def test_a_session_that_passes_over_damaged_files_does_not_pass_over_these(
             figures_of(spaced_run.folder, options)
     finally:
         spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
+
+
+@pytest.mark.parametrize("is_changed", [True, False])
+def test_damage_that_breaks_spark_in_an_unknown_way_is_told_as_damage(
+    is_changed: bool, spaced_run: MadeRun, options: SparkOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 1,786 bits flipped in all pages and their headers one came out of Spark as an index out of bounds."""
+    part = part_of(spaced_run.folder)
+    if is_changed:
+        flip(part, pages_end(part.read_bytes()) // 2, 3)
+
+    def fail(*_: Any) -> Any:
+        raise PySparkException("java.lang.ArrayIndexOutOfBoundsException: Index 97 out of bounds for length 64")
+
+    monkeypatch.setattr(job, "_tables_of_run", fail)
+    expected = f"{re.escape(str(part))} was changed after it was written" if is_changed else "Spark failed: .*Index 97"
+    with pytest.raises(Damaged if is_changed else Refused, match=expected):
+        figures_of(spaced_run.folder, options)
